@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+// Matrix products: checked against the reference, then timed. Prints GFLOP/s and the share of the roof, which is what a
+// loop of independent multiply-adds reaches here. With -DDFDX_BENCH_BLAS and a BLAS linked (OPENBLAS_NUM_THREADS=1)
+// that stands beside it. Every round times all contenders once, in turn; a row is the best of its rounds, since noise only adds.
+#include <dfdx/kernels/simd/gemm.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#if defined(DFDX_BENCH_BLAS)
+#include <cblas.h>
+#endif
+
+namespace {
+
+using namespace dfdx::kernels;
+using Size = std::int64_t;
+
+constexpr int rounds = 41;
+double roof_f32 = 0;
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double best(std::vector<double> const& v) { return *std::min_element(v.begin(), v.end()); }
+
+/// Calls f until at least 0.2 ms have passed; seconds per call.
+template <class F>
+double time_once(F const& f, int calls) {
+  double const start = seconds();
+  for (int i = 0; i < calls; ++i) f();
+  return (seconds() - start) / calls;
+}
+
+template <class F>
+int calls_for(F const& f) {
+  double const once = time_once(f, 3);
+  return std::clamp(static_cast<int>(2e-4 / once), 1, 100000);
+}
+
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::size_t count) : count_(count) {
+    at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 127) / 64 * 64));
+    for (std::size_t i = 0; i < count; ++i) at_[i] = static_cast<T>(static_cast<double>(i * 7919 % 1009) / 1009 - 0.5);
+  }
+  Buffer(Buffer const&) = delete;
+  Buffer& operator=(Buffer const&) = delete;
+  ~Buffer() { std::free(at_); }
+  T* data() { return at_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  std::size_t count_;
+  T* at_;
+};
+
+/// Lanes of independent multiply-adds, enough to hide their latency.
+double measure_roof() {
+  constexpr int chains = 12, steps = 20000;
+  double least = 1;
+  for (int round = 0; round < rounds; ++round) {
+    lane<float> sum[chains];
+    for (auto& s : sum) s = lane<float>(1.0f);
+    volatile float seed = 0.999f;
+    lane<float> const x(seed);
+    double const start = seconds();
+    for (int i = 0; i < steps; ++i) DFDX_UNROLL for (int c = 0; c < chains; ++c) sum[c] = xsimd::fma(sum[c], x, x);
+    double const time = seconds() - start;
+    lane<float> total = sum[0];
+    for (int c = 1; c < chains; ++c) total = total + sum[c];
+    seed = xsimd::reduce_add(total);
+    least = std::min(least, time);
+  }
+  return 2.0 * chains * steps * lane_size<float> / least / 1e9;
+}
+
+#if defined(DFDX_BENCH_BLAS)
+void blas(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
+  cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, static_cast<int>(m),
+              static_cast<int>(n), static_cast<int>(k), add ? -1e-9f : 1.0f, a, static_cast<int>(ta ? m : k), b,
+              static_cast<int>(tb ? k : n), add ? 1.0f : 0.0f, c, static_cast<int>(n));
+}
+void blas(double const* a, double const* b, double* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
+  cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, static_cast<int>(m),
+              static_cast<int>(n), static_cast<int>(k), add ? -1e-9 : 1.0, a, static_cast<int>(ta ? m : k), b,
+              static_cast<int>(tb ? k : n), add ? 1.0 : 0.0, c, static_cast<int>(n));
+}
+#endif
+
+double our_total = 0, blas_total = 0;
+
+template <class Shape, bool Add = false>
+void row(char const* layout, gemm_sizes s = {}) {
+  using T = typename Shape::type;
+  auto pick = [](Size fixed, Size given) { return fixed >= 0 ? fixed : given; };
+  Size const m = pick(Shape::m, s.m), n = pick(Shape::n, s.n), k = pick(Shape::k, s.k);
+  Buffer<T> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)), c(static_cast<std::size_t>(m * n));
+  Buffer<T> want(c.size());
+  Buffer<char> room(workspace_bytes<Shape, add_scaled<T>>(s));
+  auto ours = [&] {
+    if constexpr (Add) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), add_scaled<T>{T(-1e-9), c.data(), n}, s);
+    else gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
+  };
+  reference::gemm<double>(m, n, k, a.data(), pick(Shape::a_row, s.a_row), pick(Shape::a_col, s.a_col), b.data(),
+                          pick(Shape::b_row, s.b_row), pick(Shape::b_col, s.b_col), want.data(), n);
+  if constexpr (Add)
+    for (std::size_t i = 0; i < c.size(); ++i) want.data()[i] = c.data()[i] + T(-1e-9) * want.data()[i];
+  ours();
+  double worst = 0;
+  for (std::size_t i = 0; i < c.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(c.data()[i]) - static_cast<double>(want.data()[i])));
+  if (!(worst <= (sizeof(T) == 4 ? 1e-6 : 1e-14) * std::sqrt(static_cast<double>(k)) * 8)) {
+    std::printf("WRONG: %s %ld %ld %ld off by %g\n", layout, long(m), long(n), long(k), worst);
+    std::exit(1);
+  }
+
+  double const flops = 2.0 * static_cast<double>(m * n * k), roof = roof_f32 * 4 / sizeof(T);
+  std::vector<double> mine, theirs;
+  int const calls = calls_for(ours);
+  for (int round = 0; round < rounds; ++round) {
+    mine.push_back(time_once(ours, calls));
+#if defined(DFDX_BENCH_BLAS)
+    bool const ta = layout[0] == 'T', tb = layout[1] == 'T';
+    theirs.push_back(time_once([&] { blas(a.data(), b.data(), c.data(), m, n, k, ta, tb, Add); }, calls));
+#endif
+  }
+  double const time = best(mine);
+  our_total += time;
+  std::printf("%s %s%s %5ld %5ld %5ld  %9.2f us  %6.1f GFLOP/s  %5.1f%%", sizeof(T) == 4 ? "f32" : "f64", layout,
+              Add ? "+" : " ", long(m), long(n), long(k), time * 1e6, flops / time / 1e9, 100 * flops / time / 1e9 / roof);
+  if (!theirs.empty()) {
+    double const other = best(theirs);
+    blas_total += other;
+    std::printf("   BLAS %6.1f GFLOP/s  %5.1f%%  (%.2fx)", flops / other / 1e9, 100 * flops / other / 1e9 / roof,
+                other / time);
+  }
+  std::printf("\n");
+}
+
+void total(char const* what) {
+  std::printf("  %s: %.1f us", what, our_total * 1e6);
+  if (blas_total > 0) std::printf(", BLAS %.1f us", blas_total * 1e6);
+  std::printf("\n");
+  our_total = blas_total = 0;
+}
+
+template <class T>
+using run_time_shape = gemm_shape<T, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
+
+template <class T>
+void run_time_row(char const* layout, Size m, Size n, Size k) {
+  gemm_sizes s{.m = m, .n = n, .k = k, .a_row = k, .a_col = 1, .b_row = n, .b_col = 1, .c_row = n};
+  if (layout[0] == 'T') s.a_row = 1, s.a_col = m;
+  if (layout[1] == 'T') s.b_row = 1, s.b_col = k;
+  row<run_time_shape<T>>(layout, s);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool const quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  roof_f32 = measure_roof();
+  std::printf("roof: %.1f GFLOP/s f32, lanes of %d\nlayout   M     N     K\n", roof_f32, lane_size<float>);
+
+  row<gemm_nt<float, 32, 200, 30>>("NT");  // y = x W^T, three layers
+  row<gemm_nt<float, 32, 200, 200>>("NT");
+  row<gemm_nt<float, 32, 27, 200>>("NT");
+  row<gemm_nn<float, 32, 200, 27>>("NN");  // dx = dy W
+  row<gemm_nn<float, 32, 200, 200>>("NN");
+  row<gemm_nn<float, 32, 30, 200>>("NN");
+  row<gemm_tn<float, 27, 200, 32>, true>("TN");  // W += -lr dy^T x
+  row<gemm_tn<float, 200, 200, 32>, true>("TN");
+  row<gemm_tn<float, 200, 30, 32>, true>("TN");
+  total("one training step of a 30-200-200-27 network, batch 32");
+  if (quick) return 0;
+
+  row<gemm_nn<float, 2, 2, 2>>("NN");
+  row<gemm_nn<float, 8, 8, 8>>("NN");
+  row<gemm_nn<float, 16, 16, 16>>("NN");
+  row<gemm_nt<float, 16, 16, 16>>("NT");
+  row<gemm_nn<float, 24, 24, 24>>("NN");
+  row<gemm_nt<float, 31, 31, 31>>("NT");
+  row<gemm_nn<float, 48, 48, 48>>("NN");
+  row<gemm_nt<float, 48, 48, 48>>("NT");
+  row<gemm_tn<float, 48, 48, 48>>("TN");
+  row<gemm_tt<float, 48, 48, 48>>("TT");
+  row<gemm_nn<float, 128, 128, 128>>("NN");
+  row<gemm_nt<float, 128, 128, 128>>("NT");
+  row<gemm_nn<float, 200, 200, 200>>("NN");
+  row<gemm_nt<float, 64, 128, 784>>("NT");
+  row<gemm_nn<float, 256, 256, 256>>("NN");
+  row<gemm_nn<double, 48, 48, 48>>("NN");
+  row<gemm_nt<double, 48, 48, 48>>("NT");
+  total("small static sizes");
+
+  row<gemm_nt<float, 1, 200, 200>>("NT");
+  row<gemm_nn<float, 1, 200, 200>>("NN");
+  row<gemm_nn<float, 200, 1, 200>>("NN");
+  row<gemm_tn<float, 200, 1, 200>>("TN");
+  run_time_row<float>("NT", 1, 4096, 4096);
+  run_time_row<float>("NN", 1, 4096, 4096);
+  run_time_row<float>("NN", 4096, 1, 4096);
+  run_time_row<float>("TN", 4096, 1, 4096);
+  total("matrix times vector");
+
+  for (Size n : {64, 128, 200, 256, 384, 512, 768, 1024, 1536}) run_time_row<float>("NN", n, n, n);
+  for (char const* layout : {"NT", "TN", "TT"}) run_time_row<float>(layout, 512, 512, 512);
+  run_time_row<float>("NT", 64, 4096, 1024);
+  run_time_row<float>("NT", 1000, 1000, 1000);
+  for (Size n : {256, 512, 1024}) run_time_row<double>("NN", n, n, n);
+  total("run-time sizes");
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSL-1.0
+# ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu. Nothing is run, so no GPU is needed; without nvcc the one test
+# cuda_compile says so and counts as skipped.
+if(DFDX_CUDA STREQUAL "OFF")
+  return()
+endif()
+find_program(DFDX_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin)
+if(NOT DFDX_NVCC)
+  message(STATUS "dfdx: no nvcc, the CUDA tests will be skipped")
+  add_test(NAME cuda_compile COMMAND sh -c "echo 'SKIPPED: no nvcc found, tests/cuda/*.cu were not compiled'; exit 77")
+  set_tests_properties(cuda_compile PROPERTIES SKIP_RETURN_CODE 77)
+  return()
+endif()
+set(host g++)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(host "${CMAKE_CXX_COMPILER}")
+endif()
+set(nvcc_flags "${DFDX_COMPILE_FLAGS}")
+list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate host code is not pedantic
+file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
+foreach(source ${sources})
+  cmake_path(GET source STEM name)
+  add_test(NAME cuda/${name}
+    COMMAND "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host} -arch=sm_90 --expt-relaxed-constexpr --extended-lambda
+            -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
+  set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)
+endforeach()

@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# install_dependencies.sh demo|test - install what building needs and is missing (Debian, root). With everything in
+# place it only looks at a few files. System packages come from the machine's own apt sources, which stay as they are;
+# headers that these sources have only in too old a version (xsimd >= 13, Catch2 >= 3) come from a newer suite of the
+# same mirror and are unpacked below build/deps, where cmake/dependencies.cmake looks first.
+set -eu
+what=${1:-test}
+cd "$(dirname "$0")/.."
+deps=build/deps
+log=$deps/install.log
+wanted=''   # apt packages to install
+private=''  # SUITE/PACKAGE to unpack below build/deps
+missing=''  # the same for people
+
+die() {
+  echo "install_dependencies: $*" >&2
+  exit 1
+}
+want() { missing="$missing, $1" && wanted="$wanted $2"; }
+has_command() { command -v "$1" >/dev/null 2>&1; }
+has_header() {
+  for dir in $deps/usr/include /usr/local/include /usr/include; do
+    [ ! -e "$dir/$1" ] || return 0
+  done
+  return 1
+}
+has_cmake() {
+  has_command cmake || return 1
+  set -- $(cmake --version | sed -n '1s/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+  [ "$1" -gt 3 ] || { [ "$1" -eq 3 ] && [ "$2" -ge 25 ]; }
+}
+has_xsimd() {
+  for dir in $deps/usr/include /usr/local/include /usr/include; do
+    major=$(sed -n 's/^#define XSIMD_VERSION_MAJOR \([0-9]*\).*/\1/p' "$dir/xsimd/config/xsimd_config.hpp" 2>/dev/null) || :
+    [ "${major:-0}" -lt 13 ] || return 0
+  done
+  return 1
+}
+has_catch2() {
+  for file in $deps/usr/lib/cmake/Catch2 $deps/usr/lib/*/cmake/Catch2 /usr/local/lib/cmake/Catch2 \
+    /usr/lib/cmake/Catch2 /usr/lib/*/cmake/Catch2; do
+    ! grep -q 'set(PACKAGE_VERSION "3\.' "$file/Catch2ConfigVersion.cmake" 2>/dev/null || return 0
+  done
+  return 1
+}
+
+# --- what is missing ---------------------------------------------------------------------------------------------
+[ -n "${CXX:-}" ] || has_command g++ || has_command clang++ || want 'a C++ compiler' g++
+has_cmake || want 'cmake >= 3.25' cmake
+has_command ninja || want ninja ninja-build
+has_command python3 || want python3 python3
+has_header boost/hana.hpp || want Boost.Hana 'libboost1.81-dev|libboost-dev'
+has_header nlohmann/json.hpp || want nlohmann-json nlohmann-json3-dev
+has_header CLI/CLI.hpp || want CLI11 libcli11-dev
+[ -e /usr/share/dict/words ] || want 'a word list' wamerican
+has_xsimd || missing="$missing, xsimd >= 13"
+if [ "$what" = test ]; then
+  has_catch2 || missing="$missing, Catch2 >= 3"
+fi
+# A second compiler and the formatter make the tests stricter, but nothing fails without them.
+optional=''
+if [ "$what" = test ] && [ ! -e $deps/optional_tried ]; then
+  has_command clang++-19 || optional="$optional clang-19"
+  has_command clang-format-19 || optional="$optional clang-format-19"
+fi
+[ -n "$missing$optional" ] || exit 0
+
+# --- system packages ---------------------------------------------------------------------------------------------
+give_up() {
+  [ -n "$missing" ] || exit 0
+  die "missing: ${missing#, }; run it as root on Debian, or install these yourself"
+}
+root() { [ "$(id -u)" -eq 0 ]; }
+has_command apt-get || give_up
+root || [ -z "$wanted" ] || give_up
+mkdir -p $deps
+: > $log
+run() { "$@" >>$log 2>&1; }
+export DEBIAN_FRONTEND=noninteractive
+echo "install_dependencies: installing ${missing#, }$optional (log: $log)" >&2
+! root || run apt-get update -q ||
+  echo "install_dependencies: apt-get update failed; going on with the lists there are" >&2
+
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: *//p' | grep -v none; }
+available() { # the first of 'a|b' that apt knows
+  for package in $(echo "$1" | tr '|' ' '); do
+    [ -z "$(candidate "$package")" ] || { echo "$package" && return 0; }
+  done
+  die "apt knows no package $1"
+}
+# newer FILE-CHECK PACKAGE MAJOR SUITE - from the system's own suite when it is new enough, else from SUITE
+newer() {
+  ! "$1" || return 0
+  major=$(candidate "$2" | sed 's/^[0-9]*://; s/\..*//')
+  if [ "${major:-0}" -ge "$3" ] && root; then
+    wanted="$wanted $2"
+  else
+    private="$private $4/$2"
+  fi
+}
+newer has_xsimd libxsimd-dev 13 trixie
+[ "$what" != test ] || newer has_catch2 libcatch2-dev 3 bookworm-backports
+
+packages=''
+for package in $wanted; do packages="$packages $(available "$package")" || exit 1; done
+if [ -n "$packages" ]; then
+  run apt-get install -y -q --no-install-recommends $packages || {
+    tail -n 5 $log >&2
+    die "apt-get install$packages failed"
+  }
+fi
+for package in $optional; do
+  root || break
+  run apt-get install -y -q --no-install-recommends "$package" || echo "install_dependencies: no $package here" >&2
+done
+[ -z "$optional" ] || touch $deps/optional_tried
+
+# --- newer headers, below build/deps -----------------------------------------------------------------------------
+# unpack SUITE PACKAGE - with an apt state of its own: its lists, cache and sources lie below build/deps/apt
+unpack() {
+  state=$PWD/$deps/apt/$1
+  mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/etc/parts"
+  mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk '$3 == "main" && $2 !~ /-/ { print $1; exit }')
+  [ -n "$mirror" ] || return 1
+  keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  if [ -e $keyring ]; then options="[signed-by=$keyring] "; else options=''; fi
+  echo "deb $options$mirror $1 main" > "$state/etc/sources.list"
+  : > "$state/status"
+  set -- "$2" -o Dir::State="$state" -o Dir::State::lists="$state/lists" -o Dir::State::status="$state/status" \
+    -o Dir::Cache="$state/cache" -o Dir::Etc::sourcelist="$state/etc/sources.list" \
+    -o Dir::Etc::sourceparts="$state/etc/parts" -o Dir::Etc::preferencesparts="$state/etc/parts" \
+    -o Dir::Etc::preferences="$state/etc/none" -o Acquire::Languages=none -o APT::Sandbox::User=root
+  package=$1
+  shift
+  run apt-get "$@" update -q || return 1
+  (cd "$state" && apt-get "$@" download "$package") >>$log 2>&1 || return 1
+  for deb in "$state"/"$package"_*.deb; do run dpkg-deb -x "$deb" $deps || return 1; done
+  rm -rf "$state"
+}
+for entry in $private; do
+  unpack "${entry%/*}" "${entry#*/}" ||
+    echo "install_dependencies: no ${entry#*/} from ${entry%/*} ($log); cmake will try to download its source" >&2
+done

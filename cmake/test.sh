@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# test.sh [CTEST ARGUMENTS]: installs what is missing, builds the preset dev, and runs every test. The lint, the
+# headers, the examples and the consumer projects are tests like any other.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc 2>/dev/null || echo 2)
+sh cmake/install_dependencies.sh test
+cmake --preset dev
+# One program that does not compile must not hide what the others say: ctest reports it as not run, and fails.
+built=0
+cmake --build build/dev -j "$jobs" -- -k 0 || built=1
+[ $built -eq 0 ] || echo 'test.sh: not everything was built, see above' >&2
+tested=0
+ctest --test-dir build/dev --output-on-failure -j "$jobs" "$@" || tested=1
+exit $((built | tested))

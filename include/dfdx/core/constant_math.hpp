@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elementary functions that run in a constant expression (double precision, a few ulp). At run time core/math.hpp
+// calls the platform's library instead; these also serve where the same bits are wanted on every platform.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace dfdx::constant_math {
+
+inline constexpr double ln2_high = 6.93147180369123816490e-01;
+inline constexpr double ln2_low = 1.90821492927058770002e-10;
+inline constexpr double pi = 3.14159265358979323846;
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+constexpr bool is_nan(double x) { return x != x; }
+constexpr double abs(double x) { return x < 0 ? -x : x == 0 ? 0.0 : x; }
+
+constexpr double floor(double x) {
+  if (!(abs(x) < 4503599627370496.0)) return x;
+  auto const n = static_cast<double>(static_cast<std::int64_t>(x));
+  return n > x ? n - 1 : n;
+}
+
+constexpr double scale_by_power_of_two(double x, int k) {
+  for (; k > 1000; k -= 1000) x *= 0x1p1000;
+  for (; k < -1000; k += 1000) x *= 0x1p-1000;
+  return x * std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);
+}
+
+constexpr double expm1_series(double r) {
+  double term = r, sum = r;
+  for (int n = 2; n < 22; ++n) sum += term *= r / n;
+  return sum;
+}
+
+constexpr double exp(double x) {
+  if (is_nan(x)) return x;
+  if (x > 709.79) return infinity;
+  if (x < -745.2) return 0;
+  double const k = floor(x / (ln2_high + ln2_low) + 0.5);
+  double const r = (x - k * ln2_high) - k * ln2_low;
+  return scale_by_power_of_two(1.0 + expm1_series(r), static_cast<int>(k));
+}
+
+constexpr double expm1(double x) { return abs(x) < 0.4 ? expm1_series(x) : exp(x) - 1.0; }
+
+// log((1 + s) / (1 - s)) = 2 artanh(s)
+constexpr double twice_artanh(double s) {
+  double const z = s * s;
+  double power = s, sum = 0;
+  for (int n = 1; n < 40; n += 2, power *= z) sum += power / n;
+  return 2 * sum;
+}
+
+constexpr double log(double x) {
+  if (is_nan(x) || x < 0) return nan;
+  if (x == 0) return -infinity;
+  if (x == infinity) return x;
+  int e = 0;
+  if (x < 0x1p-1000) x *= 0x1p100, e -= 100;
+  auto bits = std::bit_cast<std::uint64_t>(x);
+  e += static_cast<int>(bits >> 52) - 1023;
+  double m = std::bit_cast<double>((bits & 0xfffffffffffffull) | (std::uint64_t{1023} << 52));
+  if (m > 1.4142135623730951) m *= 0.5, ++e;
+  return e * ln2_high + (e * ln2_low + twice_artanh((m - 1) / (m + 1)));
+}
+
+constexpr double log1p(double x) { return abs(x) < 0.3 ? twice_artanh(x / (2 + x)) : log(1 + x); }
+
+constexpr double sqrt(double x) {
+  if (is_nan(x) || x < 0) return nan;
+  if (x == 0 || x == infinity) return x;
+  int k = 0;
+  for (; x >= 4; x *= 0.25) ++k;
+  for (; x < 1; x *= 4) --k;
+  double r = 0.5 * (1 + x);
+  for (int i = 0; i < 7; ++i) r = 0.5 * (r + x / r);
+  return scale_by_power_of_two(r, k);
+}
+
+constexpr double sin_series(double x) {
+  double term = x, sum = x;
+  for (int n = 2; n < 26; n += 2) sum += term *= -x * x / (n * (n + 1));
+  return sum;
+}
+constexpr double cos_series(double x) {
+  double term = 1, sum = 1;
+  for (int n = 1; n < 25; n += 2) sum += term *= -x * x / (n * (n + 1));
+  return sum;
+}
+
+// sin(x + quarter_turns * pi / 2)
+constexpr double turned_sin(double x, int quarter_turns) {
+  if (is_nan(x) || abs(x) == infinity) return nan;
+  double const k = floor(x / (pi / 2) + 0.5);
+  double const r = (x - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11;
+  auto const q = static_cast<int>((static_cast<std::int64_t>(k) + quarter_turns) & 3);
+  double const s = (q & 1) != 0 ? cos_series(r) : sin_series(r);
+  return q >= 2 ? -s : s;
+}
+constexpr double sin(double x) { return turned_sin(x, 0); }
+constexpr double cos(double x) { return turned_sin(x, 1); }
+
+constexpr double tanh(double x) {
+  if (is_nan(x)) return x;
+  if (abs(x) > 20) return x < 0 ? -1.0 : 1.0;
+  double const e = expm1(2 * x);
+  return e / (e + 2);
+}
+
+constexpr double erf(double x) {
+  if (is_nan(x)) return x;
+  double const a = abs(x);
+  if (a > 6) return x < 0 ? -1.0 : 1.0;
+  if (a < 2.5) {
+    double term = x, sum = x;
+    for (int n = 1; n < 70; ++n) sum += (term *= -x * x / n) / (2 * n + 1);
+    return 1.12837916709551257390 * sum;
+  }
+  double fraction = a;  // Legendre's continued fraction of erfc
+  for (int n = 60; n > 0; --n) fraction = a + (n * 0.5) / fraction;
+  double const tail = exp(-a * a) / (1.77245385090551602730 * fraction);
+  return x < 0 ? tail - 1 : 1 - tail;
+}
+
+constexpr double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (floor(y) == y && abs(y) < 1024) {
+    double r = 1, b = x;
+    for (auto n = static_cast<std::int64_t>(abs(y)); n > 0; n >>= 1, b *= b)
+      if ((n & 1) != 0) r *= b;
+    return y < 0 ? 1 / r : r;
+  }
+  return x < 0 ? nan : exp(y * log(x));
+}
+
+}  // namespace dfdx::constant_math

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+// Errors: one text for a fault, thrown as dfdx::error at run time or shown by the compiler. Rules about shapes
+// build the text once, in `Text`; `raise` throws it, `static_fail` makes the compiler print it.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/core/shape.hpp>
+
+namespace dfdx {
+
+/// error - what the library throws; what() is one sentence that names the op and the shapes.
+class error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Text - a message of bounded length that can be built in a constant expression; longer ones are cut.
+class Text {
+ public:
+  static constexpr int capacity = 191;
+
+  constexpr Text() = default;
+
+  constexpr Text& put(char const* s) {
+    while (*s != 0 && size_ < capacity) data_[size_++] = *s++;
+    return *this;
+  }
+  constexpr Text& put(index_t v) {
+    if (v < 0 && v != extent::unknown && (v & extent::factor_mask) != 0) return put("dyn");
+    if (v == extent::unknown) return put("dyn");
+    char digits[24] = {};
+    int n = 0;
+    do digits[n++] = static_cast<char>('0' + v % 10);
+    while ((v /= 10) != 0);
+    while (n > 0 && size_ < capacity) data_[size_++] = digits[--n];
+    return *this;
+  }
+  constexpr Text& put(int v) {
+    if (v < 0) put("-");
+    return put(static_cast<index_t>(v < 0 ? -v : v));
+  }
+  constexpr Text& put(DType d) { return put(name_of(d)); }
+  constexpr Text& put(Shape const& s) {
+    put("[");
+    for (int i = 0; i < s.rank; ++i) {
+      if (i != 0) put(", ");
+      put(s[i]);
+    }
+    return put("]");
+  }
+
+  constexpr char const* data() const { return data_; }
+  constexpr std::size_t size() const { return static_cast<std::size_t>(size_); }
+  constexpr char const* c_str() const { return data_; }
+
+ private:
+  char data_[capacity + 1] = {};
+  int size_ = 0;
+};
+
+template <class... Parts>
+constexpr Text make_text(Parts const&... parts) {
+  Text t;
+  (t.put(parts), ...);
+  return t;
+}
+
+/// raise - throws dfdx::error with the text. In a constant expression the call itself is the diagnostic.
+[[noreturn]] inline void raise(Text const& t) { throw error(std::string(t.data(), t.size())); }
+
+template <class... Parts>
+[[noreturn]] void raise(char const* first, Parts const&... parts) {
+  raise(make_text(first, parts...));
+}
+
+namespace detail {
+
+template <std::size_t N>
+struct Literal {
+  char text[N + 1] = {};
+};
+
+// clang cuts a text argument after 33 characters, so there the text is given in pieces that end at a blank.
+#if defined(__clang__)
+inline constexpr std::size_t piece_length = 32;
+#else
+inline constexpr std::size_t piece_length = Text::capacity;
+#endif
+
+constexpr std::size_t piece_end(Text const& t, std::size_t begin) {
+  if (t.size() - begin <= piece_length) return t.size();
+  std::size_t end = begin + piece_length;
+  while (end > begin + 1 && t.data()[end - 1] != ' ') --end;
+  return end > begin + 1 ? end : begin + piece_length;
+}
+
+// Where the k-th piece begins; with k = -1, how many pieces there are.
+constexpr std::size_t piece(Text const& t, std::size_t k) {
+  std::size_t begin = 0, n = 0;
+  for (; n != k && begin < t.size(); ++n) begin = piece_end(t, begin);
+  return k == static_cast<std::size_t>(-1) ? n : begin;
+}
+
+template <class Message, std::size_t K>
+constexpr auto literal() {
+  constexpr std::size_t begin = piece(Message::value, K), end = piece_end(Message::value, begin);
+  Literal<end - begin> r;
+  for (std::size_t i = begin; i < end; ++i) r.text[i - begin] = Message::value.data()[i];
+  return r;
+}
+
+}  // namespace detail
+
+// Never defined: the compiler quotes its arguments, which are the text.
+template <detail::Literal... Message>
+struct error_in_dfdx_call;
+
+namespace detail {
+template <class Message, std::size_t... K>
+auto quote(std::index_sequence<K...>) -> std::type_identity<error_in_dfdx_call<literal<Message, K>()...>>;
+}
+
+/// static_fail - makes the compiler print Message::value (a Text) as its one error.
+template <class Message>
+constexpr void static_fail() {
+  constexpr std::size_t n = detail::piece(Message::value, static_cast<std::size_t>(-1));
+  (void)sizeof(typename decltype(detail::quote<Message>(std::make_index_sequence<n>{}))::type);
+}
+
+}  // namespace dfdx

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elementary functions over lane values: numbers, and any vector type whose namespace overloads the same names
+// (found by argument-dependent lookup, so this header knows no backend). Constant expressions use constant_math.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <dfdx/core/constant_math.hpp>
+#include <dfdx/core/dtype.hpp>
+
+namespace dfdx {
+
+namespace detail::lookup {
+// Calls by unqualified name from a namespace that declares none of these names.
+template <class X>
+DFDX_INLINE auto call_exp(X const& x) { return exp(x); }
+template <class X>
+DFDX_INLINE auto call_expm1(X const& x) { return expm1(x); }
+template <class X>
+DFDX_INLINE auto call_log(X const& x) { return log(x); }
+template <class X>
+DFDX_INLINE auto call_log1p(X const& x) { return log1p(x); }
+template <class X>
+DFDX_INLINE auto call_sqrt(X const& x) { return sqrt(x); }
+template <class X>
+DFDX_INLINE auto call_sin(X const& x) { return sin(x); }
+template <class X>
+DFDX_INLINE auto call_cos(X const& x) { return cos(x); }
+template <class X>
+DFDX_INLINE auto call_tanh(X const& x) { return tanh(x); }
+template <class X>
+DFDX_INLINE auto call_erf(X const& x) { return erf(x); }
+template <class X>
+DFDX_INLINE auto call_abs(X const& x) { return abs(x); }
+template <class X>
+DFDX_INLINE auto call_pow(X const& x, X const& y) { return pow(x, y); }
+template <class C, class X>
+DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) { return select(c, x, y); }
+}  // namespace detail::lookup
+
+namespace math {
+
+template <class X>
+inline constexpr bool is_number = std::is_arithmetic_v<X>;
+
+template <class X>
+DFDX_INLINE constexpr X exp(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_exp(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp(static_cast<double>(x)));
+  else return static_cast<X>(std::exp(x));
+}
+template <class X>
+DFDX_INLINE constexpr X expm1(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_expm1(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::expm1(static_cast<double>(x)));
+  else return static_cast<X>(std::expm1(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_log(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log(static_cast<double>(x)));
+  else return static_cast<X>(std::log(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log1p(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_log1p(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log1p(static_cast<double>(x)));
+  else return static_cast<X>(std::log1p(x));
+}
+template <class X>
+DFDX_INLINE constexpr X sqrt(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_sqrt(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sqrt(static_cast<double>(x)));
+  else return static_cast<X>(std::sqrt(x));
+}
+template <class X>
+DFDX_INLINE constexpr X sin(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_sin(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sin(static_cast<double>(x)));
+  else return static_cast<X>(std::sin(x));
+}
+template <class X>
+DFDX_INLINE constexpr X cos(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_cos(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cos(static_cast<double>(x)));
+  else return static_cast<X>(std::cos(x));
+}
+template <class X>
+DFDX_INLINE constexpr X tanh(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_tanh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tanh(static_cast<double>(x)));
+  else return static_cast<X>(std::tanh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X erf(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_erf(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erf(static_cast<double>(x)));
+  else return static_cast<X>(std::erf(x));
+}
+template <class X>
+DFDX_INLINE constexpr X abs(X const& x) {
+  if constexpr (!is_number<X>) return detail::lookup::call_abs(x);
+  else return x < X(0) ? static_cast<X>(-x) : x == X(0) ? X(0) : x;
+}
+template <class X>
+DFDX_INLINE constexpr X pow(X const& x, X const& y) {
+  if constexpr (!is_number<X>) return detail::lookup::call_pow(x, y);
+  else if (std::is_constant_evaluated())
+    return static_cast<X>(constant_math::pow(static_cast<double>(x), static_cast<double>(y)));
+  else return static_cast<X>(std::pow(x, y));
+}
+
+/// select - c ? x : y, lane by lane.
+template <class C, class X>
+DFDX_INLINE constexpr X select(C const& c, X const& x, X const& y) {
+  if constexpr (std::is_same_v<C, bool>) return c ? x : y;
+  else return detail::lookup::call_select(c, x, y);
+}
+
+/// maximum, minimum - the larger, the smaller; NaN if either operand is NaN (as PyTorch, unlike fmax).
+template <class X>
+DFDX_INLINE constexpr X maximum(X const& x, X const& y) {
+  return select((x >= y) || (x != x), x, y);
+}
+template <class X>
+DFDX_INLINE constexpr X minimum(X const& x, X const& y) {
+  return select((x <= y) || (x != x), x, y);
+}
+
+}  // namespace math
+
+}  // namespace dfdx

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// Random numbers as a function of (key, counter): no state, so that every backend, thread count and order of
+// evaluation draws the same numbers. Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011.
+#pragma once
+
+#include <cstdint>
+
+#include <dfdx/core/constant_math.hpp>
+
+namespace dfdx {
+
+/// Key - names a stream of random numbers. Copy it freely; derive new ones with fold_in or split.
+struct Key {
+  std::uint64_t seed = 0;
+  constexpr explicit Key(std::uint64_t s = 0) : seed(s) {}
+};
+
+/// Bits - four 32-bit words drawn at one counter.
+struct Bits {
+  std::uint32_t word[4];
+};
+
+/// philox - the random bits of a key at a counter.
+constexpr Bits philox(Key key, std::uint64_t counter, std::uint64_t stream = 0) {
+  std::uint32_t c[4] = {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32),
+                        static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)};
+  auto k0 = static_cast<std::uint32_t>(key.seed), k1 = static_cast<std::uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t const a = std::uint64_t{0xD2511F53u} * c[0];
+    std::uint64_t const b = std::uint64_t{0xCD9E8D57u} * c[2];
+    std::uint32_t const n0 = static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0;
+    std::uint32_t const n2 = static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1;
+    c[1] = static_cast<std::uint32_t>(b);
+    c[3] = static_cast<std::uint32_t>(a);
+    c[0] = n0;
+    c[2] = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c[0], c[1], c[2], c[3]}};
+}
+
+/// fold_in - a key that depends on (key, n) and is unrelated to others.
+constexpr Key fold_in(Key key, std::uint64_t n) {
+  Bits const b = philox(key, n, 0x666f6c645f696eull);
+  return Key{(std::uint64_t{b.word[1]} << 32) | b.word[0]};
+}
+
+/// uniform_at - the i-th number of a key's uniform stream, in [0, 1) with 53 bits.
+constexpr double uniform_at(Key key, std::uint64_t i) {
+  Bits const b = philox(key, i);
+  std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
+  return static_cast<double>(x >> 11) * 0x1p-53;
+}
+
+/// normal_at - the i-th number of a key's standard normal stream (Box and Muller 1958). Computed by constant_math,
+/// so that no platform's libm shows in the numbers.
+constexpr double normal_at(Key key, std::uint64_t i) {
+  Bits const b = philox(key, i);
+  std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
+  std::uint64_t const y = (std::uint64_t{b.word[3]} << 32) | b.word[2];
+  double const u = (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
+  double const v = static_cast<double>(y >> 11) * 0x1p-53;
+  return constant_math::sqrt(-2 * constant_math::log(u)) * constant_math::cos(2 * constant_math::pi * v);
+}
+
+/// integer_at - the i-th number of a key's stream of integers in [0, n), without modulo bias worth noticing:
+/// a 64-bit draw is scaled by n.
+constexpr std::int64_t integer_at(Key key, std::uint64_t i, std::int64_t n) {
+  Bits const b = philox(key, i);
+  std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
+  std::uint64_t const lo = (x & 0xffffffffu) * static_cast<std::uint64_t>(n) >> 32;
+  return static_cast<std::int64_t>(((x >> 32) * static_cast<std::uint64_t>(n) + lo) >> 32);
+}
+
+}  // namespace dfdx

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+// Extents, shapes and strides. An extent is a count known now, or a product of counts that a program learns when
+// it is called (a symbolic extent): passes over graphs multiply and compare both kinds alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dfdx {
+
+using index_t = std::int64_t;
+
+/// dyn - a dim of a Tensor type that is known at run time only.
+inline constexpr std::size_t dyn = static_cast<std::size_t>(-1);
+
+inline constexpr int max_rank = 8;
+inline constexpr int max_symbols = 5;
+
+namespace extent {
+
+// A symbolic extent is negative: bit 63 set, bit 62 clear, four bits of exponent for each symbol from bit 40 on,
+// a constant factor below. The type-level `dyn` is -1 and has no symbol yet.
+inline constexpr index_t unknown = -1;
+inline constexpr int factor_bits = 40;
+inline constexpr index_t factor_mask = (index_t{1} << factor_bits) - 1;
+inline constexpr index_t symbol_flag = std::int64_t(std::uint64_t{1} << 63);
+
+constexpr bool is_static(index_t e) { return e >= 0; }
+constexpr index_t symbol(int k) { return symbol_flag | (index_t{1} << (factor_bits + 4 * k)) | 1; }
+
+/// mul - product of two extents; a product that does not fit becomes `unknown` when symbolic and -2 when static.
+constexpr index_t mul(index_t a, index_t b) {
+  if (a >= 0 && b >= 0) {
+    index_t r = 0;
+    return __builtin_mul_overflow(a, b, &r) ? index_t{-2} : r;
+  }
+  if (a == 0 || b == 0) return 0;
+  if (a == 1) return b;
+  if (b == 1) return a;
+  if (a == unknown || b == unknown) return unknown;
+  index_t const fa = a < 0 ? a & factor_mask : a, fb = b < 0 ? b & factor_mask : b;
+  index_t const ea = a < 0 ? (a & ~symbol_flag) >> factor_bits : 0;
+  index_t const eb = b < 0 ? (b & ~symbol_flag) >> factor_bits : 0;
+  return symbol_flag | ((ea + eb) << factor_bits) | (fa * fb);
+}
+
+/// resolve - the value of an extent, given the values of the symbols.
+constexpr index_t resolve(index_t e, index_t const* symbols) {
+  if (e >= 0) return e;
+  index_t r = e & factor_mask;
+  for (int k = 0; k < max_symbols; ++k)
+    for (index_t n = (e >> (factor_bits + 4 * k)) & 15; n > 0; --n) r *= symbols[k];
+  return r;
+}
+
+}  // namespace extent
+
+/// Shape - up to max_rank extents. Rank -1 marks "no shape": the answer of a shape rule that refused.
+struct Shape {
+  int rank = 0;
+  index_t dims[max_rank] = {};
+
+  constexpr index_t& operator[](int i) { return dims[i]; }
+  constexpr index_t operator[](int i) const { return dims[i]; }
+  constexpr bool valid() const { return rank >= 0; }
+
+  constexpr bool operator==(Shape const& o) const {
+    if (rank != o.rank) return false;
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] != o.dims[i]) return false;
+    return true;
+  }
+
+  constexpr index_t numel() const {
+    index_t n = 1;
+    for (int i = 0; i < rank; ++i) n = extent::mul(n, dims[i]);
+    return n;
+  }
+
+  constexpr bool is_static() const {
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] < 0) return false;
+    return true;
+  }
+
+  constexpr void push_back(index_t d) { dims[rank++] = d; }
+};
+
+template <class... D>
+constexpr Shape make_shape(D... dims) {
+  return Shape{static_cast<int>(sizeof...(D)), {static_cast<index_t>(dims)...}};
+}
+
+/// Strides - step of each axis, in elements.
+using Strides = Shape;
+
+/// contiguous - row-major strides of a shape.
+constexpr Strides contiguous(Shape const& s) {
+  Strides r;
+  r.rank = s.rank;
+  index_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    r[i] = step;
+    step = extent::mul(step, s[i]);
+  }
+  return r;
+}
+
+/// is_contiguous - whether (shape, strides) walks memory row by row without gaps; axes of extent 1 do not matter.
+constexpr bool is_contiguous(Shape const& s, Strides const& t) {
+  index_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    if (s[i] != 1 && t[i] != step) return false;
+    step = extent::mul(step, s[i]);
+  }
+  return true;
+}
+
+/// normalize_axis - an axis in [0, rank), from one that may count from the end; -1 if out of range.
+constexpr int normalize_axis(int axis, int rank) {
+  int const a = axis < 0 ? axis + rank : axis;
+  return a < 0 || a >= rank ? -1 : a;
+}
+
+}  // namespace dfdx

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSL-1.0
+// Simplification: rebuilds a graph node by node, finding equal nodes by hash, folding constants and applying the local
+// algebra below; then drops what no output needs. Linear in the number of nodes.
+#pragma once
+
+#include <bit>
+
+#include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/reduce.hpp>
+#include <dfdx/ops/views.hpp>
+
+namespace dfdx::graph {
+
+/// Rewriter - builds a graph in which no two nodes are equal and none can be simplified alone.
+class Rewriter {
+ public:
+  constexpr explicit Rewriter(int expected) {
+    std::size_t n = 16;
+    while (n < 2 * static_cast<std::size_t>(expected)) n *= 2;
+    heads_.assign(n, -1);
+  }
+
+  /// add - the node (its operands already of this graph), or one that has the same value.
+  constexpr int add(Node n) {
+    for (int round = 0; round < 8; ++round) {
+      int const same = replace(n);
+      if (same >= 0) return same;
+      if (same == unchanged) break;
+    }
+    std::size_t const slot = hash(n) & (heads_.size() - 1);
+    for (int i = heads_[slot]; i >= 0; i = next_[static_cast<std::size_t>(i)])
+      if (equal(graph[i], n)) return i;
+    next_.push_back(heads_[slot]);
+    heads_[slot] = graph.size();
+    return graph.push(n).id;
+  }
+
+  Graph graph;
+
+ private:
+  static constexpr int unchanged = -1, changed = -2;
+
+  constexpr bool is(int i, Code c) const { return graph[i].code() == c; }
+  constexpr bool is_constant(int i) const { return is(i, Code::constant); }
+  constexpr double value(int i) const { return graph[i].attrs.f[0]; }
+  constexpr bool is_constant(int i, double v) const { return is_constant(i) && value(i) == v; }
+
+  static constexpr int become(Node& n, Node const& m) {
+    n = m;
+    return changed;
+  }
+  static constexpr int become_constant(Node& n, double v) {
+    return become(n, Node{&info<op::constant>, Attrs{{}, {rounded(n.meta.dtype, v)}}, n.meta, {}});
+  }
+  static constexpr double rounded(DType d, double v) {
+    if (d == DType::f32) return static_cast<float>(v);
+    if (d == DType::boolean) return v != 0 ? 1 : 0;
+    if (!is_floating(d) && v < 9e18 && v > -9e18) return static_cast<double>(static_cast<index_t>(v));
+    return v;
+  }
+
+  // An existing node with n's value, or `changed` (n was rewritten: look again), or `unchanged`.
+  constexpr int replace(Node& n) const {
+    if (n.arity() == 0) return unchanged;
+    int const a = n.in[0];
+    switch (n.code()) {
+      case Code::reshape:
+        if (graph[a].meta.shape == n.meta.shape) return a;
+        if (is_constant(a)) return become_constant(n, value(a));
+        if (is(a, Code::reshape)) return n.in[0] = graph[a].in[0], changed;
+        return unchanged;
+      case Code::expand:
+        if (graph[a].meta.shape == n.meta.shape) return a;
+        if (is_constant(a)) return become_constant(n, value(a));
+        if (is(a, Code::expand)) return n.in[0] = graph[a].in[0], changed;
+        return unchanged;
+      case Code::permute: return replace_permute(n, a);
+      case Code::slice:
+        if (graph[a].meta.shape == n.meta.shape && op::slice::step(n.attrs) == 1) return a;
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::cast:
+        if (graph[a].meta.dtype == n.meta.dtype) return a;
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::reduce_sum: return replace_sum(n, a);
+      case Code::reduce_prod:
+      case Code::reduce_max:
+      case Code::reduce_min: return graph[a].meta.shape == n.meta.shape ? a : unchanged;
+      default: return n.op->elementwise ? replace_elementwise(n, a) : unchanged;
+    }
+  }
+
+  constexpr int replace_permute(Node& n, int a) const {
+    Shape const& from = graph[a].meta.shape;
+    if (is_constant(a)) return become_constant(n, value(a));
+    if (is(a, Code::permute)) {
+      int axes[max_rank] = {};
+      for (int i = 0; i < from.rank; ++i)
+        axes[i] = op::axis_of(graph[a].attrs.i[0], op::axis_of(n.attrs.i[0], i));
+      n.attrs.i[0] = op::pack_axes(axes, from.rank);
+      n.in[0] = graph[a].in[0];
+      return changed;
+    }
+    // Axes of extent 1 may go anywhere: if the others keep their order, this is a reshape.
+    int previous = -1;
+    for (int i = 0; i < from.rank; ++i) {
+      int const axis = op::axis_of(n.attrs.i[0], i);
+      if (from[axis] == 1) continue;
+      if (axis < previous) return unchanged;
+      previous = axis;
+    }
+    return become(n, Node{&info<op::reshape>, Attrs{}, n.meta, {a}});
+  }
+
+  constexpr int replace_sum(Node& n, int a) const {
+    Shape const& from = graph[a].meta.shape;
+    if (from == n.meta.shape) return a;
+    if (is(a, Code::reduce_sum)) {
+      n.attrs.i[0] |= graph[a].attrs.i[0];
+      n.in[0] = graph[a].in[0];
+      return changed;
+    }
+    if (!is_constant(a)) return unchanged;
+    double count = 1;
+    for (int i = 0; i < from.rank; ++i) {
+      if (from[i] < 0 && n.meta.shape[i] != from[i]) return unchanged;
+      if (n.meta.shape[i] != from[i]) count *= static_cast<double>(from[i]);
+    }
+    return become_constant(n, value(a) * count);
+  }
+
+  constexpr int replace_elementwise(Node& n, int a) const {
+    int const b = n.arity() > 1 ? n.in[1] : a;
+    int const c = n.arity() > 2 ? n.in[2] : a;
+    if (n.op == &info<op::stop_gradient>) return a;
+    if (n.op == &info<op::copy>) return unchanged;
+    if (is_constant(a) && is_constant(b) && is_constant(c)) {
+      double const x[3] = {value(a), value(b), value(c)};
+      return become_constant(n, n.op->fold(x));
+    }
+    if (n.op == &info<op::add>) {
+      if (is_constant(b, 0)) return a;
+      if (is_constant(a, 0)) return b;
+    } else if (n.op == &info<op::sub>) {
+      if (is_constant(b, 0)) return a;
+    } else if (n.op == &info<op::mul>) {
+      if (is_constant(b, 1)) return a;
+      if (is_constant(a, 1)) return b;
+      if (is_constant(a)) {  // the constant last, so that equal products are found equal
+        n.in[0] = b;
+        n.in[1] = a;
+        return changed;
+      }
+    } else if (n.op == &info<op::div>) {
+      if (is_constant(b, 1)) return a;
+    } else if (n.op == &info<op::neg>) {
+      if (graph[a].op == &info<op::neg>) return graph[a].in[0];
+    } else if (n.op == &info<op::where>) {
+      if (b == c) return b;
+      if (is_constant(a)) return value(a) != 0 ? b : c;
+    }
+    return unchanged;
+  }
+
+  static constexpr std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+    return (h ^ v) * 0x9E3779B97F4A7C15ull ^ (h >> 29);
+  }
+  static constexpr std::size_t hash(Node const& n) {
+    std::uint64_t h = static_cast<std::uint64_t>(n.code()) * 31 + static_cast<std::uint64_t>(n.meta.dtype);
+    for (char const* s = n.op->name; *s != 0; ++s) h = h * 131 + static_cast<unsigned char>(*s);
+    for (int k = 0; k < n.arity(); ++k) h = mix(h, static_cast<std::uint64_t>(n.in[k]));
+    for (index_t i : n.attrs.i) h = mix(h, static_cast<std::uint64_t>(i));
+    h = mix(h, std::bit_cast<std::uint64_t>(n.attrs.f[0]));
+    for (int i = 0; i < n.meta.shape.rank; ++i) h = mix(h, static_cast<std::uint64_t>(n.meta.shape[i]));
+    return static_cast<std::size_t>(h ^ (h >> 32));
+  }
+  static constexpr bool same_bits(double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  }
+  static constexpr bool equal(Node const& a, Node const& b) {
+    if (a.op != b.op || !(a.meta == b.meta)) return false;
+    for (int k = 0; k < a.arity(); ++k)
+      if (a.in[k] != b.in[k]) return false;
+    for (int k = 0; k < 3; ++k)
+      if (a.attrs.i[k] != b.attrs.i[k]) return false;
+    return same_bits(a.attrs.f[0], b.attrs.f[0]) && same_bits(a.attrs.f[1], b.attrs.f[1]);
+  }
+
+  std::vector<int> heads_, next_;
+};
+
+/// live - which nodes an output needs.
+constexpr std::vector<char> live(Graph const& g) {
+  std::vector<char> r(g.nodes.size(), 0);
+  for (int o : g.outputs) r[static_cast<std::size_t>(o)] = 1;
+  for (int i = g.size() - 1; i >= 0; --i)
+    if (r[static_cast<std::size_t>(i)] != 0)
+      for (int k = 0; k < g[i].arity(); ++k) r[static_cast<std::size_t>(g[i].in[k])] = 1;
+  return r;
+}
+
+/// simplify - an equal graph with fewer nodes. Outputs keep their order; inputs keep their positions, and unused ones
+/// are dropped.
+constexpr Graph simplify(Graph const& g) {
+  Rewriter r(g.size());
+  std::vector<char> const needed = live(g);
+  std::vector<int> to(g.nodes.size(), -1);
+  for (int i = 0; i < g.size(); ++i) {
+    if (needed[static_cast<std::size_t>(i)] == 0) continue;
+    Node n = g[i];
+    for (int k = 0; k < n.arity(); ++k) n.in[k] = to[static_cast<std::size_t>(n.in[k])];
+    to[static_cast<std::size_t>(i)] = r.add(n);
+  }
+  for (int o : g.outputs) r.graph.outputs.push_back(to[static_cast<std::size_t>(o)]);
+  std::vector<char> const used = live(r.graph);
+  std::vector<int> place(r.graph.nodes.size(), -1);
+  Graph out;
+  out.inputs = g.inputs;
+  out.requirements = g.requirements;
+  for (int i = 0; i < r.graph.size(); ++i) {
+    if (used[static_cast<std::size_t>(i)] == 0) continue;
+    Node n = r.graph[i];
+    for (int k = 0; k < n.arity(); ++k) n.in[k] = place[static_cast<std::size_t>(n.in[k])];
+    place[static_cast<std::size_t>(i)] = out.push(n).id;
+  }
+  for (int o : r.graph.outputs) out.outputs.push_back(place[static_cast<std::size_t>(o)]);
+  return out;
+}
+
+}  // namespace dfdx::graph

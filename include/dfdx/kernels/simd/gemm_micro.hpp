@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// gemm_micro - the innermost part of every matrix product: one tile of C held in registers, and epilogues.
+//
+// A tile is R rows by C lanes; each step of k loads C lanes of B, broadcasts R elements of A, and does R * C fused
+// multiply-adds. It reads its operands through compile-time strides and hands the finished lanes to a functor. It does
+// not know which matrix it works for, what is packed, or where the result goes: gemm_small and gemm_blocked do.
+#pragma once
+
+#include <dfdx/core/config.hpp>
+#include <dfdx/kernels/simd/batch.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels {
+
+/// store_sum - the epilogue that stores the product as it is.
+struct store_sum {
+  static constexpr bool reads_c = false;
+  template <class V>
+  V operator()(V sum, std::int64_t, std::int64_t) const {
+    return sum;
+  }
+  template <class V>
+  V operator()(V sum, std::int64_t, std::int64_t, int) const {
+    return sum;
+  }
+};
+
+/// add_scaled - the epilogue C += scale * A B, and, with old another matrix, C = old + scale * A B.
+template <class T>
+struct add_scaled {
+  T scale;
+  T const* old;
+  std::int64_t old_row;
+
+  lane<T> operator()(lane<T> sum, std::int64_t m, std::int64_t n) const {
+    return xsimd::fma(lane<T>(scale), sum, lane<T>::load_unaligned(old + m * old_row + n));
+  }
+  lane<T> operator()(lane<T> sum, std::int64_t m, std::int64_t n, int count) const {
+    return xsimd::fma(lane<T>(scale), sum, load_n(old + m * old_row + n, count));
+  }
+  T operator()(T sum, std::int64_t m, std::int64_t n) const { return old[m * old_row + n] + scale * sum; }
+};
+
+namespace detail {
+
+using Index = std::int64_t;
+
+/// Sends one lane of sums through the epilogue into C. Fewer than a lane of columns go through the epilogue's
+/// four-argument form where it has one, and one by one as scalars where it has not.
+template <class T, class Epilogue>
+DFDX_INLINE void put(Epilogue const& epilogue, lane<T> sum, T* c, Index m, Index n, int count) {
+  if (count == lane_size<T>) {
+    lane<T>(epilogue(sum, m, n)).store_unaligned(c);
+  } else if constexpr (requires { epilogue(sum, m, n, count); }) {
+    store_n(c, lane<T>(epilogue(sum, m, n, count)), count);
+  } else {
+    alignas(64) T part[lane<T>::size];
+    sum.store_aligned(part);
+    for (int i = 0; i < count; ++i) c[i] = epilogue(part[i], m, n + i);
+  }
+}
+
+/// How much of the register file a tile may use. 32 registers: 24 sums leave room for 3 lanes of B and 1 of A. 16
+/// registers: 12 sums, or 8 where a multiply-add is two instructions and needs a place for the product.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int tile_sums = 24, tile_rows = 8;
+#elif defined(__FMA__)
+inline constexpr int tile_sums = 12, tile_rows = 4;
+#else
+inline constexpr int tile_sums = 8, tile_rows = 4;
+#endif
+
+// A tail of at most half a 512-bit lane is computed in 256 bits: processors that split a 512-bit operation in two
+// (Zen 4) do two of them at once, and no processor does fewer.
+#if defined(__AVX512VL__) && defined(__FMA__)
+template <class T>
+inline constexpr int half_size = lane_size<T> / 2;
+template <class T>
+using half_lane = xsimd::batch<T, xsimd::fma3<xsimd::avx2>>;
+
+template <int N>
+DFDX_INLINE half_lane<float> load_half(float const* p) {
+  if constexpr (N == 8) return half_lane<float>::load_unaligned(p);
+  else return half_lane<float>(_mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << N) - 1u), p));
+}
+template <int N>
+DFDX_INLINE half_lane<double> load_half(double const* p) {
+  if constexpr (N == 4) return half_lane<double>::load_unaligned(p);
+  else return half_lane<double>(_mm256_maskz_loadu_pd(static_cast<__mmask8>((1u << N) - 1u), p));
+}
+DFDX_INLINE lane<float> widen(half_lane<float> v) { return lane<float>(_mm512_zextps256_ps512(v)); }
+DFDX_INLINE lane<double> widen(half_lane<double> v) { return lane<double>(_mm512_zextpd256_pd512(v)); }
+#else
+template <class T>
+inline constexpr int half_size = 0;
+template <class T>
+using half_lane = lane<T>;
+template <int N, class T>
+DFDX_INLINE lane<T> load_half(T const* p) {
+  return load_n(p, N);
+}
+template <class V>
+DFDX_INLINE V widen(V v) {
+  return v;
+}
+#endif
+
+/// One tile: store(sum, r, c) for r < R, c < C, with sum = the lane of A[r, :] B[:, c * W ...] over k steps.
+///
+/// A[r, p] lies at a[r * ARow + p * ACol], lane c of B's row p at b[p * BRow + c * W]. Of the last lane only Last
+/// elements are read; the others give sums that mean nothing. Functors travel by value and are inlined, all the way:
+/// reached through a reference they would be read from memory again after every store to C.
+template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Store>
+DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Store const store) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>;
+  constexpr bool half = Last <= half_size<T>;
+  constexpr int whole = C - half;  // lanes of full width
+  V sum[R][whole > 0 ? whole : 1];
+  [[maybe_unused]] half_lane<T> half_sum[R];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c] = V(T(0));
+    if constexpr (half) half_sum[r] = half_lane<T>(T(0));
+  }
+  for (Index p = 0; p < k; ++p) {
+    V row[whole > 0 ? whole : 1];
+    [[maybe_unused]] half_lane<T> half_row;
+    DFDX_UNROLL for (int c = 0; c < whole; ++c) {
+      if (c == C - 1) row[c] = load_n(b + c * W, Last);
+      else row[c] = V::load_unaligned(b + c * W);
+    }
+    if constexpr (half) half_row = load_half<Last>(b + whole * W);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      T const x = a[r * ARow];
+      if constexpr (whole > 0) {
+        V const broadcast(x);
+        DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c] = xsimd::fma(broadcast, row[c], sum[r][c]);
+      }
+      if constexpr (half) half_sum[r] = xsimd::fma(half_lane<T>(x), half_row, half_sum[r]);
+    }
+    a += ACol;
+    b += BRow;
+  }
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int c = 0; c < whole; ++c) store(sum[r][c], r, c);
+    if constexpr (half) store(widen(half_sum[r]), r, whole);
+  }
+}
+
+}  // namespace detail
+}  // namespace dfdx::kernels
+
+#endif  // !__CUDACC__

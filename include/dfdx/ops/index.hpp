@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ops that move elements to computed places (take, gather and their transposes) or choose among them (argmax).
+// They are not fused: each has its own kernel here, `run`, over strided memory.
+#pragma once
+
+#include <dfdx/ops/binary.hpp>
+#include <dfdx/value/walk.hpp>
+
+namespace dfdx::op {
+
+namespace detail {
+
+inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
+  if (i < 0 || i >= n) raise(name, ": index ", i < 0 ? index_t{0} : i, " out of range for axis ", axis, " of ", shape);
+  return i;
+}
+
+// dst += src for one dtype, f16 and bf16 rounded once an addition.
+inline void add_elements(Operand const& from, Operand const& to) {
+  dispatch(from.meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto const* src = static_cast<T const*>(from.data);
+    auto* dst = static_cast<T*>(to.data);
+    Strides const strides[2] = {from.strides, to.strides};
+    walk<2>(from.meta.shape, strides,
+            [&](index_t const(&o)[2]) { dst[o[1]] = static_cast<T>(dst[o[1]] + src[o[0]]); });
+  });
+}
+
+inline void set_zero(Operand const& x) {
+  std::memset(x.data, 0, static_cast<std::size_t>(x.meta.shape.numel()) * size_of(x.meta.dtype));
+}
+
+constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || d == DType::u8; }
+
+}  // namespace detail
+
+/// rows_add - sums the rows of x that share an index: the transpose of take. attrs.i[0] is the number of rows made.
+///
+/// Math      y_r = sum_{i: index_i = r} x_i, dx_i = dy_{index_i}
+/// Shapes    x: [I..., R...], index: [I...] -> y: [attrs.i[0], R...]
+/// Dtypes    x: all but bool, index: i32 i64 u8
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+/// Source    elementary
+struct rows_add : operation {
+  static constexpr char const* name = "rows_add";
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Shape const &x = in[0].shape, &index = in[1].shape;
+    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    if (index.rank > x.rank) return refuse(why, name, ": index ", index, " has more axes than ", x);
+    Meta r{in[0].dtype, make_shape(a.i[0])};
+    for (int i = index.rank; i < x.rank; ++i) r.shape.push_back(x[i]);
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s);
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind<rows_add>(s.attrs, t, s.x[1]);
+    else return V{};
+  }
+  static void run(Attrs const&, Operand const* in, Operand const& out) {
+    detail::set_zero(out);
+    int const axes = in[1].meta.shape.rank;
+    Strides rows = in[0].strides;
+    rows.rank = axes;
+    Strides const strides[2] = {in[1].strides, rows};
+    walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
+      index_t const r = detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
+      detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
+    });
+  }
+};
+
+/// take - rows of a table by index: an embedding, or PyTorch's index_select along axis 0.
+///
+/// Math      y_i = table_{index_i}, dtable_r = sum_{i: index_i = r} dy_i
+/// Shapes    table: [N, R...], index: [I...] -> y: [I..., R...]
+/// Dtypes    table: any, index: i32 i64 u8
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+/// Source    elementary
+struct take : operation {
+  static constexpr char const* name = "take";
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (in[0].shape.rank < 1) return refuse(why, name, ": a table with rows required, got ", in[0].shape);
+    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    Meta r{in[0].dtype, in[1].shape};
+    if (r.shape.rank + in[0].shape.rank - 1 > max_rank) return refuse(why, name, ": too many axes");
+    for (int i = 1; i < in[0].shape.rank; ++i) r.shape.push_back(in[0].shape[i]);
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if constexpr (I == 0) return bind<rows_add>(Attrs{{s.x[0].shape()[0]}}, ct, s.x[1]);
+    else return V{};
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind<take>(Attrs{}, t, s.x[1]);
+    else return V{};
+  }
+  static void run(Attrs const&, Operand const* in, Operand const& out) {
+    int const axes = in[1].meta.shape.rank;
+    Strides rows = out.strides;
+    rows.rank = axes;
+    Strides const strides[2] = {in[1].strides, rows};
+    walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
+      Shape const& table = in[0].meta.shape;
+      index_t const r = detail::checked_index(name, read_index(in[1], o[0]), table[0], 0, table);
+      copy_elements(part(in[0], r * in[0].strides[0], 1), part(out, o[1], axes));
+    });
+  }
+};
+
+template <int I, class V>
+constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
+  if constexpr (I == 0) return bind<take>(Attrs{}, ct, s.x[1]);
+  else return V{};
+}
+
+/// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis; the
+/// result's shape is given with bind_as.
+///
+/// Math      y[.., index[i], ..] += x[i], dx[i] = dy[.., index[i], ..]
+/// Shapes    x: [I...], index: [I...] -> y: [S...] with S >= I off the axis
+/// Dtypes    x: all but bool, index: i32 i64 u8
+/// Errors    "gather: index 30 out of range for axis 1 of [2, 3]"
+/// Source    elementary
+struct scatter : operation {
+  static constexpr char const* name = "scatter";
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s);
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind_as<scatter>(Meta{t.dtype(), s.y.shape()}, s.attrs, t, s.x[1]);
+    else return V{};
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::set_zero(out);
+    auto const axis = static_cast<int>(a.i[0]);
+    Strides others = out.strides;
+    others[axis] = 0;
+    Strides const strides[3] = {in[0].strides, in[1].strides, others};
+    dispatch(out.meta.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      walk<3>(in[1].meta.shape, strides, [&](index_t const(&o)[3]) {
+        Shape const& s = out.meta.shape;
+        index_t const i = detail::checked_index("gather", read_index(in[1], o[1]), s[axis], axis, s);
+        T& y = static_cast<T*>(out.data)[o[2] + i * out.strides[axis]];
+        y = static_cast<T>(y + static_cast<T const*>(in[0].data)[o[0]]);
+      });
+    });
+  }
+};
+
+/// gather - elements at given places along one axis, attrs.i[0].
+///
+/// Math      y[i, j] = x[index[i, j], j] for axis 0 and likewise for others; dx by scatter
+/// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis -> y: [I...]
+/// Dtypes    x: any, index: i32 i64 u8
+/// Errors    "gather: index [4, 3] does not fit [2, 3] along axis 1"
+/// Source    PyTorch's gather
+struct gather : operation {
+  static constexpr char const* name = "gather";
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Shape const &x = in[0].shape, &index = in[1].shape;
+    auto const axis = static_cast<int>(a.i[0]);
+    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    bool fits = x.rank == index.rank && axis < x.rank;
+    for (int i = 0; fits && i < x.rank; ++i) fits = i == axis || index[i] <= x[i] || x[i] < 0 || index[i] < 0;
+    if (!fits) return refuse(why, name, ": index ", index, " does not fit ", x, " along axis ", axis);
+    return Meta{in[0].dtype, index};
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if constexpr (I == 0) return bind_as<scatter>(Meta{ct.dtype(), s.x[0].shape()}, s.attrs, ct, s.x[1]);
+    else return V{};
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind<gather>(s.attrs, t, s.x[1]);
+    else return V{};
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const axis = static_cast<int>(a.i[0]);
+    auto const size = static_cast<index_t>(size_of(out.meta.dtype));
+    Strides others = in[0].strides;
+    others[axis] = 0;
+    Strides const strides[3] = {others, in[1].strides, out.strides};
+    walk<3>(in[1].meta.shape, strides, [&](index_t const(&o)[3]) {
+      Shape const& s = in[0].meta.shape;
+      index_t const i = detail::checked_index(name, read_index(in[1], o[1]), s[axis], axis, s);
+      std::memcpy(static_cast<std::byte*>(out.data) + o[2] * size,
+                  static_cast<std::byte const*>(in[0].data) + (o[0] + i * in[0].strides[axis]) * size,
+                  static_cast<std::size_t>(size));
+    });
+  }
+};
+
+template <int I, class V>
+constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
+  if constexpr (I == 0) return bind<gather>(s.attrs, ct, s.x[1]);
+  else return V{};
+}
+
+/// argmax - position of the largest element along axis attrs.i[0], the first if several; of a NaN if there is one.
+/// With attrs.i[1] = 1 the smallest: argmin.
+///
+/// Math      y = argmax_i x_i; no gradient
+/// Shapes    x: [.., N, ..] -> y: [.., 1, ..]
+/// Dtypes    x: all but bool, y: i64
+/// Errors    "argmax: empty axis 0 of [0, 3]"
+/// Source    elementary
+struct argmax : operation {
+  static constexpr char const* name = "argmax";
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    auto const axis = static_cast<int>(a.i[0]);
+    if (in[0].shape[axis] == 0)
+      return refuse(why, a.i[1] != 0 ? "argmin" : name, ": empty axis ", axis, " of ", in[0].shape);
+    return Meta{DType::i64, reduced_shape(in[0].shape, index_t{1} << axis)};
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const axis = static_cast<int>(a.i[0]);
+    index_t const n = in[0].meta.shape[axis], step = in[0].strides[axis];
+    Strides const strides[2] = {in[0].strides, out.strides};
+    dispatch(in[0].meta.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      using C = compute_t<T>;
+      walk<2>(out.meta.shape, strides, [&](index_t const(&o)[2]) {
+        T const* x = static_cast<T const*>(in[0].data) + o[0];
+        index_t best = 0;
+        for (index_t i = 1; i < n; ++i) {
+          C const b = static_cast<C>(x[best * step]), c = static_cast<C>(x[i * step]);
+          if (b != b) break;
+          if ((a.i[1] != 0 ? c < b : c > b) || c != c) best = i;
+        }
+        static_cast<std::int64_t*>(out.data)[o[1]] = best;
+      });
+    });
+  }
+};
+
+}  // namespace dfdx::op

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ops that make a larger array of smaller ones: concat and pad. Not fused: each has its kernel here.
+#pragma once
+
+#include <dfdx/ops/index.hpp>
+#include <dfdx/ops/views.hpp>
+
+namespace dfdx::op {
+
+/// pad - a constant before, after and between the elements of one axis: attrs.i = {axis + 16 gap, before, after},
+/// attrs.f[0] the constant. `gap` constants lie between neighbours.
+///
+/// Math      y[.., before + (gap + 1) i, ..] = x[.., i, ..], elsewhere c; transpose: slice
+/// Shapes    x: [.., N, ..] -> y: [.., before + N + gap (N - 1) + after, ..]
+/// Dtypes    any
+/// Errors    "pad: axis 2 out of range for [2, 3]"
+/// Source    elementary
+struct pad : operation {
+  static constexpr char const* name = "pad";
+  static constexpr int cost = 100;
+  static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0] & 15); }
+  static constexpr index_t gap(Attrs const& a) { return a.i[0] >> 4; }
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Meta r = in[0];
+    index_t const n = r.shape[axis(a)];
+    if (n < 0 && (a.i[1] != 0 || a.i[2] != 0 || gap(a) != 0))
+      return refuse(why, name, ": axis ", axis(a), " of ", r.shape, " has no fixed extent");
+    if (a.i[1] < 0 || a.i[2] < 0) return refuse(why, name, ": negative padding");
+    if (n >= 0) r.shape[axis(a)] = a.i[1] + n + (n > 0 ? gap(a) * (n - 1) : 0) + a.i[2];
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    index_t const n = s.x[0].shape()[axis(s.attrs)];
+    return bind<slice>(Attrs{{axis(s.attrs) + 16 * (gap(s.attrs) + 1), s.attrs.i[1], n}}, ct);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return bind<pad>(Attrs{{s.attrs.i[0], s.attrs.i[1], s.attrs.i[2]}}, t);
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    dispatch(out.meta.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      auto* y = static_cast<T*>(out.data);
+      for (index_t i = 0, n = out.meta.shape.numel(); i < n; ++i) y[i] = static_cast<T>(a.f[0]);
+    });
+    Operand inner = part(out, a.i[1] * out.strides[axis(a)], 0);
+    inner.meta.shape = in[0].meta.shape;
+    inner.strides[axis(a)] *= gap(a) + 1;
+    copy_elements(in[0], inner);
+  }
+};
+
+/// concat - one array after another along axis attrs.i[0].
+///
+/// Math      z = [x; y]; dx, dy are the parts of dz
+/// Shapes    x: [.., N, ..], y: [.., M, ..] -> z: [.., N + M, ..]
+/// Dtypes    any one
+/// Errors    "concat: shapes differ off axis 0: [2, 3] x [2, 4]"
+/// Source    elementary
+struct concat : operation {
+  static constexpr char const* name = "concat";
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Shape const &x = in[0].shape, &y = in[1].shape;
+    auto const axis = static_cast<int>(a.i[0]);
+    bool fits = x.rank == y.rank;
+    for (int i = 0; fits && i < x.rank; ++i) fits = i == axis || extents_agree(x[i], y[i]);
+    if (!fits) return refuse(why, name, ": shapes differ off axis ", axis, ": ", x, " x ", y);
+    if (in[0].dtype != in[1].dtype)
+      return refuse(why, name, ": one dtype required, got ", in[0].dtype, " x ", in[1].dtype);
+    if (x[axis] < 0 || y[axis] < 0) return refuse(why, name, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
+    Meta r = in[0];
+    r.shape[axis] += y[axis];
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    auto const axis = static_cast<int>(s.attrs.i[0]);
+    index_t const first = s.x[0].shape()[axis];
+    return bind<slice>(Attrs{{axis + 16, I == 0 ? 0 : first, s.x[I].shape()[axis]}}, ct);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    auto const axis = static_cast<int>(s.attrs.i[0]);
+    index_t const other = s.x[1 - I].shape()[axis];
+    return pad_axis(t, axis, I == 0 ? 0 : other, I == 0 ? other : 0, 0);
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const axis = static_cast<int>(a.i[0]);
+    index_t at = 0;
+    for (int k = 0; k < 2; ++k) {
+      Operand to = part(out, at * out.strides[axis], 0);
+      to.meta.shape = in[k].meta.shape;
+      copy_elements(in[k], to);
+      at += in[k].meta.shape[axis];
+    }
+  }
+};
+
+}  // namespace dfdx::op

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+// What an op is: the families an op's struct derives from, its static descriptor info<Op>, and `bind`, through which
+// every use of an op goes. Rules of ops are templates over the value they compute with (V: Sym while a program is
+// built, Array on memory), so one rule serves every regime; the functions they name are found when instantiated.
+#pragma once
+
+#include <type_traits>
+
+#include <dfdx/core/math.hpp>
+#include <dfdx/value/array.hpp>
+
+namespace dfdx {
+
+namespace op {
+
+/// operation - base of every op. A derived struct names itself and gives a shape rule and what its engine needs:
+/// `vjp<I>(ct, site)` the cotangent of operand I, `jvp<I>(tangent, site)` the contribution of operand I's tangent.
+struct operation {
+  static constexpr Code code = Code::opaque;
+  static constexpr int arity = 1;
+  static constexpr int cost = 1;
+  static constexpr bool elementwise = false;
+
+  template <int I, class V>
+  static constexpr V vjp(V const&, Site<V> const&) {
+    return V{};
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const&, Site<V> const&) {
+    return V{};
+  }
+};
+
+/// fused - finds an op by its number: `template <> struct fused<number> { using type = my_op; };` beside each
+/// elementwise op lets fused loops name it.
+template <int Number>
+struct fused;
+
+constexpr Code numbered(int n) { return static_cast<Code>(n); }
+
+namespace detail {
+
+template <class Op, class V>
+constexpr V vjp(V const& ct, Site<V> const& s, int which) {
+  if constexpr (Op::arity >= 1)
+    if (which == 0) return Op::template vjp<0>(ct, s);
+  if constexpr (Op::arity >= 2)
+    if (which == 1) return Op::template vjp<1>(ct, s);
+  if constexpr (Op::arity >= 3)
+    if (which == 2) return Op::template vjp<2>(ct, s);
+  if constexpr (Op::arity >= 4)
+    if (which == 3) return Op::template vjp<3>(ct, s);
+  return V{};
+}
+
+template <class Op, class V>
+constexpr V jvp(V const& tangent, Site<V> const& s, int which) {
+  if constexpr (Op::arity >= 1)
+    if (which == 0) return Op::template jvp<0>(tangent, s);
+  if constexpr (Op::arity >= 2)
+    if (which == 1) return Op::template jvp<1>(tangent, s);
+  if constexpr (Op::arity >= 3)
+    if (which == 2) return Op::template jvp<2>(tangent, s);
+  if constexpr (Op::arity >= 4)
+    if (which == 3) return Op::template jvp<3>(tangent, s);
+  return V{};
+}
+
+template <class Op>
+constexpr double fold(double const* x) {
+  constexpr Meta number{DType::f64, {}};
+  constexpr Meta numbers[3] = {number, number, number};
+  if constexpr (Op::arity == 3) {
+    return static_cast<double>(Op::eval(x[0] != 0, x[1], x[2]));
+  } else {
+    constexpr bool numeric = Op::infer(Attrs{}, numbers, nullptr).valid();
+    if constexpr (numeric && Op::arity == 1) return static_cast<double>(Op::eval(x[0]));
+    else if constexpr (numeric) return static_cast<double>(Op::eval(x[0], x[1]));
+    else if constexpr (Op::arity == 1) return static_cast<double>(Op::eval(x[0] != 0));
+    else return static_cast<double>(Op::eval(x[0] != 0, x[1] != 0));
+  }
+}
+
+template <class Op>
+constexpr OpInfo make_info() {
+  OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
+  r.infer = &Op::infer;
+  r.vjp = &vjp<Op, Sym>;
+  r.jvp = &jvp<Op, Sym>;
+  if constexpr (Op::elementwise) r.fold = &fold<Op>;
+  if constexpr (requires { &Op::run; }) r.run = &Op::run;
+  return r;
+}
+
+}  // namespace detail
+
+}  // namespace op
+
+/// info - the one descriptor of an op; its address is the op's identity in a graph.
+template <class Op>
+inline constexpr OpInfo info = op::detail::make_info<Op>();
+
+namespace detail {
+
+template <class Op>
+constexpr Meta checked_infer(Attrs const& attrs, Meta const* in) {
+  Meta m = Op::infer(attrs, in, nullptr);
+  if (!m.valid()) {
+    Text why;
+    Op::infer(attrs, in, &why);
+    raise(why);
+  }
+  return m;
+}
+
+}  // namespace detail
+
+/// bind_as - a use of Op whose result has the given meta; the op's shape rule is not asked.
+template <class Op, class... X>
+constexpr Sym bind_as(Meta const& meta, Attrs const& attrs, Sym const& x, X const&... rest) {
+  static_assert(Op::arity == 1 + sizeof...(X));
+  return x.graph->push(Node{&info<Op>, attrs, meta, {x.id, rest.id...}});
+}
+
+/// bind - a use of Op: asks its shape rule, then records a node (overloads for Array, in vocabulary/, may run it).
+template <class Op, class... X>
+constexpr Sym bind(Attrs const& attrs, Sym const& x, X const&... rest) {
+  Meta const in[] = {x.meta(), rest.meta()...};
+  return bind_as<Op>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
+}
+
+}  // namespace dfdx

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+// Reductions over a set of axes (a bit mask in attrs.i[0]). In a graph they always keep the reduced axes with extent
+// 1, so that a reduction and its broadcast differ by an `expand` only; the vocabulary drops the axes afterwards.
+#pragma once
+
+#include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/views.hpp>
+
+namespace dfdx::op {
+
+/// reduction - what all reductions share.
+template <class Self>
+struct reduction : operation {
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    if (!Self::has_identity)
+      for (int i = 0; i < in[0].shape.rank; ++i)
+        if ((a.i[0] >> i & 1) != 0 && in[0].shape[i] == 0)
+          return refuse(why, Self::name, ": empty axis ", i, " of ", in[0].shape, " has no largest or smallest element");
+    return Meta{in[0].dtype, reduced_shape(in[0].shape, a.i[0])};
+  }
+};
+
+/// sum - sum over axes.
+///
+/// Math      y = sum_i x_i, dy/dx_i = 1
+/// Shapes    x: [S...] -> y: [S..., reduced axes 1]
+/// Dtypes    all but bool; f16 and bf16 accumulate in f32
+/// Errors    "sum: axis 2 out of range for [2, 3]"
+/// Source    elementary calculus
+struct sum : reduction<sum> {
+  static constexpr char const* name = "sum";
+  static constexpr Code code = Code::reduce_sum;
+  static constexpr bool has_identity = true;
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return bind_as<expand>(Meta{ct.dtype(), s.x[0].shape()}, Attrs{}, ct);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return bind<sum>(s.attrs, t);
+  }
+};
+
+/// prod - product over axes.
+///
+/// Math      y = prod_i x_i, dy/dx_i = prod_{j != i} x_j (also where some x are zero)
+/// Shapes    x: [S...] -> y: [S..., reduced axes 1]
+/// Dtypes    all but bool
+/// Errors    "prod: axis 2 out of range for [2, 3]"
+/// Source    elementary calculus
+struct prod : reduction<prod> {
+  static constexpr char const* name = "prod";
+  static constexpr Code code = Code::reduce_prod;
+  static constexpr bool has_identity = true;
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return repeat(ct, s) * others(s);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return sum_axes(t * others(s), s.attrs.i[0]);
+  }
+
+ private:
+  template <class V>
+  static constexpr V repeat(V const& v, Site<V> const& s) {
+    return bind_as<expand>(Meta{v.dtype(), s.x[0].shape()}, Attrs{}, v);
+  }
+  // The product of the other elements: y / x where nothing is zero. With p the product of the non-zero elements it is
+  // p at the only zero, and elsewhere p / x times that zero (which keeps second derivatives right); with more, 0.
+  template <class V>
+  static constexpr V others(Site<V> const& s) {
+    V const& x = s.x[0];
+    V const zero = zeros_like(x);
+    V const one = full_like(x, 1.0);
+    V const is_zero = apply<equal>(x, zero);
+    V const safe = apply<where>(is_zero, one, x);
+    V const p = repeat(bind<prod>(s.attrs, safe), s);
+    V const count = repeat(sum_axes(apply<where>(is_zero, one, zero), s.attrs.i[0]), s);
+    V const the_zero = repeat(sum_axes(apply<where>(is_zero, x, zero), s.attrs.i[0]), s);
+    V const with_one = apply<where>(is_zero, p, p / safe * the_zero);
+    return apply<where>(apply<equal>(count, zero), p / safe,
+                        apply<where>(apply<equal>(count, one), with_one, zero));
+  }
+};
+
+/// extremum - max and min: the gradient is split equally among the elements that attain the result.
+template <class Self>
+struct extremum : reduction<Self> {
+  static constexpr bool has_identity = false;
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return share(s) * bind_as<expand>(Meta{ct.dtype(), s.x[0].shape()}, Attrs{}, ct);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return sum_axes(t * share(s), s.attrs.i[0]);
+  }
+
+ private:
+  template <class V>
+  static constexpr V share(Site<V> const& s) {
+    V const y = bind_as<expand>(Meta{s.y.dtype(), s.x[0].shape()}, Attrs{}, s.y);
+    V const hit = apply<where>(apply<equal>(s.x[0], y), full_like(y, 1.0), zeros_like(y));
+    V const count = sum_axes(hit, s.attrs.i[0]);
+    return hit / bind_as<expand>(Meta{y.dtype(), s.x[0].shape()}, Attrs{}, count);
+  }
+};
+
+/// max - largest element over axes; NaN if there is one.
+///
+/// Math      y = max_i x_i, dy/dx_i = [x_i = y] / number of ties
+/// Shapes    x: [S...] -> y: [S..., reduced axes 1]
+/// Dtypes    all but bool
+/// Errors    "max: empty axis 0 of [0, 3] has no largest or smallest element"
+/// Source    elementary calculus
+struct max : extremum<max> {
+  static constexpr char const* name = "max";
+  static constexpr Code code = Code::reduce_max;
+};
+
+/// min - smallest element over axes; NaN if there is one.
+///
+/// Math      y = min_i x_i, dy/dx_i = [x_i = y] / number of ties
+/// Shapes    x: [S...] -> y: [S..., reduced axes 1]
+/// Dtypes    all but bool
+/// Errors    "min: empty axis 0 of [0, 3] has no largest or smallest element"
+/// Source    elementary calculus
+struct min : extremum<min> {
+  static constexpr char const* name = "min";
+  static constexpr Code code = Code::reduce_min;
+};
+
+}  // namespace dfdx::op

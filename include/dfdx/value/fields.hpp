@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+// Trees of tensors: a model is a struct with DFDX_FIELDS (a Boost.Hana Struct), an array, tuple or pair of trees, or a
+// tensor. Visiting, naming and counting the leaves needs no registration code.
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <boost/hana/accessors.hpp>
+#include <boost/hana/first.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/pair.hpp>
+#include <boost/hana/second.hpp>
+#include <boost/hana/string.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/preprocessor/seq/enum.hpp>
+#include <boost/preprocessor/seq/transform.hpp>
+#include <boost/preprocessor/variadic/to_seq.hpp>
+
+#include <dfdx/value/tensor.hpp>
+
+/// DFDX_FIELDS(a, b, ...) - in the body of a struct: these members are its parameters (tensors, or trees of them).
+/// Members that are not named are configuration; a program sees their default values.
+#define DFDX_FIELDS(...)                                                                                   \
+  struct hana_accessors_impl {                                                                             \
+    static constexpr auto apply() {                                                                        \
+      return ::boost::hana::make_tuple(                                                                    \
+          BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(DFDX_FIELD_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))); \
+    }                                                                                                      \
+  };
+#define DFDX_FIELD_(r, data, field)                       \
+  ::boost::hana::make_pair(BOOST_HANA_STRING(#field),     \
+                           [](auto&& self) -> decltype(auto) { return (static_cast<decltype(self)&&>(self).field); })
+
+namespace dfdx {
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_std_array = false;
+template <class T, std::size_t N>
+inline constexpr bool is_std_array<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_std_tuple = false;
+template <class... T>
+inline constexpr bool is_std_tuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_std_tuple<std::pair<A, B>> = true;
+
+template <class T>
+concept has_fields = requires { typename T::hana_accessors_impl; };
+
+}  // namespace detail
+
+/// leaf - a node of a tree that holds numbers itself: a Tensor or an Array.
+template <class T>
+concept leaf = std::is_base_of_v<Array, std::remove_cvref_t<T>>;
+
+/// tree - a leaf, a struct with DFDX_FIELDS, or an array, tuple or pair (of trees).
+template <class T>
+concept tree = leaf<T> || detail::has_fields<std::remove_cvref_t<T>> || detail::is_std_array<std::remove_cvref_t<T>> ||
+               detail::is_std_tuple<std::remove_cvref_t<T>>;
+
+/// visit - calls f with each leaf of a tree, in declaration order.
+template <class T, class F>
+constexpr void visit(T& t, F const& f) {
+  using U = std::remove_cv_t<T>;
+  static_assert(tree<U>, "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
+  if constexpr (leaf<U>) f(t);
+  else if constexpr (detail::is_std_array<U>) {
+    for (auto& e : t) visit(e, f);
+  } else if constexpr (detail::is_std_tuple<U>) {
+    std::apply([&](auto&... e) { (visit(e, f), ...); }, t);
+  } else {
+    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) { visit(boost::hana::second(a)(t), f); });
+  }
+}
+
+/// visit_named - as visit, with the path of each leaf: f("layers.0.weight", leaf).
+template <class T, class F>
+void visit_named(T& t, F const& f, std::string const& path = {}) {
+  using U = std::remove_cv_t<T>;
+  static_assert(tree<U>, "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
+  auto const below = [&](std::string const& name) { return path.empty() ? name : path + "." + name; };
+  if constexpr (leaf<U>) f(path, t);
+  else if constexpr (detail::is_std_array<U>) {
+    int i = 0;
+    for (auto& e : t) visit_named(e, f, below(std::to_string(i++)));
+  } else if constexpr (detail::is_std_tuple<U>) {
+    int i = 0;
+    std::apply([&](auto&... e) { (visit_named(e, f, below(std::to_string(i++))), ...); }, t);
+  } else {
+    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) {
+      visit_named(boost::hana::second(a)(t), f, below(boost::hana::first(a).c_str()));
+    });
+  }
+}
+
+/// leaf_count - number of leaves of a tree type. The type must be default constructible in a constant expression.
+template <class T>
+inline constexpr int leaf_count = [] {
+  int n = 0;
+  T t{};
+  visit(t, [&](auto const&) { ++n; });
+  return n;
+}();
+
+/// parameter_count - number of elements of a tree whose leaves have static shapes.
+template <class T>
+inline constexpr index_t parameter_count = [] {
+  index_t n = 0;
+  T t{};
+  visit(t, [&](auto const& leaf) { n += std::remove_cvref_t<decltype(leaf)>::static_shape.numel(); });
+  return n;
+}();
+
+}  // namespace dfdx

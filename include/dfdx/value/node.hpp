@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+// The graph as data: Node, OpInfo (what a node points at), Graph (a growing array of nodes) and Sym, a handle to a
+// node. Not here: what any op means (ops/), and passes over graphs (graph/).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/core/error.hpp>
+#include <dfdx/core/shape.hpp>
+
+namespace dfdx {
+
+/// Code - numbers of the ops that passes and kernels know by name. Elementwise ops have numbers from
+/// `first_elementwise` on; an op with number `opaque` is run through its own kernel and only through that.
+enum class Code : std::int32_t {
+  opaque,
+  input,
+  constant,
+  iota,
+  reshape,
+  permute,
+  expand,
+  slice,
+  reduce_sum,
+  reduce_prod,
+  reduce_max,
+  reduce_min,
+  matmul,
+  cast,
+  first_elementwise = 32,
+  first_user_elementwise = 1024
+};
+
+/// Attrs - the numbers an op carries besides its operands; each op says what its own mean.
+struct Attrs {
+  index_t i[3] = {};
+  double f[2] = {};
+  constexpr bool operator==(Attrs const&) const = default;
+};
+
+/// Meta - dtype and shape: all that a shape rule sees of an operand and says of a result.
+struct Meta {
+  DType dtype = DType::f32;
+  Shape shape{};
+
+  constexpr bool valid() const { return shape.valid(); }
+  constexpr bool operator==(Meta const&) const = default;
+};
+
+/// refuse - a shape rule's answer to operands it cannot take; the text is only made when someone will read it.
+template <class... Parts>
+constexpr Meta refuse(Text* why, Parts const&... parts) {
+  if (why != nullptr) (why->put(parts), ...);
+  return Meta{DType::f32, Shape{-1, {}}};
+}
+
+/// Operand - one operand or result of a kernel that runs now: memory, and how to walk it.
+struct Operand {
+  void* data = nullptr;
+  Meta meta{};
+  Strides strides{};
+};
+
+inline constexpr int max_arity = 4;
+
+class Graph;
+
+/// Sym - a value that is only a node of a graph: what rules compute with when a program is being built.
+struct Sym {
+  Graph* graph = nullptr;
+  int id = -1;
+
+  constexpr explicit operator bool() const { return graph != nullptr; }
+  constexpr Meta meta() const;
+  constexpr Shape shape() const;
+  constexpr DType dtype() const;
+};
+
+/// Site - where a rule is applied: the operands, the result and the attributes of one use of an op.
+template <class V>
+struct Site {
+  V const* x = nullptr;
+  V y{};
+  Attrs attrs{};
+};
+
+/// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
+struct OpInfo {
+  char const* name = "";
+  Code code = Code::opaque;
+  int arity = 0;
+  /// Relative cost of one result element; what is cheap is recomputed rather than stored.
+  int cost = 1;
+  bool elementwise = false;
+  /// Shape rule; `why` receives the text of a refusal and may be null.
+  Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
+  /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.
+  Sym (*vjp)(Sym const& ct, Site<Sym> const&, int which) = nullptr;
+  /// Contribution of operand `which`'s tangent to the result's.
+  Sym (*jvp)(Sym const& tangent, Site<Sym> const&, int which) = nullptr;
+  /// An elementwise op on numbers (booleans as 0 and 1): folds constants, and interprets scalar programs.
+  double (*fold)(double const*) = nullptr;
+  /// Reference kernel on memory, any dtype.
+  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+};
+
+/// Node - one use of an op: operands are indices of earlier nodes.
+struct Node {
+  OpInfo const* op = nullptr;
+  Attrs attrs{};
+  Meta meta{};
+  std::int32_t in[max_arity] = {-1, -1, -1, -1};
+
+  constexpr int arity() const { return op->arity; }
+  constexpr Code code() const { return op->code; }
+};
+
+/// SameExtent - two extents of a program's inputs that must be equal when it is called.
+struct SameExtent {
+  char const* op;
+  index_t a, b;
+};
+
+/// Graph - nodes in an order in which every operand comes before its users.
+class Graph {
+ public:
+  std::vector<Node> nodes;
+  std::vector<int> outputs;
+  std::vector<SameExtent> requirements;
+  int inputs = 0;
+
+  constexpr Sym push(Node const& n) {
+    nodes.push_back(n);
+    return {this, static_cast<int>(nodes.size()) - 1};
+  }
+  constexpr int size() const { return static_cast<int>(nodes.size()); }
+  constexpr Node const& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
+  constexpr Node& operator[](int i) { return nodes[static_cast<std::size_t>(i)]; }
+};
+
+constexpr Meta Sym::meta() const { return (*graph)[id].meta; }
+constexpr Shape Sym::shape() const { return (*graph)[id].meta.shape; }
+constexpr DType Sym::dtype() const { return (*graph)[id].meta.dtype; }
+
+}  // namespace dfdx

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+// Tensor<T, Dims...>, the typed value: an Array whose dtype and dims the compiler knows and checks. It adds no data.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <dfdx/value/array.hpp>
+
+namespace dfdx {
+
+/// Tensor - a value of element type T and shape [Dims...]; a dim may be `dyn`, known at run time only.
+///
+/// Shapes    [Dims...]; Tensor<T> is a scalar
+/// Errors    "tensor: shape [2, 3] required, got [4]" when an Array of another shape or dtype is made a Tensor
+/// Example   examples/01_values.cpp
+template <element T, std::size_t... Dims>
+class Tensor : public Array {
+ public:
+  using value_type = T;
+  static constexpr int static_rank = static_cast<int>(sizeof...(Dims));
+  /// The shape as the type knows it; dyn dims are extent::unknown.
+  static constexpr Shape static_shape{static_rank, {static_cast<index_t>(Dims)...}};
+  static constexpr Meta static_meta{dtype_v<T>, static_shape};
+
+  /// No memory yet: reading it is an error. Use zeros(), from(), ... for one that holds numbers.
+  constexpr Tensor() : Array(nullptr, -1, static_meta) {}
+
+  /// A value that the caller has shown to have this dtype and shape.
+  struct Unchecked {};
+  constexpr Tensor(Unchecked, Array a) : Array(std::move(a)) {}
+
+  /// Checked view of an untyped value.
+  constexpr explicit Tensor(Array a) : Array(std::move(a)) { check(); }
+
+  constexpr Tensor(T value)
+    requires(sizeof...(Dims) == 0)
+      : Array(static_meta) {
+    *data() = value;
+  }
+
+  static Tensor uninitialized(Shape const& shape = static_shape) {
+    if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
+    return Tensor(Array(Meta{dtype_v<T>, shape}));
+  }
+
+  /// from - elements in row-major order. With dyn dims give the shape too.
+  static Tensor from(std::span<T const> values, Shape const& shape = static_shape) {
+    Tensor r = uninitialized(shape);
+    if (static_cast<index_t>(values.size()) != r.size())
+      raise("from: ", static_cast<index_t>(values.size()), " elements for shape ", shape);
+    T* out = r.data();
+    for (T const& v : values) *out++ = v;
+    return r;
+  }
+  static Tensor from(std::initializer_list<T> values) {
+    return from(std::span<T const>(values.begin(), values.size()), one_dyn_shape(values.size()));
+  }
+  static Tensor from(std::initializer_list<std::initializer_list<T>> rows)
+    requires(sizeof...(Dims) == 2)
+  {
+    Shape shape = make_shape(rows.size(), rows.size() == 0 ? 0 : rows.begin()->size());
+    Tensor r = uninitialized(shape);
+    T* out = r.data();
+    for (auto const& row : rows) {
+      if (static_cast<index_t>(row.size()) != shape[1]) raise("from: rows of different lengths");
+      for (T const& v : row) *out++ = v;
+    }
+    r.check();
+    return r;
+  }
+
+  using Array::data;
+  T* data() const { return Array::template data<T>(); }
+  T item() const { return Array::template item<T>(); }
+
+  /// A scalar tensor reads as its number.
+  operator T() const
+    requires(sizeof...(Dims) == 0)
+  {
+    return item();
+  }
+
+  /// x(i, j) - the element, by reference.
+  template <std::convertible_to<index_t>... I>
+    requires(sizeof...(I) == sizeof...(Dims))
+  T& operator()(I... i) const {
+    return Array::template at<T>({static_cast<index_t>(i)...});
+  }
+
+  /// x[i] - the subtensor at i of the first axis; an element if there is but one axis.
+  decltype(auto) operator[](index_t i) const
+    requires(sizeof...(Dims) > 0)
+  {
+    if (i < 0 || i >= shape()[0]) raise("at: index ", i, " out of range for axis 0 of ", shape());
+    if constexpr (sizeof...(Dims) == 1) {
+      return data()[i * strides()[0]];
+    } else {
+      Shape s, t;
+      for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
+      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, view(s, t, i * strides()[0]));
+    }
+  }
+
+  /// Iteration over the first axis.
+  class iterator {
+   public:
+    using difference_type = index_t;
+    using value_type = std::remove_cvref_t<decltype(std::declval<Tensor const&>()[0])>;
+    iterator() = default;
+    iterator(Tensor const* t, index_t i) : tensor_(t), i_(i) {}
+    decltype(auto) operator*() const { return (*tensor_)[i_]; }
+    iterator& operator++() {
+      ++i_;
+      return *this;
+    }
+    iterator operator++(int) { return {tensor_, i_++}; }
+    bool operator==(iterator const& o) const { return i_ == o.i_; }
+
+   private:
+    Tensor const* tensor_ = nullptr;
+    index_t i_ = 0;
+  };
+  iterator begin() const
+    requires(sizeof...(Dims) > 0)
+  {
+    return {this, 0};
+  }
+  iterator end() const
+    requires(sizeof...(Dims) > 0)
+  {
+    return {this, shape()[0]};
+  }
+
+ private:
+  template <std::size_t... I>
+  static auto drop_first(std::index_sequence<I...>, Array a) {
+    constexpr std::size_t all[] = {Dims...};
+    return Tensor<T, all[I + 1]...>(std::move(a));
+  }
+
+  // The shape, if at most one dim is dyn and the number of elements settles it.
+  static constexpr Shape one_dyn_shape(std::size_t count) {
+    Shape s = static_shape;
+    index_t known = 1;
+    int open = -1;
+    for (int i = 0; i < s.rank; ++i)
+      if (s[i] >= 0) known *= s[i];
+      else open = open == -1 ? i : -2;
+    if (open >= 0 && known > 0) s[open] = static_cast<index_t>(count) / known;
+    return s;
+  }
+
+  constexpr void check() const {
+    bool ok = dtype() == dtype_v<T> && shape().rank == static_rank;
+    for (int i = 0; ok && i < static_rank; ++i)
+      ok = static_shape[i] < 0 || shape()[i] == static_shape[i];
+    if (!ok) raise("tensor: ", dtype_v<T>, " ", static_shape, " required, got ", dtype(), " ", shape());
+  }
+};
+
+namespace detail {
+
+template <class T, std::size_t... D>
+std::type_identity<Tensor<T, D...>> as_tensor(Tensor<T, D...> const*);
+void as_tensor(void const*);
+
+template <class X>
+using tensor_base = decltype(as_tensor(static_cast<std::remove_cvref_t<X> const*>(nullptr)));
+
+// The meta of a result, as a type.
+template <class M, std::size_t... I>
+auto tensor_of(std::index_sequence<I...>)
+    -> Tensor<element_t<M::value.dtype>, static_cast<std::size_t>(M::value.shape[static_cast<int>(I)])...>;
+
+}  // namespace detail
+
+/// typed - a Tensor, or a class derived from one.
+template <class X>
+concept typed = !std::is_void_v<detail::tensor_base<X>>;
+
+/// tensor_for - Tensor<...> with the dtype and shape of M::value, a Meta.
+template <class M>
+using tensor_for = decltype(detail::tensor_of<M>(
+    std::make_index_sequence<static_cast<std::size_t>(M::value.shape.rank)>{}));
+
+/// operand - what ops take: a Tensor, an Array or a Sym.
+template <class X>
+concept operand = std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>>;
+
+}  // namespace dfdx

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+// apply<Op>: how elementwise ops are called. It broadcasts shapes, promotes dtypes and lifts numbers, then binds; for
+// Tensors the shape rule is asked when the file is compiled, and a refusal is the compiler's one error.
+#pragma once
+
+#include <dfdx/value/tensor.hpp>
+#include <dfdx/vocabulary/bind.hpp>
+
+namespace dfdx {
+
+/// number - a plain arithmetic value among operands; it takes the dtype of the operand beside it.
+template <class X>
+concept number = std::is_arithmetic_v<std::remove_cvref_t<X>>;
+
+namespace detail {
+
+template <class X>
+concept sym = std::is_same_v<std::remove_cvref_t<X>, Sym>;
+
+template <class... X>
+inline constexpr bool all_typed = (... && (typed<X> || number<X>));
+
+// What a rule says of static operands. Rule is a type with `static constexpr Meta infer(Text*)`.
+template <class Rule>
+struct Inferred {
+  static constexpr Meta value = Rule::infer(nullptr);
+};
+template <class Rule>
+struct Refusal {
+  static constexpr Text value = [] {
+    Text t;
+    Rule::infer(&t);
+    return t;
+  }();
+};
+
+/// The Tensor type a rule infers. A refusal is reported once; then Array stands in, so that nothing else fails.
+template <class Rule>
+constexpr auto result_type() {
+  if constexpr (Inferred<Rule>::value.valid()) {
+    return std::type_identity<tensor_for<Inferred<Rule>>>{};
+  } else {
+    static_fail<Refusal<Rule>>();
+    return std::type_identity<Array>{};
+  }
+}
+
+template <class R>
+constexpr R wrap(Array a) {
+  if constexpr (std::is_same_v<R, Array>) return a;
+  else return R(typename R::Unchecked{}, std::move(a));
+}
+
+constexpr Sym untyped(Sym const& x) { return x; }
+constexpr Array const& untyped(Array const& x) { return x; }
+
+// A number beside an operand has its dtype, unless it has a fraction and the operand cannot.
+template <class N>
+constexpr DType number_dtype(DType beside) {
+  if (std::is_floating_point_v<N> && !is_floating(beside)) return DType::f32;
+  if (beside == DType::boolean && !std::is_same_v<N, bool>) return DType::i64;
+  return beside;
+}
+
+template <operand X>
+constexpr DType dtype_of_first(X const& x) {
+  return x.meta().dtype;
+}
+template <class X, class... Rest>
+  requires(sizeof...(Rest) > 0)
+constexpr DType dtype_of_first(X const& x, Rest const&... rest) {
+  if constexpr (operand<X>) return x.meta().dtype;
+  else return dtype_of_first(rest...);
+}
+
+template <class X>
+constexpr Meta meta_beside(X const& x, DType beside) {
+  if constexpr (operand<X>) return x.meta();
+  else return Meta{number_dtype<X>(beside), Shape{}};
+}
+
+// Static counterparts of the two above.
+template <class X, class... Rest>
+constexpr DType static_dtype_of_first() {
+  if constexpr (typed<X>) return X::static_meta.dtype;
+  else if constexpr (sizeof...(Rest) > 0) return static_dtype_of_first<Rest...>();
+  else return DType::f32;
+}
+template <class X>
+constexpr Meta static_meta_beside(DType beside) {
+  if constexpr (typed<X>) return X::static_meta;
+  else return Meta{number_dtype<X>(beside), Shape{}};
+}
+
+}  // namespace detail
+
+/// full_as - every element is `value`, in the regime of `like`.
+constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
+  return like.graph->push(Node{&info<op::constant>, Attrs{{}, {value}}, meta, {}});
+}
+constexpr Array full_as(Array const& like, Meta const& meta, double value) {
+  if (like.recorded()) return Array(like.graph(), full_as(like.sym(), meta, value).id, meta);
+  Array one(Meta{meta.dtype, Shape{}}, like.device());
+  dispatch(meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
+  });
+  Strides none;
+  none.rank = meta.shape.rank;
+  return one.view(meta.shape, none);
+}
+
+/// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy).
+template <class V>
+constexpr V broadcast_to(V const& x, Shape const& shape) {
+  Shape const from = x.shape();
+  if (from == shape) return x;
+  Shape aligned = shape;
+  for (int i = 0; i < shape.rank; ++i) {
+    int const j = i - (shape.rank - from.rank);
+    aligned[i] = j < 0 ? 1 : from[j];
+  }
+  V const y = from.rank == shape.rank ? x : bind_as<op::reshape>(Meta{x.dtype(), aligned}, Attrs{}, x);
+  if (aligned == shape) return y;
+  return bind_as<op::expand>(Meta{x.dtype(), shape}, Attrs{}, y);
+}
+
+/// cast_to - the value in another dtype.
+template <class V>
+constexpr V cast_to(V const& x, DType dtype) {
+  return x.dtype() == dtype ? x : bind<op::cast>(Attrs{{static_cast<index_t>(dtype)}}, x);
+}
+
+namespace detail {
+
+template <class V, class X>
+constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape) {
+  if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape);
+  else return full_as(like, Meta{dtype, shape}, static_cast<double>(x));
+}
+
+template <class V, class X, class... Rest>
+constexpr V const& first_operand(X const& x, Rest const&... rest) {
+  if constexpr (operand<X>) return x;
+  else return first_operand<V>(rest...);
+}
+
+template <class V, class Op, class T, class... X>
+constexpr V apply_untyped(X const&... x) {
+  DType const beside = dtype_of_first(x...);
+  Meta const in[] = {meta_beside(x, beside)...};
+  Meta const common = Op::common(in, nullptr);
+  if (!common.valid()) checked_infer<Op>(Attrs{}, in);
+  V const& like = first_operand<V>(x...);
+  int i = 0;
+  auto const brought = [&](auto const& v) {
+    return fit<V>(v, like, Op::operand_dtype(i++, common.dtype), common.shape);
+  };
+  // Braces fix the order of evaluation, and with it the numbering of operands.
+  V const operands[] = {brought(x)...};
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if constexpr (std::is_same_v<V, Sym>) return bind<Op>(Attrs{}, operands[I]...);
+    else return bind<Op, T>(Attrs{}, operands[I]...);
+  }(std::index_sequence_for<X...>{});
+}
+
+template <class Op, class... X>
+struct ElementwiseRule {
+  static constexpr Meta metas[] = {static_meta_beside<X>(static_dtype_of_first<X...>())...};
+  static constexpr Meta infer(Text* why) { return Op::infer(Attrs{}, metas, why); }
+  static constexpr DType common = Op::common(metas, nullptr).dtype;
+};
+
+}  // namespace detail
+
+namespace detail {
+
+template <class Op, class... X>
+constexpr auto applied_type() {
+  if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
+  else if constexpr (all_typed<X...>) return result_type<ElementwiseRule<Op, X...>>();
+  else return std::type_identity<Array>{};
+}
+
+}  // namespace detail
+
+/// applied - the type of apply<Op> on operands X... It is spelled out rather than deduced where it is returned,
+/// because rules of ops call one another in cycles.
+template <class Op, class... X>
+using applied = typename decltype(detail::applied_type<Op, X...>())::type;
+
+/// apply - an elementwise op on operands (Tensor, Array, Sym) and numbers, broadcast against one another.
+///
+/// Shapes    broadcast as in NumPy
+/// Dtypes    promoted as in PyTorch; numbers follow the operand beside them
+/// Errors    the op's, at compile time if all operands are Tensors, else thrown
+template <class Op, class... X>
+constexpr applied<Op, X...> apply(X const&... x) {
+  using R = applied<Op, X...>;
+  if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
+  else if constexpr (typed<R>)
+    return detail::wrap<R>(
+        detail::apply_untyped<Array, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...));
+  else if constexpr (detail::all_typed<X...>) return Array{};  // already reported
+  else return detail::apply_untyped<Array, Op, void>(x...);
+}
+
+}  // namespace dfdx

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whether two arrays hold the same numbers: one bool for all elements. Elementwise comparison is operator== and its
+// kin (vocabulary/elementwise.hpp).
+#pragma once
+
+#include <cmath>
+
+#include <dfdx/value/element.hpp>
+#include <dfdx/value/walk.hpp>
+#include <dfdx/vocabulary/apply.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+template <class Same>
+bool all_same(Array const& a, Array const& b, Same const& same) {
+  Operand const x = a.operand(), y = b.operand();
+  Strides const strides[2] = {x.strides, y.strides};
+  bool r = true;
+  walk<2>(x.meta.shape, strides, [&](index_t const(&o)[2]) { r = r && same(x, o[0], y, o[1]); });
+  return r;
+}
+
+inline bool equal_elements(Operand const& x, index_t i, Operand const& y, index_t j) {
+  // Two integers are compared as such, for not every i64 is a double.
+  if (!is_floating(x.meta.dtype) && !is_floating(y.meta.dtype))
+    return read_integer(x, i) == read_integer(y, j);
+  return read_real(x, i) == read_real(y, j);
+}
+
+}  // namespace detail
+
+/// array_equal - same shape and equal elements, whatever the dtypes; NaN equals nothing.
+inline bool array_equal(Array const& a, Array const& b) {
+  return a.shape() == b.shape() && detail::all_same(a, b, detail::equal_elements);
+}
+
+/// allclose - |a - b| <= atol + rtol |b| for all elements, which is not symmetric: b is the reference.
+///
+/// Shapes    broadcast against one another
+/// Errors    "allclose: shapes [2, 3] and [4] do not broadcast"
+inline bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double atol = 1e-8,
+                     bool equal_nan = false) {
+  Shape const shape = op::broadcast_shapes("allclose", a.shape(), b.shape(), nullptr);
+  if (!shape.valid()) raise("allclose: shapes ", a.shape(), " and ", b.shape(), " do not broadcast");
+  auto const close = [&](Operand const& x, index_t i, Operand const& y, index_t j) {
+    if (detail::equal_elements(x, i, y, j)) return true;
+    double const u = read_real(x, i), v = read_real(y, j);
+    if (std::isnan(u) || std::isnan(v)) return equal_nan && std::isnan(u) && std::isnan(v);
+    return !std::isinf(u) && !std::isinf(v) && std::fabs(u - v) <= atol + rtol * std::fabs(v);
+  };
+  return detail::all_same(broadcast_to(a, shape), broadcast_to(b, shape), close);
+}
+
+}  // namespace dfdx

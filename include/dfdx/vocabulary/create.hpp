@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSL-1.0
+// Making values: zeros, ones, full, empty, eye, arange, from, and random ones. Each has a typed form, spelled either
+// zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}). All make fresh memory now.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <utility>
+
+#include <dfdx/core/random.hpp>
+#include <dfdx/value/element.hpp>
+#include <dfdx/value/tensor.hpp>
+
+namespace dfdx {
+
+/// Extents - a shape given as a braced list of any integers, {batch, 3}, as one integer, or as a Shape.
+struct Extents {
+  Shape shape{};
+  template <std::integral... I>
+  constexpr Extents(I... dims) : shape(make_shape(dims...)) {
+    static_assert(sizeof...(I) <= static_cast<std::size_t>(max_rank), "extents: at most 8 axes");
+  }
+  constexpr Extents(Shape const& s) : shape(s) {}
+};
+
+namespace detail {
+
+template <class T, std::size_t... D>
+struct Created;
+template <element T, std::size_t... D>
+struct Created<T, D...> : std::type_identity<Tensor<T, D...>> {};
+template <typed T>
+struct Created<T> : std::type_identity<T> {};
+template <class T, std::size_t... D>
+using created = typename Created<T, D...>::type;
+
+inline Shape sized(char const* name, Shape const& s) {
+  if (!s.is_static()) raise(name, ": every extent must be known and not negative, got ", s);
+  return s;
+}
+
+// Element i is f(i), a double.
+template <class F>
+Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f) {
+  Array r(Meta{dtype, sized(name, shape)});
+  Operand const out = r.operand();
+  for (index_t i = 0, n = r.size(); i < n; ++i) write_real(out, i, f(i));
+  return r;
+}
+
+inline void require_floating(char const* name, DType d) {
+  if (!is_floating(d)) raise(name, ": floating dtype required, got ", d);
+}
+inline void require_range(std::int64_t low, std::int64_t high) {
+  if (low >= high) raise("randint: low must be below high");
+  if (low < -(std::int64_t{1} << 53) || high > (std::int64_t{1} << 53)) raise("randint: beyond 2^53");
+  // integer_at scales 32 bits twice; a wider range would need 128-bit products.
+  if (static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > (std::uint64_t{1} << 32))
+    raise("randint: more than 2^32 different values");
+}
+
+// In [low, high) also after rounding to the dtype, which a draw close to 1 might not be.
+inline Array uniform_array(char const* name, Shape const& shape, DType dtype, Key key, double low,
+                           double high) {
+  require_floating(name, dtype);
+  Array r(Meta{dtype, sized(name, shape)});
+  Operand const out = r.operand();
+  for (index_t i = 0, n = r.size(); i < n; ++i) {
+    write_real(out, i, low + (high - low) * uniform_at(key, static_cast<std::uint64_t>(i)));
+    if (low < high && !(read_real(out, i) < high)) write_real(out, i, low);
+  }
+  return r;
+}
+inline Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
+  require_floating(name, dtype);
+  return generate_as(name, shape, dtype,
+                     [key](index_t i) { return normal_at(key, static_cast<std::uint64_t>(i)); });
+}
+inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
+  require_range(low, high);
+  return generate_as("randint", shape, dtype, [=](index_t i) {
+    return static_cast<double>(low + integer_at(key, static_cast<std::uint64_t>(i), high - low));
+  });
+}
+
+// A Tensor around what an untyped maker made; its constructor checks the shape.
+template <class R, class Make>
+R typed_from(Extents const& shape, Make make) {
+  return R(make(shape.shape, dtype_v<typename R::value_type>));
+}
+
+// Fisher and Yates.
+template <class T>
+void permute_in_place(T* x, index_t n, Key key) {
+  for (index_t i = n - 1; i > 0; --i)
+    std::swap(x[i], x[integer_at(key, static_cast<std::uint64_t>(i), i + 1)]);
+}
+
+}  // namespace detail
+
+/// empty - memory that is not initialised. With dyn dims give the shape.
+///
+/// Errors    "empty: every extent must be known and not negative, got [dyn, 3]"; the other makers alike
+template <class T, std::size_t... Dims>
+detail::created<T, Dims...> empty(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::created<T, Dims...>::uninitialized(detail::sized("empty", shape.shape));
+}
+inline Array empty(Extents const& shape, DType dtype = DType::f32) {
+  return Array(Meta{dtype, detail::sized("empty", shape.shape)});
+}
+
+/// full - every element is `value`.
+inline Array full(Extents const& shape, double value, DType dtype = DType::f32) {
+  return detail::generate_as("full", shape.shape, dtype, [value](index_t) { return value; });
+}
+template <class T, std::size_t... Dims>
+auto full(double value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      shape, [&](Shape const& s, DType d) { return full(s, value, d); });
+}
+
+/// zeros, ones - every element is 0, or 1.
+template <class T, std::size_t... Dims>
+auto zeros(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return full<T, Dims...>(0, shape);
+}
+inline Array zeros(Extents const& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
+template <class T, std::size_t... Dims>
+auto ones(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return full<T, Dims...>(1, shape);
+}
+inline Array ones(Extents const& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
+
+/// eye - ones on the main diagonal of a matrix, zeros elsewhere.
+inline Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
+  return detail::generate_as("eye", make_shape(rows, columns), dtype,
+                             [columns](index_t i) { return i / columns == i % columns ? 1.0 : 0.0; });
+}
+inline Array eye(index_t n, DType dtype = DType::f32) { return eye(n, n, dtype); }
+template <class T, std::size_t... Dims>
+  requires(detail::created<T, Dims...>::static_rank == 2)
+auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      shape, [](Shape const& s, DType d) { return eye(s[0], s[1], d); });
+}
+
+/// arange - start, start + step, ...: as many as the Tensor has elements, or, untyped, those below `stop`.
+///
+/// Dtypes    untyped: i64 if all numbers are integers, else f32, unless another is named
+/// Errors    "arange: step is zero"
+template <class T, std::size_t... Dims>
+  requires(detail::created<T, Dims...>::static_rank == 1)
+auto arange(double start = 0, double step = 1,
+            Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(shape, [&](Shape const& s, DType d) {
+    return detail::generate_as("arange", s, d,
+                               [=](index_t i) { return start + static_cast<double>(i) * step; });
+  });
+}
+template <class A, class B, class C = int>
+  requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<C>
+Array arange(A start, B stop, C step = 1,
+             DType dtype = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<C>
+                               ? DType::i64
+                               : DType::f32) {
+  double const a = static_cast<double>(start), s = static_cast<double>(step);
+  if (s == 0) raise("arange: step is zero");
+  double const n = std::ceil((static_cast<double>(stop) - a) / s);
+  if (!(n < 0x1p53)) raise("arange: too many elements");
+  return detail::generate_as("arange", make_shape(n > 0 ? static_cast<index_t>(n) : 0), dtype,
+                             [a, s](index_t i) { return a + static_cast<double>(i) * s; });
+}
+template <class B>
+  requires std::is_arithmetic_v<B>
+Array arange(B stop, DType dtype = std::is_integral_v<B> ? DType::i64 : DType::f32) {
+  return arange(0, stop, 1, dtype);
+}
+
+/// from - an Array of the given elements in row-major order: from({1.0f, 2.0f}, {2}). A Tensor has its own from.
+template <element T>
+Array from(std::span<T const> values, Extents const& shape) {
+  if (static_cast<index_t>(values.size()) != shape.shape.numel())
+    raise("from: ", static_cast<index_t>(values.size()), " elements for shape ", shape.shape);
+  Array r(Meta{dtype_v<T>, detail::sized("from", shape.shape)});
+  std::copy(values.begin(), values.end(), r.template data<T>());
+  return r;
+}
+template <element T>
+Array from(std::initializer_list<T> values, Extents const& shape) {
+  return from(std::span<T const>(values.begin(), values.size()), shape);
+}
+template <element T>
+Array from(std::initializer_list<T> values) {
+  return from(values, values.size());
+}
+
+/// uniform - independent draws from [low, high). Element i is drawn at counter i of the key, here and in all that
+/// follows: the same numbers for every backend and thread count.
+///
+/// Errors    "uniform: floating dtype required, got i32"; randn alike
+inline Array uniform(Extents const& shape, Key key, double low = 0, double high = 1,
+                     DType dtype = DType::f32) {
+  return detail::uniform_array("uniform", shape.shape, dtype, key, low, high);
+}
+template <class T, std::size_t... Dims>
+auto uniform(Key key, double low = 0, double high = 1,
+             Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      shape, [&](Shape const& s, DType d) { return uniform(s, key, low, high, d); });
+}
+
+/// randn - independent draws from the standard normal distribution.
+inline Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
+  return detail::normal_array("randn", shape.shape, dtype, key);
+}
+template <class T, std::size_t... Dims>
+auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      shape, [&](Shape const& s, DType d) { return randn(s, key, d); });
+}
+
+/// randint - independent integers from [low, high).
+///
+/// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"
+inline Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high,
+                     DType dtype = DType::i64) {
+  return detail::integers_array(shape.shape, dtype, key, low, high);
+}
+template <class T, std::size_t... Dims>
+auto randint(Key key, std::int64_t low, std::int64_t high,
+             Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      shape, [&](Shape const& s, DType d) { return randint(s, key, low, high, d); });
+}
+
+/// permutation - the integers 0 ... n-1 in random order, all orders equally likely.
+template <class T, std::size_t... Dims>
+  requires(detail::created<T, Dims...>::static_rank == 1 &&
+           std::is_integral_v<typename detail::created<T, Dims...>::value_type>)
+auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  auto r = arange<T, Dims...>(0, 1, shape);
+  detail::permute_in_place(r.data(), r.size(), key);
+  return r;
+}
+inline Array permutation(index_t n, Key key) {
+  Array r = arange(n);
+  detail::permute_in_place(r.data<std::int64_t>(), n, key);
+  return r;
+}
+
+}  // namespace dfdx

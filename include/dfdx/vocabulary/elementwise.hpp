@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSL-1.0
+// The elementwise functions and operators of the vocabulary: each is apply<op::name>; see the op for its maths.
+#pragma once
+
+#include <dfdx/vocabulary/apply.hpp>
+
+namespace dfdx {
+
+/// math_operands - at least one operand, the rest operands or numbers.
+template <class... X>
+concept math_operands = (operand<X> || ...) && ((operand<X> || number<X>) && ...);
+
+template <operand X>
+constexpr applied<op::exp, X> exp(X const& x) {
+  return apply<op::exp>(x);
+}
+template <operand X>
+constexpr applied<op::expm1, X> expm1(X const& x) {
+  return apply<op::expm1>(x);
+}
+template <operand X>
+constexpr applied<op::log, X> log(X const& x) {
+  return apply<op::log>(x);
+}
+template <operand X>
+constexpr applied<op::log1p, X> log1p(X const& x) {
+  return apply<op::log1p>(x);
+}
+template <operand X>
+constexpr applied<op::sqrt, X> sqrt(X const& x) {
+  return apply<op::sqrt>(x);
+}
+template <operand X>
+constexpr applied<op::rsqrt, X> rsqrt(X const& x) {
+  return apply<op::rsqrt>(x);
+}
+template <operand X>
+constexpr applied<op::square, X> square(X const& x) {
+  return apply<op::square>(x);
+}
+template <operand X>
+constexpr applied<op::abs, X> abs(X const& x) {
+  return apply<op::abs>(x);
+}
+template <operand X>
+constexpr applied<op::sign, X> sign(X const& x) {
+  return apply<op::sign>(x);
+}
+template <operand X>
+constexpr applied<op::sin, X> sin(X const& x) {
+  return apply<op::sin>(x);
+}
+template <operand X>
+constexpr applied<op::cos, X> cos(X const& x) {
+  return apply<op::cos>(x);
+}
+template <operand X>
+constexpr applied<op::tanh, X> tanh(X const& x) {
+  return apply<op::tanh>(x);
+}
+template <operand X>
+constexpr applied<op::sigmoid, X> sigmoid(X const& x) {
+  return apply<op::sigmoid>(x);
+}
+template <operand X>
+constexpr applied<op::erf, X> erf(X const& x) {
+  return apply<op::erf>(x);
+}
+template <operand X>
+constexpr applied<op::relu, X> relu(X const& x) {
+  return apply<op::relu>(x);
+}
+template <operand X>
+constexpr applied<op::stop_gradient, X> stop_gradient(X const& x) {
+  return apply<op::stop_gradient>(x);
+}
+template <operand X>
+constexpr applied<op::logical_not, X> logical_not(X const& x) {
+  return apply<op::logical_not>(x);
+}
+
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::pow, X, Y> pow(X const& x, Y const& y) {
+  return apply<op::pow>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::maximum, X, Y> maximum(X const& x, Y const& y) {
+  return apply<op::maximum>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::minimum, X, Y> minimum(X const& x, Y const& y) {
+  return apply<op::minimum>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::logical_and, X, Y> logical_and(X const& x, Y const& y) {
+  return apply<op::logical_and>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::logical_or, X, Y> logical_or(X const& x, Y const& y) {
+  return apply<op::logical_or>(x, y);
+}
+template <operand C, class X, class Y>
+  requires math_operands<C, X, Y>
+constexpr applied<op::where, C, X, Y> where(C const& c, X const& x, Y const& y) {
+  return apply<op::where>(c, x, y);
+}
+
+template <operand X>
+constexpr applied<op::neg, X> operator-(X const& x) {
+  return apply<op::neg>(x);
+}
+template <operand X>
+constexpr X operator+(X const& x) {
+  return x;
+}
+template <operand X>
+  requires(!std::is_same_v<X, Sym>)  // a Sym is also a handle that may be null
+constexpr applied<op::logical_not, X> operator!(X const& x) {
+  return apply<op::logical_not>(x);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::add, X, Y> operator+(X const& x, Y const& y) {
+  return apply<op::add>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::sub, X, Y> operator-(X const& x, Y const& y) {
+  return apply<op::sub>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::mul, X, Y> operator*(X const& x, Y const& y) {
+  return apply<op::mul>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::div, X, Y> operator/(X const& x, Y const& y) {
+  return apply<op::div>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::equal, X, Y> operator==(X const& x, Y const& y) {
+  return apply<op::equal>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::not_equal, X, Y> operator!=(X const& x, Y const& y) {
+  return apply<op::not_equal>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::less, X, Y> operator<(X const& x, Y const& y) {
+  return apply<op::less>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::less_equal, X, Y> operator<=(X const& x, Y const& y) {
+  return apply<op::less_equal>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::greater, X, Y> operator>(X const& x, Y const& y) {
+  return apply<op::greater>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::greater_equal, X, Y> operator>=(X const& x, Y const& y) {
+  return apply<op::greater_equal>(x, y);
+}
+
+/// cast<T> - the value with element type T.
+template <element T, operand X>
+constexpr auto cast(X const& x) {
+  if constexpr (typed<X>) {
+    struct Rule {
+      static constexpr Meta infer(Text*) { return Meta{dtype_v<T>, X::static_shape}; }
+    };
+    using R = tensor_for<detail::Inferred<Rule>>;
+    if constexpr (std::is_same_v<typename X::value_type, T>) return x;
+    else return detail::wrap<R>(bind<op::cast, T>(Attrs{{static_cast<index_t>(dtype_v<T>)}}, detail::untyped(x)));
+  } else {
+    return cast_to<std::remove_cvref_t<X>>(x, dtype_v<T>);
+  }
+}
+
+/// full_like, zeros_like, ones_like - a constant of the operand's dtype and shape.
+template <operand X>
+constexpr auto full_like(X const& x, double value) {
+  if constexpr (typed<X>) return detail::wrap<X>(full_as(detail::untyped(x), x.meta(), value));
+  else return full_as(x, x.meta(), value);
+}
+template <operand X>
+constexpr auto zeros_like(X const& x) {
+  return full_like(x, 0.0);
+}
+template <operand X>
+constexpr auto ones_like(X const& x) {
+  return full_like(x, 1.0);
+}
+
+}  // namespace dfdx

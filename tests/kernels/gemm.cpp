@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSL-1.0
+// Matrix products against the definition summed in a wider type. Every operand ends flush with a page that cannot be
+// touched, so a read or write past an end is a crash.
+#include <dfdx/kernels/simd/gemm.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using namespace dfdx::kernels;
+using Index = std::int64_t;
+
+/// `count` elements that end where an inaccessible page begins.
+template <class T>
+class Fenced {
+ public:
+  explicit Fenced(Index count) : count_(count) {
+    constexpr std::size_t page = 4096;
+    std::size_t const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    size_ = (bytes + page - 1) / page * page + page;
+    base_ = static_cast<char*>(
+        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(mprotect(base_ + size_ - page, page, PROT_NONE) == 0);
+    data_ = reinterpret_cast<T*>(base_ + size_ - page - bytes);
+  }
+  Fenced(Fenced const&) = delete;
+  Fenced& operator=(Fenced const&) = delete;
+  ~Fenced() { munmap(base_, size_); }
+  T* data() { return data_; }
+  T& operator[](Index i) { return data_[i]; }
+  Index count() const { return count_; }
+  void fill(std::uint32_t seed) {
+    for (Index i = 0; i < count_; ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      data_[i] = static_cast<T>(static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
+    }
+  }
+
+ private:
+  Index count_;
+  std::size_t size_;
+  char* base_;
+  T* data_;
+};
+
+constexpr Index span(Index rows, Index row, Index columns, Index column) {
+  return rows > 0 && columns > 0 ? (rows - 1) * row + (columns - 1) * column + 1 : 0;
+}
+
+/// An epilogue that adds a bias per column and a residual, then relu; it knows no partial lanes.
+template <class T>
+struct bias_residual_relu {
+  static constexpr bool reads_c = false;
+  T const *bias, *residual;
+  Index residual_row;
+  template <class V>
+  V operator()(V sum, Index m, Index n) const {
+    V const x = sum + load_as<V>(bias + n) + load_as<V>(residual + m * residual_row + n);
+    if constexpr (std::is_same_v<V, T>) return x > T(0) ? x : T(0);
+    else return xsimd::max(x, V(T(0)));
+  }
+};
+
+/// One product and its neighbourhood. Epilogues: 0 none, 1 in-place update, 2 bias + residual + relu.
+template <class Shape>
+bool agrees(int epilogue, gemm_sizes s = {}) {
+  using T = typename Shape::type;
+  auto pick = [](Index fixed, Index given) { return fixed >= 0 ? fixed : given; };
+  Index const m = pick(Shape::m, s.m), n = pick(Shape::n, s.n), k = pick(Shape::k, s.k);
+  Index const ar = pick(Shape::a_row, s.a_row), ac = pick(Shape::a_col, s.a_col);
+  Index const br = pick(Shape::b_row, s.b_row), bc = pick(Shape::b_col, s.b_col);
+  Index const cr = pick(Shape::c_row, s.c_row);
+  Fenced<T> a(span(m, ar, k, ac)), b(span(k, br, n, bc)), c(span(m, cr, n, 1)), bias(n), residual(m * n);
+  a.fill(1), b.fill(2), c.fill(3), bias.fill(4), residual.fill(5);
+  std::vector<T> const before(c.data(), c.data() + c.count());
+  T const scale = T(-0.25);
+
+  add_scaled<T> const update{scale, c.data(), cr};
+  bias_residual_relu<T> const fused{bias.data(), residual.data(), n};
+  std::size_t bytes = 0;
+  if (epilogue == 0) bytes = workspace_bytes<Shape>(s);
+  if (epilogue == 1) bytes = workspace_bytes<Shape, add_scaled<T>>(s);
+  if (epilogue == 2) bytes = workspace_bytes<Shape, bias_residual_relu<T>>(s);
+  Fenced<char> room(static_cast<Index>((bytes + 63) / 64 * 64));
+  if (epilogue == 0) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
+  if (epilogue == 1) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), update, s);
+  if (epilogue == 2) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), fused, s);
+
+  double const eps = std::numeric_limits<T>::epsilon() / 2;
+  double const gamma = static_cast<double>(k + 4) * eps / (1 - static_cast<double>(k + 4) * eps);
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < cr && i * cr + j < c.count(); ++j) {
+      T const old = before[static_cast<std::size_t>(i * cr + j)], got = c[i * cr + j];
+      if (j >= n) {  // between two rows of C
+        if (got != old) return false;
+        continue;
+      }
+      long double sum = 0, size = 0;
+      for (Index p = 0; p < k; ++p) {
+        long double const product = static_cast<long double>(a[i * ar + p * ac]) * b[p * br + j * bc];
+        sum += product;
+        size += std::fabs(product);
+      }
+      long double want = sum;
+      if (epilogue == 1) want = old + scale * sum, size += std::fabs(old);
+      if (epilogue == 2) {
+        want = sum + bias[j] + residual[i * n + j];
+        size += std::fabs(bias[j]) + std::fabs(residual[i * n + j]);
+        want = want > 0 ? want : 0;
+      }
+      if (!(std::fabs(got - want) <= gamma * size)) return false;
+    }
+  }
+  return true;
+}
+
+/// All four layouts of one static size; returns what failed, as 100 * epilogue + layout, or -1.
+template <class T, Index M, Index N, Index K>
+int first_failure() {
+  for (int epilogue : {0, 1, 2}) {
+    if (!agrees<gemm_nn<T, M, N, K>>(epilogue)) return 100 * epilogue;
+    if (!agrees<gemm_nt<T, M, N, K>>(epilogue)) return 100 * epilogue + 1;
+    if (!agrees<gemm_tn<T, M, N, K>>(epilogue)) return 100 * epilogue + 2;
+    if (!agrees<gemm_tt<T, M, N, K>>(epilogue)) return 100 * epilogue + 3;
+  }
+  return -1;
+}
+
+using run_time_shape = gemm_shape<float, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
+using run_time_shape_f64 =
+    gemm_shape<double, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
+
+/// Sizes of a run-time product in layout 0..3 (NN, NT, TN, TT), every row `gap` elements longer than it must be.
+gemm_sizes sizes(Index m, Index n, Index k, int layout, Index gap) {
+  gemm_sizes s{.m = m, .n = n, .k = k, .a_row = k + gap, .a_col = 1, .b_row = n + gap, .b_col = 1, .c_row = n + gap};
+  if (layout & 2) s.a_row = 1, s.a_col = m + gap;
+  if (layout & 1) s.b_row = 1, s.b_col = k + gap;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("static products: four layouts, tails and epilogues, f32", "[kernels]") {
+  CHECK(first_failure<float, 1, 1, 1>() == -1);
+  CHECK(first_failure<float, 2, 2, 2>() == -1);
+  CHECK(first_failure<float, 3, 5, 7>() == -1);
+  CHECK(first_failure<float, 1, 37, 19>() == -1);
+  CHECK(first_failure<float, 37, 1, 19>() == -1);
+  CHECK(first_failure<float, 13, 17, 1>() == -1);
+  CHECK(first_failure<float, 16, 16, 16>() == -1);
+  CHECK(first_failure<float, 8, 24, 33>() == -1);
+  CHECK(first_failure<float, 47, 53, 31>() == -1);
+  CHECK(first_failure<float, 32, 200, 30>() == -1);
+  CHECK(first_failure<float, 32, 27, 200>() == -1);
+  CHECK(first_failure<float, 200, 67, 32>() == -1);
+}
+
+TEST_CASE("static products: four layouts, tails and epilogues, f64", "[kernels]") {
+  CHECK(first_failure<double, 1, 1, 1>() == -1);
+  CHECK(first_failure<double, 3, 5, 7>() == -1);
+  CHECK(first_failure<double, 1, 37, 19>() == -1);
+  CHECK(first_failure<double, 29, 1, 19>() == -1);
+  CHECK(first_failure<double, 23, 41, 31>() == -1);
+  CHECK(first_failure<double, 64, 48, 16>() == -1);
+}
+
+TEST_CASE("static products with rows longer than the matrix", "[kernels]") {
+  for (int epilogue : {0, 1, 2}) {
+    CHECK(agrees<gemm_shape<float, 19, 21, 23, 29, 1, 31, 1, 37>>(epilogue));
+    CHECK(agrees<gemm_shape<float, 19, 21, 23, 1, 29, 1, 31, 37>>(epilogue));
+    CHECK(agrees<gemm_shape<float, 7, 70, 23, 29, 1, 1, 31, 75>>(epilogue));
+  }
+}
+
+TEST_CASE("static products too large to stay unpacked", "[kernels]") {
+  CHECK(agrees<gemm_nn<float, 129, 301, 517>>(0));
+  CHECK(agrees<gemm_nt<float, 129, 301, 517>>(1));
+  CHECK(agrees<gemm_tn<float, 129, 301, 517>>(2));
+  CHECK(agrees<gemm_tt<double, 100, 130, 300>>(1));
+}
+
+TEST_CASE("run-time products of every layout", "[kernels]") {
+  for (int layout : {0, 1, 2, 3}) {
+    for (Index m : {1, 2, 5, 6, 13}) {
+      for (Index n : {1, 15, 16, 17, 64, 67, 131}) {
+        for (Index k : {1, 8, 37}) {
+          for (int epilogue : {0, 1, 2}) {
+            INFO(layout << " m " << m << " n " << n << " k " << k << " epilogue " << epilogue);
+            CHECK(agrees<run_time_shape>(epilogue, sizes(m, n, k, layout, 0)));
+            CHECK(agrees<run_time_shape_f64>(epilogue, sizes(m, n, k, layout, 3)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("run-time products that cross every block boundary", "[kernels]") {
+  for (int layout : {0, 1, 2, 3}) {
+    for (int epilogue : {0, 1, 2}) {
+      CHECK(agrees<run_time_shape>(epilogue, sizes(250, 130, 530, layout, 1)));
+      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(130, 70, 270, layout, 0)));
+    }
+  }
+  CHECK(agrees<run_time_shape>(0, sizes(7, 1601, 300, 0, 0)));
+  CHECK(agrees<run_time_shape>(1, sizes(7, 1601, 300, 1, 0)));
+}
+
+TEST_CASE("an operand none of whose strides is 1", "[kernels]") {
+  gemm_sizes s = sizes(11, 70, 21, 0, 0);
+  s.a_row = 50, s.a_col = 2, s.b_row = 213, s.b_col = 3;
+  CHECK(agrees<run_time_shape>(1, s));
+}
+
+TEST_CASE("empty products", "[kernels]") {
+  CHECK(agrees<run_time_shape>(0, sizes(5, 20, 0, 0, 0)));
+  CHECK(agrees<run_time_shape>(1, sizes(5, 20, 0, 0, 0)));
+  CHECK(agrees<run_time_shape>(0, sizes(0, 20, 4, 0, 0)));
+  CHECK(agrees<run_time_shape>(0, sizes(5, 0, 4, 0, 0)));
+}
+
+TEST_CASE("a batch that is only known at run time", "[kernels]") {
+  using layer = gemm_shape<float, run_time, 30, 50, 50, 1, 1, 50>;
+  for (Index m : {1, 3, 4, 5, 33}) CHECK(agrees<layer>(2, {.m = m}));
+}
+
+TEST_CASE("other element types take the definition", "[kernels]") {
+  std::int32_t const a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12};
+  std::int32_t c[4] = {};
+  gemm<gemm_nn<std::int32_t, 2, 2, 3>>(a, b, c);
+  CHECK(c[0] == 58);
+  CHECK(c[1] == 64);
+  CHECK(c[2] == 139);
+  CHECK(c[3] == 154);
+}
+
+TEST_CASE("the reference is a constant expression", "[kernels]") {
+  constexpr int trace = [] {
+    int const a[] = {1, 2, 3, 4};
+    int c[4] = {};
+    reference::gemm(2, 2, 2, a, 2, 1, a, 1, 2, c, 2);  // A A^T
+    return c[0] + c[3];
+  }();
+  STATIC_CHECK(trace == 30);
+}
