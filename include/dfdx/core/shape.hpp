@@ -116,6 +116,46 @@ constexpr bool is_contiguous(Shape const& s, Strides const& t) {
   return true;
 }
 
+/// reshape_strides - strides that walk the same elements under another shape, or rank -1 if that needs a copy. With
+/// symbolic extents only axes of extent 1 may come and go.
+constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape const& to) {
+  if (is_contiguous(from, old)) return contiguous(to);
+  Strides r;
+  r.rank = to.rank;
+  if (!from.is_static() || !to.is_static()) {
+    int i = 0;
+    for (int j = 0; j < to.rank; ++j) {
+      if (to[j] == 1) continue;
+      while (i < from.rank && from[i] == 1) ++i;
+      if (i == from.rank || from[i] != to[j]) return Strides{-1, {}};
+      r[j] = old[i++];
+    }
+    return r;
+  }
+  int i = 0, j = 0;
+  while (j < to.rank) {
+    // Match a run of old axes with a run of new axes of equal size.
+    int const i0 = i, j0 = j;
+    index_t a = 1, b = to[j++];
+    while (a != b)
+      if (a < b) a *= from[i++];
+      else b *= to[j++];
+    if (b == 1) continue;
+    index_t step = 0, expected = -1;
+    for (int k = i - 1; k >= i0; --k) {
+      if (from[k] == 1) continue;
+      if (expected < 0) step = old[k];
+      else if (old[k] != expected) return Strides{-1, {}};
+      expected = old[k] * from[k];
+    }
+    for (int k = j - 1; k >= j0; --k) {
+      r[k] = step;
+      step *= to[k];
+    }
+  }
+  return r;
+}
+
 /// normalize_axis - an axis in [0, rank), from one that may count from the end; -1 if out of range.
 constexpr int normalize_axis(int axis, int rank) {
   int const a = axis < 0 ? axis + rank : axis;

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include <dfdx/core/loop_code.hpp>
 #include <dfdx/core/math.hpp>
 #include <dfdx/value/array.hpp>
 
@@ -30,11 +31,6 @@ struct operation {
     return V{};
   }
 };
-
-/// fused - finds an op by its number: `template <> struct fused<number> { using type = my_op; };` beside each
-/// elementwise op lets fused loops name it.
-template <int Number>
-struct fused;
 
 constexpr Code numbered(int n) { return static_cast<Code>(n); }
 
@@ -113,6 +109,22 @@ constexpr Meta checked_infer(Attrs const& attrs, Meta const* in) {
   return m;
 }
 
+// Extents that the rule let pass because one is known only when the program is called are checked then.
+template <class Op>
+constexpr void require_same(Graph& g, Meta const* in, std::size_t n) {
+  auto const same = [&](index_t a, index_t b) {
+    if (a != b && (a < 0 || b < 0)) g.requirements.push_back(SameExtent{Op::name, a, b});
+  };
+  if constexpr (Op::elementwise) {
+    for (std::size_t k = 1; k < n; ++k)
+      for (int i = 0; i < in[0].shape.rank; ++i) same(in[0].shape[i], in[k].shape[i]);
+  } else if constexpr (Op::code == Code::matmul) {
+    int const r = in[0].shape.rank;
+    for (int i = 0; i + 2 < r; ++i) same(in[0].shape[i], in[1].shape[i]);
+    same(in[0].shape[r - 1], in[1].shape[r - 2]);
+  }
+}
+
 }  // namespace detail
 
 /// bind_as - a use of Op whose result has the given meta; the op's shape rule is not asked.
@@ -126,6 +138,7 @@ constexpr Sym bind_as(Meta const& meta, Attrs const& attrs, Sym const& x, X cons
 template <class Op, class... X>
 constexpr Sym bind(Attrs const& attrs, Sym const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
+  if constexpr (sizeof...(X) > 0) detail::require_same<Op>(*x.graph, in, 1 + sizeof...(X));
   return bind_as<Op>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }
 

@@ -89,7 +89,6 @@ class ArrayPrinter {
     std::string const t = format_.text(x_, offset);
     out_.append(format_.width() - t.size(), ' ').append(t);
   }
-  void new_line(int axis) { out_.append("\n").append(static_cast<std::size_t>(axis) + 1, ' '); }
 
   void print(int axis, index_t offset) {
     int const rank = x_.meta.shape.rank;
@@ -98,32 +97,30 @@ class ArrayPrinter {
     std::size_t const room = line_width - static_cast<std::size_t>(rank);
     std::size_t const per_line = std::max<std::size_t>(room / (format_.width() + 2), 1);
     out_ += '[';
-    std::size_t on_line = 0;
+    std::size_t on_line = 1;
     for (index_t i = 0; i < x_.meta.shape[axis];) {
-      if (innermost && on_line++ == per_line) {
-        new_line(axis);
-        on_line = 1;
-      }
       print(axis + 1, offset + i * x_.strides[axis]);
       index_t const next = after(axis, i);
-      if (next < x_.meta.shape[axis]) separate(axis, rank, next != i + 1);
+      if (next < x_.meta.shape[axis]) {
+        out_ += ',';
+        if (next != i + 1) {
+          if (innermost) out_ += ' ';
+          else lines(axis);
+          out_ += "...,";
+        }
+        if (!innermost) lines(axis);
+        else if (on_line++ % per_line != 0) out_ += ' ';
+        else new_line(axis);
+      }
       i = next;
     }
     out_ += ']';
   }
 
-  // Between two elements a comma, between two rows a line's end, between two matrices an empty line besides.
-  void separate(int axis, int rank, bool gap) {
-    out_ += ',';
-    if (axis + 1 == rank) {
-      out_ += gap ? " ..., " : " ";
-      return;
-    }
-    if (gap) {
-      new_line(axis);
-      out_ += "...,";
-    }
-    if (axis + 2 < rank) out_.append(static_cast<std::size_t>(rank - axis - 2), '\n');
+  void new_line(int axis) { out_.append("\n").append(static_cast<std::size_t>(axis) + 1, ' '); }
+  // Rows start on a line of their own, matrices after an empty line, and so on.
+  void lines(int axis) {
+    out_.append(static_cast<std::size_t>(x_.meta.shape.rank - axis - 2), '\n');
     new_line(axis);
   }
 

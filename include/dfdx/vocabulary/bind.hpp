@@ -17,34 +17,6 @@ namespace dfdx {
 
 namespace detail {
 
-// Strides that walk the same elements under another shape, or rank -1 if that needs a copy. Static shapes only.
-constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape const& to) {
-  Strides r = contiguous(to);
-  if (is_contiguous(from, old)) return r;
-  int i = 0;
-  for (int j = 0; j < to.rank;) {
-    // Match a run of old axes with a run of new axes of equal size.
-    int const i0 = i, j0 = j;
-    index_t a = 1, b = 1;
-    do {
-      if (a <= b && i < from.rank) a *= from[i++];
-      else b *= to[j++];
-    } while (a != b || (j < to.rank && to[j] == 1) || (i < from.rank && from[i] == 1 && j == to.rank));
-    index_t step = 0, expected = -1;
-    for (int k = i - 1; k >= i0; --k) {
-      if (from[k] == 1) continue;
-      if (expected < 0) step = old[k];
-      else if (old[k] != expected) return Strides{-1, {}};
-      expected = old[k] * from[k];
-    }
-    for (int k = j - 1; k >= j0; --k) {
-      r[k] = step;
-      step *= to[k];
-    }
-  }
-  return r;
-}
-
 inline Array packed(Array const& x) {
   if (x.contiguous_memory()) return x;
   Array y(x.meta());

@@ -5,17 +5,29 @@
 
 #include <cmath>
 
+#include <dfdx/ops/rules.hpp>
+#include <dfdx/value/array.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/walk.hpp>
-#include <dfdx/vocabulary/apply.hpp>
 
 namespace dfdx {
 
 namespace detail {
 
+// The operand repeated to a shape that it broadcasts to.
+inline Operand repeated(Operand x, Shape const& shape) {
+  Strides t = shape;
+  for (int i = 0; i < shape.rank; ++i) {
+    int const j = i - (shape.rank - x.meta.shape.rank);
+    t[i] = j < 0 || x.meta.shape[j] == 1 ? 0 : x.strides[j];
+  }
+  x.meta.shape = shape;
+  x.strides = t;
+  return x;
+}
+
 template <class Same>
-bool all_same(Array const& a, Array const& b, Same const& same) {
-  Operand const x = a.operand(), y = b.operand();
+bool all_same(Operand const& x, Operand const& y, Same const& same) {
   Strides const strides[2] = {x.strides, y.strides};
   bool r = true;
   walk<2>(x.meta.shape, strides, [&](index_t const(&o)[2]) { r = r && same(x, o[0], y, o[1]); });
@@ -33,7 +45,7 @@ inline bool equal_elements(Operand const& x, index_t i, Operand const& y, index_
 
 /// array_equal - same shape and equal elements, whatever the dtypes; NaN equals nothing.
 inline bool array_equal(Array const& a, Array const& b) {
-  return a.shape() == b.shape() && detail::all_same(a, b, detail::equal_elements);
+  return a.shape() == b.shape() && detail::all_same(a.operand(), b.operand(), detail::equal_elements);
 }
 
 /// allclose - |a - b| <= atol + rtol |b| for all elements, which is not symmetric: b is the reference.
@@ -50,7 +62,7 @@ inline bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double 
     if (std::isnan(u) || std::isnan(v)) return equal_nan && std::isnan(u) && std::isnan(v);
     return !std::isinf(u) && !std::isinf(v) && std::fabs(u - v) <= atol + rtol * std::fabs(v);
   };
-  return detail::all_same(broadcast_to(a, shape), broadcast_to(b, shape), close);
+  return detail::all_same(detail::repeated(a.operand(), shape), detail::repeated(b.operand(), shape), close);
 }
 
 }  // namespace dfdx

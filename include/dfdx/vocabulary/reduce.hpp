@@ -190,11 +190,12 @@ constexpr auto argmin(X const& x, Keepdim) {
 }
 
 namespace detail {
-template <class Axes, class X, class Y>
-constexpr auto over_count(X const& x, Y const& total, index_t correction) {
+// total / (number of elements joined - correction). A number known only at run time is a sum of ones.
+template <bool Keep, class Axes, class X, class Y>
+constexpr auto over_count(X const& x, Y const& total, int correction) {
   Shape const s = x.shape();
   index_t const n = joined(s, axes_mask(Axes::values, Axes::n, s.rank));
-  if (n < 0) raise("mean: a dim known at run time only cannot be averaged over yet, got ", s);
+  if (n < 0) return total / (reduce<op::sum, Keep, Axes>(ones_like(x)) - static_cast<double>(correction));
   return total * (1.0 / static_cast<double>(n - correction));
 }
 }  // namespace detail
@@ -202,22 +203,22 @@ constexpr auto over_count(X const& x, Y const& total, index_t correction) {
 /// mean<Axes...>(x) - arithmetic mean: sum / count.
 template <int... Axes, operand X>
 constexpr auto mean(X const& x) {
-  return detail::over_count<detail::AxisList<Axes...>>(x, sum<Axes...>(x), 0);
+  return detail::over_count<false, detail::AxisList<Axes...>>(x, sum<Axes...>(x), 0);
 }
 template <int... Axes, operand X>
 constexpr auto mean(X const& x, Keepdim) {
-  return detail::over_count<detail::AxisList<Axes...>>(x, sum<Axes...>(x, keepdim), 0);
+  return detail::over_count<true, detail::AxisList<Axes...>>(x, sum<Axes...>(x, keepdim), 0);
 }
 
 /// var<Axes...>(x, correction) - variance: sum((x - mean)^2) / (count - correction); 1 by default as in PyTorch.
 template <int... Axes, operand X>
 constexpr auto var(X const& x, int correction = 1) {
-  return detail::over_count<detail::AxisList<Axes...>>(x, sum<Axes...>(square(x - mean<Axes...>(x, keepdim))),
-                                                       correction);
+  return detail::over_count<false, detail::AxisList<Axes...>>(
+      x, sum<Axes...>(square(x - mean<Axes...>(x, keepdim))), correction);
 }
 template <int... Axes, operand X>
 constexpr auto var(X const& x, Keepdim, int correction = 1) {
-  return detail::over_count<detail::AxisList<Axes...>>(
+  return detail::over_count<true, detail::AxisList<Axes...>>(
       x, sum<Axes...>(square(x - mean<Axes...>(x, keepdim)), keepdim), correction);
 }
 

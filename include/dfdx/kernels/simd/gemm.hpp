@@ -58,9 +58,6 @@ struct gemm_choice {
   using T = typename Shape::type;
   static constexpr bool simd = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-  /// All operands together small enough to stay in the second cache while they are used.
-  static constexpr bool fits = (Shape::m * Shape::k + Shape::k * Shape::n + Shape::m * Shape::n) *
-                                   static_cast<Index>(sizeof(T)) <= 512 * 1024;
   static constexpr bool known = Shape::m > 0 && Shape::n > 0 && Shape::k > 0 && Shape::a_row >= 0 &&
                                 Shape::a_col >= 0 && Shape::b_row >= 0 && Shape::b_col >= 0;
 
@@ -77,9 +74,18 @@ struct gemm_choice {
   }
   static constexpr Index transposing(Index r, Index c) { return ceil_div(r, W) * ceil_div(c, W) * 10 * W; }
 
+  /// Whether an exact kernel runs from the caches. It takes a panel of the operand with the lanes (depth x `across`, three
+  /// lanes at a time) and goes through all of the other one, then takes the next panel. The panel should stay in the
+  /// second cache, and so should the other operand, unless it is gone through once or twice at most.
+  static constexpr bool fits(Index depth, Index across, Index other) {
+    Index const size = static_cast<Index>(sizeof(T)), wide = 3 * W;
+    return depth * (across < wide ? across : wide) * size <= 512 * 1024 &&
+           (other * depth * size <= 1024 * 1024 || across <= 2 * wide);
+  }
+
   static constexpr gemm_kernel choose() {
     if (!simd) return gemm_kernel::reference;
-    if (!known || !fits) return gemm_kernel::blocked;
+    if (!known) return gemm_kernel::blocked;
     Index const m = Shape::m, n = Shape::n, k = Shape::k;
     bool const rows_of_b = Shape::b_col == 1 || n == 1, columns_of_a = Shape::a_row == 1 || m == 1;
     Index const direct = m * k * lanes(n) + (rows_of_b ? 0 : transposing(k, n));
@@ -90,7 +96,11 @@ struct gemm_choice {
     Index const column = along_k && n == 1 ? m * lanes(k) + transposing(m, W) : never;
     if (column < direct && column < swapped) return gemm_kernel::column;
     if (dot < direct && dot < swapped) return gemm_kernel::dot;
-    if (swapped < direct) return columns_of_a ? gemm_kernel::swapped : gemm_kernel::swapped_packed;
+    bool const by_rows = swapped < direct;
+    Index const packed = (by_rows ? (columns_of_a ? 0 : m) : (rows_of_b ? 0 : n)) * k;
+    if (!(by_rows ? fits(k, m, n) : fits(k, n, m)) || packed * static_cast<Index>(sizeof(T)) > 4 * 1024 * 1024)
+      return gemm_kernel::blocked;
+    if (by_rows) return columns_of_a ? gemm_kernel::swapped : gemm_kernel::swapped_packed;
     return rows_of_b ? gemm_kernel::direct : gemm_kernel::direct_packed;
   }
   static constexpr gemm_kernel value = choose();
@@ -174,11 +184,9 @@ void gemm(typename Shape::type const* a, typename Shape::type const* b, typename
                                                                                  epilogue);
   } else if constexpr (kernel == gemm_kernel::dot) {
     gemm_dot(Shape::m, Shape::n, Shape::k, a, Shape::a_row, b, Shape::b_col,
-             [&](lane<T> sums, Index i, Index j, int count) {
-               put(epilogue, sums, c + i * c_row + j, i, j, count);
-             });
+             along_row<T, Epilogue>{c, c_row, epilogue});
   } else if constexpr (kernel == gemm_kernel::column) {
-    gemm_column(Shape::m, Shape::k, a, Shape::a_row, b, c, c_row, epilogue);
+    gemm_dot(Index(1), Shape::m, Shape::k, b, Index(0), a, Shape::a_row, down_column<T, Epilogue>{c, c_row, epilogue});
   } else {
     gemm_any<Shape>(a, b, c, workspace, epilogue, sizes);
   }

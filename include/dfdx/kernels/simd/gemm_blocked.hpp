@@ -26,9 +26,9 @@ struct blocking {
   static constexpr int C = tile_sums >= 24 ? 4 : 2;
   static constexpr int mr = tile_sums / C;
   static constexpr int nr = C * W;
-  static constexpr Index kc = 256 * 4 / static_cast<Index>(sizeof(T)) < 192 ? 192 : 256;
-  static constexpr Index mc = round_up(240 * 4 / static_cast<Index>(sizeof(T)), mr);
-  static constexpr Index nc = round_up(1536, nr);
+  static constexpr Index kc = 512;
+  static constexpr Index mc = round_up(192 * 4 / static_cast<Index>(sizeof(T)), mr);
+  static constexpr Index nc = round_up(1024, nr);
 
   static constexpr Index a_elements = mc * kc + W;  // the last store of a packed panel of A may run over
   static constexpr Index b_elements = nc * kc;
@@ -107,12 +107,11 @@ void pack_all_columns(strided<T> b, Index k, Index n, T* dst) {
   }
 }
 
-/// A tile of packed panels, left in a buffer of mr rows of C lanes.
+/// A tile of two panels, packed or in place, left in a buffer of mr rows of C lanes.
 template <class T, int C>
-void packed_tile(T const* a, T const* b, Index k, T* buffer) {
+void buffered_tile(strided<T> a, T const* b, Index b_row, Index k, T* buffer) {
   constexpr int W = lane_size<T>, mr = blocking<T>::mr;
-  gemm_tile<T, mr, C, W, 1, mr, C * W>(
-      a, b, k, [buffer](lane<T> sum, int r, int c) { sum.store_aligned(buffer + (r * C + c) * W); });
+  gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, into_block<T, C * W>{buffer}, a.row, a.col, b_row);
 }
 
 /// Where the sums of one block of k go: into `partial` (not the last block), or through the epilogue into C.
@@ -126,14 +125,24 @@ struct block_sums {
 template <class T, class Epilogue>
 void finish_tile(T const* buffer, int width, int rows, int columns, Index m, Index n, block_sums<T> const to, T* c,
                  Index c_row, Epilogue const epilogue) {
-  constexpr int W = lane_size<T>;
+  constexpr int W = lane_size<T>, C = blocking<T>::C;
+  if (to.first && to.last && columns == C * W) {  // the common case of products that are not deep
+    for (int r = 0; r < rows; ++r) {
+      T* const row = c + (m + r) * c_row + n;
+      lane<T> v[C];
+      DFDX_UNROLL for (int j = 0; j < C; ++j)
+        v[j] = epilogue(lane<T>::load_aligned(buffer + (r * C + j) * W), m + r, n + j * W);
+      DFDX_UNROLL for (int j = 0; j < C; ++j) v[j].store_unaligned(row + j * W);
+    }
+    return;
+  }
   for (int r = 0; r < rows; ++r) {
     for (int j = 0; j < columns; j += W) {
       int const count = columns - j < W ? columns - j : W;
       lane<T> sum = lane<T>::load_aligned(buffer + r * width + j);
       T* const partial = to.partial + (m + r) * to.partial_row + (n + j - to.partial_column);
       if (!to.first) sum = sum + (count == W ? lane<T>::load_unaligned(partial) : load_n(partial, count));
-      if (to.last) put(epilogue, sum, c + (m + r) * c_row + n + j, m + r, n + j, count);
+      if (to.last) finish_and_put(epilogue, sum, c + (m + r) * c_row + n + j, m + r, n + j, count);
       else if (count == W) sum.store_unaligned(partial);
       else store_n(partial, sum, count);
     }
@@ -157,6 +166,46 @@ constexpr Index blocked_workspace(Index m, Index n, Index k) {
   return round_up(rows * depth + B::W, B::W) + columns * depth + partial;
 }
 
+/// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
+template <class T>
+DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
+#if defined(__GNUC__)
+  for (int r = 0; r < rows; ++r) {
+    DFDX_UNROLL for (int j = 0; j < blocking<T>::nr * static_cast<int>(sizeof(T)); j += 64)
+      __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
+  }
+#endif
+}
+
+/// The product of one block of A and one of B, tile by tile.
+template <class T, class Epilogue>
+void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strided<T> b, bool a_in_place,
+                     bool b_in_place, T* packed_a, T const* packed_b, Index m, Index n, block_sums<T> const& to, T* c,
+                     Index c_row, Epilogue const& epilogue) {
+  using B = blocking<T>;
+  alignas(64) T buffer[B::mr * B::nr];
+  Index const last = rows - rows % B::mr;  // the panel that is not whole, if there is one, is always packed
+  if (a_in_place) pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
+  else pack_rows(a, rows, depth, packed_a);
+  for (Index j = 0; j < columns;) {
+    bool const full = columns - j >= B::nr, in_place = b_in_place && full;
+    int const width = full ? B::nr : B::W;
+    int const valid = columns - j < width ? static_cast<int>(columns - j) : width;
+    T const* const b_panel = in_place ? b.at + j * b.col : packed_b + j * depth;
+    Index const b_row = in_place ? b.row : width;
+    for (Index i = 0; i < rows; i += B::mr) {
+      strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
+                                                        : strided<T>{packed_a + i * depth, 1, B::mr};
+      int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
+      prefetch_tile(to.first ? c + (m + i) * c_row + n + j : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column), to.first ? c_row : to.partial_row, height);
+      if (full) buffered_tile<T, B::C>(a_panel, b_panel, b_row, depth, buffer);
+      else buffered_tile<T, 1>(a_panel, b_panel, b_row, depth, buffer);
+      finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
+    }
+    j += width;
+  }
+}
+
 template <class T, class Epilogue>
 void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                   Epilogue const& epilogue) {
@@ -165,32 +214,24 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   T* const packed_a = workspace;
   T* const packed_b = packed_a + round_up(mc * kc + B::W, B::W);
   constexpr bool reads_c = epilogue_reads_c<Epilogue>();
-  alignas(64) T buffer[B::mr * B::nr];
+  // Packing pays when an operand does not fit the second cache or is read often.
+  constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
+  bool const a_in_place = m * k <= near || n <= 2 * B::nr;
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= 2 * B::mr);
   for (Index jc = 0; jc < n; jc += nc) {
-    Index const columns = n - jc < nc ? n - jc : nc;
+    Index const columns = n - jc < nc ? n - jc : nc, in_place = b_in_place ? columns - columns % B::nr : 0;
     Index pc = 0;
     do {  // k == 0 is one empty block: C still goes through the epilogue
       Index const depth = k - pc < kc ? k - pc : kc;
       block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0, pc == 0,
                              pc + depth >= k};
-      pack_all_columns(strided<T>{b.at + pc * b.row + jc * b.col, b.row, b.col}, depth, columns, packed_b);
-      for (Index ic = 0; ic < m; ic += mc) {
-        Index const rows = m - ic < mc ? m - ic : mc;
-        pack_rows(strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, rows, depth, packed_a);
-        for (Index j = 0; j < columns;) {
-          bool const full = columns - j >= B::nr;
-          int const width = full ? B::nr : B::W;
-          int const valid = columns - j < width ? static_cast<int>(columns - j) : width;
-          for (Index i = 0; i < rows; i += B::mr) {
-            T const* const panel = packed_a + i * depth;
-            if (full) packed_tile<T, B::C>(panel, packed_b + j * depth, depth, buffer);
-            else packed_tile<T, 1>(panel, packed_b + j * depth, depth, buffer);
-            int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-            finish_tile(buffer, width, height, valid, ic + i, jc + j, to, c, c_row, epilogue);
-          }
-          j += width;
-        }
-      }
+      strided<T> const b_block{b.at + pc * b.row + jc * b.col, b.row, b.col};
+      pack_all_columns(strided<T>{b_block.at + in_place * b.col, b.row, b.col}, depth, columns - in_place,
+                       packed_b + in_place * depth);
+      for (Index ic = 0; ic < m; ic += mc)
+        multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
+                        strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place, b_in_place,
+                        packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
       pc += depth;
     } while (pc < k);
   }
@@ -201,13 +242,13 @@ template <class T, class Epilogue>
 void gemm_run_time(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                    Epilogue const& epilogue) {
   if (m <= 4 && a.col == 1 && b.row == 1) {
-    gemm_dot(m, n, k, a.at, a.row, b.at, b.col, [&](lane<T> sums, Index i, Index j, int count) {
-      put(epilogue, sums, c + i * c_row + j, i, j, count);
-    });
-  } else if (n == 1 && a.col == 1 && b.row == 1) {
-    gemm_column(m, k, a.at, a.row, b.at, c, c_row, epilogue);
+    gemm_dot(m, n, k, a.at, a.row, b.at, b.col, along_row<T, Epilogue>{c, c_row, epilogue});
   } else if (m == 1 && b.col == 1) {
-    gemm_row(n, k, a.at, a.col, b.at, b.row, c, epilogue);
+    gemm_row(n, k, a.at, a.col, b.at, b.row, along_row<T, Epilogue>{c, c_row, epilogue});
+  } else if (n == 1 && a.col == 1 && b.row == 1) {
+    gemm_dot(Index(1), m, k, b.at, Index(0), a.at, a.row, down_column<T, Epilogue>{c, c_row, epilogue});
+  } else if (n == 1 && a.row == 1) {
+    gemm_row(m, k, b.at, b.row, a.at, a.col, down_column<T, Epilogue>{c, c_row, epilogue});
   } else {
     gemm_blocked(m, n, k, a, b, c, c_row, workspace, epilogue);
   }

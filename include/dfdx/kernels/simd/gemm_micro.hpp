@@ -47,19 +47,39 @@ namespace detail {
 
 using Index = std::int64_t;
 
-/// Sends one lane of sums through the epilogue into C. Fewer than a lane of columns go through the epilogue's
-/// four-argument form where it has one, and one by one as scalars where it has not.
+/// Whether the epilogue takes part of a lane: (lane, m, n, count).
 template <class T, class Epilogue>
-DFDX_INLINE void put(Epilogue const& epilogue, lane<T> sum, T* c, Index m, Index n, int count) {
+inline constexpr bool takes_part = requires(Epilogue const& e, lane<T> v) { e(v, Index(0), Index(0), 1); };
+
+// An epilogue runs in two steps, finished() for every lane of a tile and then put() for every lane: a lane of C that is
+// read just after its neighbour was partly written would wait for that write to reach the cache.
+
+/// What to store for one lane of sums, of which `count` exist. A part of a lane waits for put() if it must be scalar.
+template <class T, class Epilogue>
+DFDX_INLINE lane<T> finished(Epilogue const& epilogue, lane<T> sum, Index m, Index n, int count) {
+  if (count == lane_size<T>) return epilogue(sum, m, n);
+  if constexpr (takes_part<T, Epilogue>) return epilogue(sum, m, n, count);
+  else return sum;
+}
+
+/// Stores what finished() gave.
+template <class T, class Epilogue>
+DFDX_INLINE void put(Epilogue const& epilogue, lane<T> value, T* c, Index m, Index n, int count) {
   if (count == lane_size<T>) {
-    lane<T>(epilogue(sum, m, n)).store_unaligned(c);
-  } else if constexpr (requires { epilogue(sum, m, n, count); }) {
-    store_n(c, lane<T>(epilogue(sum, m, n, count)), count);
+    value.store_unaligned(c);
+  } else if constexpr (takes_part<T, Epilogue>) {
+    store_n(c, value, count);
   } else {
     alignas(64) T part[lane<T>::size];
-    sum.store_aligned(part);
+    value.store_aligned(part);
     for (int i = 0; i < count; ++i) c[i] = epilogue(part[i], m, n + i);
   }
+}
+
+/// Both steps for a lane that stands alone.
+template <class T, class Epilogue>
+DFDX_INLINE void finish_and_put(Epilogue const& epilogue, lane<T> sum, T* c, Index m, Index n, int count) {
+  put(epilogue, finished(epilogue, sum, m, n, count), c, m, n, count);
 }
 
 /// How much of the register file a tile may use. 32 registers: 24 sums leave room for 3 lanes of B and 1 of A. 16
@@ -107,17 +127,20 @@ DFDX_INLINE V widen(V v) {
 }
 #endif
 
-/// One tile: store(sum, r, c) for r < R, c < C, with sum = the lane of A[r, :] B[:, c * W ...] over k steps.
+/// One tile: for the lane of A[r, :] B[:, c * W ...] over k steps, out.finish(sum, r, c), then out.store(value, r, c).
 ///
-/// A[r, p] lies at a[r * ARow + p * ACol], lane c of B's row p at b[p * BRow + c * W]. Of the last lane only Last
-/// elements are read; the others give sums that mean nothing. Functors travel by value and are inlined, all the way:
-/// reached through a reference they would be read from memory again after every store to C.
-template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Store>
-DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Store const store) {
+/// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
+/// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing. `out`
+/// travels by value and is inlined: reached through a reference it would be read again after every store to C.
+template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
+DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
+                           Index a_row_at_run_time = 0, Index a_col_at_run_time = 0, Index b_row_at_run_time = 0) {
   using V = lane<T>;
   constexpr int W = lane_size<T>;
   constexpr bool half = Last <= half_size<T>;
   constexpr int whole = C - half;  // lanes of full width
+  Index const a_row = ARow >= 0 ? ARow : a_row_at_run_time, a_col = ACol >= 0 ? ACol : a_col_at_run_time;
+  Index const b_row = BRow >= 0 ? BRow : b_row_at_run_time;
   V sum[R][whole > 0 ? whole : 1];
   [[maybe_unused]] half_lane<T> half_sum[R];
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
@@ -133,19 +156,24 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
     }
     if constexpr (half) half_row = load_half<Last>(b + whole * W);
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      T const x = a[r * ARow];
+      T const x = a[r * a_row];
       if constexpr (whole > 0) {
         V const broadcast(x);
         DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c] = xsimd::fma(broadcast, row[c], sum[r][c]);
       }
       if constexpr (half) half_sum[r] = xsimd::fma(half_lane<T>(x), half_row, half_sum[r]);
     }
-    a += ACol;
-    b += BRow;
+    a += a_col;
+    b += b_row;
+  }
+  V last[R];  // the last lane of each row when it was computed in half a register
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c] = out.finish(sum[r][c], r, c);
+    if constexpr (half) last[r] = out.finish(widen(half_sum[r]), r, whole);
   }
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
-    DFDX_UNROLL for (int c = 0; c < whole; ++c) store(sum[r][c], r, c);
-    if constexpr (half) store(widen(half_sum[r]), r, whole);
+    DFDX_UNROLL for (int c = 0; c < whole; ++c) out.store(sum[r][c], r, c);
+    if constexpr (half) out.store(last[r], r, whole);
   }
 }
 

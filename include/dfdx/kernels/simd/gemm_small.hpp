@@ -26,23 +26,56 @@ constexpr int rows_per_tile(Index rows, int limit) {
   return static_cast<int>(ceil_div(rows, ceil_div(rows, limit)));
 }
 
+/// Rows `stride` bytes apart that a tile may read side by side: at a multiple of 4 KiB all of them compete for the same
+/// 8 lines of the first cache, at 2 KiB for 16.
+constexpr int rows_in_first_cache(Index stride) {
+  return stride == 0 ? tile_sums : stride % 4096 == 0 ? 8 : stride % 2048 == 0 ? 16 : tile_sums;
+}
+
 /// Lanes per tile when there are so many lanes of columns and rows of A: equal panels of at most the limit.
 constexpr int lanes_per_tile(Index lanes, Index rows) {
   Index const limit = tile_sums / (rows < tile_rows ? rows : tile_rows);
   return static_cast<int>(ceil_div(lanes, ceil_div(lanes, limit)));
 }
 
-/// A panel of C: Rows rows, C lanes of which the last holds Last columns; store(sum, row, lane in panel).
-template <class T, int Rows, int C, int Last, Index ARow, Index ACol, Index BRow, class Store>
-inline void gemm_panel(T const* a, T const* b, Index k, Store const store) {
-  constexpr int R = rows_per_tile(Rows, tile_sums / C), rest = Rows % R;
+/// A panel of C: Rows rows, C lanes of which the last holds Last columns; `out` as for gemm_tile, below(m) rows down.
+template <class T, int Rows, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
+inline void gemm_panel(T const* a, T const* b, Index k, Out const out) {
+  constexpr int limit = rows_in_first_cache(ARow * static_cast<Index>(sizeof(T)));
+  constexpr int R = rows_per_tile(Rows, tile_sums / C < limit ? tile_sums / C : limit), rest = Rows % R;
   for (int m = 0; m + R <= Rows; m += R)
-    gemm_tile<T, R, C, Last, ARow, ACol, BRow>(a + m * ARow, b, k,
-                                               [=](lane<T> sum, int r, int c) { store(sum, m + r, c); });
+    gemm_tile<T, R, C, Last, ARow, ACol, BRow>(a + m * ARow, b, k, out.below(m));
   if constexpr (rest > 0)
-    gemm_tile<T, rest, C, Last, ARow, ACol, BRow>(
-        a + (Rows - rest) * ARow, b, k, [=](lane<T> sum, int r, int c) { store(sum, Rows - rest + r, c); });
+    gemm_tile<T, rest, C, Last, ARow, ACol, BRow>(a + (Rows - rest) * ARow, b, k, out.below(Rows - rest));
 }
+
+/// Lanes go through the epilogue into C. Lane C - 1 of the panel holds Last columns; CRow is -1 for a run-time stride.
+template <class T, int C, int Last, Index CRow, class Epilogue>
+struct into_c {
+  T* c;  // element (m, n)
+  Index c_stride, m, n;
+  Epilogue epilogue;
+
+  Index row() const { return CRow >= 0 ? CRow : c_stride; }
+  into_c below(Index rows) const { return {c + rows * row(), c_stride, m + rows, n, epilogue}; }
+  static constexpr int count(int j) { return j == C - 1 ? Last : lane_size<T>; }
+  DFDX_INLINE lane<T> finish(lane<T> sum, int r, int j) const {
+    return finished(epilogue, sum, m + r, n + j * lane_size<T>, count(j));
+  }
+  DFDX_INLINE void store(lane<T> value, int r, int j) const {
+    constexpr int W = lane_size<T>;
+    put(epilogue, value, c + r * row() + j * W, m + r, n + j * W, count(j));
+  }
+};
+
+/// Lanes go into a row-major block of whole lanes.
+template <class T, int Pitch>
+struct into_block {
+  T* block;
+  into_block below(Index rows) const { return {block + rows * Pitch}; }
+  DFDX_INLINE lane<T> finish(lane<T> sum, int, int) const { return sum; }
+  DFDX_INLINE void store(lane<T> value, int r, int j) const { value.store_aligned(block + r * Pitch + j * lane_size<T>); }
+};
 
 /// How N columns are cut: `panels` panels of C lanes, then one of rest_lanes whose last lane holds last columns.
 template <class T, Index N, Index Rows>
@@ -62,16 +95,13 @@ template <class T, Index M, Index N, Index ARow, Index ACol, Index BRow, Index C
 void gemm_direct(Index k, T const* a, T const* b, T* c, Index c_stride, Epilogue const epilogue) {
   using Cut = column_cut<T, N, M>;
   constexpr int W = Cut::W;
-  Index const c_row = CRow >= 0 ? CRow : c_stride;
-  for (Index n = 0; n < Cut::panels * Cut::C * W; n += Cut::C * W)
-    gemm_panel<T, M, Cut::C, W, ARow, ACol, BRow>(a, b + n, k, [=](lane<T> sum, int m, int j) {
-      put(epilogue, sum, c + m * c_row + n + j * W, m, n + j * W, W);
-    });
-  constexpr Index n = Cut::panels * Cut::C * W;
+  constexpr Index done = Cut::panels * Cut::C * W;
+  for (Index n = 0; n < done; n += Cut::C * W)
+    gemm_panel<T, M, Cut::C, W, ARow, ACol, BRow>(
+        a, b + n, k, into_c<T, Cut::C, W, CRow, Epilogue>{c + n, c_stride, 0, n, epilogue});
   gemm_panel<T, M, Cut::rest_lanes, Padded ? Cut::padded_last : Cut::last, ARow, ACol, BRow>(
-      a, b + n, k, [=](lane<T> sum, int m, int j) {
-        put(epilogue, sum, c + m * c_row + n + j * W, m, n + j * W, j == Cut::rest_lanes - 1 ? Cut::last : W);
-      });
+      a, b + done, k,
+      into_c<T, Cut::rest_lanes, Cut::last, CRow, Epilogue>{c + done, c_stride, 0, done, epilogue});
 }
 
 /// Transposes a block of C^T (n rows of m lanes, `pitch` apart) and sends it through the epilogue.
@@ -89,12 +119,13 @@ void gemm_flush(T const* block, Index pitch, Index m, Index m_count, Index n, In
       transpose_tile(v);
       T* const to = c + (m + i) * c_row + n + j;
       if (rows == W && count == W) {
-        DFDX_UNROLL for (int r = 0; r < W; ++r) put(epilogue, v[r], to + r * c_row, m + i + r, n + j, W);
+        DFDX_UNROLL for (int r = 0; r < W; ++r) v[r] = epilogue(v[r], m + i + r, n + j);
+        DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_unaligned(to + r * c_row);
       } else {
         alignas(64) T part[W * W];
         DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_aligned(part + r * W);
         for (int r = 0; r < rows; ++r)
-          put(epilogue, lane<T>::load_aligned(part + r * W), to + r * c_row, m + i + r, n + j, count);
+          finish_and_put(epilogue, lane<T>::load_aligned(part + r * W), to + r * c_row, m + i + r, n + j, count);
       }
     }
   }
@@ -108,9 +139,8 @@ void gemm_swapped(Index k, T const* xt, T const* b, T* c, Index c_row, Epilogue 
   using Cut = column_cut<T, M, chunk>;
   alignas(64) T block[round_up(chunk, W) * Cut::C * W] = {};
   auto panel = [&]<int Lanes, int Last>(Index m, Index m_count) {
-    constexpr Index pitch = Lanes * W;
-    T* const to = block;
-    auto keep = [=](lane<T> sum, int n, int j) { sum.store_aligned(to + n * pitch + j * W); };
+    constexpr int pitch = Lanes * W;
+    into_block<T, pitch> const keep{block};
     Index n = 0;
     for (; n + chunk <= N; n += chunk) {
       gemm_panel<T, chunk, Lanes, Last, BCol, BRow, XRow>(b + n * BCol, xt + m, k, keep);
@@ -166,38 +196,64 @@ void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, T 
   }
 }
 
-/// C of one column, as dot products of the rows of A with b.
-template <class T, class Epilogue>
-void gemm_column(Index m, Index k, T const* a, Index a_row, T const* b, T* c, Index c_row,
-                 Epilogue const& epilogue) {
-  gemm_dot(Index(1), m, k, b, Index(0), a, a_row, [&](lane<T> sums, Index, Index i, int count) {
-    alignas(64) T part[lane<T>::size];
-    sums.store_aligned(part);
-    for (int r = 0; r < count; ++r) c[(i + r) * c_row] = epilogue(part[r], i + r, Index(0));
-  });
+/// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p * b_row + j].
+///
+/// Rows of b are contiguous. Eight at a time stream through once, in runs long enough for the prefetchers.
+template <class T, class Put>
+void gemm_row(Index n, Index k, T const* x, Index x_step, T const* b, Index b_row, Put const& put_sums) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, group = 8;
+  constexpr Index run = 64 * W;
+  alignas(64) T sums[run];
+  auto add = [&]<int Rows>(Index p, Index j0, Index columns) {
+    V factor[Rows];
+    DFDX_UNROLL for (int i = 0; i < Rows; ++i) factor[i] = V(x[(p + i) * x_step]);
+    T const* const from = b + p * b_row + j0;
+    auto lanes = [&](Index j, int count) {
+      V sum = V::load_aligned(sums + j);
+      DFDX_UNROLL for (int i = 0; i < Rows; ++i) sum = xsimd::fma(factor[i], load_n(from + i * b_row + j, count), sum);
+      sum.store_aligned(sums + j);
+    };
+    Index j = 0;
+    for (; j + W <= columns; j += W) lanes(j, W);
+    if (j < columns) lanes(j, static_cast<int>(columns - j));
+  };
+  for (Index j0 = 0; j0 < n; j0 += run) {
+    Index const columns = n - j0 < run ? n - j0 : run;
+    for (Index j = 0; j < columns; j += W) V(T(0)).store_aligned(sums + j);
+    Index p = 0;
+    for (; p + group <= k; p += group) add.template operator()<group>(p, j0, columns);
+    for (; p < k; ++p) add.template operator()<1>(p, j0, columns);
+    for (Index j = 0; j < columns; j += W)
+      put_sums(V::load_aligned(sums + j), j0 + j, columns - j < W ? static_cast<int>(columns - j) : W);
+  }
 }
 
-/// C of one row, lanes over columns: B's rows are contiguous and stream through once, in order.
+/// A functor for gemm_dot and gemm_row: lanes that lie along the one column of C, one scalar at a time.
 template <class T, class Epilogue>
-void gemm_row(Index n, Index k, T const* a, Index a_col, T const* b, Index b_row, T* c, Epilogue const& epilogue) {
-  constexpr int W = lane_size<T>, C = tile_sums / 3;
-  auto panel = [&]<int Lanes>(Index j, int last) {
-    lane<T> sum[Lanes];
-    DFDX_UNROLL for (int i = 0; i < Lanes; ++i) sum[i] = lane<T>(T(0));
-    T const* from = b + j;
-    for (Index p = 0; p < k; ++p, from += b_row) {
-      lane<T> const x(a[p * a_col]);
-      DFDX_UNROLL for (int i = 0; i < Lanes - 1; ++i)
-        sum[i] = xsimd::fma(x, lane<T>::load_unaligned(from + i * W), sum[i]);
-      sum[Lanes - 1] = xsimd::fma(x, load_n(from + (Lanes - 1) * W, last), sum[Lanes - 1]);
-    }
-    DFDX_UNROLL for (int i = 0; i < Lanes; ++i)
-      put(epilogue, sum[i], c + j + i * W, Index(0), j + i * W, i == Lanes - 1 ? last : W);
-  };
-  Index j = 0;
-  for (; j + C * W <= n; j += C * W) panel.template operator()<C>(j, W);
-  for (; j < n; j += W) panel.template operator()<1>(j, n - j < W ? static_cast<int>(n - j) : W);
-}
+struct down_column {
+  T* c;
+  Index c_row;
+  Epilogue const& epilogue;
+  void operator()(lane<T> sums, Index m, int count) const {
+    alignas(64) T part[lane<T>::size];
+    sums.store_aligned(part);
+    for (int i = 0; i < count; ++i) c[(m + i) * c_row] = epilogue(part[i], m + i, Index(0));
+  }
+  void operator()(lane<T> sums, Index, Index m, int count) const { (*this)(sums, m, count); }
+};
+
+/// The same for lanes that lie along rows of C.
+template <class T, class Epilogue>
+struct along_row {
+  T* c;
+  Index c_row;
+  Epilogue const& epilogue;
+  void operator()(lane<T> sums, Index m, Index n, int count) const {
+    finish_and_put(epilogue, sums, c + m * c_row + n, m, n, count);
+  }
+  void operator()(lane<T> sums, Index n, int count) const { (*this)(sums, Index(0), n, count); }
+};
 
 }  // namespace dfdx::kernels::detail
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+// The language in which a fused group is described to a kernel: a flat list of numbers, so that equal groups are equal
+// lists and one kernel serves them all on every backend. Written by graph/lower.hpp, read by kernels/.
+//
+// A description is: the header; an extent for each dim; for each operand its record and a stride for each dim; the
+// instructions. Extents and strides may be symbolic (core/shape.hpp).
+#pragma once
+
+#include <cstddef>
+
+#include <dfdx/core/shape.hpp>
+
+namespace dfdx::op {
+
+/// fused - finds an elementwise op by its number: `template <> struct fused<number> { using type = my_op; };` beside
+/// each such op lets fused loops name it.
+template <int Number>
+struct fused;
+
+}  // namespace dfdx::op
+
+namespace dfdx::loop_code {
+
+/// Positions in the header.
+enum Header : std::size_t { width, dims, split, operands, instructions, phases, header_size };
+
+/// How wide a lane may be: a number at a time, or vectors of elements of 4 or 8 bytes.
+enum Width : index_t { scalar = 0, four_bytes = 4, eight_bytes = 8 };
+
+/// Positions in an operand's record; its strides follow. `fill` elements are set to the identity of `combine` first
+/// if other iterations add to them (fill is 0 otherwise).
+enum OperandField : std::size_t { dtype, fill, combine, operand_size };
+
+/// Positions in an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores. `level`
+/// says whether the value is one for each row (an iteration of the outer dims) or for each element. An instruction of
+/// level element runs in the phases of its mask; in phases after `phase` it is read back from operand `stash` if >= 0.
+enum InstructionField : std::size_t { code, type, level, phase, mask, a, b, c, stash, immediate, instruction_size };
+
+enum Level : index_t { element_level = 0, row_level = 1 };
+
+/// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32 on).
+enum Do : index_t {
+  load = 1,
+  constant,
+  iota,
+  cast,
+  reduce_sum,
+  reduce_prod,
+  reduce_max,
+  reduce_min,
+  store,
+  accumulate,  ///< combines into memory; the operand's `combine` says how
+};
+
+}  // namespace dfdx::loop_code

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fusion: partitions a graph into groups that each become one kernel. A loop group is a nest over one index space in
+// which every member has its place; reductions over the inner axes are phases of that nest. Matrix products and ops
+// with kernels of their own are groups by themselves.
+//
+// Groups have levels: a group's level exceeds those of all groups it reads from, so that no two of them can wait for
+// each other. A node may join a group it reads from if that stays true. One pass over the nodes.
+#pragma once
+
+#include <dfdx/graph/views.hpp>
+#include <dfdx/ops/binary.hpp>
+
+namespace dfdx::graph {
+
+/// Group - nodes that one kernel computes.
+struct Group {
+  enum class Kind : unsigned char { loop, matmul, opaque } kind = Kind::loop;
+  int level = 0;
+  /// The index space of the loop nest.
+  Shape space{};
+  /// First axis of the space that phases reduce over; -1 while no member asks for one.
+  int split = -1;
+  int reductions = 0;
+  bool read_by_others = false;
+  std::vector<int> members;
+};
+
+/// Place - where a node stands in its group.
+struct Place {
+  int group = -1;
+  /// For each axis of the node (of its operand, if it reduces or copies) the axis of the space; -1 for extent 1.
+  signed char axis[max_rank] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  /// A reduction over other axes than the inner ones: its result is complete only after the whole nest.
+  bool accumulated = false;
+};
+
+struct Fusion {
+  std::vector<Access> access;
+  std::vector<Place> place;
+  std::vector<Group> groups;
+};
+
+inline constexpr std::size_t max_members = 40;
+inline constexpr int max_reductions = 4;
+
+constexpr bool is_reduction(Node const& n) {
+  return n.code() >= Code::reduce_sum && n.code() <= Code::reduce_min;
+}
+/// Whether the node has neither memory nor a kernel: kernels make its elements where they need them.
+constexpr bool is_generated(Node const& n) { return n.code() == Code::constant || n.code() == Code::iota; }
+
+namespace detail {
+
+class Fuser {
+ public:
+  constexpr explicit Fuser(Graph const& g) : g_(g) {
+    f.access = accesses(g);
+    f.place.resize(g.nodes.size());
+    for (int id = 0; id < g.size(); ++id) add(id);
+  }
+
+  Fusion f;
+
+ private:
+  constexpr Access const& access(int id) const { return f.access[static_cast<std::size_t>(id)]; }
+  constexpr Place& place(int id) { return f.place[static_cast<std::size_t>(id)]; }
+  constexpr Group& group(int k) { return f.groups[static_cast<std::size_t>(k)]; }
+  // The group that computes what `id` reads, -1 if that is an input or generated.
+  constexpr int group_under(int id) { return place(access(id).root).group; }
+
+  constexpr void add(int id) {
+    Node const& n = g_[id];
+    if (n.code() == Code::input || is_generated(n)) return;
+    bool const copied = is_view(n) && access(id).root == id;
+    if (is_view(n) && !copied) return;
+    if (n.op->elementwise || n.code() == Code::cast || is_reduction(n) || copied) {
+      for (int k = 0; k < n.arity(); ++k)
+        if (try_join(id, group_under(n.in[k]))) return;
+      return start(id, Group::Kind::loop);
+    }
+    start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
+  }
+
+  // What a node iterates over: its operands' shape.
+  constexpr Shape const& walked(Node const& n) const { return g_[n.in[0]].meta.shape; }
+
+  constexpr void start(int id, Group::Kind kind) {
+    Node const& n = g_[id];
+    Group fresh;
+    fresh.kind = kind;
+    if (kind == Group::Kind::loop) fresh.space = walked(n);
+    f.groups.push_back(fresh);
+    int const k = static_cast<int>(f.groups.size()) - 1;
+    Place p;
+    for (int a = 0; kind == Group::Kind::loop && a < walked(n).rank; ++a)
+      if (walked(n)[a] != 1) p.axis[a] = static_cast<signed char>(a);
+    enter(id, k, p);
+  }
+
+  constexpr void enter(int id, int k, Place p) {
+    Node const& n = g_[id];
+    Group& mine = group(k);
+    for (int i = 0; i < n.arity(); ++i) {
+      int const other = group_under(n.in[i]);
+      if (other < 0 || other == k) continue;
+      group(other).read_by_others = true;
+      if (mine.level <= group(other).level) mine.level = group(other).level + 1;
+    }
+    p.group = k;
+    if (is_reduction(n)) settle_reduction(n, mine, p);
+    place(id) = p;
+    mine.members.push_back(id);
+  }
+
+  // Axes of the space that a reduction sums over, as a mask.
+  static constexpr unsigned reduced_axes(Node const& n, Place const& p) {
+    unsigned r = 0;
+    for (int a = 0; a < max_rank; ++a)
+      if ((n.attrs.i[0] >> a & 1) != 0 && p.axis[a] >= 0) r |= 1u << p.axis[a];
+    return r;
+  }
+
+  // A reduction over exactly the innermost axes is a phase; any other adds up in memory.
+  static constexpr void settle_reduction(Node const& n, Group& mine, Place& p) {
+    unsigned const reduced = reduced_axes(n, p);
+    int first = 0;
+    while (first < max_rank && (reduced >> first & 1u) == 0) ++first;
+    bool suffix = reduced != 0;
+    for (int a = first; a < mine.space.rank; ++a)
+      if (mine.space[a] != 1 && (reduced >> a & 1u) == 0) suffix = false;
+    ++mine.reductions;
+    if (suffix && (mine.split < 0 || mine.split == first)) mine.split = first;
+    else p.accumulated = true;
+  }
+
+  constexpr bool try_join(int id, int k) {
+    if (k < 0 || group(k).kind != Group::Kind::loop || group(k).members.size() >= max_members) return false;
+    Node const& n = g_[id];
+    if (is_reduction(n) && group(k).reductions >= max_reductions) return false;
+    for (int i = 0; i < n.arity(); ++i) {
+      int const other = group_under(n.in[i]);
+      if (other < 0 || other == k || group(other).level < group(k).level) continue;
+      // The group would have to move after `other`; it may, if nothing waits for it yet.
+      if (group(k).read_by_others) return false;
+    }
+    Place p;
+    if (!align(n, k, p)) return false;
+    enter(id, k, p);
+    return true;
+  }
+
+  // Finds an axis of the group's space for each axis that the node walks.
+  constexpr bool align(Node const& n, int k, Place& p) {
+    Shape const &space = group(k).space, &own = walked(n);
+    for (int i = 0; i < n.arity(); ++i) {
+      Access const& a = access(n.in[i]);
+      Place const& q = place(a.root);
+      if (q.group != k) continue;
+      // A copied reshape stands in the space with the axes of its operand, not with its own.
+      if (!a.aligned || q.accumulated || is_view(g_[a.root])) return false;
+      Shape const& under = g_[a.root].meta.shape;
+      for (int x = 0; x < under.rank; ++x) {
+        if (under[x] == 1) continue;
+        signed char const mine = a.driver[x];
+        if (mine < 0) return false;
+        signed char& slot = p.axis[static_cast<int>(mine)];
+        if (slot >= 0 && slot != q.axis[x]) return false;
+        slot = q.axis[x];
+      }
+    }
+    // Axes that no operand in the group moves along: aligned at the last axis, as broadcasting would.
+    for (int x = 0; x < own.rank; ++x) {
+      if (own[x] == 1 || p.axis[x] >= 0) continue;
+      int const s = x + space.rank - own.rank;
+      if (s < 0) return false;
+      p.axis[x] = static_cast<signed char>(s);
+    }
+    unsigned used = 0;
+    for (int x = 0; x < own.rank; ++x) {
+      if (own[x] == 1) continue;
+      int const s = p.axis[x];
+      if (space[s] != own[x] || (used >> s & 1u) != 0) return false;
+      used |= 1u << s;
+    }
+    return true;
+  }
+
+  Graph const& g_;
+};
+
+}  // namespace detail
+
+/// fuse - the groups of a graph, each before those that read from it when sorted by level.
+constexpr Fusion fuse(Graph const& g) { return detail::Fuser(g).f; }
+
+}  // namespace dfdx::graph

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSL-1.0
+// Lowering of one loop group: from nodes to a description of the loop nest (core/loop_code.hpp) and the memory its
+// operands are. Dims that every operand walks as one are merged; values that a later phase needs again are either
+// computed again or, if that costs more, kept in a row of scratch memory.
+#pragma once
+
+#include <bit>
+
+#include <dfdx/core/loop_code.hpp>
+#include <dfdx/graph/fuse.hpp>
+
+namespace dfdx::graph {
+
+/// Memory - where an operand of a kernel starts.
+struct Memory {
+  enum class Kind : unsigned char { node, scratch } kind = Kind::node;
+  /// The node whose value this is; for scratch its size in elements.
+  index_t what = -1;
+  index_t offset = 0;
+  DType dtype = DType::f32;
+  bool written = false;
+};
+
+struct Lowered {
+  std::vector<index_t> code;
+  std::vector<Memory> memory;
+};
+
+/// Values recomputed in a later phase cost less than this many additions; others are kept.
+inline constexpr int worth_keeping = 8;
+
+namespace detail {
+
+class LoopBuilder {
+ public:
+  constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored)
+      : g_(g), f_(f), group_(group) {
+    slot_.assign(group.members.size(), -1);
+    for (std::size_t m = 0; m < group.members.size(); ++m) add(m, stored);
+    if (group_.split < 0) split_ = last_axis();
+    else split_ = group_.split;
+    settle_levels();
+    settle_phases();
+    keep_values();
+    emit();
+  }
+
+  Lowered result;
+
+ private:
+  struct Record {
+    DType dtype;
+    index_t fill, combine;
+    Strides strides;
+  };
+  struct Instruction {
+    index_t code;
+    DType type;
+    index_t a = -1, b = -1, c = -1, immediate = 0;
+    index_t level = loop_code::element_level;
+    int phase = 0;
+    unsigned mask = 0;
+    index_t stash = -1;
+    int cost = 1;
+  };
+
+  constexpr int last_axis() const {
+    int a = group_.space.rank - 1;
+    while (a > 0 && group_.space[a] == 1) --a;
+    return a < 0 ? 0 : a;
+  }
+  constexpr Place const& place(int id) const { return f_.place[static_cast<std::size_t>(id)]; }
+  constexpr Access const& access(int id) const { return f_.access[static_cast<std::size_t>(id)]; }
+  constexpr int rank() const { return group_.space.rank; }
+
+  // Strides over a node's axes, spread over the axes of the space.
+  constexpr Strides spread(Strides const& own, Shape const& shape, Place const& p) const {
+    Strides r;
+    r.rank = rank();
+    for (int x = 0; x < shape.rank; ++x)
+      if (p.axis[x] >= 0 && shape[x] != 1) r[p.axis[x]] = own[x];
+    return r;
+  }
+
+  constexpr int push(Instruction i) {
+    code_.push_back(i);
+    return static_cast<int>(code_.size()) - 1;
+  }
+
+  constexpr index_t operand(Memory m, Strides const& strides, index_t fill = 0, index_t combine = 0) {
+    for (std::size_t k = 0; k < records_.size(); ++k) {
+      Memory const& o = result.memory[k];
+      if (o.kind == m.kind && o.what == m.what && o.offset == m.offset && o.written == m.written &&
+          records_[k].strides == strides)
+        return static_cast<index_t>(k);
+    }
+    records_.push_back(Record{m.dtype, fill, combine, strides});
+    result.memory.push_back(m);
+    return static_cast<index_t>(records_.size()) - 1;
+  }
+
+  constexpr int instruction_of(int member_id) const {
+    // Members are in ascending order of id.
+    std::size_t low = 0, high = group_.members.size();
+    while (high - low > 1) {
+      std::size_t const mid = (low + high) / 2;
+      if (group_.members[mid] <= member_id) low = mid;
+      else high = mid;
+    }
+    return slot_[low];
+  }
+
+  constexpr int operand_value(int id, Place const& user) {
+    Node const& v = g_[id];
+    Access const& a = access(id);
+    Node const& root = g_[a.root];
+    if (root.code() == Code::constant) {
+      index_t const bits = std::bit_cast<index_t>(root.attrs.f[0]);
+      for (std::size_t i = 0; i < code_.size(); ++i)
+        if (code_[i].code == loop_code::constant && code_[i].immediate == bits && code_[i].type == v.meta.dtype)
+          return static_cast<int>(i);
+      return push({loop_code::constant, v.meta.dtype, -1, -1, -1, bits});
+    }
+    if (place(a.root).group == user.group && !is_view(root)) return instruction_of(a.root);
+    Strides const over = spread(a.strides, v.meta.shape, user);
+    if (root.code() == Code::iota) {
+      // The strides of the root count its positions along one axis only.
+      Strides steps = a.strides;
+      for (int x = 0; x < v.meta.shape.rank; ++x) steps[x] = 0;
+      for (int x = 0; x < root.meta.shape.rank; ++x)
+        if (x == static_cast<int>(root.attrs.i[0]) && a.driver[x] >= 0) steps[a.driver[x]] = 1;
+      index_t const k = operand(Memory{Memory::Kind::node, a.root, 0, v.meta.dtype, false},
+                                spread(steps, v.meta.shape, user));
+      return push({loop_code::iota, v.meta.dtype, k, -1, std::bit_cast<index_t>(root.attrs.f[1]),
+                   std::bit_cast<index_t>(root.attrs.f[0])});
+    }
+    index_t const k = operand(Memory{Memory::Kind::node, a.root, a.offset, v.meta.dtype, false}, over);
+    for (std::size_t i = 0; i < code_.size(); ++i)
+      if (code_[i].code == loop_code::load && code_[i].a == k) return static_cast<int>(i);
+    return push({loop_code::load, v.meta.dtype, k});
+  }
+
+  static constexpr index_t reduction_code(Code c) {
+    return loop_code::reduce_sum + (static_cast<index_t>(c) - static_cast<index_t>(Code::reduce_sum));
+  }
+
+  constexpr void add(std::size_t m, std::vector<char> const& stored) {
+    int const id = group_.members[m];
+    Node const& n = g_[id];
+    Place const& p = place(id);
+    index_t x[3] = {-1, -1, -1};
+    for (int k = 0; k < n.arity(); ++k) x[k] = operand_value(n.in[k], p);
+    bool const reduces = is_reduction(n);
+    if (reduces && p.accumulated) return add_accumulated(id, static_cast<int>(x[0]));
+    int mine = static_cast<int>(x[0]);  // a copied reshape is its operand, stored
+    if (reduces) mine = push({reduction_code(n.code()), n.meta.dtype, x[0]});
+    else if (n.code() == Code::cast) mine = push({loop_code::cast, n.meta.dtype, x[0]});
+    else if (!is_view(n)) {
+      mine = push({static_cast<index_t>(n.code()), n.meta.dtype, x[0], x[1], x[2]});
+      code_.back().cost = n.op->cost;
+    }
+    slot_[m] = mine;
+    if (stored[static_cast<std::size_t>(id)] == 0) return;
+    Shape const& walked = is_view(n) ? g_[n.in[0]].meta.shape : n.meta.shape;
+    index_t const k = operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
+                              spread(contiguous(walked), walked, p));
+    push({loop_code::store, n.meta.dtype, k, mine});
+  }
+
+  // Inner axes that the reduction covers are reduced in registers first; the rest adds up in memory.
+  constexpr void add_accumulated(int id, int value) {
+    Node const& n = g_[id];
+    Place const& p = place(id);
+    index_t const combine = reduction_code(n.code());
+    int const first_inner = group_.split < 0 ? last_axis() : group_.split;
+    bool covers = true;
+    for (int a = first_inner; a < rank(); ++a) covers = covers && (group_.space[a] == 1 || reduces_axis(n, p, a));
+    if (covers && group_.space.rank > 0) value = push({combine, n.meta.dtype, value});
+    index_t const k = operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
+                              spread(contiguous(n.meta.shape), n.meta.shape, p), n.meta.shape.numel(), combine);
+    push({loop_code::accumulate, n.meta.dtype, k, value});
+  }
+  constexpr bool reduces_axis(Node const& n, Place const& p, int space_axis) const {
+    for (int x = 0; x < max_rank; ++x)
+      if ((n.attrs.i[0] >> x & 1) != 0 && p.axis[x] == space_axis) return true;
+    return false;
+  }
+
+  static constexpr bool is_reduce(index_t c) { return c >= loop_code::reduce_sum && c <= loop_code::reduce_min; }
+  static constexpr bool is_store(index_t c) { return c == loop_code::store || c == loop_code::accumulate; }
+  static constexpr bool reads_operand(index_t c) { return c == loop_code::load || c == loop_code::iota; }
+
+  template <class F>
+  constexpr void for_values(Instruction const& i, F f) const {
+    if (i.code == loop_code::constant || reads_operand(i.code)) return;
+    if (is_store(i.code)) return f(i.b);
+    for (index_t v : {i.a, i.b, i.c})
+      if (v >= 0) f(v);
+  }
+
+  constexpr bool varies_inside(Strides const& s) const {
+    for (int a = split_; a < rank(); ++a)
+      if (s[a] != 0 && group_.space[a] != 1) return true;
+    return false;
+  }
+
+  constexpr void settle_levels() {
+    for (Instruction& i : code_) {
+      if (i.code == loop_code::constant) continue;
+      bool row = true;
+      if (reads_operand(i.code)) row = !varies_inside(records_[static_cast<std::size_t>(i.a)].strides);
+      else if (!is_reduce(i.code))
+        for_values(i, [&](index_t v) {
+          Instruction const& o = code_[static_cast<std::size_t>(v)];
+          if (o.code != loop_code::constant && o.level != loop_code::row_level) row = false;
+        });
+      // A value that is the same along a row is stored once for each row only if the memory has one place for it.
+      if (is_store(i.code) && varies_inside(records_[static_cast<std::size_t>(i.a)].strides)) row = false;
+      i.level = row ? loop_code::row_level : loop_code::element_level;
+    }
+  }
+
+  constexpr void settle_phases() {
+    for (Instruction& i : code_) {
+      for_values(i, [&](index_t v) {
+        Instruction const& o = code_[static_cast<std::size_t>(v)];
+        if (o.phase > i.phase) i.phase = o.phase;
+        if (i.level == loop_code::element_level && o.level == loop_code::element_level && o.code != loop_code::constant)
+          i.cost += o.cost;
+      });
+      if (is_reduce(i.code)) ++i.phase;
+    }
+  }
+
+  // From the last instruction back: the phases each is needed in, and which values to keep.
+  constexpr void keep_values() {
+    std::size_t const n = code_.size();
+    std::vector<char> keep(n, 0);
+    for (std::size_t k = n; k-- > 0;) {
+      Instruction& i = code_[k];
+      bool const reduces = is_reduce(i.code);
+      if (is_store(i.code) && i.level == loop_code::element_level) i.mask |= 1u << i.phase;
+      if (reduces) i.mask = 1u << (i.phase - 1);
+      unsigned needed = reduces ? i.mask : i.level == loop_code::element_level ? i.mask : 0;
+      unsigned const later = needed & ~(1u << i.phase);
+      if (!reduces && later != 0 && i.cost >= worth_keeping) {
+        keep[k] = 1;
+        i.mask |= 1u << i.phase;
+        needed = 1u << i.phase;
+      }
+      for_values(i, [&](index_t v) {
+        Instruction& o = code_[static_cast<std::size_t>(v)];
+        if (o.level == loop_code::element_level && o.code != loop_code::constant) o.mask |= needed;
+      });
+    }
+    for (std::size_t k = 0; k < n; ++k)
+      if (keep[k] != 0) code_[k].stash = kept(static_cast<index_t>(k));
+  }
+
+  // Memory in which a value survives its phase: where it is stored anyway, else a row of scratch.
+  constexpr index_t kept(index_t value) {
+    for (Instruction const& i : code_)
+      if (i.code == loop_code::store && i.b == value && i.level == loop_code::element_level) return i.a;
+    Instruction const of = code_[static_cast<std::size_t>(value)];
+    Shape row = group_.space;
+    for (int a = 0; a < split_; ++a) row[a] = 1;
+    Strides s = contiguous(row);
+    for (int a = 0; a < split_; ++a) s[a] = 0;
+    Memory const scratch{Memory::Kind::scratch, row.numel(), static_cast<index_t>(result.memory.size()), of.type, true};
+    records_.push_back(Record{of.type, 0, 0, s});
+    result.memory.push_back(scratch);
+    result.memory.back().offset = 0;
+    auto const k = static_cast<index_t>(records_.size()) - 1;
+    Instruction store{loop_code::store, of.type, k, value};
+    store.phase = of.phase;
+    store.mask = 1u << of.phase;
+    push(store);
+    return k;
+  }
+
+  // Whether axes d and d+1 are one walk for every operand.
+  constexpr bool mergeable(int outer, int inner) const {
+    if (outer < split_ && inner >= split_) return false;
+    for (Record const& r : records_)
+      if (r.strides[outer] != extent::mul(r.strides[inner], group_.space[inner])) return false;
+    return true;
+  }
+
+  constexpr index_t lane_width() const {
+    bool four = true, eight = true;
+    auto const consider = [&](DType d) {
+      four = four && (d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32 || d == DType::boolean);
+      eight = eight && (d == DType::f64 || d == DType::i64 || d == DType::boolean);
+    };
+    for (Instruction const& i : code_) consider(i.type);
+    for (Record const& r : records_) consider(r.dtype);
+    return four ? loop_code::four_bytes : eight ? loop_code::eight_bytes : loop_code::scalar;
+  }
+
+  constexpr void emit() {
+    int merged[max_rank] = {}, count = 0, split = 0;
+    index_t extents[max_rank] = {};
+    for (int a = 0; a < rank(); ++a) {
+      if (group_.space[a] == 1) continue;
+      if (count > 0 && mergeable(merged[count - 1], a)) {
+        extents[count - 1] = extent::mul(extents[count - 1], group_.space[a]);
+        merged[count - 1] = a;
+      } else {
+        extents[count] = group_.space[a];
+        merged[count++] = a;
+      }
+      if (a < split_) split = count;
+    }
+    if (count == split) {  // nothing varies inside a row: a row of one element
+      merged[count] = -1;
+      extents[count++] = 1;
+    }
+    int phases = 1;
+    for (Instruction const& i : code_)
+      if (is_reduce(i.code)) phases = i.phase > phases ? i.phase : phases;
+      else if (i.level == loop_code::element_level && i.phase + 1 > phases && i.code != loop_code::constant)
+        phases = i.phase + 1;
+    auto& out = result.code;
+    out = {lane_width(), count, split, static_cast<index_t>(records_.size()), static_cast<index_t>(code_.size()),
+           phases};
+    for (int d = 0; d < count; ++d) out.push_back(extents[d]);
+    for (Record const& r : records_) {
+      out.push_back(static_cast<index_t>(r.dtype));
+      out.push_back(r.fill);
+      out.push_back(r.combine);
+      for (int d = 0; d < count; ++d) out.push_back(merged[d] < 0 ? 0 : r.strides[merged[d]]);
+    }
+    for (Instruction const& i : code_)
+      for (index_t field : {i.code, static_cast<index_t>(i.type), i.level, static_cast<index_t>(i.phase),
+                            static_cast<index_t>(i.mask), i.a, i.b, i.c, i.stash, i.immediate})
+        out.push_back(field);
+  }
+
+  Graph const& g_;
+  Fusion const& f_;
+  Group const& group_;
+  int split_ = 0;
+  std::vector<Instruction> code_;
+  std::vector<Record> records_;
+  std::vector<int> slot_;
+};
+
+}  // namespace detail
+
+/// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards.
+constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored) {
+  return detail::LoopBuilder(g, f, group, stored).result;
+}
+
+}  // namespace dfdx::graph

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a value is read through views: the memory a chain of reshape, permute, expand and slice comes down to, and which
+// axis of the view drives which axis of the value under it. One forward pass each; nothing is copied by either.
+#pragma once
+
+#include <dfdx/ops/views.hpp>
+
+namespace dfdx::graph {
+
+constexpr bool is_view(Node const& n) {
+  return n.code() == Code::reshape || n.code() == Code::permute || n.code() == Code::expand ||
+         n.code() == Code::slice;
+}
+
+/// Access - a value as a strided walk over the memory of `root`, which is row-major.
+struct Access {
+  int root = -1;
+  index_t offset = 0;
+  Strides strides{};
+  /// For each axis of the root, the axis of the view that moves along it; -1 for none.
+  signed char driver[max_rank] = {};
+  /// Whether `driver` tells all: false once a slice or a merging reshape lies between.
+  bool aligned = true;
+};
+
+namespace detail {
+
+constexpr Access rooted(Graph const& g, int id) {
+  Access a{id, 0, contiguous(g[id].meta.shape), {}, true};
+  for (int i = 0; i < max_rank; ++i) a.driver[i] = static_cast<signed char>(i);
+  return a;
+}
+
+// A reshape that only drops and adds axes of extent 1 moves drivers; others lose them.
+constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
+  signed char moved[max_rank] = {};
+  int j = 0;
+  for (int i = 0; i < from.rank; ++i) {
+    moved[i] = -1;
+    if (from[i] == 1) continue;
+    while (j < to.rank && to[j] == 1) ++j;
+    if (j == to.rank || to[j] != from[i]) {
+      a.aligned = false;
+      return;
+    }
+    moved[i] = static_cast<signed char>(j++);
+  }
+  for (signed char& d : a.driver)
+    if (d >= 0 && d < from.rank) d = moved[static_cast<int>(d)];
+}
+
+}  // namespace detail
+
+/// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be copied.
+constexpr std::vector<Access> accesses(Graph const& g) {
+  std::vector<Access> r;
+  r.reserve(g.nodes.size());
+  for (int id = 0; id < g.size(); ++id) {
+    Node const& n = g[id];
+    if (!is_view(n)) {
+      r.push_back(detail::rooted(g, id));
+      continue;
+    }
+    Access a = r[static_cast<std::size_t>(n.in[0])];
+    Shape const &from = g[n.in[0]].meta.shape, &to = n.meta.shape;
+    Strides const old = a.strides;
+    if (n.code() == Code::permute) {
+      int place[max_rank] = {};
+      for (int i = 0; i < to.rank; ++i) {
+        int const axis = op::axis_of(n.attrs.i[0], i);
+        a.strides[i] = old[axis];
+        place[axis] = i;
+      }
+      for (signed char& d : a.driver)
+        if (d >= 0 && d < to.rank) d = static_cast<signed char>(place[static_cast<int>(d)]);
+    } else if (n.code() == Code::expand) {
+      for (int i = 0; i < to.rank; ++i)
+        if (from[i] != to[i]) a.strides[i] = 0;
+    } else if (n.code() == Code::slice) {
+      int const axis = op::slice::axis(n.attrs);
+      a.offset += extent::mul(n.attrs.i[1], old[axis]);
+      a.strides[axis] = extent::mul(op::slice::step(n.attrs), old[axis]);
+      a.aligned = false;
+    } else {
+      a.strides = reshape_strides(from, old, to);
+      if (a.strides.rank < 0) a = detail::rooted(g, id);
+      else detail::align_reshape(a, from, to);
+    }
+    r.push_back(a);
+  }
+  return r;
+}
+
+}  // namespace dfdx::graph

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSL-1.0
+// Lane values of fused loops: how a width (a number at a time, or vectors of 4- or 8-byte elements) holds, loads, stores,
+// converts and reduces each dtype. Everything else about a fused loop (kernels/loop.hpp) is the same for all widths.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/core/loop_code.hpp>
+#include <dfdx/core/math.hpp>
+#include <dfdx/kernels/simd/batch.hpp>
+
+namespace dfdx::kernels {
+
+/// Combination - what a reduction does; named by loop_code.
+template <index_t Do>
+struct Combination {
+  template <class X>
+  static DFDX_INLINE constexpr X apply(X const& a, X const& b) {
+    if constexpr (Do == loop_code::reduce_sum) return static_cast<X>(a + b);
+    else if constexpr (Do == loop_code::reduce_prod) return static_cast<X>(a * b);
+    else if constexpr (Do == loop_code::reduce_max) return math::maximum(a, b);
+    else return math::minimum(a, b);
+  }
+  template <class T>
+  static DFDX_INLINE constexpr T identity() {
+    using L = std::numeric_limits<T>;
+    if constexpr (Do == loop_code::reduce_sum) return T(0);
+    else if constexpr (Do == loop_code::reduce_prod) return T(1);
+    else if constexpr (Do == loop_code::reduce_max) return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
+    else return L::has_infinity ? L::infinity() : L::max();
+  }
+};
+
+/// convert_number - a number in another type; to bool it asks "not zero".
+template <class To, class From>
+DFDX_INLINE constexpr To convert_number(From const& x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else return static_cast<To>(x);
+}
+
+/// Lanes - one width. This one is a number at a time, for every dtype and in constant expressions.
+template <index_t Width>
+struct Lanes {
+  static constexpr int size = 1;
+  template <class T>
+  using type = T;
+
+  template <class T>
+  static DFDX_INLINE constexpr T splat(T x) {
+    return x;
+  }
+  template <bool Tail, class M>
+  static DFDX_INLINE constexpr compute_t<M> load(M const* p, index_t, int) {
+    return static_cast<compute_t<M>>(*p);
+  }
+  template <bool Tail, class M>
+  static DFDX_INLINE constexpr void store(M* p, index_t, compute_t<M> x, int) {
+    *p = static_cast<M>(x);
+  }
+  template <class To, class From>
+  static DFDX_INLINE constexpr To convert(From const& x) {
+    return convert_number<To>(x);
+  }
+  template <class T>
+  static DFDX_INLINE constexpr T positions(index_t first, index_t step) {
+    static_cast<void>(step);
+    return static_cast<T>(first);
+  }
+  /// Makes lanes from `count` on the identity, so that they take no part in a reduction.
+  template <class T>
+  static DFDX_INLINE constexpr T only_first(T x, int, T) {
+    return x;
+  }
+  template <index_t Do, class T>
+  static DFDX_INLINE constexpr T horizontal(T x) {
+    return x;
+  }
+};
+
+#if !defined(__CUDACC__)
+
+namespace detail {
+
+/// VectorLanes - vectors whose elements all have as many bytes as F: F itself, the integer I, and truth values.
+template <class F, class I>
+struct VectorLanes {
+  using Floats = xsimd::batch<F>;
+  using Integers = xsimd::batch<I>;
+  using Truths = xsimd::batch_bool<F>;
+  static constexpr int size = static_cast<int>(Floats::size);
+
+  template <class T>
+  using type = std::conditional_t<std::is_same_v<T, bool>, Truths, std::conditional_t<std::is_same_v<T, I>, Integers, Floats>>;
+
+  template <class T>
+  static DFDX_INLINE type<T> splat(T x) {
+    return type<T>(x);
+  }
+
+  // Elements that are not contiguous, or not of the lane's size, pass through a buffer.
+  template <class M, class T>
+  static DFDX_INLINE void collect(M const* p, index_t stride, int count, T* buffer) {
+    for (int i = 0; i < count; ++i) buffer[i] = static_cast<T>(p[i * stride]);
+    for (int i = count; i < size; ++i) buffer[i] = T(0);
+  }
+
+  template <bool Tail, class M>
+  static DFDX_INLINE type<compute_t<M>> load(M const* p, index_t stride, int count) {
+    using T = compute_t<M>;
+    if (stride == 0) return splat(static_cast<T>(*p));
+    if constexpr (std::is_same_v<M, bool>) {
+      alignas(64) I buffer[size];
+      collect(p, stride, Tail ? count : size, buffer);
+      return xsimd::batch_bool_cast<F>(Integers::load_aligned(buffer) != Integers(I(0)));
+    } else {
+      if constexpr (std::is_same_v<M, T>) {
+        if (stride == 1) {
+          if constexpr (Tail) return load_n(p, count);
+          else return type<T>::load_unaligned(p);
+        }
+      }
+      alignas(64) T buffer[size];
+      collect(p, stride, Tail ? count : size, buffer);
+      return type<T>::load_aligned(buffer);
+    }
+  }
+
+  template <bool Tail, class M>
+  static DFDX_INLINE void store(M* p, index_t stride, type<compute_t<M>> const& x, int count) {
+    using T = compute_t<M>;
+    if constexpr (std::is_same_v<M, bool>) {
+      alignas(64) I buffer[size];
+      select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0))).store_aligned(buffer);
+      for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = buffer[i] != 0;
+    } else {
+      if constexpr (std::is_same_v<M, T>) {
+        if (stride == 1) {
+          if constexpr (Tail) store_n(p, x, count);
+          else x.store_unaligned(p);
+          return;
+        }
+      }
+      alignas(64) T buffer[size];
+      x.store_aligned(buffer);
+      for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = static_cast<M>(buffer[i]);
+    }
+  }
+
+  template <class To, class From>
+  static DFDX_INLINE type<To> convert(type<From> const& x) {
+    if constexpr (std::is_same_v<type<To>, type<From>>) return x;
+    else if constexpr (std::is_same_v<To, bool>) {
+      if constexpr (std::is_same_v<From, I>) return xsimd::batch_bool_cast<F>(x != Integers(I(0)));
+      else return x != Floats(F(0));
+    } else if constexpr (std::is_same_v<From, bool>) {
+      if constexpr (std::is_same_v<To, I>) return select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0)));
+      else return select(x, Floats(F(1)), Floats(F(0)));
+    } else if constexpr (std::is_same_v<To, I>) {
+      return xsimd::batch_cast<I>(x);
+    } else {
+      return xsimd::batch_cast<F>(x);
+    }
+  }
+
+  template <class T>
+  static DFDX_INLINE type<T> positions(index_t first, index_t step) {
+    alignas(64) T buffer[size];
+    for (int i = 0; i < size; ++i) buffer[i] = static_cast<T>(first + i * step);
+    if constexpr (std::is_same_v<T, bool>) return load<false>(buffer, 1, size);
+    else return type<T>::load_aligned(buffer);
+  }
+
+  template <class T>
+  static DFDX_INLINE type<T> only_first(type<T> const& x, int count, T identity) {
+    return select(mask_first_n<T>(count), x, splat(identity));
+  }
+
+  template <index_t Do, class T>
+  static DFDX_INLINE T horizontal(type<T> const& x) {
+    if constexpr (Do == loop_code::reduce_sum) return xsimd::reduce_add(x);
+    alignas(64) T buffer[size];
+    x.store_aligned(buffer);
+    T r = buffer[0];
+    for (int i = 1; i < size; ++i) r = Combination<Do>::apply(r, buffer[i]);
+    return r;
+  }
+};
+
+}  // namespace detail
+
+template <>
+struct Lanes<loop_code::four_bytes> : detail::VectorLanes<float, std::int32_t> {};
+template <>
+struct Lanes<loop_code::eight_bytes> : detail::VectorLanes<double, std::int64_t> {};
+
+#endif
+
+}  // namespace dfdx::kernels

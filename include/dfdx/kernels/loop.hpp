@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSL-1.0
+// The kernel of a fused loop group, generated from its description (core/loop_code.hpp): a nest over the outer dims, and
+// for each row its phases, loops over the inner dims in which the instructions of that phase run on lane values.
+//
+// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The steps
+// are inlined into one another, so that a phase becomes straight code over registers.
+#pragma once
+
+#include <bit>
+#include <type_traits>
+#include <utility>
+
+#include <dfdx/kernels/lanes.hpp>
+
+namespace dfdx::kernels {
+
+/// Numbers - a description as a type: a pack of integers, which every compiler can name a kernel by.
+template <index_t... C>
+struct Numbers {
+  static constexpr index_t value[] = {C...};
+};
+
+namespace detail {
+
+/// Cell - a value of a row, of any dtype.
+union Cell {
+  float f32;
+  double f64;
+  std::int32_t i32;
+  std::int64_t i64;
+  std::uint8_t u8;
+  bool boolean;
+
+  template <class T>
+  DFDX_INLINE constexpr T get() const {
+    if constexpr (std::is_same_v<T, float>) return f32;
+    else if constexpr (std::is_same_v<T, double>) return f64;
+    else if constexpr (std::is_same_v<T, std::int32_t>) return i32;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return i64;
+    else if constexpr (std::is_same_v<T, bool>) return boolean;
+    else return u8;
+  }
+  template <class T>
+  DFDX_INLINE constexpr void set(T x) {
+    if constexpr (std::is_same_v<T, float>) f32 = x;
+    else if constexpr (std::is_same_v<T, double>) f64 = x;
+    else if constexpr (std::is_same_v<T, std::int32_t>) i32 = x;
+    else if constexpr (std::is_same_v<T, std::int64_t>) i64 = x;
+    else if constexpr (std::is_same_v<T, bool>) boolean = x;
+    else u8 = x;
+  }
+};
+
+/// Absent - stands for a lane value that a phase does not compute.
+struct Absent {};
+
+template <std::size_t>
+struct Any {
+  template <class X>
+  DFDX_INLINE constexpr Any(X const&) {}
+};
+
+template <class Before>
+struct Picker;
+template <std::size_t... Before>
+struct Picker<std::index_sequence<Before...>> {
+  template <class X, class... After>
+  static DFDX_INLINE constexpr X const& pick(Any<Before>..., X const& x, After const&...) {
+    return x;
+  }
+};
+
+/// pick - the I-th of some values.
+template <int I, class... V>
+DFDX_INLINE constexpr auto const& pick(V const&... v) {
+  return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(v...);
+}
+
+template <int I, class A, class... Rest>
+DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
+  if constexpr (I == 0) return a;
+  else return pick_mutable<I - 1>(rest...);
+}
+
+}  // namespace detail
+
+/// Loop - the kernel of one description.
+template <class Code>
+class Loop {
+  static constexpr auto const& code = Code::value;
+  static constexpr int dims = static_cast<int>(code[loop_code::dims]);
+  static constexpr int split = static_cast<int>(code[loop_code::split]);
+  static constexpr int operands = static_cast<int>(code[loop_code::operands]);
+  static constexpr int instructions = static_cast<int>(code[loop_code::instructions]);
+  static constexpr int phases = static_cast<int>(code[loop_code::phases]);
+  static constexpr std::size_t records = loop_code::header_size + dims;
+  static constexpr std::size_t record_size = loop_code::operand_size + dims;
+  static constexpr std::size_t program = records + record_size * operands;
+  using L = Lanes<code[loop_code::width]>;
+
+  static constexpr index_t field(int i, loop_code::InstructionField f) {
+    return code[program + loop_code::instruction_size * static_cast<std::size_t>(i) + f];
+  }
+  static constexpr index_t record(int k, loop_code::OperandField f) {
+    return code[records + record_size * static_cast<std::size_t>(k) + f];
+  }
+  static constexpr index_t stride_code(int k, int d) {
+    return code[records + record_size * static_cast<std::size_t>(k) + loop_code::operand_size +
+                static_cast<std::size_t>(d)];
+  }
+  template <int K>
+  using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
+  // The type an instruction computes in.
+  template <int I>
+  using value_t = compute_t<element_t<static_cast<DType>(field(I, loop_code::type))>>;
+
+  template <int D>
+  static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
+    constexpr index_t e = code[loop_code::header_size + D];
+    if constexpr (e >= 0) return e;
+    else return extent::resolve(e, symbols);
+  }
+  template <int K, int D>
+  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
+    constexpr index_t s = stride_code(K, D);
+    if constexpr (s >= 0) return s;
+    else return extent::resolve(s, symbols);
+  }
+
+  struct State {
+    void* const* base;
+    index_t const* symbols;
+    index_t at[operands + 1] = {};
+    detail::Cell cells[instructions + 1] = {};
+  };
+
+  template <int K>
+  static DFDX_INLINE auto* pointer(State const& s) {
+    return static_cast<memory_t<K>*>(s.base[K]) + s.at[K];
+  }
+
+  template <int D, std::size_t... K>
+  static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
+    ((s.at[K] += times * stride<static_cast<int>(K), D>(s.symbols)), ...);
+  }
+  template <int D>
+  static DFDX_INLINE void advance(State& s, index_t times) {
+    advance<D>(s, times, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+  }
+
+  static constexpr bool is_reduce(int i) {
+    return field(i, loop_code::code) >= loop_code::reduce_sum && field(i, loop_code::code) <= loop_code::reduce_min;
+  }
+  static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
+
+  // The n-th reduction of a phase, -1 if there are fewer.
+  static constexpr int reduction(int p, int n) {
+    for (int i = 0; i < instructions; ++i)
+      if (is_reduce(i) && in_phase(i, p) && n-- == 0) return i;
+    return -1;
+  }
+  static constexpr int ordinal(int p, int i) {
+    int n = 0;
+    for (int j = 0; j < i; ++j) n += is_reduce(j) && in_phase(j, p);
+    return n;
+  }
+
+  // Row level -------------------------------------------------------------------------------------------------------
+
+  template <int I>
+  static DFDX_INLINE auto row_value(State const& s) {
+    using T = value_t<I>;
+    if constexpr (field(I, loop_code::code) == loop_code::constant)
+      return static_cast<T>(std::bit_cast<double>(field(I, loop_code::immediate)));
+    else return s.cells[I].template get<T>();
+  }
+
+  template <int I>
+  static DFDX_INLINE void run_row_instruction(State& s) {
+    constexpr index_t what = field(I, loop_code::code);
+    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
+                  c = static_cast<int>(field(I, loop_code::c));
+    using T = value_t<I>;
+    if constexpr (what == loop_code::constant || is_reduce(I)) {
+    } else if constexpr (what == loop_code::load) {
+      s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
+    } else if constexpr (what == loop_code::iota) {
+      s.cells[I].template set<T>(position<I, T>(s.at[a]));
+    } else if constexpr (what == loop_code::cast) {
+      s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
+    } else if constexpr (what == loop_code::store) {
+      *pointer<a>(s) = static_cast<memory_t<a>>(row_value<b>(s));
+    } else if constexpr (what == loop_code::accumulate) {
+      using M = memory_t<a>;
+      auto* p = pointer<a>(s);
+      *p = static_cast<M>(Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
+    } else {
+      using Op = typename op::fused<static_cast<int>(what)>::type;
+      if constexpr (c >= 0) s.cells[I].template set<T>(Op::eval(row_value<a>(s), row_value<b>(s), row_value<c>(s)));
+      else if constexpr (b >= 0)
+        s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s), row_value<b>(s))));
+      else s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s))));
+    }
+  }
+
+  template <int I, class T>
+  static DFDX_INLINE T position(index_t i) {
+    constexpr double start = std::bit_cast<double>(field(I, loop_code::immediate));
+    constexpr double step = std::bit_cast<double>(field(I, loop_code::c));
+    if constexpr (start == 0 && step == 1) return static_cast<T>(i);
+    else return static_cast<T>(start + step * static_cast<double>(i));
+  }
+
+  // The row-level instructions that are due before phase P, in order.
+  template <int P, std::size_t... I>
+  static DFDX_INLINE void run_row(State& s, std::index_sequence<I...>) {
+    auto const one = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (field(k, loop_code::level) == loop_code::row_level && field(k, loop_code::phase) == P)
+        run_row_instruction<k>(s);
+    };
+    (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
+
+  // Element level ---------------------------------------------------------------------------------------------------
+
+  // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
+  template <int I, class... V>
+  static DFDX_INLINE auto lane_value(State const& s, V const&... v) {
+    if constexpr (field(I, loop_code::code) == loop_code::constant || field(I, loop_code::level) == loop_code::row_level)
+      return L::template splat<value_t<I>>(row_value<I>(s));
+    else return detail::pick<I>(v...);
+  }
+
+  template <int K, bool Tail>
+  static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
+    index_t const step = stride<K, dims - 1>(s.symbols);
+    return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
+  }
+
+  // Comparisons of integers give truths of integers; all truths of a loop have one type.
+  template <class T, class X>
+  static DFDX_INLINE auto uniform(X const& x) {
+    if constexpr (std::is_same_v<X, typename L::template type<T>> || std::is_arithmetic_v<X>)
+      return static_cast<typename L::template type<T>>(x);
+#if !defined(__CUDACC__)
+    else if constexpr (std::is_same_v<T, bool>) return xsimd::batch_bool_cast<typename L::Floats::value_type>(x);
+#endif
+    else return static_cast<typename L::template type<T>>(x);
+  }
+  template <class T, class C, class X>
+  static DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
+#if !defined(__CUDACC__)
+    if constexpr (L::size > 1 && std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return math::select(xsimd::batch_bool_cast<T>(c), x, y);
+    else if constexpr (L::size > 1 && std::is_same_v<T, bool>) return (c && x) || (!c && y);
+    else
+#endif
+      return math::select(c, x, y);
+  }
+
+  template <int I, int P, bool Tail, class... V>
+  static DFDX_INLINE auto evaluate(State& s, index_t i, int count, V const&... v) {
+    constexpr index_t what = field(I, loop_code::code);
+    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
+                  c = static_cast<int>(field(I, loop_code::c));
+    constexpr int stash = static_cast<int>(field(I, loop_code::stash));
+    using T = value_t<I>;
+    if constexpr (stash >= 0 && P > static_cast<int>(field(I, loop_code::phase))) {
+      return load_lane<stash, Tail>(s, i, count);
+    } else if constexpr (what == loop_code::load) {
+      return load_lane<a, Tail>(s, i, count);
+    } else if constexpr (what == loop_code::iota) {
+      index_t const step = stride<a, dims - 1>(s.symbols);
+      constexpr double start = std::bit_cast<double>(field(I, loop_code::immediate));
+      constexpr double by = std::bit_cast<double>(field(I, loop_code::c));
+      auto const k = L::template positions<T>(s.at[a] + i * step, step);
+      if constexpr (start == 0 && by == 1) return k;
+      else return k * L::template splat<T>(static_cast<T>(by)) + L::template splat<T>(static_cast<T>(start));
+    } else if constexpr (what == loop_code::cast) {
+      return L::template convert<T, value_t<a>>(lane_value<a>(s, v...));
+    } else if constexpr (what == loop_code::store) {
+      index_t const step = stride<a, dims - 1>(s.symbols);
+      L::template store<Tail>(pointer<a>(s) + i * step, step, lane_value<b>(s, v...), count);
+      return detail::Absent{};
+    } else if constexpr (what == loop_code::accumulate) {
+      accumulate<a, Tail>(s, i, count, lane_value<b>(s, v...));
+      return detail::Absent{};
+    } else {
+      using Op = typename op::fused<static_cast<int>(what)>::type;
+      if constexpr (c >= 0) return choose<T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
+      else if constexpr (b >= 0) return uniform<T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
+      else return uniform<T>(Op::eval(lane_value<a>(s, v...)));
+    }
+  }
+
+  template <int K, bool Tail, class X>
+  static DFDX_INLINE void accumulate(State& s, index_t i, int count, X const& x) {
+    using M = memory_t<K>;
+    using T = compute_t<M>;
+    using Join = Combination<record(K, loop_code::combine)>;
+    index_t const step = stride<K, dims - 1>(s.symbols);
+    M* p = pointer<K>(s) + i * step;
+    if (step != 0) {
+      L::template store<Tail>(p, step, Join::apply(L::template load<Tail>(p, step, count), x), count);
+    } else {
+      X part = x;
+      if constexpr (Tail) part = L::template only_first<T>(x, count, Join::template identity<T>());
+      *p = static_cast<M>(
+          Join::apply(static_cast<T>(*p), L::template horizontal<record(K, loop_code::combine), T>(part)));
+    }
+  }
+
+  // Runs instruction I of phase P on the lanes from element i on, then those after it.
+  template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
+  static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3, V const&... v) {
+    if constexpr (I < instructions) {
+      constexpr bool runs =
+          in_phase(I, P) && (is_reduce(I) || field(I, loop_code::level) == loop_code::element_level) &&
+          field(I, loop_code::code) != loop_code::constant;
+      if constexpr (!runs) {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (is_reduce(I)) {
+        using T = value_t<I>;
+        using Join = Combination<field(I, loop_code::code)>;
+        auto x = lane_value<static_cast<int>(field(I, loop_code::a))>(s, v...);
+        if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
+        auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
+        sum = Join::apply(sum, x);
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
+      }
+    }
+  }
+
+  // The inner dims from D on; the last of them in lanes.
+  template <int D, int P, class... A>
+  static DFDX_INLINE void inner(State& s, A&... sums) {
+    index_t const n = extent_of<D>(s.symbols);
+    if constexpr (D + 1 < dims) {
+      for (index_t k = 0; k < n; ++k) {
+        inner<D + 1, P>(s, sums...);
+        advance<D>(s, 1);
+      }
+      advance<D>(s, -n);
+    } else {
+      index_t i = 0;
+      constexpr index_t e = code[loop_code::header_size + D];
+      if constexpr (e < 0 || e >= L::size)
+        for (; i + L::size <= n; i += L::size) step<0, P, false>(s, i, L::size, sums...);
+      if constexpr (L::size > 1 && (e < 0 || e % L::size != 0))
+        if (i < n) step<0, P, true>(s, i, static_cast<int>(n - i), sums...);
+    }
+  }
+
+  template <int P, int N>
+  static DFDX_INLINE auto identity() {
+    constexpr int i = reduction(P, N);
+    if constexpr (i < 0) return detail::Absent{};
+    else return L::template splat<value_t<i>>(Combination<field(i, loop_code::code)>::template identity<value_t<i>>());
+  }
+  template <int P, int N, class A>
+  static DFDX_INLINE void finish(State& s, A const& sum) {
+    constexpr int i = reduction(P, N);
+    if constexpr (i >= 0)
+      s.cells[i].template set<value_t<i>>(L::template horizontal<field(i, loop_code::code), value_t<i>>(sum));
+  }
+
+  template <int P>
+  static DFDX_INLINE void phase(State& s) {
+    run_row<P>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    if constexpr (P < phases) {
+      auto a0 = identity<P, 0>();
+      auto a1 = identity<P, 1>();
+      auto a2 = identity<P, 2>();
+      auto a3 = identity<P, 3>();
+      inner<split, P>(s, a0, a1, a2, a3);
+      finish<P, 0>(s, a0);
+      finish<P, 1>(s, a1);
+      finish<P, 2>(s, a2);
+      finish<P, 3>(s, a3);
+      phase<P + 1>(s);
+    }
+  }
+
+  template <int D>
+  static DFDX_INLINE void outer(State& s) {
+    if constexpr (D == split) {
+      phase<0>(s);
+    } else {
+      index_t const n = extent_of<D>(s.symbols);
+      for (index_t k = 0; k < n; ++k) {
+        outer<D + 1>(s);
+        advance<D>(s, 1);
+      }
+      advance<D>(s, -n);
+    }
+  }
+
+  template <int K>
+  static DFDX_INLINE void fill(State const& s) {
+    constexpr index_t elements = record(K, loop_code::fill);
+    if constexpr (elements != 0) {
+      index_t const n = extent::resolve(elements, s.symbols);
+      using M = memory_t<K>;
+      auto* p = static_cast<M*>(s.base[K]);
+      for (index_t i = 0; i < n; ++i)
+        p[i] = static_cast<M>(Combination<record(K, loop_code::combine)>::template identity<compute_t<M>>());
+    }
+  }
+
+ public:
+  /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
+  static void run(void* const* base, index_t const* symbols) {
+    State s{base, symbols};
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      (fill<static_cast<int>(K)>(s), ...);
+    }(std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    outer<0>(s);
+  }
+};
+
+}  // namespace dfdx::kernels

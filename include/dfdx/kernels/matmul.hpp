@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+// The kernel of one matrix product of a program, from its description: a loop over the batch around the GEMM that
+// suits its element type, extents and strides.
+#pragma once
+
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/reference/gemm.hpp>
+#if !defined(__CUDACC__)
+#include <dfdx/kernels/simd/gemm.hpp>
+#endif
+
+namespace dfdx::kernels {
+
+/// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element type.
+template <class T, class Code>
+class Matmul {
+  static constexpr auto const& code = Code::value;
+  static constexpr int rank = static_cast<int>(code[0]);
+  static constexpr int batches = rank - 2;
+  static constexpr index_t extent_code(int operand, int d) {
+    return code[static_cast<std::size_t>(operand * (1 + 2 * rank) + 1 + d)];
+  }
+  static constexpr index_t stride_code(int operand, int d) {
+    return code[static_cast<std::size_t>(operand * (1 + 2 * rank) + 1 + rank + d)];
+  }
+  // An extent or stride that the compiler knows; -1 if it does not.
+  static constexpr index_t known(index_t e) { return e >= 0 ? e : -1; }
+
+  static constexpr index_t m = known(extent_code(2, rank - 2)), n = known(extent_code(2, rank - 1)),
+                           k = known(extent_code(0, rank - 1));
+  static constexpr index_t a_row = known(stride_code(0, rank - 2)), a_col = known(stride_code(0, rank - 1)),
+                           b_row = known(stride_code(1, rank - 2)), b_col = known(stride_code(1, rank - 1)),
+                           c_row = known(stride_code(2, rank - 2));
+  static constexpr bool has_simd = (std::is_same_v<T, float> || std::is_same_v<T, double>) && (a_row == 1 || a_col == 1) &&
+                                   (b_row == 1 || b_col == 1);
+
+#if !defined(__CUDACC__)
+  using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;
+#endif
+
+  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols) {
+    auto const at = [&](int operand, int d) { return extent::resolve(extent_code(operand, d), symbols); };
+    auto const by = [&](int operand, int d) { return extent::resolve(stride_code(operand, d), symbols); };
+#if !defined(__CUDACC__)
+    if constexpr (has_simd) {
+      gemm_sizes sizes;
+      sizes.m = at(2, rank - 2);
+      sizes.n = at(2, rank - 1);
+      sizes.k = at(0, rank - 1);
+      sizes.a_row = by(0, rank - 2);
+      sizes.a_col = by(0, rank - 1);
+      sizes.b_row = by(1, rank - 2);
+      sizes.b_col = by(1, rank - 1);
+      sizes.c_row = by(2, rank - 2);
+      gemm<Shape>(a, b, c, workspace, store_sum{}, sizes);
+      return;
+    }
+#endif
+    static_cast<void>(workspace);
+    reference::gemm(at(2, rank - 2), at(2, rank - 1), at(0, rank - 1), a, by(0, rank - 2), by(0, rank - 1), b,
+                    by(1, rank - 2), by(1, rank - 1), c, by(2, rank - 2), by(2, rank - 1));
+  }
+
+  template <int D>
+  static void over_batch(T const* a, T const* b, T* c, void* workspace, index_t const* symbols) {
+    if constexpr (D == batches) {
+      one(a, b, c, workspace, symbols);
+    } else {
+      index_t const count = extent::resolve(extent_code(2, D), symbols);
+      index_t const sa = extent::resolve(stride_code(0, D), symbols), sb = extent::resolve(stride_code(1, D), symbols),
+                    sc = extent::resolve(stride_code(2, D), symbols);
+      for (index_t i = 0; i < count; ++i) over_batch<D + 1>(a + i * sa, b + i * sb, c + i * sc, workspace, symbols);
+    }
+  }
+
+ public:
+  /// Bytes of scratch that run needs; `symbols` may be null if all extents are static.
+  static constexpr std::size_t workspace([[maybe_unused]] index_t const* symbols) {
+#if !defined(__CUDACC__)
+    if constexpr (has_simd) {
+      gemm_sizes sizes;
+      sizes.m = extent::resolve(extent_code(2, rank - 2), symbols);
+      sizes.n = extent::resolve(extent_code(2, rank - 1), symbols);
+      sizes.k = extent::resolve(extent_code(0, rank - 1), symbols);
+      return workspace_bytes<Shape>(sizes);
+    }
+#endif
+    return 0;
+  }
+  static constexpr bool is_static = m >= 0 && n >= 0 && k >= 0;
+
+  static void run(void* const* base, void* workspace, index_t const* symbols) {
+    over_batch<0>(static_cast<T const*>(base[0]), static_cast<T const*>(base[1]), static_cast<T*>(base[2]), workspace,
+                  symbols);
+  }
+};
+
+}  // namespace dfdx::kernels

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+// nn::LayerNorm, normalisation over the last axis.
+#pragma once
+
+#include <dfdx/nn/init.hpp>
+#include <dfdx/vocabulary/composite.hpp>
+
+namespace dfdx::nn {
+
+/// LayerNorm - each row brought to mean 0 and variance 1, then scaled and shifted. State: weight [D], bias [D].
+///
+/// Math      y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, var over D, not D - 1
+/// Shapes    x: [..., D] -> y: [..., D]
+/// Dtypes    floating
+/// Errors    "mul: shapes [4, 5] and [6] do not broadcast" when the last axis is not D
+/// Source    Ba, Kiros and Hinton, "Layer normalization", 2016; torch.nn.LayerNorm, initially weight 1 and bias 0
+template <std::size_t D, element T = float>
+struct LayerNorm {
+  Tensor<T, D> weight;
+  Tensor<T, D> bias;
+  DFDX_FIELDS(weight, bias)
+  double eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const {
+    return layer_norm(x, weight, bias, eps);
+  }
+
+  void reset(Key) {
+    init::ones(weight);
+    init::zeros(bias);
+  }
+};
+
+}  // namespace dfdx::nn

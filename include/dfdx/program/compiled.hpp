@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSL-1.0
+// Compiled<F>: a function object that runs programs. It owns the arenas, binds arguments to inputs and hands out results
+// as views. Transforms (program/transforms.hpp) are built on it.
+#pragma once
+
+#include <dfdx/program/program.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+template <class P>
+inline constexpr char program_tag = 0;
+
+/// Arenas - memory that programs of one function object run in, kept for the next call. Results are views that hold
+/// their arena: one that is still looked at is not written again, the next call takes another.
+class Arenas {
+ public:
+  Arenas() = default;
+  // A copy of a function object starts without memory of its own.
+  Arenas(Arenas const&) {}
+  Arenas& operator=(Arenas const&) { return *this; }
+  ~Arenas() {
+    for (Entry& e : entries_) e.storage->release();
+  }
+
+  struct Entry {
+    void const* tag;
+    Storage* storage;
+  };
+
+  /// An arena of at least `bytes` for the program named by `tag` that no result looks at.
+  Storage* take(void const* tag, std::size_t bytes) {
+    std::size_t mine = 0;
+    for (Entry& e : entries_) {
+      if (e.tag != tag) continue;
+      ++mine;
+      if (e.storage->shared()) continue;
+      if (e.storage->bytes() < bytes) {
+        e.storage->release();
+        e.storage = Storage::allocate(bytes);
+      }
+      return e.storage;
+    }
+    Storage* fresh = Storage::allocate(bytes);
+    // Callers that keep many results keep their arenas too; we remember the last few only.
+    if (mine < 4) entries_.push_back(Entry{tag, fresh});
+    else
+      for (Entry& e : entries_)
+        if (e.tag == tag) {
+          std::swap(e.storage, fresh);
+          fresh->release();
+          fresh = e.storage;
+          break;
+        }
+    return fresh;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// OwnArenas - Arenas made when first needed. A literal type, so that function objects can be constants; a copy has its
+/// own.
+class OwnArenas {
+ public:
+  constexpr OwnArenas() = default;
+  constexpr OwnArenas(OwnArenas const&) {}
+  constexpr OwnArenas& operator=(OwnArenas const&) { return *this; }
+  constexpr ~OwnArenas() { delete arenas_; }
+  Arenas& get() {
+    if (arenas_ == nullptr) arenas_ = new Arenas;
+    return *arenas_;
+  }
+
+ private:
+  Arenas* arenas_ = nullptr;
+};
+
+/// Inputs - the addresses of a program's inputs and what it needs to know of them at run time.
+template <class P>
+struct Inputs {
+  std::byte* data[P::inputs + 1] = {};
+  index_t symbols[max_symbols] = {};
+  int count = 0, known = 0;
+  std::vector<Array> packed;  // row-major copies of arguments that are not
+
+  template <class T>
+  void add(T const& t) {
+    visit(t, [&](auto const& leaf) {
+      using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      if (leaf.bytes() == nullptr) raise("program: argument of shape ", leaf.shape(), " holds no memory");
+      for (int i = 0; i < Leaf::static_rank; ++i)
+        if (Leaf::static_shape[i] == extent::unknown) symbols[known++] = leaf.shape()[i];
+      if (leaf.contiguous_memory()) {
+        data[count++] = leaf.bytes();
+      } else {
+        packed.push_back(detail::packed(leaf));
+        data[count++] = packed.back().bytes();
+      }
+    });
+  }
+
+  void check() const {
+    for (SameExtent const& r : P::requirements) {
+      index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
+      if (a != b) raise(r.op, ": extents differ: ", a, " x ", b);
+    }
+  }
+};
+
+constexpr Shape resolved(Shape s, index_t const* symbols) {
+  for (int i = 0; i < s.rank; ++i) s[i] = extent::resolve(s[i], symbols);
+  return s;
+}
+
+/// Calls program P on arguments in memory; the result's leaves view the arena.
+template <class P, class... A>
+typename P::result run_program(Arenas& arenas, A const&... args) {
+  Inputs<P> inputs;
+  (inputs.add(args), ...);
+  typename P::Frame frame;
+  frame.inputs = inputs.data;
+  frame.symbols = inputs.symbols;
+  auto const run = [&](std::size_t bytes) {
+    Storage* const storage = arenas.take(&program_tag<P>, bytes);
+    frame.arena = storage->data();
+    P::run(frame);
+    typename P::result out{};
+    std::size_t k = 0;
+    visit(out, [&](auto& leaf) {
+      using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      graph::Result const& r = P::plan.results[k++];
+      leaf = Leaf(typename Leaf::Unchecked{},
+                  Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, inputs.symbols)},
+                        resolved(r.strides, inputs.symbols)));
+    });
+    return out;
+  };
+  if constexpr (P::is_static) {
+    return run(static_cast<std::size_t>(P::arena_bytes));
+  } else {
+    inputs.check();
+    auto const layout = P::layout(inputs.symbols);
+    frame.layout = &layout;
+    return run(static_cast<std::size_t>(layout.buffers + layout.workspace));
+  }
+}
+
+// The number type of a scalar leaf, the same tree of numbers for a tree of them.
+template <class T>
+constexpr T as_numbers(Tensor<T> const& t) {
+  return t.item();
+}
+template <class A, class B>
+constexpr auto as_numbers(std::pair<A, B> const& p) {
+  return std::pair(as_numbers(p.first), as_numbers(p.second));
+}
+template <class... T>
+constexpr auto as_numbers(std::tuple<T...> const& t) {
+  return std::apply([](auto const&... x) { return std::tuple(as_numbers(x)...); }, t);
+}
+
+// The same for values of the interpreter, taken in order of the leaves.
+template <class T>
+constexpr T next_number(std::type_identity<Tensor<T>>, double const*& p) {
+  return static_cast<T>(*p++);
+}
+template <class A, class B>
+constexpr auto next_number(std::type_identity<std::pair<A, B>>, double const*& p) {
+  auto const first = next_number(std::type_identity<A>{}, p);
+  return std::pair(first, next_number(std::type_identity<B>{}, p));
+}
+template <class... T>
+constexpr auto next_number(std::type_identity<std::tuple<T...>>, double const*& p) {
+  return std::tuple{next_number(std::type_identity<T>{}, p)...};
+}
+
+/// interpret - the results of a program on scalars, node by node; runs in a constant expression.
+template <class P>
+constexpr auto interpret(double const* inputs) {
+  std::array<double, static_cast<std::size_t>(P::nodes)> v{};
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    Node const& n = P::graph.nodes[i];
+    double x[max_arity] = {};
+    for (int k = 0; k < n.arity(); ++k) x[k] = v[static_cast<std::size_t>(n.in[k])];
+    double r = x[0];  // views, casts and reductions of one element
+    if (n.meta.shape.numel() != 1) raise("program: only scalars can be computed in a constant expression");
+    if (n.code() == Code::input) r = inputs[n.attrs.i[0]];
+    else if (n.code() == Code::constant || n.code() == Code::iota) r = n.attrs.f[0];
+    else if (n.code() == Code::matmul) r = x[0] * x[1];
+    else if (n.op->elementwise) r = n.op->fold(x);
+    else if (n.code() == Code::opaque) raise(n.op->name, ": cannot be computed in a constant expression");
+    v[i] = n.meta.dtype == DType::f32 ? static_cast<float>(r) : r;
+  }
+  std::array<double, static_cast<std::size_t>(P::outputs)> out{};
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = v[static_cast<std::size_t>(P::graph.outputs[k])];
+  double const* p = out.data();
+  return next_number(std::type_identity<typename P::result>{}, p);
+}
+
+template <class A>
+constexpr argument_t<A> const as_argument(A const& a) {
+  return argument_t<A>(a);
+}
+template <tree A>
+constexpr A const& as_argument(A const& a) {
+  return a;
+}
+
+}  // namespace detail
+
+/// Compiled - F as a compiled function: each set of argument types has a program of its own, made when the file is
+/// compiled. Called with recorded arguments (inside another transform) it is recorded in turn.
+///
+/// Cost      after the first call with given types no allocation, unless earlier results are still held
+/// Threading one object, one thread; copies are independent
+template <class F>
+class Compiled {
+ public:
+  constexpr Compiled() = default;
+  constexpr Compiled(Compiled const&) {}
+  constexpr Compiled& operator=(Compiled const&) { return *this; }
+
+  template <class... A>
+  using program_for = program<F, std::remove_cvref_t<A>...>;
+
+  template <class... A>
+  constexpr auto operator()(A const&... args) {
+    return call(&arenas_, args...);
+  }
+  /// A constant function object keeps its memory with the thread.
+  template <class... A>
+  constexpr auto operator()(A const&... args) const {
+    return call(nullptr, args...);
+  }
+
+ private:
+  template <class... A>
+  static constexpr auto call(detail::OwnArenas* own, A const&... args) {
+    static_assert(((tree<A> || std::is_arithmetic_v<A>) && ...),
+                  "program: arguments are Tensors, numbers, or structs with DFDX_FIELDS, arrays and tuples of Tensors");
+    using P = program_for<A...>;
+    if constexpr ((std::is_arithmetic_v<A> && ...)) {
+      // Numbers in, numbers out: interpreted in a constant expression, else run like any program.
+      if (std::is_constant_evaluated()) {
+        double const in[] = {static_cast<double>(args)...};
+        return detail::interpret<P>(in);
+      }
+      return detail::as_numbers(run<P>(own, args...));
+    } else {
+      // Recording happens in constant expressions only: so that a program's text holds no second, eager version of F.
+      if (std::is_constant_evaluated()) return detail::record_call<F>(detail::as_argument(args)...);
+      return run<P>(own, args...);
+    }
+  }
+
+  template <class P, class... A>
+  static result_t<F, A...> run(detail::OwnArenas* own, A const&... args) {
+    if (own != nullptr) return detail::run_program<P>(own->get(), detail::as_argument(args)...);
+    static thread_local detail::OwnArenas of_thread;
+    return detail::run_program<P>(of_thread.get(), detail::as_argument(args)...);
+  }
+
+  detail::OwnArenas arenas_;
+};
+
+}  // namespace dfdx

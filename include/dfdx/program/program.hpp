@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSL-1.0
+// program<F, A...>: what the compiler makes of a function for argument types. All of it is constant: the graph, the plan,
+// the layout of the arena. Running it is a sequence of kernel calls on memory that the caller owns.
+#pragma once
+
+#include <array>
+
+#include <dfdx/graph/plan.hpp>
+#include <dfdx/kernels/loop.hpp>
+#include <dfdx/kernels/matmul.hpp>
+#include <dfdx/program/trace.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+template <class T, std::size_t N>
+constexpr std::array<T, N> frozen(std::vector<T> const& v) {
+  std::array<T, N> r{};
+  for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
+  return r;
+}
+
+struct GraphSize {
+  std::size_t nodes, outputs, requirements;
+};
+struct PlanSize {
+  std::size_t steps, code, arguments, buffers;
+};
+
+// Aliases that a transform asks for (train_step writes parameters in place).
+template <class F, class... A>
+constexpr graph::Aliases aliases_of() {
+  if constexpr (requires { F::template aliases<argument_t<A>...>(); }) return F::template aliases<argument_t<A>...>();
+  else return {};
+}
+
+template <std::size_t Nodes, std::size_t Outputs, std::size_t Requirements>
+struct FrozenGraph {
+  std::array<Node, Nodes> nodes;
+  std::array<int, Outputs> outputs;
+  std::array<SameExtent, Requirements> requirements;
+  int inputs;
+
+  /// The graph as passes take it.
+  constexpr Graph thaw() const {
+    Graph g;
+    g.nodes.assign(nodes.begin(), nodes.end());
+    g.outputs.assign(outputs.begin(), outputs.end());
+    g.requirements.assign(requirements.begin(), requirements.end());
+    g.inputs = inputs;
+    return g;
+  }
+};
+
+template <GraphSize S>
+constexpr auto freeze_graph(Graph const& g) {
+  return FrozenGraph<S.nodes, S.outputs, S.requirements>{
+      frozen<Node, S.nodes>(g.nodes), frozen<int, S.outputs>(g.outputs),
+      frozen<SameExtent, S.requirements>(g.requirements), g.inputs};
+}
+
+template <std::size_t Steps, std::size_t Code, std::size_t Arguments, std::size_t Buffers, std::size_t Results>
+struct FrozenPlan {
+  std::array<graph::Step, Steps> steps;
+  std::array<index_t, Code> code;
+  std::array<graph::Argument, Arguments> arguments;
+  std::array<graph::Buffer, Buffers> buffers;
+  std::array<graph::Result, Results> results;
+};
+
+template <PlanSize S, std::size_t Results>
+constexpr auto freeze_plan(graph::Plan const& p) {
+  return FrozenPlan<S.steps, S.code, S.arguments, S.buffers, Results>{
+      frozen<graph::Step, S.steps>(p.steps), frozen<index_t, S.code>(p.code),
+      frozen<graph::Argument, S.arguments>(p.arguments), frozen<graph::Buffer, S.buffers>(p.buffers),
+      frozen<graph::Result, Results>(p.results)};
+}
+
+// Part of a list of numbers as a type.
+template <class Plan, int Begin, std::size_t... I>
+auto numbers_of(std::index_sequence<I...>) -> kernels::Numbers<Plan::plan.code[static_cast<std::size_t>(Begin) + I]...>;
+
+}  // namespace detail
+
+/// program - the compiled form of F for arguments A...: its facts are constants, `run` executes it.
+///
+/// Cost      `arena_bytes` of memory (if no dim is dyn), `kernels` kernel calls, no allocation
+/// Threading one arena serves one run at a time
+template <class F, class... A>
+struct program {
+  using result = result_t<F, A...>;
+
+  static constexpr Graph build() {
+    return graph::prepare(graph::simplify(trace<F, A...>()), detail::aliases_of<F, A...>());
+  }
+  static constexpr detail::GraphSize graph_size = [] {
+    Graph const g = build();
+    return detail::GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size()};
+  }();
+  /// The graph after simplification, a constant.
+  static constexpr auto graph = detail::freeze_graph<graph_size>(build());
+
+  // Kept apart from the graph, so that the text of a program does not refer to ops and with them to all their rules.
+  static constexpr auto requirements = graph.requirements;
+
+  static constexpr detail::PlanSize plan_size = [] {
+    graph::Plan const p = graph::make_plan(graph.thaw(), detail::aliases_of<F, A...>());
+    return detail::PlanSize{p.steps.size(), p.code.size(), p.arguments.size(), p.buffers.size()};
+  }();
+  /// The plan, a constant.
+  static constexpr auto plan = detail::freeze_plan<plan_size, graph_size.outputs>(
+      graph::make_plan(graph.thaw(), detail::aliases_of<F, A...>()));
+
+  static constexpr int inputs = graph.inputs;
+  static constexpr int outputs = static_cast<int>(graph_size.outputs);
+  static constexpr int nodes = static_cast<int>(graph_size.nodes);
+  static constexpr int kernels = static_cast<int>(plan_size.steps);
+
+  /// Whether every size is known to the compiler.
+  static constexpr bool is_static = [] {
+    for (auto const& b : plan.buffers)
+      if (b.elements < 0) return false;
+    for (auto const& r : plan.results)
+      if (!r.meta.shape.is_static()) return false;
+    return true;
+  }();
+
+ private:
+  using Offsets = std::array<index_t, plan_size.buffers + 1>;
+  struct Layout {
+    Offsets offsets{};
+    index_t buffers = 0;    // bytes of all buffers
+    index_t workspace = 0;  // bytes of scratch for matrix products, behind the buffers
+  };
+
+  static constexpr graph::Step step_at(int s) { return plan.steps[static_cast<std::size_t>(s)]; }
+  template <int S>
+  using numbers = decltype(detail::numbers_of<program, step_at(S).code>(
+      std::make_index_sequence<static_cast<std::size_t>(step_at(S).code_size)>{}));
+  template <int S>
+  using matmul_kernel =
+      dfdx::kernels::Matmul<element_t<graph.nodes[static_cast<std::size_t>(step_at(S).node)].meta.dtype>, numbers<S>>;
+
+  template <class G>
+  static constexpr void for_steps(G g) {
+    [&]<std::size_t... S>(std::index_sequence<S...>) {
+      (g(std::integral_constant<int, static_cast<int>(S)>{}), ...);
+    }(std::make_index_sequence<plan_size.steps>{});
+  }
+
+ public:
+  static constexpr Layout layout(index_t const* symbols) {
+    Layout r;
+    r.buffers = graph::place_buffers(plan.buffers, symbols, r.offsets);
+    for_steps([&](auto s) {
+      constexpr int k = decltype(s)::value;
+      if constexpr (step_at(k).kind == graph::Step::Kind::matmul) {
+        auto const w = static_cast<index_t>(matmul_kernel<k>::workspace(symbols));
+        if (w > r.workspace) r.workspace = w;
+      }
+    });
+    return r;
+  }
+
+ private:
+  static constexpr Layout static_layout = [] {
+    if constexpr (is_static) return layout(nullptr);
+    else return Layout{};
+  }();
+
+ public:
+  /// Bytes of memory a run needs, for static programs.
+  static constexpr index_t arena_bytes = static_layout.buffers + static_layout.workspace;
+
+  /// Memory of one run: the arena, the inputs in order of their leaves, the values of symbolic extents, and the layout
+  /// if it is not static.
+  struct Frame {
+    std::byte* arena = nullptr;
+    std::byte* const* inputs = nullptr;
+    index_t const* symbols = nullptr;
+    Layout const* layout = nullptr;
+  };
+
+  /// Where an argument starts.
+  static std::byte* address(graph::Argument const& a, Frame const& f) {
+    if (a.kind == graph::Argument::Kind::none) return nullptr;
+    std::byte* base = a.kind == graph::Argument::Kind::input
+                          ? f.inputs[a.index]
+                          : f.arena + (is_static ? static_layout : *f.layout).offsets[static_cast<std::size_t>(a.index)];
+    return base + extent::resolve(a.offset, f.symbols) * static_cast<index_t>(size_of(a.dtype));
+  }
+
+  /// run - executes the plan.
+  static void run(Frame const& f) {
+    for_steps([&](auto s) { run_step<decltype(s)::value>(f); });
+  }
+
+ private:
+  static void* workspace(Frame const& f) { return f.arena + (is_static ? static_layout : *f.layout).buffers; }
+
+  template <int S>
+  static void run_step(Frame const& f) {
+    constexpr std::size_t first = static_cast<std::size_t>(step_at(S).argument), n = step_at(S).arguments;
+    void* base[n + 1];
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((base[I] = address(plan.arguments[first + I], f)), ...);
+    }(std::make_index_sequence<n>{});
+    if constexpr (step_at(S).kind == graph::Step::Kind::loop) {
+      dfdx::kernels::Loop<numbers<S>>::run(base, f.symbols);
+    } else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) {
+      matmul_kernel<S>::run(base, workspace(f), f.symbols);
+    } else if constexpr (step_at(S).kind == graph::Step::Kind::move) {
+      auto const bytes = extent::resolve(plan.code[static_cast<std::size_t>(step_at(S).code)], f.symbols) *
+                         static_cast<index_t>(size_of(plan.arguments[first].dtype));
+      std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
+    } else {
+      run_opaque<S>(base, f);
+    }
+  }
+
+  // An op with a kernel of its own: operands as the run-time kernel takes them.
+  template <int S>
+  static void run_opaque(void* const* base, Frame const& f) {
+    constexpr std::size_t n = step_at(S).arguments;
+    Operand operands[n];
+    std::size_t at = static_cast<std::size_t>(step_at(S).code);
+    for (std::size_t i = 0; i < n; ++i) {
+      Operand& o = operands[i];
+      o.data = base[i];
+      o.meta.dtype = plan.arguments[static_cast<std::size_t>(step_at(S).argument) + i].dtype;
+      o.meta.shape.rank = o.strides.rank = static_cast<int>(plan.code[at++]);
+      for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(plan.code[at++], f.symbols);
+      for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(plan.code[at++], f.symbols);
+    }
+    constexpr Node node = graph.nodes[static_cast<std::size_t>(step_at(S).node)];
+    constexpr Attrs attrs = node.attrs;
+    constexpr auto kernel = node.op->run;
+    kernel(attrs, operands, operands[n - 1]);
+  }
+};
+
+/// node_t - node I of a program as a type: the typed graph, open to metaprograms.
+template <class Program, int I>
+struct node_t {
+  static constexpr Node const& node = Program::graph.nodes[static_cast<std::size_t>(I)];
+  static constexpr OpInfo const& op = *node.op;
+  static constexpr DType dtype = node.meta.dtype;
+  static constexpr Shape shape = node.meta.shape;
+  template <int K>
+  using input = node_t<Program, node.in[K]>;
+};
+
+}  // namespace dfdx

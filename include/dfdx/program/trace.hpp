@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+// Tracing: calls a function with symbols in place of its arguments and keeps the graph that its ops record. Runs in a
+// constant expression for programs, and at run time in the tests of the passes.
+#pragma once
+
+#include <dfdx/graph/simplify.hpp>
+#include <dfdx/value/fields.hpp>
+
+namespace dfdx {
+
+/// argument_t - what an argument is inside a program: numbers become scalar tensors.
+template <class A>
+struct argument {
+  using type = A;
+};
+template <class A>
+  requires std::is_arithmetic_v<A>
+struct argument<A> {
+  using type = Tensor<A>;
+};
+template <class A>
+using argument_t = typename argument<std::remove_cvref_t<A>>::type;
+
+namespace detail {
+
+/// Symbols - makes inputs of a graph, numbering them and their dyn dims in order of appearance.
+class Symbols {
+ public:
+  constexpr explicit Symbols(Graph& g) : graph_(g) {}
+
+  /// Every leaf of the tree becomes an input.
+  template <class T>
+  constexpr void bind_tree(T& t) {
+    visit(t, [&](auto& leaf) {
+      using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      static_assert(typed<Leaf>, "program: arguments of a compiled function are Tensors, or trees of them");
+      Meta m = Leaf::static_meta;
+      for (int i = 0; i < m.shape.rank; ++i)
+        if (m.shape[i] == extent::unknown) {
+          if (symbols_ == max_symbols) raise("program: more than ", max_symbols, " dyn dims in its arguments");
+          m.shape[i] = extent::symbol(symbols_++);
+        }
+      Sym const s = graph_.push(Node{&info<op::input>, Attrs{{graph_.inputs++}}, m, {}});
+      leaf = Leaf(typename Leaf::Unchecked{}, Array(s.graph, s.id, m));
+    });
+  }
+
+ private:
+  Graph& graph_;
+  int symbols_ = 0;
+};
+
+// A transform has a member `record` that works on recorded arguments; any other function is called.
+template <class F, class... A>
+constexpr auto record_call(A const&... args) {
+  if constexpr (requires { F::record(args...); }) return F::record(args...);
+  else return F{}(args...);
+}
+
+template <class T>
+constexpr auto untied(T&& t) {
+  return std::remove_cvref_t<T>(t);
+}
+
+}  // namespace detail
+
+/// result_t - the tree that F returns for arguments A... inside a program.
+template <class F, class... A>
+using result_t = std::remove_cvref_t<decltype(detail::record_call<F>(std::declval<argument_t<A> const&>()...))>;
+
+/// trace - the graph of F on arguments A..., its outputs the leaves of what F returns.
+template <class F, class... A>
+constexpr Graph trace() {
+  Graph g;
+  detail::Symbols symbols(g);
+  auto const run = [&](auto... args) {
+    (symbols.bind_tree(args), ...);
+    auto out = detail::record_call<F>(args...);
+    static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
+    visit(out, [&](auto const& leaf) {
+      if (leaf.recorded()) g.outputs.push_back(leaf.id());
+      else raise("program: a result does not depend on the arguments");
+    });
+  };
+  run(argument_t<A>{}...);
+  return g;
+}
+
+}  // namespace dfdx

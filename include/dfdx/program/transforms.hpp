@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+// Transforms: compile, value_and_grad, grad, vjp, jvp. Each takes a function without captures and returns a function
+// object (Compiled); since rules of ops only use ops, they nest: grad(grad(f)).
+#pragma once
+
+#include <dfdx/graph/differentiate.hpp>
+#include <dfdx/program/compiled.hpp>
+
+namespace dfdx {
+
+/// wrt<0, 2> - which arguments to differentiate with respect to; the first unless said otherwise.
+template <std::size_t... I>
+struct Wrt {};
+template <std::size_t... I>
+inline constexpr Wrt<I...> wrt{};
+
+namespace detail {
+
+// What a transform can take: a function that a program can make anew inside a constant expression.
+template <class F>
+inline constexpr bool captures_nothing = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+template <class F>
+inline constexpr bool captures_nothing<Compiled<F>> = true;
+
+template <class T>
+constexpr void collect_ids(T const& t, std::vector<int>& ids) {
+  visit(t, [&](auto const& leaf) { ids.push_back(leaf.id()); });
+}
+
+// The tree with its leaves replaced by symbols, in order from `next` on.
+template <class T>
+constexpr T with_leaves(T t, Sym const*& next) {
+  visit(t, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    Sym const s = *next++;
+    leaf = Leaf(typename Leaf::Unchecked{}, Array(s.graph, s.id, s.meta()));
+  });
+  return t;
+}
+
+// One tree stands for itself, several make a tuple.
+template <class T>
+constexpr T joined_trees(T t) {
+  return t;
+}
+template <class T, class U, class... Rest>
+constexpr auto joined_trees(T t, U u, Rest... rest) {
+  return std::tuple(std::move(t), std::move(u), std::move(rest)...);
+}
+
+// Gradients of `ends` (with cotangents) for the chosen arguments, each a tree like its argument.
+template <std::size_t... I, class... A>
+constexpr auto gradients(Wrt<I...>, std::vector<Sym> const& ends, std::vector<Sym> const& cts, A const&... args) {
+  auto const all = std::tie(args...);
+  std::vector<int> ids;
+  (collect_ids(std::get<I>(all), ids), ...);
+  std::vector<Sym> const found = graph::pull_back(*ends[0].graph, ends, cts, ids);
+  Sym const* next = found.data();
+  return [&]<class... T>(T... trees) {
+    // Braces fix the order in which leaves are handed out.
+    std::tuple<T...> filled{with_leaves(trees, next)...};
+    return std::apply([](auto... t) { return joined_trees(std::move(t)...); }, std::move(filled));
+  }(std::get<I>(all)...);
+}
+
+template <class Y>
+constexpr void require_scalar(Y const&) {
+  static_assert(typed<Y>, "grad: the function must return a scalar Tensor");
+  struct Rule {
+    static constexpr Meta infer(Text* why) {
+      Meta const m = Y::static_meta;
+      if (m.shape.rank != 0) return refuse(why, "grad: the function must return a scalar, got ", m.shape);
+      return is_floating(m.dtype) ? m : refuse(why, "grad: the function must return a floating value, got ", m.dtype);
+    }
+  };
+  static_cast<void>(result_type<Rule>());
+}
+
+}  // namespace detail
+
+/// ValueAndGrad - what value_and_grad(f) compiles.
+template <class F, class W>
+struct ValueAndGrad {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    auto const y = detail::record_call<F>(args...);
+    detail::require_scalar(y);
+    auto d = detail::gradients(W{}, {y.sym()}, {full_as(y.sym(), y.meta(), 1)}, args...);
+    return std::pair(y, std::move(d));
+  }
+};
+
+/// Grad - what grad(f) compiles.
+template <class F, class W>
+struct Grad {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    return ValueAndGrad<F, W>::record(args...).second;
+  }
+};
+
+/// Vjp - what vjp(f) compiles: the last argument is the cotangent of the result.
+template <class F>
+struct Vjp {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    return split(std::make_index_sequence<sizeof...(A) - 1>{}, std::tie(args...));
+  }
+
+ private:
+  template <std::size_t... I, class Tuple>
+  static constexpr auto split(std::index_sequence<I...>, Tuple const& t) {
+    auto const y = detail::record_call<F>(std::get<I>(t)...);
+    auto const& ct = std::get<sizeof...(I)>(t);
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, std::remove_cvref_t<decltype(ct)>>,
+                  "vjp: the cotangent (last argument) must have the type of the result");
+    std::vector<Sym> ends, cts;
+    visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
+    visit(ct, [&](auto const& leaf) { cts.push_back(leaf.sym()); });
+    return std::pair(y, detail::gradients(Wrt<I...>{}, ends, cts, std::get<I>(t)...));
+  }
+};
+
+/// Jvp - what jvp(f) compiles: the second half of the arguments are the tangents of the first.
+template <class F>
+struct Jvp {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    static_assert(sizeof...(A) % 2 == 0, "jvp: as many tangents as arguments");
+    return split(std::make_index_sequence<sizeof...(A) / 2>{}, std::tie(args...));
+  }
+
+ private:
+  template <std::size_t... I, class Tuple>
+  static constexpr auto split(std::index_sequence<I...>, Tuple const& t) {
+    constexpr std::size_t n = sizeof...(I);
+    static_assert((std::is_same_v<std::tuple_element_t<I, Tuple>, std::tuple_element_t<I + n, Tuple>> && ...),
+                  "jvp: each tangent must have the type of its argument");
+    auto y = detail::record_call<F>(std::get<I>(t)...);
+    std::vector<int> ids;
+    (detail::collect_ids(std::get<I>(t), ids), ...);
+    std::vector<Sym> tangents, ends;
+    (visit(std::get<I + n>(t), [&](auto const& leaf) { tangents.push_back(leaf.sym()); }), ...);
+    visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
+    std::vector<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
+    Sym const* next = found.data();
+    auto dy = detail::with_leaves(y, next);
+    return std::pair(std::move(y), std::move(dy));
+  }
+};
+
+/// compile(f) - f as a compiled function, its ops fused.
+template <class F>
+constexpr Compiled<F> compile(F const&) {
+  static_assert(detail::captures_nothing<F>, "compile: the function must have no captures; pass values as arguments");
+  return {};
+}
+
+/// value_and_grad(f)(args...) - the pair of f(args...) and its gradient with respect to the first argument (or those of
+/// wrt<...>, as a tuple if several). A gradient has the type of its argument: a model's is a model.
+///
+/// Math      (f(x), df/dx)
+/// Errors    "grad: the function must return a scalar, got [3]" at compile time
+/// Example   examples/03_gradients.cpp
+template <class F, std::size_t... I>
+constexpr auto value_and_grad(F const&, Wrt<I...> = {}) {
+  static_assert(detail::captures_nothing<F>, "grad: the function must have no captures; pass values as arguments");
+  using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
+  return Compiled<ValueAndGrad<F, W>>{};
+}
+
+/// grad(f)(args...) - the gradient alone. Numbers are allowed, also in constant expressions: grad(f)(3.0).
+template <class F, std::size_t... I>
+constexpr auto grad(F const&, Wrt<I...> = {}) {
+  static_assert(detail::captures_nothing<F>, "grad: the function must have no captures; pass values as arguments");
+  using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
+  return Compiled<Grad<F, W>>{};
+}
+
+/// vjp(f)(args..., ct) - the pair of f(args...) and J^T ct for every argument.
+template <class F>
+constexpr auto vjp(F const&) {
+  static_assert(detail::captures_nothing<F>, "vjp: the function must have no captures; pass values as arguments");
+  return Compiled<Vjp<F>>{};
+}
+
+/// jvp(f)(args..., tangents...) - the pair of f(args...) and J tangents, by forward mode.
+template <class F>
+constexpr auto jvp(F const&) {
+  static_assert(detail::captures_nothing<F>, "jvp: the function must have no captures; pass values as arguments");
+  return Compiled<Jvp<F>>{};
+}
+
+}  // namespace dfdx
