@@ -19,6 +19,7 @@ class Arenas {
   Arenas() = default;
   // A copy of a function object starts without memory of its own.
   Arenas(Arenas const&) {}
+  Arenas(Arenas&& o) noexcept : entries_(std::move(o.entries_)) {}
   Arenas& operator=(Arenas const&) { return *this; }
   ~Arenas() {
     for (Entry& e : entries_) e.storage->release();
@@ -114,9 +115,9 @@ constexpr Shape resolved(Shape s, index_t const* symbols) {
   return s;
 }
 
-/// Calls program P on arguments in memory; the result's leaves view the arena.
-template <class P, class... A>
-typename P::result run_program(Arenas& arenas, A const&... args) {
+/// Runs program P on arguments in memory, then calls take(storage of the arena, frame).
+template <class P, class Take, class... A>
+auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   Inputs<P> inputs;
   (inputs.add(args), ...);
   typename P::Frame frame;
@@ -126,16 +127,7 @@ typename P::result run_program(Arenas& arenas, A const&... args) {
     Storage* const storage = arenas.take(&program_tag<P>, bytes);
     frame.arena = storage->data();
     P::run(frame);
-    typename P::result out{};
-    std::size_t k = 0;
-    visit(out, [&](auto& leaf) {
-      using Leaf = std::remove_cvref_t<decltype(leaf)>;
-      graph::Result const& r = P::plan.results[k++];
-      leaf = Leaf(typename Leaf::Unchecked{},
-                  Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, inputs.symbols)},
-                        resolved(r.strides, inputs.symbols)));
-    });
-    return out;
+    return take(storage, frame);
   };
   if constexpr (P::is_static) {
     return run(static_cast<std::size_t>(P::arena_bytes));
@@ -145,6 +137,33 @@ typename P::result run_program(Arenas& arenas, A const&... args) {
     frame.layout = &layout;
     return run(static_cast<std::size_t>(layout.buffers + layout.workspace));
   }
+}
+
+/// Calls program P; the result's leaves view the arena.
+template <class P, class... A>
+typename P::result run_program(Arenas& arenas, A const&... args) {
+  auto const views = [](Storage* storage, typename P::Frame const& frame) {
+    typename P::result out{};
+    std::size_t k = 0;
+    visit(out, [&](auto& leaf) {
+      using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      graph::Result const& r = P::plan.results[k++];
+      leaf = Leaf(typename Leaf::Unchecked{},
+                  Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
+                        resolved(r.strides, frame.symbols)));
+    });
+    return out;
+  };
+  return run_and_take<P>(arenas, views, args...);
+}
+
+/// Calls program P for the first of its results, a scalar of type T; the others are written in place.
+template <class P, class T, class... A>
+T run_for_first(Arenas& arenas, A const&... args) {
+  auto const number = [](Storage*, typename P::Frame const& frame) {
+    return *reinterpret_cast<T const*>(P::address(P::plan.results[0].memory, frame));
+  };
+  return run_and_take<P>(arenas, number, args...);
 }
 
 // The number type of a scalar leaf, the same tree of numbers for a tree of them.

@@ -217,7 +217,7 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   // Packing pays when an operand does not fit the second cache or is read often.
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
   bool const a_in_place = m * k <= near || n <= 2 * B::nr;
-  bool const b_in_place = b.col == 1 && (n * k <= near || m <= 2 * B::mr);
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= B::mc);
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc, in_place = b_in_place ? columns - columns % B::nr : 0;
     Index pc = 0;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// Adam and AdamW for train_step.
+#pragma once
+
+#include <cmath>
+
+#include <dfdx/optim/sgd.hpp>
+
+namespace dfdx::optim {
+
+namespace detail {
+
+struct AdamNumbers {
+  float lr, beta1, beta2, eps, decay;
+};
+
+// The numbers of one step: the bias corrections are folded into the step size and the divisor, in double.
+inline std::array<float, 7> adam_scalars(AdamNumbers const& o, std::int64_t step) {
+  double const t = static_cast<double>(step);
+  double const c1 = 1 - std::pow(static_cast<double>(o.beta1), t), c2 = 1 - std::pow(static_cast<double>(o.beta2), t);
+  return {static_cast<float>(o.lr / c1), static_cast<float>(1 / std::sqrt(c2)), o.beta1, o.beta2, o.eps, o.decay, o.lr};
+}
+
+// m, v and p after one step; the decay has been applied to p or g already.
+constexpr void adam_update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
+  Sym const beta1 = beside(s[2], p), beta2 = beside(s[3], p);
+  slot[0] = slot[0] * beta1 + g * (1.0 - beta1);
+  slot[1] = slot[1] * beta2 + g * g * (1.0 - beta2);
+  Sym const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[4], p);
+  p = p - slot[0] * beside(s[0], p) / divisor;
+}
+
+}  // namespace detail
+
+/// Adam - adaptive moments; weight_decay adds to the gradient (L2 penalty).
+///
+/// Math      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)
+/// Shapes    any
+/// Dtypes    floating
+/// Errors    none
+/// Source    Kingma and Ba, ICLR 2015
+struct Adam {
+  float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
+
+  static constexpr int slots = 2;
+  static constexpr int scalars = 7;
+  std::array<float, 7> scalars_at(std::int64_t step) const {
+    return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
+  }
+  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
+    detail::adam_update(p, g + p * detail::beside(s[5], p), slot, s);
+  }
+};
+
+/// AdamW - Adam with decoupled weight decay.
+///
+/// Math      p -= lr decay p, then as Adam
+/// Shapes    any
+/// Dtypes    floating
+/// Errors    none
+/// Source    Loshchilov and Hutter, ICLR 2019
+struct AdamW {
+  float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 1e-2f;
+
+  static constexpr int slots = 2;
+  static constexpr int scalars = 7;
+  std::array<float, 7> scalars_at(std::int64_t step) const {
+    return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
+  }
+  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
+    Sym decayed = p - p * (detail::beside(s[6], p) * detail::beside(s[5], p));
+    detail::adam_update(decayed, g, slot, s);
+    p = decayed;
+  }
+};
+
+}  // namespace dfdx::optim

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// Gradient clipping as a wrapper of an optimizer, inside the compiled step.
+#pragma once
+
+#include <dfdx/optim/sgd.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
+
+namespace dfdx::optim {
+
+namespace detail {
+
+// The scalars of O and one more.
+template <class O>
+auto with_scalar(O const& o, std::int64_t step, float extra) {
+  std::array<float, static_cast<std::size_t>(O::scalars) + 1> r{};
+  auto const inner = o.scalars_at(step);
+  for (std::size_t i = 0; i < inner.size(); ++i) r[i] = inner[i];
+  r.back() = extra;
+  return r;
+}
+
+}  // namespace detail
+
+/// ClipNorm - scales all gradients by one factor so that their joint 2-norm is at most max_norm, then does as O.
+/// optim::ClipNorm{optim::Adam{.lr = 1e-3f}, 1.0f}.
+///
+/// Math      g *= min(1, max_norm / (|g| + 1e-6))
+/// Shapes    any
+/// Dtypes    floating
+/// Errors    none
+/// Source    Pascanu et al., ICML 2013; the 1e-6 is PyTorch's
+template <class O>
+struct ClipNorm {
+  O inner{};
+  float max_norm = 1;
+
+  static constexpr int slots = O::slots;
+  static constexpr int scalars = O::scalars + 1;
+  auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, max_norm); }
+  static constexpr void prepare(Sym* g, std::size_t n, Sym const* s) {
+    Sym total{};
+    for (std::size_t i = 0; i < n; ++i) {
+      Sym const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), DType::f32);
+      total = total ? total + squares : squares;
+    }
+    Sym const factor = apply<op::minimum>(s[O::scalars] / (apply<op::sqrt>(total) + 1e-6), 1.0);
+    for (std::size_t i = 0; i < n; ++i) g[i] = g[i] * detail::beside(factor, g[i]);
+  }
+  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) { O::update(p, g, slot, s); }
+};
+template <class O>
+ClipNorm(O, float) -> ClipNorm<O>;
+
+/// ClipValue - clamps each element of the gradients to [-limit, limit], then does as O.
+///
+/// Math      g = max(-limit, min(limit, g))
+/// Shapes    any
+/// Dtypes    floating
+/// Errors    none
+/// Source    PyTorch's clip_grad_value_
+template <class O>
+struct ClipValue {
+  O inner{};
+  float limit = 1;
+
+  static constexpr int slots = O::slots;
+  static constexpr int scalars = O::scalars + 1;
+  auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, limit); }
+  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
+    Sym const limit_here = detail::beside(s[O::scalars], g);
+    O::update(p, apply<op::maximum>(apply<op::minimum>(g, limit_here), -limit_here), slot, s);
+  }
+};
+template <class O>
+ClipValue(O, float) -> ClipValue<O>;
+
+}  // namespace dfdx::optim

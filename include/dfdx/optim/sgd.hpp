@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+// Stochastic gradient descent for train_step. What is not given costs nothing: without momentum there is no state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include <dfdx/vocabulary/elementwise.hpp>
+
+namespace dfdx::optim {
+
+/// Off - the type of an option that is not used.
+struct Off {};
+
+namespace detail {
+
+template <class Option>
+inline constexpr bool is_on = !std::is_same_v<Option, Off>;
+
+template <class Option>
+constexpr float number_or_zero(Option const& o) {
+  if constexpr (is_on<Option>) return static_cast<float>(o);
+  else return 0;
+}
+
+// A scalar of the step beside a parameter of any dtype.
+constexpr Sym beside(Sym const& scalar, Sym const& parameter) { return cast_to(scalar, parameter.dtype()); }
+
+}  // namespace detail
+
+/// SGD - stochastic gradient descent with optional momentum, Nesterov momentum and weight decay (PyTorch's rules).
+/// optim::SGD{.lr = 0.1f} or optim::SGD{.lr = 0.1f, .momentum = 0.9f}.
+///
+/// Math      g += decay p;  v = momentum v + g;  p -= lr v, with Nesterov p -= lr (g + momentum v)
+/// Shapes    any
+/// Dtypes    floating
+/// Errors    none
+/// Source    Robbins and Monro 1951; Polyak 1964; Sutskever et al., ICML 2013
+template <class Momentum = Off, class WeightDecay = Off, class Nesterov = Off>
+struct SGD {
+  float lr = 1e-3f;
+  [[no_unique_address]] Momentum momentum{};
+  [[no_unique_address]] WeightDecay weight_decay{};
+  [[no_unique_address]] Nesterov nesterov{};
+
+  static constexpr bool has_momentum = detail::is_on<Momentum>;
+  static constexpr int slots = has_momentum ? 1 : 0;
+  static constexpr int scalars = 4;
+
+  std::array<float, 4> scalars_at(std::int64_t step) const {
+    // The first step's velocity is the gradient itself: its slot is still zero, so any momentum will do.
+    static_cast<void>(step);
+    return {lr, detail::number_or_zero(momentum), detail::number_or_zero(weight_decay),
+            detail::number_or_zero(nesterov) != 0 ? 1.0f : 0.0f};
+  }
+
+  static constexpr void update(Sym& p, Sym g, Sym* slot, Sym const* s) {
+    if constexpr (detail::is_on<WeightDecay>) g = g + p * detail::beside(s[2], p);
+    if constexpr (has_momentum) {
+      Sym const mu = detail::beside(s[1], p);
+      slot[0] = slot[0] * mu + g;
+      if constexpr (detail::is_on<Nesterov>)
+        g = apply<op::where>(detail::beside(s[3], p) != 0, g + slot[0] * mu, slot[0]);
+      else g = slot[0];
+    }
+    p = p - g * detail::beside(s[0], p);
+  }
+};
+
+}  // namespace dfdx::optim
