@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: BSL-1.0
-// Matrix products: checked against the reference, then timed. Prints GFLOP/s and the share of the roof, which is what a
-// loop of independent multiply-adds reaches here. With -DDFDX_BENCH_BLAS and a BLAS linked (OPENBLAS_NUM_THREADS=1)
-// that stands beside it. Every round times all contenders once, in turn; a row is the best of its rounds, since noise only adds.
+// SPDX-License-Identifier: BSL-1.0 Matrix products: checked against the reference, then timed. Prints GFLOP/s
+// and the share of the roof, which is what a loop of independent multiply-adds reaches here. With
+// -DDFDX_BENCH_BLAS and a BLAS linked (OPENBLAS_NUM_THREADS=1) that stands beside it. Every round times all
+// contenders once, in turn; a row is the best of its rounds, since noise only adds. "+" marks the update C +=
+// scale A B; --quick stops after the training step.
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <algorithm>
@@ -49,7 +50,8 @@ class Buffer {
  public:
   explicit Buffer(std::size_t count) : count_(count) {
     at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 127) / 64 * 64));
-    for (std::size_t i = 0; i < count; ++i) at_[i] = static_cast<T>(static_cast<double>(i * 7919 % 1009) / 1009 - 0.5);
+    for (std::size_t i = 0; i < count; ++i)
+      at_[i] = static_cast<T>(static_cast<double>(i * 7919 % 1009) / 1009 - 0.5);
   }
   Buffer(Buffer const&) = delete;
   Buffer& operator=(Buffer const&) = delete;
@@ -72,7 +74,8 @@ double measure_roof() {
     volatile float seed = 0.999f;
     lane<float> const x(seed);
     double const start = seconds();
-    for (int i = 0; i < steps; ++i) DFDX_UNROLL for (int c = 0; c < chains; ++c) sum[c] = xsimd::fma(sum[c], x, x);
+    for (int i = 0; i < steps; ++i)
+      DFDX_UNROLL for (int c = 0; c < chains; ++c) sum[c] = xsimd::fma(sum[c], x, x);
     double const time = seconds() - start;
     lane<float> total = sum[0];
     for (int c = 1; c < chains; ++c) total = total + sum[c];
@@ -84,14 +87,16 @@ double measure_roof() {
 
 #if defined(DFDX_BENCH_BLAS)
 void blas(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
-  cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, static_cast<int>(m),
-              static_cast<int>(n), static_cast<int>(k), add ? -1e-9f : 1.0f, a, static_cast<int>(ta ? m : k), b,
-              static_cast<int>(tb ? k : n), add ? 1.0f : 0.0f, c, static_cast<int>(n));
+  cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), add ? -1e-9f : 1.0f, a,
+              static_cast<int>(ta ? m : k), b, static_cast<int>(tb ? k : n), add ? 1.0f : 0.0f, c,
+              static_cast<int>(n));
 }
 void blas(double const* a, double const* b, double* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
-  cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, static_cast<int>(m),
-              static_cast<int>(n), static_cast<int>(k), add ? -1e-9 : 1.0, a, static_cast<int>(ta ? m : k), b,
-              static_cast<int>(tb ? k : n), add ? 1.0 : 0.0, c, static_cast<int>(n));
+  cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), add ? -1e-9 : 1.0, a,
+              static_cast<int>(ta ? m : k), b, static_cast<int>(tb ? k : n), add ? 1.0 : 0.0, c,
+              static_cast<int>(n));
 }
 #endif
 
@@ -102,21 +107,24 @@ void row(char const* layout, gemm_sizes s = {}) {
   using T = typename Shape::type;
   auto pick = [](Size fixed, Size given) { return fixed >= 0 ? fixed : given; };
   Size const m = pick(Shape::m, s.m), n = pick(Shape::n, s.n), k = pick(Shape::k, s.k);
-  Buffer<T> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)), c(static_cast<std::size_t>(m * n));
+  Buffer<T> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
+      c(static_cast<std::size_t>(m * n));
   Buffer<T> want(c.size());
   Buffer<char> room(workspace_bytes<Shape, add_scaled<T>>(s));
   auto ours = [&] {
-    if constexpr (Add) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), add_scaled<T>{T(-1e-9), c.data(), n}, s);
+    if constexpr (Add)
+      gemm<Shape>(a.data(), b.data(), c.data(), room.data(), add_scaled<T>{T(-1e-9), c.data(), n}, s);
     else gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
   };
-  reference::gemm<double>(m, n, k, a.data(), pick(Shape::a_row, s.a_row), pick(Shape::a_col, s.a_col), b.data(),
-                          pick(Shape::b_row, s.b_row), pick(Shape::b_col, s.b_col), want.data(), n);
+  reference::gemm<double>(m, n, k, a.data(), pick(Shape::a_row, s.a_row), pick(Shape::a_col, s.a_col),
+                          b.data(), pick(Shape::b_row, s.b_row), pick(Shape::b_col, s.b_col), want.data(), n);
   if constexpr (Add)
     for (std::size_t i = 0; i < c.size(); ++i) want.data()[i] = c.data()[i] + T(-1e-9) * want.data()[i];
   ours();
   double worst = 0;
   for (std::size_t i = 0; i < c.size(); ++i)
-    worst = std::max(worst, std::fabs(static_cast<double>(c.data()[i]) - static_cast<double>(want.data()[i])));
+    worst =
+        std::max(worst, std::fabs(static_cast<double>(c.data()[i]) - static_cast<double>(want.data()[i])));
   if (!(worst <= (sizeof(T) == 4 ? 1e-6 : 1e-14) * std::sqrt(static_cast<double>(k)) * 8)) {
     std::printf("WRONG: %s %ld %ld %ld off by %g\n", layout, long(m), long(n), long(k), worst);
     std::exit(1);
@@ -134,13 +142,14 @@ void row(char const* layout, gemm_sizes s = {}) {
   }
   double const time = best(mine);
   our_total += time;
-  std::printf("%s %s%s %5ld %5ld %5ld  %9.2f us  %6.1f GFLOP/s  %5.1f%%", sizeof(T) == 4 ? "f32" : "f64", layout,
-              Add ? "+" : " ", long(m), long(n), long(k), time * 1e6, flops / time / 1e9, 100 * flops / time / 1e9 / roof);
+  std::printf("%s %s%s %5ld %5ld %5ld  %9.2f us  %6.1f GFLOP/s  %5.1f%%", sizeof(T) == 4 ? "f32" : "f64",
+              layout, Add ? "+" : " ", long(m), long(n), long(k), time * 1e6, flops / time / 1e9,
+              100 * flops / time / 1e9 / roof);
   if (!theirs.empty()) {
     double const other = best(theirs);
     blas_total += other;
-    std::printf("   BLAS %6.1f GFLOP/s  %5.1f%%  (%.2fx)", flops / other / 1e9, 100 * flops / other / 1e9 / roof,
-                other / time);
+    std::printf("   BLAS %6.1f GFLOP/s  %5.1f%%  (%.2fx)", flops / other / 1e9,
+                100 * flops / other / 1e9 / roof, other / time);
   }
   std::printf("\n");
 }
@@ -153,7 +162,8 @@ void total(char const* what) {
 }
 
 template <class T>
-using run_time_shape = gemm_shape<T, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
+using run_time_shape =
+    gemm_shape<T, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
 
 template <class T>
 void run_time_row(char const* layout, Size m, Size n, Size k) {

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: BSL-1.0
-// Matrix products against the definition summed in a wider type. Every operand ends flush with a page that cannot be
-// touched, so a read or write past an end is a crash.
+// SPDX-License-Identifier: BSL-1.0 Matrix products against the definition summed in a wider type. Every
+// operand ends flush with a page that cannot be touched, so a read or write past an end is a crash.
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -26,8 +25,8 @@ class Fenced {
     constexpr std::size_t page = 4096;
     std::size_t const bytes = static_cast<std::size_t>(count) * sizeof(T);
     size_ = (bytes + page - 1) / page * page + page;
-    base_ = static_cast<char*>(
-        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ =
+        static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     REQUIRE(mprotect(base_ + size_ - page, page, PROT_NONE) == 0);
     data_ = reinterpret_cast<T*>(base_ + size_ - page - bytes);
   }
@@ -134,13 +133,16 @@ int first_failure() {
   return -1;
 }
 
-using run_time_shape = gemm_shape<float, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
+using run_time_shape =
+    gemm_shape<float, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
 using run_time_shape_f64 =
     gemm_shape<double, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
 
-/// Sizes of a run-time product in layout 0..3 (NN, NT, TN, TT), every row `gap` elements longer than it must be.
+/// Sizes of a run-time product in layout 0..3 (NN, NT, TN, TT), every row `gap` elements longer than it must
+/// be.
 gemm_sizes sizes(Index m, Index n, Index k, int layout, Index gap) {
-  gemm_sizes s{.m = m, .n = n, .k = k, .a_row = k + gap, .a_col = 1, .b_row = n + gap, .b_col = 1, .c_row = n + gap};
+  gemm_sizes s{
+      .m = m, .n = n, .k = k, .a_row = k + gap, .a_col = 1, .b_row = n + gap, .b_col = 1, .c_row = n + gap};
   if (layout & 2) s.a_row = 1, s.a_col = m + gap;
   if (layout & 1) s.b_row = 1, s.b_col = k + gap;
   return s;
@@ -180,11 +182,30 @@ TEST_CASE("static products with rows longer than the matrix", "[kernels]") {
   }
 }
 
-TEST_CASE("static products too large to stay unpacked", "[kernels]") {
+TEST_CASE("static products of many panels", "[kernels]") {
   CHECK(agrees<gemm_nn<float, 129, 301, 517>>(0));
   CHECK(agrees<gemm_nt<float, 129, 301, 517>>(1));
   CHECK(agrees<gemm_tn<float, 129, 301, 517>>(2));
   CHECK(agrees<gemm_tt<double, 100, 130, 300>>(1));
+}
+
+TEST_CASE("static products whose rows compete for the same cache lines", "[kernels]") {
+  CHECK(agrees<gemm_nt<float, 8, 50, 1024>>(2));
+  CHECK(agrees<gemm_nn<float, 50, 8, 1024>>(1));
+}
+
+TEST_CASE("static products too deep or too large to stay unpacked", "[kernels]") {
+  static_assert(detail::gemm_choice<gemm_nn<float, 20, 70, 20000>>::value == detail::gemm_kernel::blocked);
+  CHECK(agrees<gemm_nn<float, 20, 70, 20000>>(0));
+  CHECK(agrees<gemm_nt<float, 20, 70, 20000>>(1));
+}
+
+TEST_CASE("the workspace of unknown sizes is enough for any", "[kernels]") {
+  using shape = gemm_shape<float, run_time, run_time, run_time>;
+  constexpr std::size_t most = workspace_bytes<shape>();
+  for (Index m : {1, 200, 5000})
+    for (Index n : {1, 1000, 5000})
+      for (Index k : {1, 300, 5000}) CHECK(workspace_bytes<shape>({.m = m, .n = n, .k = k}) <= most);
 }
 
 TEST_CASE("run-time products of every layout", "[kernels]") {
@@ -206,12 +227,22 @@ TEST_CASE("run-time products of every layout", "[kernels]") {
 TEST_CASE("run-time products that cross every block boundary", "[kernels]") {
   for (int layout : {0, 1, 2, 3}) {
     for (int epilogue : {0, 1, 2}) {
-      CHECK(agrees<run_time_shape>(epilogue, sizes(250, 130, 530, layout, 1)));
-      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(130, 70, 270, layout, 0)));
+      CHECK(agrees<run_time_shape>(epilogue, sizes(203, 150, 530, layout, 1)));
+      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(130, 70, 570, layout, 0)));
     }
   }
   CHECK(agrees<run_time_shape>(0, sizes(7, 1601, 300, 0, 0)));
-  CHECK(agrees<run_time_shape>(1, sizes(7, 1601, 300, 1, 0)));
+  CHECK(agrees<run_time_shape>(1, sizes(7, 1601, 600, 1, 0)));
+}
+
+TEST_CASE("vectors longer than one run of the row kernel", "[kernels]") {
+  for (int layout : {0, 1, 2, 3}) {
+    for (int epilogue : {0, 1, 2}) {
+      CHECK(agrees<run_time_shape>(epilogue, sizes(1, 1061, 21, layout, 0)));
+      CHECK(agrees<run_time_shape>(epilogue, sizes(1061, 1, 21, layout, 0)));
+      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(3, 521, 23, layout, 1)));
+    }
+  }
 }
 
 TEST_CASE("an operand none of whose strides is 1", "[kernels]") {

@@ -33,12 +33,12 @@ namespace detail {
 
 class LoopBuilder {
  public:
-  constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored)
-      : g_(g), f_(f), group_(group) {
+  constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored,
+                        bool keep_dims)
+      : g_(g), f_(f), group_(group), keep_dims_(keep_dims) {
     slot_.assign(group.members.size(), -1);
     for (std::size_t m = 0; m < group.members.size(); ++m) add(m, stored);
-    if (group_.split < 0) split_ = last_axis();
-    else split_ = group_.split;
+    split_ = group_.split >= 0 ? group_.split : keep_dims_ ? last_axis() : first_of_last_walk();
     settle_levels();
     settle_phases();
     keep_values();
@@ -278,12 +278,25 @@ class LoopBuilder {
     return k;
   }
 
-  // Whether axes d and d+1 are one walk for every operand.
-  constexpr bool mergeable(int outer, int inner) const {
-    if (outer < split_ && inner >= split_) return false;
+  // Without phases a row is as long as all operands walk it in one: the axes that will merge with the last.
+  constexpr int first_of_last_walk() const {
+    int first = last_axis();
+    for (int a = first - 1; a >= 0; --a) {
+      if (group_.space[a] == 1) continue;
+      if (!one_walk(a, first)) break;
+      first = a;
+    }
+    return first;
+  }
+  constexpr bool one_walk(int outer, int inner) const {
     for (Record const& r : records_)
       if (r.strides[outer] != extent::mul(r.strides[inner], group_.space[inner])) return false;
     return true;
+  }
+
+  // Whether axes d and d+1 are one walk for every operand.
+  constexpr bool mergeable(int outer, int inner) const {
+    return !keep_dims_ && !(outer < split_ && inner >= split_) && one_walk(outer, inner);
   }
 
   constexpr index_t lane_width() const {
@@ -339,6 +352,7 @@ class LoopBuilder {
   Graph const& g_;
   Fusion const& f_;
   Group const& group_;
+  bool keep_dims_;
   int split_ = 0;
   std::vector<Instruction> code_;
   std::vector<Record> records_;
@@ -347,9 +361,11 @@ class LoopBuilder {
 
 }  // namespace detail
 
-/// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards.
-constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored) {
-  return detail::LoopBuilder(g, f, group, stored).result;
+/// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards. With `keep_dims`
+/// the nest has a dim for each axis of the space, as the epilogue of a matrix product needs it.
+constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored,
+                        bool keep_dims = false) {
+  return detail::LoopBuilder(g, f, group, stored, keep_dims).result;
 }
 
 }  // namespace dfdx::graph

@@ -30,6 +30,11 @@ struct Step {
   int node = -1;
   int code = 0, code_size = 0;
   int argument = 0, arguments = 0;
+  /// A matrix product whose results go through a loop group as they are stored: where the description of that loop
+  /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its memory
+  /// is the third argument). The loop's arguments follow the product's three.
+  int epilogue = -1, given = -1, stored = -1;
+  bool epilogue_reads_result = false;
 };
 
 /// Result - an output of the program: a strided view of an argument.
@@ -53,6 +58,7 @@ class Planner {
  public:
   constexpr Planner(Graph const& g, Aliases const& aliases) : g_(g), f_(fuse(g)) {
     find_stored(aliases);
+    find_epilogues();
     order_groups();
     for (int k : order_) add_step(k);
     finish();
@@ -84,10 +90,67 @@ class Planner {
     }
   }
 
+  // An elementwise group that alone reads a matrix product, element by element, becomes part of the product's kernel.
+  constexpr void find_epilogues() {
+    std::vector<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
+    constexpr int several = -2;
+    for (int id = 0; id < g_.size(); ++id) {
+      if (group_of(id) < 0) continue;
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        int& r = reader[at(access(g_[id].in[i]).root)];
+        r = r == -1 || r == group_of(id) ? group_of(id) : several;
+      }
+    }
+    for (int o : g_.outputs) reader[at(access(o).root)] = several;
+    product_.assign(f_.groups.size(), -1);
+    joined_.assign(f_.groups.size(), 0);
+    for (std::size_t k = 0; k < f_.groups.size(); ++k) {
+      if (f_.groups[k].kind != Group::Kind::matmul) continue;
+      int const product = f_.groups[k].members[0], user = reader[at(product)];
+      if (user < 0 || product_[at(user)] >= 0 || !can_be_epilogue(user, product)) continue;
+      product_[at(user)] = static_cast<int>(k);
+      joined_[k] = 1;
+    }
+  }
+  constexpr bool can_be_epilogue(int k, int product) const {
+    Group const& x = f_.groups[at(k)];
+    Meta const& result = g_[product].meta;
+    if (x.kind != Group::Kind::loop || x.reductions != 0 || !(x.space == result.shape) || x.space.rank != 2) return false;
+    if (x.space[0] == 1 || x.space[1] == 1) return false;
+    if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
+    bool stores = false;
+    for (int id : x.members) {
+      Place const& p = f_.place[at(id)];
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        Access const& a = access(g_[id].in[i]);
+        if (a.root != product) continue;
+        // Read where it is made: same axes, same places.
+        bool const in_place = a.offset == 0 && is_contiguous(g_[g_[id].in[i]].meta.shape, a.strides) &&
+                              g_[g_[id].in[i]].meta.shape == result.shape && p.axis[0] == 0 && p.axis[1] == 1;
+        if (!in_place) return false;
+      }
+      stores = stores || is_result(id, product);
+    }
+    return stores;
+  }
+  // Whether a member can be what the product's kernel stores.
+  constexpr bool is_result(int id, int product) const {
+    Place const& p = f_.place[at(id)];
+    return stored_[at(id)] != 0 && !is_view(g_[id]) && g_[id].meta == g_[product].meta && p.axis[0] == 0 &&
+           p.axis[1] == 1;
+  }
+
+  // The nodes whose operands a step for group k reads.
+  constexpr std::vector<int> readers_in(int k) const {
+    std::vector<int> r = f_.groups[at(k)].members;
+    if (product_[at(k)] >= 0) r.push_back(f_.groups[at(product_[at(k)])].members[0]);
+    return r;
+  }
+
   template <class F>
   constexpr void for_inputs_read(int k, F f) const {
     std::vector<int> seen;
-    for (int id : f_.groups[at(k)].members)
+    for (int id : readers_in(k))
       for (int i = 0; i < g_[id].arity(); ++i) {
         Access const& a = access(g_[id].in[i]);
         if (g_[a.root].code() != Code::input) continue;
@@ -95,7 +158,8 @@ class Planner {
         bool again = false;
         for (int s : seen) again = again || s == input;
         // Written over safely if each element is read where it will be written.
-        bool const in_place = is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0;
+        bool const in_place =
+            group_of(id) == k && is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0;
         f(input, in_place, !again);
         seen.push_back(input);
       }
@@ -113,7 +177,7 @@ class Planner {
 
     readers_.assign(at(g_.inputs), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      for_inputs_read(static_cast<int>(k), [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
+      if (joined_[k] == 0) for_inputs_read(static_cast<int>(k), [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
     std::vector<int> waiting;
     auto const take = [&](int k) {
       order_.push_back(k);
@@ -131,6 +195,7 @@ class Planner {
       }
     };
     for (int k : by_level) {
+      if (joined_[at(k)] != 0) continue;
       if (overwrites(k) && !f_.groups[at(k)].read_by_others && !may_overwrite(k)) {
         waiting.push_back(k);
         continue;
@@ -196,14 +261,13 @@ class Planner {
     return b;
   }
 
-  constexpr Argument argument(int id, index_t offset, bool written) {
+  constexpr Argument argument(int id, index_t offset) {
     Node const& n = g_[id];
     Argument a{Argument::Kind::none, -1, offset, n.meta.dtype};
     if (n.code() == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
     else if (is_generated(n)) return a;
     else if (alias_[at(id)] >= 0) a.kind = Argument::Kind::input, a.index = alias_[at(id)];
     else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);
-    static_cast<void>(written);
     return a;
   }
 
@@ -213,36 +277,74 @@ class Planner {
     for (int i = 0; i < shape.rank; ++i) plan.code.push_back(strides[i]);
   }
 
+  constexpr Step begin_step(Step::Kind kind, int node) const {
+    return Step{kind, node, static_cast<int>(plan.code.size()), 0, static_cast<int>(plan.arguments.size()), 0};
+  }
+
   constexpr void add_step(int k) {
     Group const& x = f_.groups[at(k)];
-    Step s;
-    s.node = x.members[0];
-    s.code = static_cast<int>(plan.code.size());
-    s.argument = static_cast<int>(plan.arguments.size());
-    if (x.kind == Group::Kind::loop) {
-      Lowered const l = lower(g_, f_, x, stored_);
-      for (index_t c : l.code) plan.code.push_back(c);
-      for (Memory const& m : l.memory) {
-        if (m.kind == Memory::Kind::node) {
-          plan.arguments.push_back(argument(static_cast<int>(m.what), m.offset, m.written));
-        } else {
-          int const now = static_cast<int>(plan.steps.size());
-          plan.buffers.push_back(Buffer{m.what, m.dtype, now, now});
-          plan.arguments.push_back(
-              Argument{Argument::Kind::buffer, static_cast<int>(plan.buffers.size()) - 1, 0, m.dtype});
-        }
+    if (x.kind != Group::Kind::loop) return add_kernel(x);
+    if (product_[at(k)] >= 0) {
+      Group const& product = f_.groups[at(product_[at(k)])];
+      Lowered const l = lower(g_, f_, x, stored_, true);
+      index_t const width = g_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes
+                                                                            : loop_code::eight_bytes;
+      if (l.code[loop_code::width] == width) return add_product(product, x, l);
+      add_kernel(product);
+    }
+    Step s = begin_step(Step::Kind::loop, x.members[0]);
+    Lowered const l = lower(g_, f_, x, stored_);
+    for (index_t c : l.code) plan.code.push_back(c);
+    for (Memory const& m : l.memory) plan.arguments.push_back(argument(m));
+    end_step(s);
+  }
+
+  constexpr Argument argument(Memory const& m) {
+    if (m.kind == Memory::Kind::node) return argument(static_cast<int>(m.what), m.offset);
+    int const now = static_cast<int>(plan.steps.size());
+    plan.buffers.push_back(Buffer{m.what, m.dtype, now, now});
+    return Argument{Argument::Kind::buffer, static_cast<int>(plan.buffers.size()) - 1, 0, m.dtype};
+  }
+
+  // A matrix product or an op with its own kernel: operands then the result, each a shape and strides.
+  constexpr void put_operands(Node const& n) {
+    for (int i = 0; i < n.arity(); ++i) {
+      Access const& a = access(n.in[i]);
+      put_walk(g_[n.in[i]].meta.shape, a.strides);
+      plan.arguments.push_back(argument(a.root, a.offset));
+    }
+    put_walk(n.meta.shape, contiguous(n.meta.shape));
+  }
+  constexpr void add_kernel(Group const& x) {
+    int const id = x.members[0];
+    Step s = begin_step(x.kind == Group::Kind::matmul ? Step::Kind::matmul : Step::Kind::opaque, id);
+    put_operands(g_[id]);
+    plan.arguments.push_back(argument(id, 0));
+    end_step(s);
+  }
+  constexpr void add_product(Group const& product, Group const& x, Lowered const& l) {
+    int const id = product.members[0];
+    Step s = begin_step(Step::Kind::matmul, id);
+    put_operands(g_[id]);
+    s.epilogue = static_cast<int>(plan.code.size());
+    for (index_t c : l.code) plan.code.push_back(c);
+    int result = -1;
+    for (int m : x.members)
+      if (is_result(m, id)) result = m;
+    Argument const to = argument(result, 0);
+    plan.arguments.push_back(to);
+    for (std::size_t i = 0; i < l.memory.size(); ++i) {
+      Memory const& m = l.memory[i];
+      bool const of_node = m.kind == Memory::Kind::node;
+      if (of_node && m.what == id) {
+        s.given = static_cast<int>(i);
+        plan.arguments.push_back(Argument{Argument::Kind::none, -1, 0, m.dtype});
+        continue;
       }
-    } else {
-      // Operands then the result, each a shape and strides.
-      s.kind = x.kind == Group::Kind::matmul ? Step::Kind::matmul : Step::Kind::opaque;
-      Node const& n = g_[s.node];
-      for (int i = 0; i < n.arity(); ++i) {
-        Access const& a = access(n.in[i]);
-        put_walk(g_[n.in[i]].meta.shape, a.strides);
-        plan.arguments.push_back(argument(a.root, a.offset, false));
-      }
-      put_walk(n.meta.shape, contiguous(n.meta.shape));
-      plan.arguments.push_back(argument(s.node, 0, true));
+      if (of_node && m.what == result && m.written) s.stored = static_cast<int>(i);
+      plan.arguments.push_back(argument(m));
+      Argument const& now = plan.arguments.back();
+      if (!m.written && now.kind == to.kind && now.index == to.index) s.epilogue_reads_result = true;
     }
     end_step(s);
   }
@@ -259,19 +361,20 @@ class Planner {
              static_cast<int>(plan.arguments.size()), 0};
       Node const& n = g_[moved_[i]];
       plan.code.push_back(n.meta.shape.numel());
-      plan.arguments.push_back(argument(moved_[i], 0, false));
+      plan.arguments.push_back(argument(moved_[i], 0));
       plan.arguments.push_back(Argument{Argument::Kind::input, moved_to_[i], 0, n.meta.dtype});
       end_step(s);
     }
     for (int o : g_.outputs) {
       Access const& a = access(o);
-      plan.results.push_back(Result{argument(a.root, a.offset, false), g_[o].meta, a.strides});
+      plan.results.push_back(Result{argument(a.root, a.offset), g_[o].meta, a.strides});
     }
   }
 
   Graph const& g_;
   Fusion f_;
-  std::vector<char> stored_;
+  std::vector<char> stored_, joined_;  // joined_: products that are computed with the group after them
+  std::vector<int> product_;                // for each group the product it is the epilogue of, or -1
   std::vector<int> alias_, order_, readers_, buffer_, moved_, moved_to_;
 };
 

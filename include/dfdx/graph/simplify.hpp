@@ -188,6 +188,28 @@ class Rewriter {
   std::vector<int> heads_, next_;
 };
 
+namespace detail {
+
+// (x y)' = y' x': a product that is only wanted transposed is computed that way. -1 if n is not such a transposition.
+constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product) {
+  int const rank = n.meta.shape.rank;
+  if (n.code() != Code::permute || product.code() != Code::matmul) return -1;
+  for (int i = 0; i < rank; ++i) {
+    int const expected = i + 2 < rank ? i : i == rank - 1 ? rank - 2 : rank - 1;
+    if (op::axis_of(n.attrs.i[0], i) != expected) return -1;
+  }
+  auto const transposed = [&](int id) {
+    Node t{&info<op::permute>, n.attrs, r.graph[id].meta, {id}};
+    t.meta.shape[rank - 1] = r.graph[id].meta.shape[rank - 2];
+    t.meta.shape[rank - 2] = r.graph[id].meta.shape[rank - 1];
+    return r.add(t);
+  };
+  int const left = transposed(product.in[1]), right = transposed(product.in[0]);
+  return r.add(Node{product.op, product.attrs, n.meta, {left, right}});
+}
+
+}  // namespace detail
+
 /// live - which nodes an output needs.
 constexpr std::vector<char> live(Graph const& g) {
   std::vector<char> r(g.nodes.size(), 0);
@@ -203,12 +225,21 @@ constexpr std::vector<char> live(Graph const& g) {
 constexpr Graph simplify(Graph const& g) {
   Rewriter r(g.size());
   std::vector<char> const needed = live(g);
-  std::vector<int> to(g.nodes.size(), -1);
+  std::vector<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
+  for (int i = 0; i < g.size(); ++i)
+    if (needed[static_cast<std::size_t>(i)] != 0)
+      for (int k = 0; k < g[i].arity(); ++k) ++uses[static_cast<std::size_t>(g[i].in[k])];
+  for (int o : g.outputs) ++uses[static_cast<std::size_t>(o)];
   for (int i = 0; i < g.size(); ++i) {
     if (needed[static_cast<std::size_t>(i)] == 0) continue;
     Node n = g[i];
     for (int k = 0; k < n.arity(); ++k) n.in[k] = to[static_cast<std::size_t>(n.in[k])];
-    to[static_cast<std::size_t>(i)] = r.add(n);
+    int swapped = -1;
+    if (n.code() == Code::permute && uses[static_cast<std::size_t>(g[i].in[0])] == 1) {
+      Node const product = r.graph[n.in[0]];
+      swapped = detail::transposed_product(r, n, product);
+    }
+    to[static_cast<std::size_t>(i)] = swapped >= 0 ? swapped : r.add(n);
   }
   for (int o : g.outputs) r.graph.outputs.push_back(to[static_cast<std::size_t>(o)]);
   std::vector<char> const used = live(r.graph);

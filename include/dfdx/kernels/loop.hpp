@@ -84,8 +84,9 @@ DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
 
 }  // namespace detail
 
-/// Loop - the kernel of one description.
-template <class Code>
+/// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is the
+/// epilogue of a matrix product (`at`).
+template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1>
 class Loop {
   static constexpr auto const& code = Code::value;
   static constexpr int dims = static_cast<int>(code[loop_code::dims]);
@@ -96,7 +97,7 @@ class Loop {
   static constexpr std::size_t records = loop_code::header_size + dims;
   static constexpr std::size_t record_size = loop_code::operand_size + dims;
   static constexpr std::size_t program = records + record_size * operands;
-  using L = Lanes<code[loop_code::width]>;
+  using L = Lanes<Width>;
 
   static constexpr index_t field(int i, loop_code::InstructionField f) {
     return code[program + loop_code::instruction_size * static_cast<std::size_t>(i) + f];
@@ -311,6 +312,10 @@ class Loop {
     }
   }
 
+  static constexpr bool touches(int i, index_t what, int operand) {
+    return operand >= 0 && field(i, loop_code::code) == what && field(i, loop_code::a) == operand;
+  }
+
   // Runs instruction I of phase P on the lanes from element i on, then those after it.
   template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
   static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3, V const&... v) {
@@ -327,6 +332,11 @@ class Loop {
         if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
         auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
         sum = Join::apply(sum, x);
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (touches(I, loop_code::load, Given)) {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
+      } else if constexpr (touches(I, loop_code::store, Stored)) {
+        a1 = lane_value<static_cast<int>(field(I, loop_code::b))>(s, v...);
         step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else {
         step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
@@ -411,6 +421,19 @@ class Loop {
   }
 
  public:
+  /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.
+  template <bool Tail, class V>
+  static DFDX_INLINE V at(void* const* base, index_t const* symbols, V sum, index_t m, index_t n, int count) {
+    static_assert(dims == 2 && split == 1 && phases == 1);
+    State s{base, symbols};
+    advance<0>(s, m);
+    run_row<0>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    V result = sum;
+    detail::Absent none, none_either;
+    step<0, 0, Tail>(s, n, count, sum, result, none, none_either);
+    return result;
+  }
+
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
   static void run(void* const* base, index_t const* symbols) {
     State s{base, symbols};

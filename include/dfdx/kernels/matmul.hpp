@@ -5,6 +5,7 @@
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #if !defined(__CUDACC__)
 #include <dfdx/kernels/simd/gemm.hpp>
@@ -12,8 +13,28 @@
 
 namespace dfdx::kernels {
 
+/// LoopEpilogue - a fused loop applied to the sums of a matrix product while they are in registers. Operand Given of the
+/// loop is the sum; what it stores to operand Stored is returned, for the product's kernel to store.
+template <class Code, int Given, int Stored, bool ReadsResult>
+struct LoopEpilogue {
+  static constexpr bool reads_c = ReadsResult;
+  void* const* base;
+  index_t const* symbols;
+
+  template <class V>
+  DFDX_INLINE V operator()(V const& sum, std::int64_t m, std::int64_t n) const {
+    if constexpr (std::is_arithmetic_v<V>)
+      return Loop<Code, loop_code::scalar, Given, Stored>::template at<false>(base, symbols, sum, m, n, 1);
+    else return Loop<Code, Code::value[0], Given, Stored>::template at<false>(base, symbols, sum, m, n, 0);
+  }
+  template <class V>
+  DFDX_INLINE V operator()(V const& sum, std::int64_t m, std::int64_t n, int count) const {
+    return Loop<Code, Code::value[0], Given, Stored>::template at<true>(base, symbols, sum, m, n, count);
+  }
+};
+
 /// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element type.
-template <class T, class Code>
+template <class T, class Code, class Epilogue>
 class Matmul {
   static constexpr auto const& code = Code::value;
   static constexpr int rank = static_cast<int>(code[0]);
@@ -39,7 +60,7 @@ class Matmul {
   using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;
 #endif
 
-  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols) {
+  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols, Epilogue const& epilogue) {
     auto const at = [&](int operand, int d) { return extent::resolve(extent_code(operand, d), symbols); };
     auto const by = [&](int operand, int d) { return extent::resolve(stride_code(operand, d), symbols); };
 #if !defined(__CUDACC__)
@@ -53,24 +74,26 @@ class Matmul {
       sizes.b_row = by(1, rank - 2);
       sizes.b_col = by(1, rank - 1);
       sizes.c_row = by(2, rank - 2);
-      gemm<Shape>(a, b, c, workspace, store_sum{}, sizes);
+      gemm<Shape>(a, b, c, workspace, epilogue, sizes);
       return;
     }
 #endif
     static_cast<void>(workspace);
     reference::gemm(at(2, rank - 2), at(2, rank - 1), at(0, rank - 1), a, by(0, rank - 2), by(0, rank - 1), b,
-                    by(1, rank - 2), by(1, rank - 1), c, by(2, rank - 2), by(2, rank - 1));
+                    by(1, rank - 2), by(1, rank - 1), c, by(2, rank - 2), by(2, rank - 1), epilogue);
   }
 
   template <int D>
-  static void over_batch(T const* a, T const* b, T* c, void* workspace, index_t const* symbols) {
+  static void over_batch(T const* a, T const* b, T* c, void* workspace, index_t const* symbols,
+                         Epilogue const& epilogue) {
     if constexpr (D == batches) {
-      one(a, b, c, workspace, symbols);
+      one(a, b, c, workspace, symbols, epilogue);
     } else {
       index_t const count = extent::resolve(extent_code(2, D), symbols);
       index_t const sa = extent::resolve(stride_code(0, D), symbols), sb = extent::resolve(stride_code(1, D), symbols),
                     sc = extent::resolve(stride_code(2, D), symbols);
-      for (index_t i = 0; i < count; ++i) over_batch<D + 1>(a + i * sa, b + i * sb, c + i * sc, workspace, symbols);
+      for (index_t i = 0; i < count; ++i) 
+        over_batch<D + 1>(a + i * sa, b + i * sb, c + i * sc, workspace, symbols, epilogue);
     }
   }
 
@@ -83,7 +106,7 @@ class Matmul {
       sizes.m = extent::resolve(extent_code(2, rank - 2), symbols);
       sizes.n = extent::resolve(extent_code(2, rank - 1), symbols);
       sizes.k = extent::resolve(extent_code(0, rank - 1), symbols);
-      return workspace_bytes<Shape>(sizes);
+      return workspace_bytes<Shape, Epilogue>(sizes);
     }
 #endif
     return 0;
@@ -91,8 +114,13 @@ class Matmul {
   static constexpr bool is_static = m >= 0 && n >= 0 && k >= 0;
 
   static void run(void* const* base, void* workspace, index_t const* symbols) {
+    // The operands of an epilogue follow those of the product.
+    auto const epilogue = [&] {
+      if constexpr (requires { Epilogue{base, symbols}; }) return Epilogue{base + 3, symbols};
+      else return Epilogue{};
+    }();
     over_batch<0>(static_cast<T const*>(base[0]), static_cast<T const*>(base[1]), static_cast<T*>(base[2]), workspace,
-                  symbols);
+                  symbols, epilogue);
   }
 };
 

@@ -67,9 +67,18 @@ struct rows_add : operation {
     Strides rows = in[0].strides;
     rows.rank = axes;
     Strides const strides[2] = {in[1].strides, rows};
-    walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
-      index_t const r = detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
-      detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
+    Operand const row = part(in[0], 0, axes);
+    index_t const n = row.meta.shape.numel();
+    bool const dense = is_contiguous(row.meta.shape, row.strides);
+    dispatch(out.meta.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
+        index_t const r = detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
+        if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
+        T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
+        T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
+        for (index_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
+      });
     });
   }
 };
@@ -108,10 +117,17 @@ struct take : operation {
     Strides rows = out.strides;
     rows.rank = axes;
     Strides const strides[2] = {in[1].strides, rows};
+    Shape const& table = in[0].meta.shape;
+    Operand const row = part(in[0], 0, 1);
+    auto const size = static_cast<index_t>(size_of(out.meta.dtype));
+    auto const bytes = static_cast<std::size_t>(row.meta.shape.numel() * size);
+    bool const dense = is_contiguous(row.meta.shape, row.strides);
     walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
-      Shape const& table = in[0].meta.shape;
       index_t const r = detail::checked_index(name, read_index(in[1], o[0]), table[0], 0, table);
-      copy_elements(part(in[0], r * in[0].strides[0], 1), part(out, o[1], axes));
+      if (dense)
+        std::memcpy(static_cast<std::byte*>(out.data) + o[1] * size,
+                    static_cast<std::byte const*>(in[0].data) + r * in[0].strides[0] * size, bytes);
+      else copy_elements(part(in[0], r * in[0].strides[0], 1), part(out, o[1], axes));
     });
   }
 };

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include <dfdx/graph/plan.hpp>
+#include <dfdx/graph/cost.hpp>
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/matmul.hpp>
 #include <dfdx/program/trace.hpp>
@@ -117,14 +117,23 @@ struct program {
   static constexpr int nodes = static_cast<int>(graph_size.nodes);
   static constexpr int kernels = static_cast<int>(plan_size.steps);
 
-  /// Whether every size is known to the compiler.
+  /// Whether every size is known to the compiler. All sizes follow from those of the inputs.
   static constexpr bool is_static = [] {
-    for (auto const& b : plan.buffers)
-      if (b.elements < 0) return false;
-    for (auto const& r : plan.results)
-      if (!r.meta.shape.is_static()) return false;
+    for (Node const& n : graph.nodes)
+      if (n.code() == Code::input && !n.meta.shape.is_static()) return false;
     return true;
   }();
+
+  /// distinct_kernels - kernels that had to be compiled: steps with equal descriptions share one. This and the two
+  /// below are functions, so that a program that nobody asks does not pay for the answer.
+  static constexpr int distinct_kernels() { return graph::distinct_kernels(plan, graph.nodes); }
+  /// flops, bytes_moved - of one run; -1 where a dim is dyn, unless the values of the symbolic extents are given.
+  static constexpr index_t flops(index_t const* symbols = nullptr) {
+    return is_static || symbols != nullptr ? graph::total_flops(graph.nodes, symbols) : -1;
+  }
+  static constexpr index_t bytes_moved(index_t const* symbols = nullptr) {
+    return is_static || symbols != nullptr ? graph::total_bytes_moved(plan, graph.nodes, symbols) : -1;
+  }
 
  private:
   using Offsets = std::array<index_t, plan_size.buffers + 1>;
@@ -135,12 +144,22 @@ struct program {
   };
 
   static constexpr graph::Step step_at(int s) { return plan.steps[static_cast<std::size_t>(s)]; }
+  template <int Begin, int End>
+  using numbers =
+      decltype(detail::numbers_of<program, Begin>(std::make_index_sequence<static_cast<std::size_t>(End - Begin)>{}));
+  static constexpr int code_end(int s) { return step_at(s).code + step_at(s).code_size; }
   template <int S>
-  using numbers = decltype(detail::numbers_of<program, step_at(S).code>(
-      std::make_index_sequence<static_cast<std::size_t>(step_at(S).code_size)>{}));
+  static constexpr auto epilogue_of() {
+    if constexpr (step_at(S).epilogue < 0) return std::type_identity<dfdx::kernels::store_sum>{};
+    else
+      return std::type_identity<dfdx::kernels::LoopEpilogue<numbers<step_at(S).epilogue, code_end(S)>, step_at(S).given,
+                                                            step_at(S).stored, step_at(S).epilogue_reads_result>>{};
+  }
   template <int S>
-  using matmul_kernel =
-      dfdx::kernels::Matmul<element_t<graph.nodes[static_cast<std::size_t>(step_at(S).node)].meta.dtype>, numbers<S>>;
+  using matmul_kernel = dfdx::kernels::Matmul<
+      element_t<graph.nodes[static_cast<std::size_t>(step_at(S).node)].meta.dtype>,
+      numbers<step_at(S).code, step_at(S).epilogue >= 0 ? step_at(S).epilogue : code_end(S)>,
+      typename decltype(epilogue_of<S>())::type>;
 
   template <class G>
   static constexpr void for_steps(G g) {
@@ -207,7 +226,7 @@ struct program {
       ((base[I] = address(plan.arguments[first + I], f)), ...);
     }(std::make_index_sequence<n>{});
     if constexpr (step_at(S).kind == graph::Step::Kind::loop) {
-      dfdx::kernels::Loop<numbers<S>>::run(base, f.symbols);
+      dfdx::kernels::Loop<numbers<step_at(S).code, code_end(S)>>::run(base, f.symbols);
     } else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) {
       matmul_kernel<S>::run(base, workspace(f), f.symbols);
     } else if constexpr (step_at(S).kind == graph::Step::Kind::move) {

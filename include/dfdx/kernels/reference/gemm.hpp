@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// reference gemm - the matrix product by its definition: three loops, any element type, any strides, constexpr.
+// reference gemm - the matrix product by its definition: three loops, any element type, any strides,
+// constexpr.
 //
-// This is the oracle of the other backends' tests and the path of the types they do not serve. It is not fast. It
-// knows no graph and no shapes, only memory.
+// This is the oracle of the other backends' tests and the path of the types they do not serve. It is not
+// fast. It knows no graph and no shapes, only memory.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,15 @@
 
 namespace dfdx::kernels::reference {
 
-/// accumulator - the type that sums products of T: float for the 16-bit floats, 64 bits for the narrower integers.
+/// accumulator - the type that sums products of T: float for the 16-bit floats, 64 bits for the narrower
+/// integers.
 template <class T>
 struct accumulator {
-  using type = std::conditional_t<std::is_same_v<T, bool>, bool,
-               std::conditional_t<std::is_integral_v<T> && std::is_signed_v<T>, std::int64_t,
-               std::conditional_t<std::is_integral_v<T>, std::uint64_t,
-               std::conditional_t<std::is_floating_point_v<T>, T, float>>>>;
+  using type = std::conditional_t<
+      std::is_same_v<T, bool>, bool,
+      std::conditional_t<std::is_integral_v<T> && std::is_signed_v<T>, std::int64_t,
+                         std::conditional_t<std::is_integral_v<T>, std::uint64_t,
+                                            std::conditional_t<std::is_floating_point_v<T>, T, float>>>>;
 };
 
 /// store_as_is - the epilogue that changes nothing.
@@ -40,8 +43,8 @@ constexpr void gemm(std::int64_t m, std::int64_t n, std::int64_t k, A const* a, 
     for (std::int64_t j = 0; j < n; ++j) {
       Sum sum{};
       for (std::int64_t p = 0; p < k; ++p)
-        sum = static_cast<Sum>(
-            sum + static_cast<Sum>(a[i * a_row + p * a_col]) * static_cast<Sum>(b[p * b_row + j * b_col]));
+        sum = static_cast<Sum>(sum + static_cast<Sum>(a[i * a_row + p * a_col]) *
+                                         static_cast<Sum>(b[p * b_row + j * b_col]));
       c[i * c_row + j * c_col] = static_cast<C>(epilogue(sum, i, j));
     }
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// batch - the one gate to xsimd: the lane type of every simd kernel, and loads and stores of a part of a lane.
+// batch - the one gate to xsimd: the lane type of every simd kernel, and loads and stores of a part of a
+// lane.
 //
-// Partial accesses touch exactly the n elements asked for, never a byte more, so a kernel may end flush with a page
-// that is not mapped. AVX-512 and AVX2 do it with masks (a masked-off element cannot fault), SSE2 with its moves of
-// 4 and 8 bytes, the rest through a small buffer. The header is empty under nvcc, whose front end cannot read xsimd.
+// Partial accesses touch exactly the n elements asked for, never a byte more, so a kernel may end flush with
+// a page that is not mapped. AVX-512 and AVX2 do it with masks (a masked-off element cannot fault), SSE2 with
+// its moves of 4 and 8 bytes, the rest through a small buffer. The header is empty under nvcc, whose front
+// end cannot read xsimd.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -72,13 +74,13 @@ template <class T>
 inline __m256i first_lanes(int n) {
   if constexpr (sizeof(T) == 4)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  else
-    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+  else return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
 #endif
 
 #if defined(__SSE2__)
-/// Moves of n * sizeof(T) < 16 bytes. With n a constant these are one to three instructions and no memory detour.
+/// Moves of n * sizeof(T) < 16 bytes. With n a constant these are one to three instructions and no memory
+/// detour.
 template <class T>
 inline __m128i load_part(T const* p, int n) {
   auto const* at = reinterpret_cast<char const*>(p);
@@ -170,7 +172,8 @@ DFDX_INLINE lane<T> load_n(T const* p, int n) {
     __m256i const k = detail::first_lanes<T>(n);
     if constexpr (std::is_same_v<T, float>) return lane<T>(_mm256_maskload_ps(p, k));
     else if constexpr (std::is_same_v<T, double>) return lane<T>(_mm256_maskload_pd(p, k));
-    else if constexpr (sizeof(T) == 4) return lane<T>(_mm256_maskload_epi32(reinterpret_cast<int const*>(p), k));
+    else if constexpr (sizeof(T) == 4)
+      return lane<T>(_mm256_maskload_epi32(reinterpret_cast<int const*>(p), k));
     else return lane<T>(_mm256_maskload_epi64(reinterpret_cast<long long const*>(p), k));
   }
 #endif

@@ -3,12 +3,12 @@
 // gemm - C (M,N) = epilogue(A (M,K) B (K,N)) on the CPU: the one entry point, and the choice of a kernel.
 //
 //   operands                                           kernel
-//   extents and strides known, fits the cache          gemm_small: exact tiles, nothing packed but what runs wrong
-//   anything else in float or double                   gemm_blocked: packed and blocked; dot products for few rows
+//   extents and strides known, panels fit the cache    gemm_small: exact tiles, nothing packed but what runs wrong
+//   anything else in float or double                   gemm_blocked: packed and blocked; vectors read in place
 //   any other element type                             reference::gemm
 //
-// A and B are read through two strides each, so no caller transposes; the rows of C are contiguous. It knows no graph,
-// allocates nothing and starts no threads. A product of batches is a loop around it.
+// A and B are read through two strides each, so no caller transposes; the rows of C are contiguous. It knows
+// no graph, allocates nothing and starts no threads. A product of batches is a loop around it.
 #pragma once
 
 #include <dfdx/kernels/reference/gemm.hpp>
@@ -25,15 +25,16 @@ inline constexpr std::int64_t run_time = -1;
 /// gemm_shape - what the compiler knows of a product: element type, extents, strides in elements.
 ///
 /// Defaults are dense row-major operands (NN). Any struct with these members will do as well.
-template <class T, std::int64_t M, std::int64_t N, std::int64_t K, std::int64_t ARow = K, std::int64_t ACol = 1,
-          std::int64_t BRow = N, std::int64_t BCol = 1, std::int64_t CRow = N>
+template <class T, std::int64_t M, std::int64_t N, std::int64_t K, std::int64_t ARow = K,
+          std::int64_t ACol = 1, std::int64_t BRow = N, std::int64_t BCol = 1, std::int64_t CRow = N>
 struct gemm_shape {
   using type = T;
   static constexpr std::int64_t m = M, n = N, k = K;
   static constexpr std::int64_t a_row = ARow, a_col = ACol, b_row = BRow, b_col = BCol, c_row = CRow;
 };
 
-/// Dense operands, T where the matrix is stored transposed: gemm_nt takes B as (N,K), gemm_tn takes A as (K,M).
+/// Dense operands, T where the matrix is stored transposed: gemm_nt takes B as (N,K), gemm_tn takes A as
+/// (K,M).
 template <class T, std::int64_t M, std::int64_t N, std::int64_t K>
 using gemm_nn = gemm_shape<T, M, N, K>;
 template <class T, std::int64_t M, std::int64_t N, std::int64_t K>
@@ -74,9 +75,10 @@ struct gemm_choice {
   }
   static constexpr Index transposing(Index r, Index c) { return ceil_div(r, W) * ceil_div(c, W) * 10 * W; }
 
-  /// Whether an exact kernel runs from the caches. It takes a panel of the operand with the lanes (depth x `across`, three
-  /// lanes at a time) and goes through all of the other one, then takes the next panel. The panel should stay in the
-  /// second cache, and so should the other operand, unless it is gone through once or twice at most.
+  /// Whether an exact kernel runs from the caches. It takes a panel of the operand with the lanes (three
+  /// lanes of `across`, all of depth) and goes through all of the other one, then takes the next panel. The
+  /// panel should stay in the second cache, and so should the other operand, unless it is gone through once
+  /// or twice at most.
   static constexpr bool fits(Index depth, Index across, Index other) {
     Index const size = static_cast<Index>(sizeof(T)), wide = 3 * W;
     return depth * (across < wide ? across : wide) * size <= 512 * 1024 &&
@@ -98,7 +100,9 @@ struct gemm_choice {
     if (dot < direct && dot < swapped) return gemm_kernel::dot;
     bool const by_rows = swapped < direct;
     Index const packed = (by_rows ? (columns_of_a ? 0 : m) : (rows_of_b ? 0 : n)) * k;
-    if (!(by_rows ? fits(k, m, n) : fits(k, n, m)) || packed * static_cast<Index>(sizeof(T)) > 4 * 1024 * 1024)
+    bool const packable = by_rows ? columns_of_a || Shape::a_col == 1 : rows_of_b || Shape::b_row == 1;
+    if (!packable || !(by_rows ? fits(k, m, n) : fits(k, n, m)) ||
+        packed * static_cast<Index>(sizeof(T)) > 4 * 1024 * 1024)
       return gemm_kernel::blocked;
     if (by_rows) return columns_of_a ? gemm_kernel::swapped : gemm_kernel::swapped_packed;
     return rows_of_b ? gemm_kernel::direct : gemm_kernel::direct_packed;
@@ -109,8 +113,8 @@ struct gemm_choice {
 constexpr Index known_or(Index fixed, Index given) { return fixed >= 0 ? fixed : given; }
 
 template <class Shape, class Epilogue>
-void gemm_any(typename Shape::type const* a, typename Shape::type const* b, typename Shape::type* c, void* workspace,
-              Epilogue const& epilogue, gemm_sizes const& s) {
+void gemm_any(typename Shape::type const* a, typename Shape::type const* b, typename Shape::type* c,
+              void* workspace, Epilogue const& epilogue, gemm_sizes const& s) {
   using T = typename Shape::type;
   Index const m = known_or(Shape::m, s.m), n = known_or(Shape::n, s.n), k = known_or(Shape::k, s.k);
   Index const a_row = known_or(Shape::a_row, s.a_row), a_col = known_or(Shape::a_col, s.a_col);
@@ -119,16 +123,16 @@ void gemm_any(typename Shape::type const* a, typename Shape::type const* b, type
   if constexpr (gemm_choice<Shape>::simd)
     gemm_run_time(m, n, k, strided<T>{a, a_row, a_col}, strided<T>{b, b_row, b_col}, c, c_row,
                   static_cast<T*>(workspace), epilogue);
-  else
-    reference::gemm(m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, Index(1), epilogue);
+  else reference::gemm(m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, Index(1), epilogue);
 }
 
 }  // namespace detail
 
-/// workspace_bytes - how much aligned memory gemm<Shape> needs for this epilogue; a constant when the extents are.
+/// workspace_bytes - how much aligned memory gemm<Shape> needs for this epilogue; a constant when the extents
+/// are.
 ///
-/// Extents that are run_time may stay so (the answer is then an upper bound for all sizes), except that m must be given
-/// when the epilogue may read C: partial sums of a deep product then need a place of their own.
+/// Extents that are run_time may stay so (the answer is then an upper bound for all sizes), except that m
+/// must be given when the epilogue may read C: partial sums of a deep product then need a place of their own.
 template <class Shape, class Epilogue = store_sum>
 constexpr std::size_t workspace_bytes(gemm_sizes const& s = {}) {
   using T = typename Shape::type;
@@ -139,17 +143,18 @@ constexpr std::size_t workspace_bytes(gemm_sizes const& s = {}) {
   else if constexpr (Choice::value == detail::gemm_kernel::swapped_packed)
     elements = Shape::k * detail::round_up(Shape::m, Choice::W);
   else if constexpr (Choice::value == detail::gemm_kernel::blocked)
-    elements = detail::blocked_workspace<T, Epilogue>(detail::known_or(Shape::m, s.m), detail::known_or(Shape::n, s.n),
-                                                      detail::known_or(Shape::k, s.k));
+    elements = detail::blocked_workspace<T, Epilogue>(
+        detail::known_or(Shape::m, s.m), detail::known_or(Shape::n, s.n), detail::known_or(Shape::k, s.k));
   return static_cast<std::size_t>(elements) * sizeof(T);
 }
 
 /// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n) for all m, n; C overlaps neither A nor B.
 ///
-/// The epilogue is called with a lane of sums for columns n .. n+W-1, or with one scalar sum, and returns what to
-/// store; it may read C at exactly those places. Where it can also be called with (lane, m, n, count), the last columns
-/// of a row go through that form: only `count` lanes exist, so it must load with load_n. `reads_c = false` as a static
-/// member promises that it does not look at C, and saves workspace for deep products. Each element of C passes once.
+/// The epilogue is called with a lane of sums for columns n .. n+W-1, or with one scalar sum, and returns
+/// what to store; it may read C at exactly those places. Where it can also be called with (lane, m, n,
+/// count), the last columns of a row go through that form: only `count` lanes exist, so it must load with
+/// load_n. `reads_c = false` as a static member promises that it does not look at C, and saves workspace for
+/// deep products. Each element of C passes once.
 ///
 /// Numerics  sums in the element type, fused multiply-add where the target has it, order of k fixed per shape and
 ///           target: |error| <= K eps / (1 - K eps) * sum |a| |b|
@@ -169,24 +174,23 @@ void gemm(typename Shape::type const* a, typename Shape::type const* b, typename
         Shape::k, a, b, c, c_row, epilogue);
   } else if constexpr (kernel == gemm_kernel::direct_packed) {
     constexpr Index pitch = round_up(Shape::n, Choice::W);
-    static_assert(Shape::b_row == 1, "gemm: one stride of B must be 1");
     transpose<true>(b, Shape::b_col, Shape::n, Shape::k, packed, pitch);
     gemm_direct<T, Shape::m, Shape::n, Shape::a_row, Shape::a_col, pitch, Shape::c_row, true>(
         Shape::k, a, packed, c, c_row, epilogue);
   } else if constexpr (kernel == gemm_kernel::swapped) {
-    gemm_swapped<T, Shape::m, Shape::n, Shape::b_row, Shape::b_col, Shape::a_col, false>(Shape::k, a, b, c, c_row,
-                                                                                         epilogue);
+    gemm_swapped<T, Shape::m, Shape::n, Shape::b_row, Shape::b_col, Shape::a_col, false>(Shape::k, a, b, c,
+                                                                                         c_row, epilogue);
   } else if constexpr (kernel == gemm_kernel::swapped_packed) {
     constexpr Index pitch = round_up(Shape::m, Choice::W);
-    static_assert(Shape::a_col == 1, "gemm: one stride of A must be 1");
     transpose<true>(a, Shape::a_row, Shape::m, Shape::k, packed, pitch);
-    gemm_swapped<T, Shape::m, Shape::n, Shape::b_row, Shape::b_col, pitch, true>(Shape::k, packed, b, c, c_row,
-                                                                                 epilogue);
+    gemm_swapped<T, Shape::m, Shape::n, Shape::b_row, Shape::b_col, pitch, true>(Shape::k, packed, b, c,
+                                                                                 c_row, epilogue);
   } else if constexpr (kernel == gemm_kernel::dot) {
     gemm_dot(Shape::m, Shape::n, Shape::k, a, Shape::a_row, b, Shape::b_col,
              along_row<T, Epilogue>{c, c_row, epilogue});
   } else if constexpr (kernel == gemm_kernel::column) {
-    gemm_dot(Index(1), Shape::m, Shape::k, b, Index(0), a, Shape::a_row, down_column<T, Epilogue>{c, c_row, epilogue});
+    gemm_dot(Index(1), Shape::m, Shape::k, b, Index(0), a, Shape::a_row,
+             down_column<T, Epilogue>{c, c_row, epilogue});
   } else {
     gemm_any<Shape>(a, b, c, workspace, epilogue, sizes);
   }

@@ -7,8 +7,8 @@
 //       for a block of rows that fits the second cache     (mc)   pack A: panels of mr rows, k-major
 //         for every panel of B, for every panel of A: one register tile -> buffer -> C
 //
-// All sizes are run-time values, so one instantiation per element type and epilogue serves every shape. It allocates
-// nothing (the caller lends the workspace) and starts no threads.
+// All sizes are run-time values, so one instantiation per element type and epilogue serves every shape. It
+// allocates nothing (the caller lends the workspace) and starts no threads.
 // Source: Goto, van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 34 (2008).
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace dfdx::kernels::detail {
 
-/// Tile and block sizes. The tile is narrow in rows and wide in lanes where registers abound: B's panel then streams
-/// from the second cache at a rate it can sustain, and A's panel stays in the first.
+/// Tile and block sizes. The tile is narrow in rows and wide in lanes where registers abound: B's panel then
+/// streams from the second cache at a rate it can sustain, and A's panel stays in the first.
 template <class T>
 struct blocking {
   static constexpr int W = lane_size<T>;
@@ -29,9 +29,6 @@ struct blocking {
   static constexpr Index kc = 512;
   static constexpr Index mc = round_up(192 * 4 / static_cast<Index>(sizeof(T)), mr);
   static constexpr Index nc = round_up(1024, nr);
-
-  static constexpr Index a_elements = mc * kc + W;  // the last store of a packed panel of A may run over
-  static constexpr Index b_elements = nc * kc;
 };
 
 /// Cuts `total` into equal blocks of at most `limit`, each a multiple of `unit`.
@@ -63,7 +60,9 @@ void pack_rows(strided<T> a, Index m, Index k, T* dst) {
         // Eight lanes are stored every mr elements: what runs over is overwritten by the next store.
         for (; p + 8 <= k; p += 8) {
           Square v[8];
-          DFDX_UNROLL for (int r = 0; r < 8; ++r) v[r] = Square::load_unaligned(from + (r < mr ? r : 0) * a.row + p);
+          DFDX_UNROLL for (int r = 0; r < 8; ++r) {
+            v[r] = Square::load_unaligned(from + (r < mr ? r : 0) * a.row + p);
+          }
           transpose_tile(v);
           DFDX_UNROLL for (int q = 0; q < 8; ++q) v[q].store_unaligned(dst + (p + q) * mr);
         }
@@ -82,7 +81,8 @@ void pack_columns(strided<T> b, Index k, int columns, int width, T* dst) {
     for (Index p = 0; p < k; ++p) {
       T const* const from = b.at + p * b.row;
       for (int j = 0; j < width; j += W) {
-        lane<T> const v = columns - j >= W ? lane<T>::load_unaligned(from + j) : load_n(from + j, columns - j);
+        lane<T> const v =
+            columns - j >= W ? lane<T>::load_unaligned(from + j) : load_n(from + j, columns - j);
         v.store_aligned(dst + p * width + j);
       }
     }
@@ -123,15 +123,16 @@ struct block_sums {
 };
 
 template <class T, class Epilogue>
-void finish_tile(T const* buffer, int width, int rows, int columns, Index m, Index n, block_sums<T> const to, T* c,
-                 Index c_row, Epilogue const epilogue) {
+void finish_tile(T const* buffer, int width, int rows, int columns, Index m, Index n, block_sums<T> const to,
+                 T* c, Index c_row, Epilogue const epilogue) {
   constexpr int W = lane_size<T>, C = blocking<T>::C;
   if (to.first && to.last && columns == C * W) {  // the common case of products that are not deep
     for (int r = 0; r < rows; ++r) {
       T* const row = c + (m + r) * c_row + n;
       lane<T> v[C];
-      DFDX_UNROLL for (int j = 0; j < C; ++j)
+      DFDX_UNROLL for (int j = 0; j < C; ++j) {
         v[j] = epilogue(lane<T>::load_aligned(buffer + (r * C + j) * W), m + r, n + j * W);
+      }
       DFDX_UNROLL for (int j = 0; j < C; ++j) v[j].store_unaligned(row + j * W);
     }
     return;
@@ -160,9 +161,10 @@ constexpr bool epilogue_reads_c() {
 template <class T, class Epilogue>
 constexpr Index blocked_workspace(Index m, Index n, Index k) {
   using B = blocking<T>;
-  Index const rows = m < 0 ? B::mc : block_size(m, B::mc, B::mr), depth = k < 0 ? B::kc : block_size(k, B::kc, 1);
+  Index const rows = m < 0 ? B::mc : block_size(m, B::mc, B::mr),
+              depth = k < 0 ? B::kc : block_size(k, B::kc, 1);
   Index const columns = n < 0 ? B::nc : block_size(n, B::nc, B::nr);
-  Index const partial = epilogue_reads_c<Epilogue>() && k > B::kc ? m * columns : 0;
+  Index const partial = epilogue_reads_c<Epilogue>() && (k < 0 || k > B::kc) ? m * columns : 0;
   return round_up(rows * depth + B::W, B::W) + columns * depth + partial;
 }
 
@@ -172,7 +174,7 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 #if defined(__GNUC__)
   for (int r = 0; r < rows; ++r) {
     DFDX_UNROLL for (int j = 0; j < blocking<T>::nr * static_cast<int>(sizeof(T)); j += 64)
-      __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
+        __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
   }
 #endif
 }
@@ -180,12 +182,13 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 /// The product of one block of A and one of B, tile by tile.
 template <class T, class Epilogue>
 void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strided<T> b, bool a_in_place,
-                     bool b_in_place, T* packed_a, T const* packed_b, Index m, Index n, block_sums<T> const& to, T* c,
-                     Index c_row, Epilogue const& epilogue) {
+                     bool b_in_place, T* packed_a, T const* packed_b, Index m, Index n,
+                     block_sums<T> const& to, T* c, Index c_row, Epilogue const& epilogue) {
   using B = blocking<T>;
   alignas(64) T buffer[B::mr * B::nr];
   Index const last = rows - rows % B::mr;  // the panel that is not whole, if there is one, is always packed
-  if (a_in_place) pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
+  if (a_in_place)
+    pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
   else pack_rows(a, rows, depth, packed_a);
   for (Index j = 0; j < columns;) {
     bool const full = columns - j >= B::nr, in_place = b_in_place && full;
@@ -197,7 +200,9 @@ void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strid
       strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
                                                         : strided<T>{packed_a + i * depth, 1, B::mr};
       int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-      prefetch_tile(to.first ? c + (m + i) * c_row + n + j : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column), to.first ? c_row : to.partial_row, height);
+      prefetch_tile(to.first ? c + (m + i) * c_row + n + j
+                             : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column),
+                    to.first ? c_row : to.partial_row, height);
       if (full) buffered_tile<T, B::C>(a_panel, b_panel, b_row, depth, buffer);
       else buffered_tile<T, 1>(a_panel, b_panel, b_row, depth, buffer);
       finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
@@ -210,9 +215,11 @@ template <class T, class Epilogue>
 void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                   Epilogue const& epilogue) {
   using B = blocking<T>;
-  Index const mc = block_size(m, B::mc, B::mr), nc = block_size(n, B::nc, B::nr), kc = block_size(k, B::kc, 1);
+  Index const mc = block_size(m, B::mc, B::mr), nc = block_size(n, B::nc, B::nr),
+              kc = block_size(k, B::kc, 1);
   T* const packed_a = workspace;
-  T* const packed_b = packed_a + round_up(mc * kc + B::W, B::W);
+  T* const packed_b =
+      packed_a + round_up(mc * kc + B::W, B::W);  // A's last panel may be stored a little over
   constexpr bool reads_c = epilogue_reads_c<Epilogue>();
   // Packing pays when an operand does not fit the second cache or is read often.
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
@@ -223,15 +230,15 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
     Index pc = 0;
     do {  // k == 0 is one empty block: C still goes through the epilogue
       Index const depth = k - pc < kc ? k - pc : kc;
-      block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0, pc == 0,
-                             pc + depth >= k};
+      block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0,
+                             pc == 0, pc + depth >= k};
       strided<T> const b_block{b.at + pc * b.row + jc * b.col, b.row, b.col};
       pack_all_columns(strided<T>{b_block.at + in_place * b.col, b.row, b.col}, depth, columns - in_place,
                        packed_b + in_place * depth);
       for (Index ic = 0; ic < m; ic += mc)
         multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
-                        strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place, b_in_place,
-                        packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
+                        strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place,
+                        b_in_place, packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
       pc += depth;
     } while (pc < k);
   }

@@ -2,9 +2,10 @@
 //
 // gemm_micro - the innermost part of every matrix product: one tile of C held in registers, and epilogues.
 //
-// A tile is R rows by C lanes; each step of k loads C lanes of B, broadcasts R elements of A, and does R * C fused
-// multiply-adds. It reads its operands through compile-time strides and hands the finished lanes to a functor. It does
-// not know which matrix it works for, what is packed, or where the result goes: gemm_small and gemm_blocked do.
+// A tile is R rows by C lanes; each step of k loads C lanes of B, broadcasts R elements of A, and does R * C
+// fused multiply-adds. It reads its operands through compile-time strides and hands the finished lanes to a
+// functor. It does not know which matrix it works for, what is packed, or where the result goes: gemm_small
+// and gemm_blocked do.
 #pragma once
 
 #include <dfdx/core/config.hpp>
@@ -51,10 +52,11 @@ using Index = std::int64_t;
 template <class T, class Epilogue>
 inline constexpr bool takes_part = requires(Epilogue const& e, lane<T> v) { e(v, Index(0), Index(0), 1); };
 
-// An epilogue runs in two steps, finished() for every lane of a tile and then put() for every lane: a lane of C that is
-// read just after its neighbour was partly written would wait for that write to reach the cache.
+// An epilogue runs in two steps, finished() for every lane of a tile and then put() for every lane: a lane of
+// C that is read just after its neighbour was partly written would wait for that write to reach the cache.
 
-/// What to store for one lane of sums, of which `count` exist. A part of a lane waits for put() if it must be scalar.
+/// What to store for one lane of sums, of which `count` exist. A part of a lane waits for put() if it must be
+/// scalar.
 template <class T, class Epilogue>
 DFDX_INLINE lane<T> finished(Epilogue const& epilogue, lane<T> sum, Index m, Index n, int count) {
   if (count == lane_size<T>) return epilogue(sum, m, n);
@@ -82,8 +84,8 @@ DFDX_INLINE void finish_and_put(Epilogue const& epilogue, lane<T> sum, T* c, Ind
   put(epilogue, finished(epilogue, sum, m, n, count), c, m, n, count);
 }
 
-/// How much of the register file a tile may use. 32 registers: 24 sums leave room for 3 lanes of B and 1 of A. 16
-/// registers: 12 sums, or 8 where a multiply-add is two instructions and needs a place for the product.
+/// How much of the register file a tile may use. 32 registers: 24 sums leave room for 3 lanes of B and 1 of
+/// A. 16 registers: 12 sums, or 8 where a multiply-add is two instructions and needs a place for the product.
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int tile_sums = 24, tile_rows = 8;
 #elif defined(__FMA__)
@@ -92,8 +94,8 @@ inline constexpr int tile_sums = 12, tile_rows = 4;
 inline constexpr int tile_sums = 8, tile_rows = 4;
 #endif
 
-// A tail of at most half a 512-bit lane is computed in 256 bits: processors that split a 512-bit operation in two
-// (Zen 4) do two of them at once, and no processor does fewer.
+// A tail of at most half a 512-bit lane is computed in 256 bits: processors that split a 512-bit operation in
+// two (Zen 4) do two of them at once, and no processor does fewer.
 #if defined(__AVX512VL__) && defined(__FMA__)
 template <class T>
 inline constexpr int half_size = lane_size<T> / 2;
@@ -127,14 +129,17 @@ DFDX_INLINE V widen(V v) {
 }
 #endif
 
-/// One tile: for the lane of A[r, :] B[:, c * W ...] over k steps, out.finish(sum, r, c), then out.store(value, r, c).
+/// One tile: for the lane of A[r, :] B[:, c * W ...] over k steps, out.finish(sum, r, c), then
+/// out.store(value, r, c).
 ///
-/// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
-/// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing. `out`
-/// travels by value and is inlined: reached through a reference it would be read again after every store to C.
+/// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at b[p *
+/// BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing. `out`
+/// travels by value and is inlined: reached through a reference it would be read again after every store to
+/// C.
 template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
-                           Index a_row_at_run_time = 0, Index a_col_at_run_time = 0, Index b_row_at_run_time = 0) {
+                           Index a_row_at_run_time = 0, Index a_col_at_run_time = 0,
+                           Index b_row_at_run_time = 0) {
   using V = lane<T>;
   constexpr int W = lane_size<T>;
   constexpr bool half = Last <= half_size<T>;

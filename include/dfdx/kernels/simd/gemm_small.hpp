@@ -2,10 +2,10 @@
 //
 // gemm_small - matrix products whose extents and strides the compiler knows and whose operands fit the cache.
 //
-// Tiles are cut to the exact size, so there are no loops over leftovers. Lanes run over the columns of C (direct), or
-// over its rows (swapped: C^T is computed block by block and transposed in registers on its way to the epilogue), or
-// over k (dot products of rows). Whichever is cheapest is chosen by gemm.hpp; an operand that runs the wrong way is
-// transposed into the caller's workspace first, and no other operand is copied.
+// Tiles are cut to the exact size, so there are no loops over leftovers. Lanes run over the columns of C
+// (direct), or over its rows (swapped: C^T is computed block by block and transposed in registers on its way
+// to the epilogue), or over k (dot products of rows). Whichever is cheapest is chosen by gemm.hpp; an operand
+// that runs the wrong way is transposed into the caller's workspace first, and no other operand is copied.
 #pragma once
 
 #include <dfdx/kernels/simd/gemm_micro.hpp>
@@ -18,7 +18,8 @@ namespace dfdx::kernels::detail {
 constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 constexpr Index round_up(Index a, Index b) { return ceil_div(a, b) * b; }
 
-/// Rows per tile: a divisor of rows close to the limit (one kernel, no tail), else what makes tiles most equal.
+/// Rows per tile: a divisor of rows close to the limit (one kernel, no tail), else what makes tiles most
+/// equal.
 constexpr int rows_per_tile(Index rows, int limit) {
   if (rows <= limit) return static_cast<int>(rows);
   for (int r = limit; 2 * r > limit; --r)
@@ -26,8 +27,8 @@ constexpr int rows_per_tile(Index rows, int limit) {
   return static_cast<int>(ceil_div(rows, ceil_div(rows, limit)));
 }
 
-/// Rows `stride` bytes apart that a tile may read side by side: at a multiple of 4 KiB all of them compete for the same
-/// 8 lines of the first cache, at 2 KiB for 16.
+/// Rows `stride` bytes apart that a tile may read side by side: at a multiple of 4 KiB all of them compete
+/// for the same 8 lines of the first cache, at 2 KiB for 16.
 constexpr int rows_in_first_cache(Index stride) {
   return stride == 0 ? tile_sums : stride % 4096 == 0 ? 8 : stride % 2048 == 0 ? 16 : tile_sums;
 }
@@ -38,7 +39,8 @@ constexpr int lanes_per_tile(Index lanes, Index rows) {
   return static_cast<int>(ceil_div(lanes, ceil_div(lanes, limit)));
 }
 
-/// A panel of C: Rows rows, C lanes of which the last holds Last columns; `out` as for gemm_tile, below(m) rows down.
+/// A panel of C: Rows rows, C lanes of which the last holds Last columns; `out` as for gemm_tile, below(m)
+/// rows down.
 template <class T, int Rows, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
 inline void gemm_panel(T const* a, T const* b, Index k, Out const out) {
   constexpr int limit = rows_in_first_cache(ARow * static_cast<Index>(sizeof(T)));
@@ -49,7 +51,8 @@ inline void gemm_panel(T const* a, T const* b, Index k, Out const out) {
     gemm_tile<T, rest, C, Last, ARow, ACol, BRow>(a + (Rows - rest) * ARow, b, k, out.below(Rows - rest));
 }
 
-/// Lanes go through the epilogue into C. Lane C - 1 of the panel holds Last columns; CRow is -1 for a run-time stride.
+/// Lanes go through the epilogue into C. Lane C - 1 of the panel holds Last columns; CRow is -1 for a
+/// run-time stride.
 template <class T, int C, int Last, Index CRow, class Epilogue>
 struct into_c {
   T* c;  // element (m, n)
@@ -74,10 +77,13 @@ struct into_block {
   T* block;
   into_block below(Index rows) const { return {block + rows * Pitch}; }
   DFDX_INLINE lane<T> finish(lane<T> sum, int, int) const { return sum; }
-  DFDX_INLINE void store(lane<T> value, int r, int j) const { value.store_aligned(block + r * Pitch + j * lane_size<T>); }
+  DFDX_INLINE void store(lane<T> value, int r, int j) const {
+    value.store_aligned(block + r * Pitch + j * lane_size<T>);
+  }
 };
 
-/// How N columns are cut: `panels` panels of C lanes, then one of rest_lanes whose last lane holds last columns.
+/// How N columns are cut: `panels` panels of C lanes, then one of rest_lanes whose last lane holds last
+/// columns.
 template <class T, Index N, Index Rows>
 struct column_cut {
   static constexpr int W = lane_size<T>;
@@ -91,7 +97,8 @@ struct column_cut {
 };
 
 /// Lanes over columns: C[m, n] from A with any strides and B with contiguous (or packed and padded) rows.
-template <class T, Index M, Index N, Index ARow, Index ACol, Index BRow, Index CRow, bool Padded, class Epilogue>
+template <class T, Index M, Index N, Index ARow, Index ACol, Index BRow, Index CRow, bool Padded,
+          class Epilogue>
 void gemm_direct(Index k, T const* a, T const* b, T* c, Index c_stride, Epilogue const epilogue) {
   using Cut = column_cut<T, N, M>;
   constexpr int W = Cut::W;
@@ -106,8 +113,8 @@ void gemm_direct(Index k, T const* a, T const* b, T* c, Index c_stride, Epilogue
 
 /// Transposes a block of C^T (n rows of m lanes, `pitch` apart) and sends it through the epilogue.
 template <class T, class Epilogue>
-void gemm_flush(T const* block, Index pitch, Index m, Index m_count, Index n, Index n_count, T* c, Index c_row,
-                Epilogue const epilogue) {
+void gemm_flush(T const* block, Index pitch, Index m, Index m_count, Index n, Index n_count, T* c,
+                Index c_row, Epilogue const epilogue) {
   constexpr int W = lane_size<T>;
   for (Index j = 0; j < n_count; j += W) {
     int const count = n_count - j < W ? static_cast<int>(n_count - j) : W;
@@ -125,7 +132,8 @@ void gemm_flush(T const* block, Index pitch, Index m, Index m_count, Index n, In
         alignas(64) T part[W * W];
         DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_aligned(part + r * W);
         for (int r = 0; r < rows; ++r)
-          finish_and_put(epilogue, lane<T>::load_aligned(part + r * W), to + r * c_row, m + i + r, n + j, count);
+          finish_and_put(epilogue, lane<T>::load_aligned(part + r * W), to + r * c_row, m + i + r, n + j,
+                         count);
       }
     }
   }
@@ -156,9 +164,11 @@ void gemm_swapped(Index k, T const* xt, T const* b, T* c, Index c_row, Epilogue 
   panel.template operator()<Cut::rest_lanes, Padded ? Cut::padded_last : Cut::last>(done, M - done);
 }
 
-/// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B contiguous.
+/// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B
+/// contiguous.
 ///
-/// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory once.
+/// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory
+/// once.
 template <class T, class Put>
 void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, T const* b, Index b_col,
               Put const& put_dots) {
@@ -180,23 +190,29 @@ void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, T 
         }
         for (Index p = 0; p < whole; p += W) {
           V const xs = V::load_unaligned(x + p);
-          DFDX_UNROLL for (int i = 0; i < group; ++i) part[i] = xsimd::fma(xs, V::load_unaligned(y[i] + p), part[i]);
+          DFDX_UNROLL for (int i = 0; i < group; ++i) {
+            part[i] = xsimd::fma(xs, V::load_unaligned(y[i] + p), part[i]);
+          }
         }
         if (rest > 0) {
           V const xs = load_n(x + whole, rest);
-          DFDX_UNROLL for (int i = 0; i < group; ++i) part[i] = xsimd::fma(xs, load_n(y[i] + whole, rest), part[i]);
+          DFDX_UNROLL for (int i = 0; i < group; ++i) {
+            part[i] = xsimd::fma(xs, load_n(y[i] + whole, rest), part[i]);
+          }
         }
         DFDX_UNROLL for (int i = 0; i < group; ++i) sum[g + i] = part[i];
       }
       transpose_tile(sum);
-      DFDX_UNROLL for (int step = W / 2; step > 0; step /= 2)
+      DFDX_UNROLL for (int step = W / 2; step > 0; step /= 2) {
         DFDX_UNROLL for (int i = 0; i < step; ++i) sum[i] = sum[i] + sum[i + step];
+      }
       put_dots(sum[0], m, n, count);
     }
   }
 }
 
-/// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p * b_row + j].
+/// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p *
+/// b_row + j].
 ///
 /// Rows of b are contiguous. Eight at a time stream through once, in runs long enough for the prefetchers.
 template <class T, class Put>
@@ -211,7 +227,9 @@ void gemm_row(Index n, Index k, T const* x, Index x_step, T const* b, Index b_ro
     T const* const from = b + p * b_row + j0;
     auto lanes = [&](Index j, int count) {
       V sum = V::load_aligned(sums + j);
-      DFDX_UNROLL for (int i = 0; i < Rows; ++i) sum = xsimd::fma(factor[i], load_n(from + i * b_row + j, count), sum);
+      DFDX_UNROLL for (int i = 0; i < Rows; ++i) {
+        sum = xsimd::fma(factor[i], load_n(from + i * b_row + j, count), sum);
+      }
       sum.store_aligned(sums + j);
     };
     Index j = 0;

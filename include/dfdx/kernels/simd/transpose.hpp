@@ -2,9 +2,9 @@
 //
 // transpose - copies a strided matrix to its transpose, a square of lanes at a time, transposed in registers.
 //
-// Used to bring the operand of a matrix product that runs the wrong way into the order the product needs, and by
-// copies of transposed views. It is not an in-place transpose, and it changes nothing but the order: no conversion.
-// Types other than float and double take the plain loop.
+// Used to bring the operand of a matrix product that runs the wrong way into the order the product needs, and
+// by copies of transposed views. It is not an in-place transpose, and it changes nothing but the order: no
+// conversion. Types other than float and double take the plain loop.
 #pragma once
 
 #include <dfdx/core/config.hpp>
@@ -31,8 +31,9 @@ DFDX_INLINE void transpose_quarters(V* v, V const* u, Shuffle88 even, Shuffledd 
 }
 #endif
 
-// Every version below works in two stages. Inside each 128-bit quarter, unpack gathers the same column of 4 floats
-// (2 doubles) that lie in neighbouring rows; then whole quarters are moved to the register of their column.
+// Every version below works in two stages. Inside each 128-bit quarter, unpack gathers the same column of 4
+// floats (2 doubles) that lie in neighbouring rows; then whole quarters are moved to the register of their
+// column.
 
 template <class A>
 DFDX_INLINE void transpose_tile(xsimd::batch<float, A>* v) {
@@ -141,8 +142,8 @@ DFDX_INLINE void transpose_square(T const* src, std::int64_t src_row, T* dst, st
   DFDX_UNROLL for (int c = 0; c < W; ++c) v[c].store_unaligned(dst + c * dst_row);
 }
 
-/// A square of which only rows x columns exist. Rows that do not exist are read as copies of the last one that does,
-/// so that no load needs a branch; they end in lanes that are not stored, or are padding.
+/// A square of which only rows x columns exist. Rows that do not exist are read as copies of the last one
+/// that does, so that no load needs a branch; they end in lanes that are not stored, or are padding.
 template <class T>
 void transpose_part(T const* src, std::int64_t src_row, int rows, int columns, T* dst, std::int64_t dst_row,
                     int store) {
@@ -150,16 +151,15 @@ void transpose_part(T const* src, std::int64_t src_row, int rows, int columns, T
   lane<T> v[W];
   DFDX_UNROLL for (int r = 0; r < W; ++r) v[r] = load_n(src + (r < rows ? r : rows - 1) * src_row, columns);
   transpose_tile(v);
-  DFDX_UNROLL for (int c = 0; c < W; ++c)
-    if (c < columns) store_n(dst + c * dst_row, v[c], store);
+  DFDX_UNROLL for (int c = 0; c < W; ++c) if (c < columns) store_n(dst + c * dst_row, v[c], store);
 }
 
 }  // namespace detail
 
 /// transpose - dst[c * dst_row + r] = src[r * src_row + c] for r < rows, c < columns; the two do not overlap.
 ///
-/// Padded: each row of dst has room for a multiple of lane_size<T> elements, and the excess may be written (with
-/// copies of valid elements). Otherwise nothing outside the two matrices is touched.
+/// Padded: each row of dst has room for a multiple of lane_size<T> elements, and the excess may be written
+/// (with copies of valid elements). Otherwise nothing outside the two matrices is touched.
 template <bool Padded = false, class T>
 void transpose(T const* src, std::int64_t src_row, std::int64_t rows, std::int64_t columns, T* dst,
                std::int64_t dst_row) {

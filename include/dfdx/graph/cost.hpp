@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a program costs: arithmetic, and the memory that its kernels read and write. Templates over the lists, so that
+// they count in the vectors of a graph that is being built and in the arrays of a finished program alike.
+#pragma once
+
+#include <dfdx/graph/plan.hpp>
+#include <dfdx/ops/index.hpp>
+
+namespace dfdx::graph {
+
+/// flops - arithmetic operations of one node: one for each result of an elementwise op (exp counts as one), one for
+/// each element that a reduction joins, two for each term of a matrix product; none for views, copies and ops with
+/// kernels of their own. `operand` is the shape of the first operand.
+constexpr index_t flops(Node const& n, Shape const& operand, index_t const* symbols = nullptr) {
+  if (n.code() == Code::matmul)
+    return 2 * extent::resolve(n.meta.shape.numel(), symbols) * extent::resolve(operand[operand.rank - 1], symbols);
+  if (is_reduction(n)) return extent::resolve(operand.numel(), symbols);
+  bool const moves = n.code() == op::copy::code || n.code() == op::stop_gradient::code;
+  return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
+}
+
+/// flops - of all nodes. What kernels compute again rather than store is counted once.
+template <class Nodes>
+constexpr index_t total_flops(Nodes const& nodes, index_t const* symbols = nullptr) {
+  index_t r = 0;
+  for (Node const& n : nodes)
+    if (n.arity() > 0) r += flops(n, nodes[static_cast<std::size_t>(n.in[0])].meta.shape, symbols);
+  return r;
+}
+
+/// Walk - how a kernel goes over one operand: an extent and a stride for each axis, in elements.
+struct Walk {
+  Shape shape{};
+  Strides strides{};
+
+  /// Elements that the walk meets, each counted once: an axis of stride 0 repeats what it met.
+  constexpr index_t elements(index_t const* symbols = nullptr) const {
+    index_t n = 1;
+    for (int i = 0; i < shape.rank; ++i)
+      if (strides[i] != 0 || shape[i] == 0) n *= extent::resolve(shape[i], symbols);
+    return n;
+  }
+};
+
+/// walk_of - the walk of a step over its k-th argument.
+template <class Plan>
+constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
+  auto const at = [&](std::size_t i) { return plan.code[static_cast<std::size_t>(s.code) + i]; };
+  auto const read = [&](std::size_t shape, std::size_t strides, int rank) {
+    Walk w;
+    for (int d = 0; d < rank; ++d) {
+      w.shape.push_back(at(shape + static_cast<std::size_t>(d)));
+      w.strides.push_back(at(strides + static_cast<std::size_t>(d)));
+    }
+    return w;
+  };
+  if (s.kind == Step::Kind::move) return Walk{make_shape(at(0)), make_shape(1)};
+  if (s.kind == Step::Kind::loop) {
+    auto const dims = static_cast<std::size_t>(at(loop_code::dims));
+    std::size_t const record = loop_code::header_size + dims +
+                               static_cast<std::size_t>(k) * (loop_code::operand_size + dims);
+    return read(loop_code::header_size, record + loop_code::operand_size, static_cast<int>(dims));
+  }
+  std::size_t begin = 0;
+  for (; k > 0; --k) begin += 1 + 2 * static_cast<std::size_t>(at(begin));
+  auto const rank = static_cast<std::size_t>(at(begin));
+  return read(begin + 1, begin + 1 + rank, static_cast<int>(rank));
+}
+
+/// is_scratch - whether an argument is a row of scratch memory of its kernel, which stays in cache.
+template <class Plan>
+constexpr bool is_scratch(Plan const& plan, Argument const& a) {
+  if (a.kind != Argument::Kind::buffer) return false;
+  Buffer const& b = plan.buffers[static_cast<std::size_t>(a.index)];
+  return b.first == b.last;
+}
+
+/// bytes_moved - memory that one step reads and writes, every element of an operand once.
+template <class Plan, class Nodes>
+constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& s, index_t const* symbols = nullptr) {
+  index_t r = 0;
+  OpInfo const* const op = nodes[static_cast<std::size_t>(s.node)].op;
+  bool const looks_up = s.kind == Step::Kind::opaque && (op == &info<op::take> || op == &info<op::gather>);
+  for (int k = 0; k < s.arguments; ++k) {
+    Argument const& a = plan.arguments[static_cast<std::size_t>(s.argument + k)];
+    if (a.kind == Argument::Kind::none || is_scratch(plan, a)) continue;
+    // Of a table only the rows that are asked for are read: as much as is written.
+    int const like = looks_up && k == 0 ? s.arguments - 1 : k;
+    r += walk_of(plan, s, like).elements(symbols) * static_cast<index_t>(size_of(a.dtype));
+  }
+  return r;
+}
+
+/// bytes_moved - of all steps: what a program reads from and writes to memory if kernels keep nothing in cache for one
+/// another.
+template <class Plan, class Nodes>
+constexpr index_t total_bytes_moved(Plan const& plan, Nodes const& nodes, index_t const* symbols = nullptr) {
+  index_t r = 0;
+  for (Step const& s : plan.steps) r += bytes_moved(plan, nodes, s, symbols);
+  return r;
+}
+
+/// same_kernel - whether two steps run one kernel: equal descriptions, or the same op.
+template <class Plan, class Nodes>
+constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, Step const& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == Step::Kind::move) return true;
+  Node const &m = nodes[static_cast<std::size_t>(a.node)], &n = nodes[static_cast<std::size_t>(b.node)];
+  if (a.kind == Step::Kind::opaque) return m.op == n.op;
+  if (a.code_size != b.code_size || (a.kind == Step::Kind::matmul && m.meta.dtype != n.meta.dtype)) return false;
+  for (int i = 0; i < a.code_size; ++i)
+    if (plan.code[static_cast<std::size_t>(a.code + i)] != plan.code[static_cast<std::size_t>(b.code + i)]) return false;
+  return true;
+}
+
+/// first_with_kernel - the first step that runs the same kernel as step k; k itself if no earlier one does.
+template <class Plan, class Nodes>
+constexpr std::size_t first_with_kernel(Plan const& plan, Nodes const& nodes, std::size_t k) {
+  std::size_t i = 0;
+  while (!same_kernel(plan, nodes, plan.steps[i], plan.steps[k])) ++i;
+  return i;
+}
+
+/// distinct_kernels - kernels that a plan needs compiled: steps with equal descriptions share one.
+template <class Plan, class Nodes>
+constexpr int distinct_kernels(Plan const& plan, Nodes const& nodes) {
+  int r = 0;
+  for (std::size_t k = 0; k < plan.steps.size(); ++k) r += first_with_kernel(plan, nodes, k) == k ? 1 : 0;
+  return r;
+}
+
+}  // namespace dfdx::graph

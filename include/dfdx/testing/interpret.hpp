@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+// A graph recorded at run time and evaluated node by node with the eager kernels: what the passes over graphs and the
+// rules of ops are tested with, for any shapes and dtypes and without compiling a program.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include <dfdx/graph/differentiate.hpp>
+#include <dfdx/graph/simplify.hpp>
+#include <dfdx/vocabulary/compare.hpp>
+#include <dfdx/vocabulary/composite.hpp>
+
+namespace dfdx::testing {
+
+/// add_input - a new input of a graph that is being recorded.
+inline Array add_input(Graph& g, Meta const& meta) {
+  Sym const s = g.push(Node{&info<op::input>, Attrs{{g.inputs++}}, meta, {}});
+  return Array(s.graph, s.id, meta);
+}
+
+namespace detail {
+
+using Runner = Array (*)(Node const&, Array const* x);
+
+template <class Op>
+Array run_node(Node const& n, Array const* x) {
+  if constexpr (Op::arity == 1) return bind_as<Op>(n.meta, n.attrs, x[0]);
+  else if constexpr (Op::arity == 2) return bind_as<Op>(n.meta, n.attrs, x[0], x[1]);
+  else return bind_as<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
+}
+
+template <class... Op>
+Runner find_runner(OpInfo const* info_of) {
+  Runner r = nullptr;
+  ((info_of == &info<Op> ? static_cast<void>(r = &run_node<Op>) : static_cast<void>(0)), ...);
+  return r;
+}
+
+/// The eager version of an op of the library, null for others.
+inline Runner runner_of(OpInfo const* i) {
+  return find_runner<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square,
+                     op::abs, op::sign, op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu,
+                     op::add, op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal,
+                     op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal,
+                     op::logical_and, op::logical_or, op::logical_not, op::where, op::stop_gradient,
+                     op::copy, op::cast, op::sum, op::prod, op::max, op::min, op::reshape, op::permute,
+                     op::expand, op::slice, op::matmul, op::take, op::rows_add, op::gather, op::scatter,
+                     op::argmax, op::pad, op::concat>(i);
+}
+
+inline Array run_generated(Node const& n) {
+  Array r(n.meta);
+  Operand const out = r.operand();
+  index_t inner = 1;
+  auto const axis = static_cast<int>(n.attrs.i[0]);
+  for (int a = axis + 1; a < n.meta.shape.rank; ++a) inner *= n.meta.shape[a];
+  for (index_t i = 0, size = r.size(); i < size; ++i)
+    write_real(out, i,
+               n.code() == Code::constant
+                   ? n.attrs.f[0]
+                   : n.attrs.f[0] + n.attrs.f[1] * static_cast<double>(i / inner % n.meta.shape[axis]));
+  return r;
+}
+
+// An op that the library does not know: through its own kernel, or number by number.
+inline Array run_foreign(Node const& n, Array const* x) {
+  Array r(n.meta);
+  Operand in[max_arity];
+  Array dense[max_arity];
+  for (int k = 0; k < n.arity(); ++k) in[k] = (dense[k] = dfdx::detail::packed(x[k])).operand();
+  if (n.op->run != nullptr) {
+    n.op->run(n.attrs, in, r.operand());
+  } else {
+    if (n.op->fold == nullptr) raise(n.op->name, ": has neither a kernel nor numbers to be interpreted with");
+    for (index_t i = 0, size = r.size(); i < size; ++i) {
+      double v[max_arity] = {};
+      for (int k = 0; k < n.arity(); ++k) v[k] = read_real(in[k], i);
+      write_real(r.operand(), i, n.op->fold(v));
+    }
+  }
+  return r;
+}
+
+}  // namespace detail
+
+/// evaluate - the value of every node; inputs in order of their positions.
+///
+/// Errors    "interpret: add gives f32 [2], its node says f32 [3]", and those of the ops
+inline std::vector<Array> evaluate(Graph const& g, std::span<Array const> inputs) {
+  std::vector<Array> v;
+  v.reserve(g.nodes.size());
+  for (int id = 0; id < g.size(); ++id) {
+    Node const& n = g[id];
+    Array x[max_arity];
+    for (int k = 0; k < n.arity(); ++k) x[k] = v[static_cast<std::size_t>(n.in[k])];
+    if (n.code() == Code::input) v.push_back(inputs[static_cast<std::size_t>(n.attrs.i[0])]);
+    else if (n.arity() == 0) v.push_back(detail::run_generated(n));
+    else if (detail::Runner const run = detail::runner_of(n.op)) v.push_back(run(n, x));
+    else v.push_back(detail::run_foreign(n, x));
+    Meta const& m = v.back().meta();
+    if (!(m == n.meta))
+      raise("interpret: ", n.op->name, " gives ", m.dtype, " ", m.shape, ", its node says ", n.meta.dtype, " ",
+            n.meta.shape);
+  }
+  return v;
+}
+
+/// interpret - the outputs of a graph.
+inline std::vector<Array> interpret(Graph const& g, std::span<Array const> inputs) {
+  std::vector<Array> const v = evaluate(g, inputs);
+  std::vector<Array> r;
+  for (int o : g.outputs) r.push_back(v[static_cast<std::size_t>(o)]);
+  return r;
+}
+
+/// record - the graph of f, a function of a list of Arrays that returns such a list; inputs have the given metas.
+template <class F>
+Graph record(F const& f, std::span<Meta const> inputs) {
+  Graph g;
+  std::vector<Array> x;
+  for (Meta const& m : inputs) x.push_back(add_input(g, m));
+  for (Array const& y : f(std::span<Array const>(x))) g.outputs.push_back(y.id());
+  return g;
+}
+
+/// add_vjp - makes the outputs of a graph the gradients of its present outputs with respect to some inputs (given as
+/// node ids); a new input for each output is its cotangent.
+inline void add_vjp(Graph& g, std::span<int const> wrt) {
+  std::vector<Sym> ends, cts;
+  for (int o : g.outputs) {
+    if (!is_floating(g[o].meta.dtype)) continue;
+    ends.push_back(Sym{&g, o});
+    cts.push_back(add_input(g, Meta(g[o].meta)).sym());
+  }
+  g.outputs.clear();
+  for (Sym const& s : graph::pull_back(g, ends, cts, wrt)) g.outputs.push_back(s.id);
+}
+
+/// add_jvp - makes the outputs of a graph their tangents; a new input for each of `wrt` is its tangent.
+inline void add_jvp(Graph& g, std::span<int const> wrt) {
+  std::vector<Sym> ends, tangents;
+  for (int o : g.outputs) ends.push_back(Sym{&g, o});
+  for (int w : wrt) tangents.push_back(add_input(g, Meta(g[w].meta)).sym());
+  g.outputs.clear();
+  for (Sym const& s : graph::push_forward(g, wrt, tangents, ends)) g.outputs.push_back(s.id);
+}
+
+/// error_ratio - the largest |got - want| / (atol + rtol |want|) over all elements; equal values (also infinities and
+/// NaN) count as 0, a missing or spurious NaN or another shape as infinite.
+inline double error_ratio(Array const& got, Array const& want, double rtol, double atol) {
+  if (!(got.shape() == want.shape())) return HUGE_VAL;
+  double worst = 0;
+  Operand const x = got.operand(), y = want.operand();
+  Strides const strides[2] = {x.strides, y.strides};
+  walk<2>(x.meta.shape, strides, [&](index_t const(&o)[2]) {
+    double const a = read_real(x, o[0]), b = read_real(y, o[1]);
+    if (a == b || (std::isnan(a) && std::isnan(b))) return;
+    double const e = std::fabs(a - b) / (atol + rtol * std::fabs(b));
+    if (!(e <= worst)) worst = std::isnan(e) ? HUGE_VAL : e;
+  });
+  return worst;
+}
+
+/// dot - sum of the products of corresponding elements, in double.
+inline double dot(Array const& a, Array const& b) {
+  double r = 0;
+  Operand const x = a.operand(), y = b.operand();
+  Strides const strides[2] = {x.strides, y.strides};
+  walk<2>(x.meta.shape, strides, [&](index_t const(&o)[2]) { r += read_real(x, o[0]) * read_real(y, o[1]); });
+  return r;
+}
+
+}  // namespace dfdx::testing
