@@ -17,7 +17,7 @@ namespace dfdx::kernels {
 /// Numbers - a description as a type: a pack of integers, which every compiler can name a kernel by.
 template <index_t... C>
 struct Numbers {
-  static constexpr index_t value[] = {C...};
+  static constexpr index_t value[sizeof...(C)] = {C...};
 };
 
 namespace detail {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// reference gemm - the matrix product by its definition: three loops, any element type, any strides,
-// constexpr.
+// reference gemm - the matrix product by its definition: three loops, any types, any strides, constexpr.
 //
 // This is the oracle of the other backends' tests and the path of the types they do not serve. It is not
 // fast. It knows no graph and no shapes, only memory.
@@ -12,8 +11,7 @@
 
 namespace dfdx::kernels::reference {
 
-/// accumulator - the type that sums products of T: float for the 16-bit floats, 64 bits for the narrower
-/// integers.
+/// accumulator - the type that sums products of T: float for the 16-bit floats, 64 bits for integers.
 template <class T>
 struct accumulator {
   using type = std::conditional_t<

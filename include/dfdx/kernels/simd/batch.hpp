@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// batch - the one gate to xsimd: the lane type of every simd kernel, and loads and stores of a part of a
-// lane.
+// batch - the one gate to xsimd: the lane type of every simd kernel, and loads and stores of part of one.
 //
 // Partial accesses touch exactly the n elements asked for, never a byte more, so a kernel may end flush with
 // a page that is not mapped. AVX-512 and AVX2 do it with masks (a masked-off element cannot fault), SSE2 with
@@ -79,8 +78,7 @@ inline __m256i first_lanes(int n) {
 #endif
 
 #if defined(__SSE2__)
-/// Moves of n * sizeof(T) < 16 bytes. With n a constant these are one to three instructions and no memory
-/// detour.
+/// Moves of n * sizeof(T) < 16 bytes. With n a constant these are one to three instructions.
 template <class T>
 inline __m128i load_part(T const* p, int n) {
   auto const* at = reinterpret_cast<char const*>(p);

@@ -2,10 +2,10 @@
 //
 // gemm - C (M,N) = epilogue(A (M,K) B (K,N)) on the CPU: the one entry point, and the choice of a kernel.
 //
-//   operands                                           kernel
-//   extents and strides known, panels fit the cache    gemm_small: exact tiles, nothing packed but what runs wrong
-//   anything else in float or double                   gemm_blocked: packed and blocked; vectors read in place
-//   any other element type                             reference::gemm
+//   operands                                          kernel
+//   extents and strides known, panels fit the cache   gemm_small: exact tiles, packs only what runs wrong
+//   anything else in float or double                  gemm_blocked: packed, blocked; vectors read in place
+//   any other element type                            reference::gemm
 //
 // A and B are read through two strides each, so no caller transposes; the rows of C are contiguous. It knows
 // no graph, allocates nothing and starts no threads. A product of batches is a loop around it.
@@ -33,8 +33,7 @@ struct gemm_shape {
   static constexpr std::int64_t a_row = ARow, a_col = ACol, b_row = BRow, b_col = BCol, c_row = CRow;
 };
 
-/// Dense operands, T where the matrix is stored transposed: gemm_nt takes B as (N,K), gemm_tn takes A as
-/// (K,M).
+/// Dense operands, t where one is stored transposed: gemm_nt takes B as (N,K), gemm_tn takes A as (K,M).
 template <class T, std::int64_t M, std::int64_t N, std::int64_t K>
 using gemm_nn = gemm_shape<T, M, N, K>;
 template <class T, std::int64_t M, std::int64_t N, std::int64_t K>
@@ -128,8 +127,7 @@ void gemm_any(typename Shape::type const* a, typename Shape::type const* b, type
 
 }  // namespace detail
 
-/// workspace_bytes - how much aligned memory gemm<Shape> needs for this epilogue; a constant when the extents
-/// are.
+/// workspace_bytes - aligned memory that gemm<Shape> needs for this epilogue; a constant if extents are.
 ///
 /// Extents that are run_time may stay so (the answer is then an upper bound for all sizes), except that m
 /// must be given when the epilogue may read C: partial sums of a deep product then need a place of their own.
@@ -156,8 +154,8 @@ constexpr std::size_t workspace_bytes(gemm_sizes const& s = {}) {
 /// load_n. `reads_c = false` as a static member promises that it does not look at C, and saves workspace for
 /// deep products. Each element of C passes once.
 ///
-/// Numerics  sums in the element type, fused multiply-add where the target has it, order of k fixed per shape and
-///           target: |error| <= K eps / (1 - K eps) * sum |a| |b|
+/// Numerics  sums in the element type, fused multiply-add where the target has it, order of k fixed per shape
+///           and target: |error| <= K eps / (1 - K eps) * sum |a| |b|
 /// Cost      2 M N K flops; workspace_bytes<Shape, Epilogue>() bytes at `workspace`, aligned to 64
 /// Threading any number of calls at once, each with its own workspace
 template <class Shape, class Epilogue = store_sum>

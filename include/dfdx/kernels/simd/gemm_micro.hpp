@@ -55,8 +55,7 @@ inline constexpr bool takes_part = requires(Epilogue const& e, lane<T> v) { e(v,
 // An epilogue runs in two steps, finished() for every lane of a tile and then put() for every lane: a lane of
 // C that is read just after its neighbour was partly written would wait for that write to reach the cache.
 
-/// What to store for one lane of sums, of which `count` exist. A part of a lane waits for put() if it must be
-/// scalar.
+/// What to store for one lane of sums, of which `count` exist; part of a lane may have to wait for put().
 template <class T, class Epilogue>
 DFDX_INLINE lane<T> finished(Epilogue const& epilogue, lane<T> sum, Index m, Index n, int count) {
   if (count == lane_size<T>) return epilogue(sum, m, n);
@@ -129,13 +128,11 @@ DFDX_INLINE V widen(V v) {
 }
 #endif
 
-/// One tile: for the lane of A[r, :] B[:, c * W ...] over k steps, out.finish(sum, r, c), then
-/// out.store(value, r, c).
+/// One tile: out.finish(sum, r, c) for each lane of A[r, :] B[:, c * W ...], then out.store(value, r, c).
 ///
-/// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at b[p *
-/// BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing. `out`
-/// travels by value and is inlined: reached through a reference it would be read again after every store to
-/// C.
+/// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
+/// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing.
+/// `out` travels by value and is inlined: reached through a reference it would be read again after every store.
 template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
                            Index a_row_at_run_time = 0, Index a_col_at_run_time = 0,

@@ -18,8 +18,7 @@ namespace dfdx::kernels::detail {
 constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 constexpr Index round_up(Index a, Index b) { return ceil_div(a, b) * b; }
 
-/// Rows per tile: a divisor of rows close to the limit (one kernel, no tail), else what makes tiles most
-/// equal.
+/// Rows per tile: a divisor of rows close to the limit (one kernel, no tail), else nearly equal tiles.
 constexpr int rows_per_tile(Index rows, int limit) {
   if (rows <= limit) return static_cast<int>(rows);
   for (int r = limit; 2 * r > limit; --r)

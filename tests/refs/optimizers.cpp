@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+// Optimizers of the reference cases: their update rules, recorded and interpreted step by step.
+#include "refs/functions.hpp"
+
+#include <dfdx/optim/adam.hpp>
+#include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/sgd.hpp>
+#include <dfdx/testing/interpret.hpp>
+
+namespace refs {
+
+namespace {
+
+using namespace dfdx;
+
+// p0 after each of the gradients g0, g1, ..., as train_step would update it.
+template <class O>
+std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
+  Array p = a["p0"];
+  std::vector<Array> slots(static_cast<std::size_t>(O::slots), full_as(p, p.meta(), 0)), r;
+  for (int k = 0; a.has("g" + std::to_string(k)); ++k) {
+    Graph g;
+    std::vector<Array> inputs;
+    auto const input = [&](Array const& value) {
+      inputs.push_back(value);
+      return testing::add_input(g, value.meta()).sym();
+    };
+    Sym parameter = input(p);
+    Sym gradient = input(a["g" + std::to_string(k)]);
+    std::vector<Sym> state, numbers;
+    for (Array const& s : slots) state.push_back(input(s));
+    for (float n : optimizer.scalars_at(k + 1))
+      numbers.push_back(input(full_as(p, Meta{DType::f32, {}}, static_cast<double>(n))));
+    if constexpr (requires { O::prepare(&gradient, std::size_t{1}, numbers.data()); })
+      O::prepare(&gradient, 1, numbers.data());
+    O::update(parameter, gradient, state.data(), numbers.data());
+    g.outputs.push_back(parameter.id);
+    for (Sym const& s : state) g.outputs.push_back(s.id);
+    std::vector<Array> const out = testing::interpret(graph::simplify(g), inputs);
+    p = out[0];
+    slots.assign(out.begin() + 1, out.end());
+    r.push_back(p);
+  }
+  return r;
+}
+
+}  // namespace
+
+void add_optimizers(std::map<std::string, Function>& table) {
+  table["optim_sgd"] = [](Arguments const& a) {
+    auto const lr = static_cast<float>(a.number("lr")), momentum = static_cast<float>(a.number("momentum", 0));
+    if (a.flag("nesterov"))
+      return run_optimizer(a, optim::SGD{.lr = lr,
+                                         .momentum = momentum,
+                                         .weight_decay = static_cast<float>(a.number("weight_decay")),
+                                         .nesterov = true});
+    if (momentum != 0) return run_optimizer(a, optim::SGD{.lr = lr, .momentum = momentum});
+    return run_optimizer(a, optim::SGD{.lr = lr});
+  };
+  table["optim_adam"] = [](Arguments const& a) {
+    optim::Adam o{.lr = static_cast<float>(a.number("lr"))};
+    if (a.attrs().contains("betas")) {
+      o.beta1 = a.attrs()["betas"][0].get<float>();
+      o.beta2 = a.attrs()["betas"][1].get<float>();
+    }
+    o.eps = static_cast<float>(a.number("eps", 1e-8));
+    o.weight_decay = static_cast<float>(a.number("weight_decay", 0));
+    return run_optimizer(a, o);
+  };
+  table["optim_adamw"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::AdamW{.lr = static_cast<float>(a.number("lr")),
+                                         .weight_decay = static_cast<float>(a.number("weight_decay"))});
+  };
+  table["clip_grad_norm"] = [](Arguments const& a) {
+    using Clip = optim::ClipNorm<optim::SGD<>>;
+    Graph g;
+    std::vector<Array> const inputs = {a["g0"], a["g1"],
+                                       full_as(a["g0"], Meta{DType::f32, {}}, a.number("max_norm"))};
+    std::vector<Sym> x;
+    for (Array const& i : inputs) x.push_back(testing::add_input(g, i.meta()).sym());
+    std::vector<Sym> numbers(static_cast<std::size_t>(Clip::scalars), x[2]);
+    Sym gradients[2] = {x[0], x[1]};
+    Clip::prepare(gradients, 2, numbers.data());
+    for (Sym const& s : gradients) g.outputs.push_back(s.id);
+    std::vector<Array> r = testing::interpret(graph::simplify(g), inputs);
+    r.push_back(sqrt(sum(square(a["g0"])) + sum(square(a["g1"]))));
+    return r;
+  };
+}
+
+}  // namespace refs

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSL-1.0
+// All reference cases of the ops that the library has: values eagerly and through the passes, gradients and second-order
+// products through trace, pull_back and interpret, and forward mode against reverse mode. Prints a table.
+#include "refs/functions.hpp"
+
+#include <dfdx/graph/prepare.hpp>
+#include <dfdx/testing/interpret.hpp>
+#include <dfdx/vocabulary/create.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdio>
+#include <set>
+
+namespace refs {
+
+std::map<std::string, Function> const& functions() {
+  static std::map<std::string, Function> const table = [] {
+    std::map<std::string, Function> t;
+    add_elementwise(t);
+    add_reductions(t);
+    add_shapes(t);
+    add_networks(t);
+    add_optimizers(t);
+    return t;
+  }();
+  return table;
+}
+
+std::string unsupported(Case const& c) {
+  auto const number = [&](char const* key) { return c.attrs.contains(key) ? c.attrs[key].get<double>() : 0; };
+  if (c.op == "cross_entropy" || c.op == "nll_loss" || c.op == "mse_loss") {
+    if (c.attrs.contains("reduction") && c.attrs["reduction"] != "mean") return "reduction other than mean";
+    if (number("label_smoothing") != 0) return "label_smoothing";
+    if (c.attrs.contains("weight")) return "class weights";
+    if (c.attrs.contains("ignore_index")) {
+      Array const y = c["y"];
+      for (dfdx::index_t i = 0; i < y.size(); ++i)
+        if (y.data<std::int64_t>()[i] < 0) return "ignore_index";
+    }
+  }
+  if (c.op == "pad" && c.attrs["mode"] != "constant") return "pad mode " + c.attrs["mode"].get<std::string>();
+  if (c.op == "embedding" && c.attrs.contains("padding_idx")) return "padding_idx";
+  if (c.op == "optim_sgd" && c.attrs.contains("dampening")) return "dampening";
+  if (c.op == "optim_adam" && c.attrs.contains("amsgrad")) return "amsgrad";
+  return "";
+}
+
+namespace {
+
+using namespace dfdx;
+
+struct Tally {
+  int cases = 0, skipped = 0;
+  double worst = 0;
+  std::string worst_where;
+  std::set<std::string> reasons;
+  std::vector<std::string> failures;
+
+  void see(double ratio, std::string const& where) {
+    if (ratio > worst) {
+      worst = ratio;
+      worst_where = where;
+    }
+    if (!(ratio <= 1)) failures.push_back(where + ": error is " + std::to_string(ratio) + " of the tolerance");
+  }
+};
+
+// The same numbers, every axis walked backwards through memory order.
+Array scattered(Array const& x) {
+  int axes[max_rank] = {};
+  for (int i = 0; i < x.ndim(); ++i) axes[i] = x.ndim() - 1 - i;
+  index_t const reversed = op::pack_axes(axes, x.ndim());
+  Array const turned = dfdx::detail::packed(permute_axes(x, reversed));
+  return permute_axes(turned, reversed);
+}
+
+double largest(Array const& x) {
+  double r = 0;
+  for (index_t i = 0; i < x.size(); ++i)
+    if (double const v = std::fabs(read_real(x.operand(), i)); std::isfinite(v) && v > r) r = v;
+  return r;
+}
+
+void check_values(Case const& c, std::vector<Array> const& got, Tally& t, char const* how) {
+  REQUIRE(got.size() == c.outputs.size());
+  for (std::size_t j = 0; j < got.size(); ++j)
+    t.see(testing::error_ratio(got[j], c.outputs[j], c.rtol, c.atol_out), c.id + " " + how);
+}
+
+void check_gradients(Case const& c, Graph g, Tally& t) {
+  std::vector<int> wrt;
+  for (std::size_t i = 0; i < c.diff.size(); ++i) wrt.push_back(static_cast<int>(i));
+  std::vector<Array> inputs = c.inputs;
+  Graph forward = g;
+  inputs.insert(inputs.end(), c.gout.begin(), c.gout.end());
+  testing::add_vjp(g, wrt);
+  auto const check = [&](Graph const& how, char const* name) {
+    std::vector<Array> const gin = testing::interpret(how, inputs);
+    for (std::size_t i = 0; i < gin.size(); ++i)
+      t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]), c.id + " " + name + " " + c.diff[i]);
+  };
+  check(g, "gradient");
+  check(graph::prepare(graph::simplify(g), {}), "simplified gradient");
+
+  // <J v, w> = <v, J' w>, with the reference's gradients on the right.
+  std::vector<Array> with_tangents = c.inputs;
+  double right = 0, scale = 0;
+  for (std::size_t i = 0; i < c.diff.size(); ++i) {
+    Array const v = randn(c.inputs[i].shape(), Key{i + 7}, c.inputs[i].dtype());
+    with_tangents.push_back(v);
+    right += testing::dot(v, c.gin[i]);
+    scale += largest(v) * largest(c.gin[i]) * static_cast<double>(v.size() + 1);
+  }
+  testing::add_jvp(forward, wrt);
+  std::vector<Array> const tangents = testing::interpret(graph::simplify(forward), with_tangents);
+  double left = 0;
+  for (std::size_t j = 0; j < tangents.size(); ++j) left += testing::dot(tangents[j], c.gout[j]);
+  t.see(std::fabs(left - right) / (scale * (c.dtype == "f64" ? 1e-11 : 1e-5) + 1e-300), c.id + " jvp");
+
+  if (c.hvp.empty()) return;
+  inputs.insert(inputs.end(), c.hvp_v.begin(), c.hvp_v.end());
+  testing::add_vjp(g, wrt);
+  for (bool simplified : {false, true}) {
+    std::vector<Array> const hvp = testing::interpret(simplified ? graph::simplify(g) : g, inputs);
+    for (std::size_t i = 0; i < hvp.size(); ++i)
+      t.see(testing::error_ratio(hvp[i], c.hvp[i], c.rtol, 1e-10 * largest(c.hvp[i]) + 1e-300),
+            c.id + " hvp " + c.diff[i]);
+  }
+}
+
+void run_case(Case const& c, Function const& f, Tally& t) {
+  check_values(c, f(Arguments(c, c.inputs)), t, "eager");
+  bool const is_optimizer = c.op.rfind("optim_", 0) == 0 || c.op == "clip_grad_norm";
+  if (is_optimizer) return;
+  std::vector<Array> turned;
+  for (Array const& x : c.inputs) turned.push_back(scattered(x));
+  check_values(c, f(Arguments(c, turned)), t, "eager, strided");
+  std::vector<Meta> metas;
+  for (Array const& x : c.inputs) metas.push_back(x.meta());
+  Graph g = testing::record(
+      [&](std::span<Array const> x) { return f(Arguments(c, std::vector<Array>(x.begin(), x.end()))); }, metas);
+  check_values(c, testing::interpret(graph::simplify(g), c.inputs), t, "simplified");
+  if (!c.gin.empty()) check_gradients(c, g, t);
+}
+
+}  // namespace
+
+TEST_CASE("reference results", "[refs]") {
+  std::filesystem::path const dir = folder();
+  if (dir.empty() || !std::filesystem::exists(dir / "manifest.json"))
+    SKIP("no reference results: set DFDX_REFS to a folder with a manifest.json");
+  Manifest const manifest(dir);
+  std::printf("%-16s %6s %8s  %-10s %s\n", "op", "cases", "skipped", "worst", "(largest error over tolerance)");
+  int cases = 0;
+  for (auto const& [op, f] : functions()) {
+    if (!manifest.has(op)) continue;
+    Tally t;
+    for (Case const& c : manifest.cases(op)) {
+      std::string const reason = unsupported(c);
+      if (!reason.empty()) {
+        ++t.skipped;
+        t.reasons.insert(reason);
+        continue;
+      }
+      ++t.cases;
+      try {
+        run_case(c, f, t);
+      } catch (std::exception const& e) {
+        t.failures.push_back(c.id + ": " + e.what());
+      }
+    }
+    cases += t.cases;
+    std::printf("%-16s %6d %8d  %-10.3g %s", op.c_str(), t.cases, t.skipped, t.worst,
+                t.worst > 0.5 ? t.worst_where.c_str() : "");
+    for (auto const& r : t.reasons) std::printf(" [skipped: %s]", r.c_str());
+    std::printf("\n");
+    for (std::size_t i = 0; i < t.failures.size() && i < 5; ++i) UNSCOPED_INFO(t.failures[i]);
+    INFO(op << ": " << t.failures.size() << " comparisons failed");
+    CHECK(t.failures.empty());
+  }
+  std::printf("%d cases\n", cases);
+  std::fflush(stdout);
+  CHECK(cases > 0);
+}
+
+}  // namespace refs
