@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Matrix products: checked against the reference, then timed. Prints GFLOP/s and the share of the roof, which
 // is what a loop of independent multiply-adds reaches here. With -DDFDX_BENCH_BLAS and a BLAS linked
-// (OPENBLAS_NUM_THREADS=1) that stands beside it. Every round times all contenders once, in turn; a row is the
+// (OPENBLAS_NUM_THREADS=1) that stands beside it. Every round times all contenders in turn; a row is the
 // best of its rounds, since noise only adds. "+" marks the update C += scale A B; --quick stops after the
 // training step.
 #include <dfdx/kernels/simd/gemm.hpp>

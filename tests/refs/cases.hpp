@@ -125,20 +125,27 @@ class Manifest {
     r.names = r.diff;
     for (auto const& [name, unused] : c.at("inputs").items())
       if (std::find(r.diff.begin(), r.diff.end(), name) == r.diff.end()) r.names.push_back(name);
-    auto const take = [&](std::string const& key, std::vector<Array>& to) {
+    // Shapes of inputs as the manifest has them: the files store numbers as one-element vectors.
+    auto const take = [&](std::string const& key, dfdx::Shape const& shape, std::vector<Array>& to) {
       auto const found = tensors.find(r.id + key);
       if (found == tensors.end()) return false;
-      to.push_back(found->second);
+      Array const& a = found->second;
+      if (a.size() != shape.numel()) throw std::runtime_error(r.id + key + ": another size than the manifest says");
+      to.push_back(a.view(shape, dfdx::contiguous(shape)));
       return true;
     };
+    auto const input_shape = [&](std::string const& name) { return shape_of(c.at("inputs").at(name).at("shape")); };
     for (auto const& name : r.names)
-      if (!take("/in/" + name, r.inputs)) throw std::runtime_error(r.id + ": input missing");
-    for (int j = 0; take("/out/" + std::to_string(j), r.outputs); ++j) take("/gout/" + std::to_string(j), r.gout);
-    if (r.outputs.size() != c.at("outputs").get<std::size_t>()) throw std::runtime_error(r.id + ": output missing");
+      if (!take("/in/" + name, input_shape(name), r.inputs)) throw std::runtime_error(r.id + ": input missing");
+    for (std::size_t j = 0; j < c.at("outputs").get<std::size_t>(); ++j) {
+      dfdx::Shape const shape = shape_of(c.at("output_shapes").at(j));
+      if (!take("/out/" + std::to_string(j), shape, r.outputs)) throw std::runtime_error(r.id + ": output missing");
+      take("/gout/" + std::to_string(j), shape, r.gout);
+    }
     for (auto const& name : r.diff) {
-      take("/gin/" + name, r.gin);
-      take("/hvp_v/" + name, r.hvp_v);
-      take("/hvp/" + name, r.hvp);
+      take("/gin/" + name, input_shape(name), r.gin);
+      take("/hvp_v/" + name, input_shape(name), r.hvp_v);
+      take("/hvp/" + name, input_shape(name), r.hvp);
       if (c.contains("atol_grad")) r.atol_grad.push_back(c["atol_grad"].at(name));
     }
     return r;

@@ -44,6 +44,24 @@ constexpr index_t mul(index_t a, index_t b) {
   return symbol_flag | ((ea + eb) << factor_bits) | (fa * fb);
 }
 
+/// symbol_of - k if the extent is the k-th symbol alone, else -1.
+constexpr int symbol_of(index_t e) {
+  for (int k = 0; k < max_symbols; ++k)
+    if (e == symbol(k)) return k;
+  return -1;
+}
+
+/// substitute - the extent with the k-th symbol replaced by another extent.
+constexpr index_t substitute(index_t e, int k, index_t by) {
+  if (e >= 0 || e == unknown) return e;
+  int const shift = factor_bits + 4 * k;
+  index_t const times = (e >> shift) & 15;
+  index_t r = e & ~(index_t{15} << shift);
+  if ((r & ~symbol_flag) >> factor_bits == 0) r &= factor_mask;
+  for (index_t n = 0; n < times; ++n) r = mul(r, by);
+  return r;
+}
+
 /// resolve - the value of an extent, given the values of the symbols.
 constexpr index_t resolve(index_t e, index_t const* symbols) {
   if (e >= 0) return e;

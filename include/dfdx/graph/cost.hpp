@@ -45,26 +45,26 @@ struct Walk {
 /// walk_of - the walk of a step over its k-th argument.
 template <class Plan>
 constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
-  auto const at = [&](std::size_t i) { return plan.code[static_cast<std::size_t>(s.code) + i]; };
-  auto const read = [&](std::size_t shape, std::size_t strides, int rank) {
+  auto const read = [&](int shape, int strides, index_t rank) {
     Walk w;
     for (int d = 0; d < rank; ++d) {
-      w.shape.push_back(at(shape + static_cast<std::size_t>(d)));
-      w.strides.push_back(at(strides + static_cast<std::size_t>(d)));
+      w.shape.push_back(plan.code[static_cast<std::size_t>(shape + d)]);
+      w.strides.push_back(plan.code[static_cast<std::size_t>(strides + d)]);
     }
     return w;
   };
-  if (s.kind == Step::Kind::move) return Walk{make_shape(at(0)), make_shape(1)};
-  if (s.kind == Step::Kind::loop) {
-    auto const dims = static_cast<std::size_t>(at(loop_code::dims));
-    std::size_t const record = loop_code::header_size + dims +
-                               static_cast<std::size_t>(k) * (loop_code::operand_size + dims);
-    return read(loop_code::header_size, record + loop_code::operand_size, static_cast<int>(dims));
+  if (s.kind == Step::Kind::move) return Walk{make_shape(plan.code[static_cast<std::size_t>(s.code)]), make_shape(1)};
+  bool const in_epilogue = s.epilogue >= 0 && k >= 3;
+  if (s.kind == Step::Kind::loop || in_epilogue) {
+    int const loop = in_epilogue ? s.epilogue : s.code, operand = in_epilogue ? k - 3 : k;
+    auto const dims = static_cast<int>(plan.code[static_cast<std::size_t>(loop) + loop_code::dims]);
+    int const extents = loop + static_cast<int>(loop_code::header_size), fields = loop_code::operand_size;
+    return read(extents, extents + dims + operand * (fields + dims) + fields, dims);
   }
-  std::size_t begin = 0;
-  for (; k > 0; --k) begin += 1 + 2 * static_cast<std::size_t>(at(begin));
-  auto const rank = static_cast<std::size_t>(at(begin));
-  return read(begin + 1, begin + 1 + rank, static_cast<int>(rank));
+  auto const rank_at = [&](int at) { return static_cast<int>(plan.code[static_cast<std::size_t>(at)]); };
+  int begin = s.code;
+  for (; k > 0; --k) begin += 1 + 2 * rank_at(begin);
+  return read(begin + 1, begin + 1 + rank_at(begin), rank_at(begin));
 }
 
 /// is_scratch - whether an argument is a row of scratch memory of its kernel, which stays in cache.
@@ -84,6 +84,7 @@ constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& 
   for (int k = 0; k < s.arguments; ++k) {
     Argument const& a = plan.arguments[static_cast<std::size_t>(s.argument + k)];
     if (a.kind == Argument::Kind::none || is_scratch(plan, a)) continue;
+    if (s.epilogue >= 0 && k == 3 + s.stored) continue;  // the result again
     // Of a table only the rows that are asked for are read: as much as is written.
     int const like = looks_up && k == 0 ? s.arguments - 1 : k;
     r += walk_of(plan, s, like).elements(symbols) * static_cast<index_t>(size_of(a.dtype));
@@ -107,7 +108,8 @@ constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, 
   if (a.kind == Step::Kind::move) return true;
   Node const &m = nodes[static_cast<std::size_t>(a.node)], &n = nodes[static_cast<std::size_t>(b.node)];
   if (a.kind == Step::Kind::opaque) return m.op == n.op;
-  if (a.code_size != b.code_size || (a.kind == Step::Kind::matmul && m.meta.dtype != n.meta.dtype)) return false;
+  if (a.code_size != b.code_size || a.given != b.given || a.stored != b.stored) return false;
+  if (a.kind == Step::Kind::matmul && m.meta.dtype != n.meta.dtype) return false;
   for (int i = 0; i < a.code_size; ++i)
     if (plan.code[static_cast<std::size_t>(a.code + i)] != plan.code[static_cast<std::size_t>(b.code + i)]) return false;
   return true;

@@ -35,6 +35,8 @@ struct Step {
   /// is the third argument). The loop's arguments follow the product's three.
   int epilogue = -1, given = -1, stored = -1;
   bool epilogue_reads_result = false;
+  /// A node of that loop group.
+  int epilogue_node = -1;
 };
 
 /// Result - an output of the program: a strided view of an argument.
@@ -327,6 +329,7 @@ class Planner {
     Step s = begin_step(Step::Kind::matmul, id);
     put_operands(g_[id]);
     s.epilogue = static_cast<int>(plan.code.size());
+    s.epilogue_node = x.members[0];
     for (index_t c : l.code) plan.code.push_back(c);
     int result = -1;
     for (int m : x.members)

@@ -220,9 +220,38 @@ constexpr std::vector<char> live(Graph const& g) {
   return r;
 }
 
+/// unify_symbols - extents that a call must find equal get one name, so that later passes see one index space. The
+/// requirements stay: a call checks them.
+constexpr void unify_symbols(Graph& g) {
+  for (std::size_t r = 0; r < g.requirements.size(); ++r) {
+    // Earlier substitutions have been applied to this one's sides below.
+    SameExtent const now = g.requirements[r];
+    index_t a = now.a, b = now.b;
+    for (std::size_t q = 0; q < r; ++q) {
+      int const k = extent::symbol_of(g.requirements[q].b);
+      if (k < 0 || g.requirements[q].a == g.requirements[q].b) continue;
+      a = extent::substitute(a, k, g.requirements[q].a);
+      b = extent::substitute(b, k, g.requirements[q].a);
+    }
+    // The later symbol gives way, to the earlier one or to a number.
+    if (a < 0 && (b >= 0 || extent::symbol_of(b) < extent::symbol_of(a))) {
+      index_t const t = a;
+      a = b;
+      b = t;
+    }
+    int const k = extent::symbol_of(b);
+    g.requirements[r].a = a;
+    g.requirements[r].b = b;
+    if (k < 0 || a == b) continue;
+    for (Node& n : g.nodes)
+      for (int i = 0; i < n.meta.shape.rank; ++i) n.meta.shape[i] = extent::substitute(n.meta.shape[i], k, a);
+  }
+}
+
 /// simplify - an equal graph with fewer nodes. Outputs keep their order; inputs keep their positions, and unused ones
 /// are dropped.
-constexpr Graph simplify(Graph const& g) {
+constexpr Graph simplify(Graph g) {
+  if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
   std::vector<char> const needed = live(g);
   std::vector<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);

@@ -75,7 +75,7 @@ constexpr std::vector<Access> accesses(Graph const& g) {
         if (d >= 0 && d < to.rank) d = static_cast<signed char>(place[static_cast<int>(d)]);
     } else if (n.code() == Code::expand) {
       for (int i = 0; i < to.rank; ++i)
-        if (from[i] != to[i]) a.strides[i] = 0;
+        if (from[i] == 1 && to[i] != 1) a.strides[i] = 0;
     } else if (n.code() == Code::slice) {
       int const axis = op::slice::axis(n.attrs);
       a.offset += extent::mul(n.attrs.i[1], old[axis]);

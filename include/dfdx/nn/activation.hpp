@@ -9,10 +9,9 @@
 namespace dfdx::nn {
 
 namespace detail {
+// Named by an alias rather than inherited: g++ 12 zeroes what follows an empty class with an empty base in a tuple.
 struct NoFields {
-  struct hana_accessors_impl {
-    static constexpr auto apply() { return boost::hana::make_tuple(); }
-  };
+  static constexpr auto apply() { return boost::hana::make_tuple(); }
 };
 }  // namespace detail
 
@@ -23,7 +22,8 @@ struct NoFields {
 /// Dtypes    numeric
 /// Errors    those of relu
 /// Source    torch.nn.ReLU
-struct ReLU : detail::NoFields {
+struct ReLU {
+  using hana_accessors_impl = detail::NoFields;
   constexpr auto operator()(operand auto const& x) const { return relu(x); }
 };
 
@@ -34,7 +34,8 @@ struct ReLU : detail::NoFields {
 /// Dtypes    floating
 /// Errors    those of tanh
 /// Source    torch.nn.Tanh
-struct Tanh : detail::NoFields {
+struct Tanh {
+  using hana_accessors_impl = detail::NoFields;
   constexpr auto operator()(operand auto const& x) const { return tanh(x); }
 };
 
@@ -45,7 +46,8 @@ struct Tanh : detail::NoFields {
 /// Dtypes    floating
 /// Errors    those of sigmoid
 /// Source    torch.nn.Sigmoid
-struct Sigmoid : detail::NoFields {
+struct Sigmoid {
+  using hana_accessors_impl = detail::NoFields;
   constexpr auto operator()(operand auto const& x) const { return sigmoid(x); }
 };
 
@@ -56,7 +58,8 @@ struct Sigmoid : detail::NoFields {
 /// Dtypes    floating
 /// Errors    those of gelu
 /// Source    Hendrycks and Gimpel, "Gaussian error linear units", 2016; torch.nn.GELU
-struct GELU : detail::NoFields {
+struct GELU {
+  using hana_accessors_impl = detail::NoFields;
   constexpr auto operator()(operand auto const& x) const { return gelu(x); }
 };
 
@@ -67,7 +70,8 @@ struct GELU : detail::NoFields {
 /// Dtypes    floating
 /// Errors    those of silu
 /// Source    Elfwing, Uchibe and Doya, Neural Networks 107 (2018); torch.nn.SiLU
-struct SiLU : detail::NoFields {
+struct SiLU {
+  using hana_accessors_impl = detail::NoFields;
   constexpr auto operator()(operand auto const& x) const { return silu(x); }
 };
 

@@ -21,9 +21,7 @@ struct LayerNorm {
   DFDX_FIELDS(weight, bias)
   double eps = 1e-5;
 
-  constexpr auto operator()(operand auto const& x) const {
-    return layer_norm(x, weight, bias, eps);
-  }
+  constexpr auto operator()(operand auto const& x) const { return layer_norm(x, weight, bias, eps); }
 
   void reset(Key) {
     init::ones(weight);

@@ -131,6 +131,10 @@ constexpr void require_same(Graph& g, Meta const* in, std::size_t n) {
 template <class Op, class... X>
 constexpr Sym bind_as(Meta const& meta, Attrs const& attrs, Sym const& x, X const&... rest) {
   static_assert(Op::arity == 1 + sizeof...(X));
+  if constexpr (Op::code == Code::expand)
+    for (int i = 0; i < meta.shape.rank; ++i)
+      if (index_t const from = x.shape()[i]; from != 1 && from != meta.shape[i])
+        x.graph->requirements.push_back(SameExtent{"broadcast", meta.shape[i], from});
   return x.graph->push(Node{&info<Op>, attrs, meta, {x.id, rest.id...}});
 }
 

@@ -50,6 +50,11 @@ struct Step {
     return std::tuple(loss, std::move(updated), detail::with_leaves(state, next_s));
   }
 
+  /// What explain calls the arguments; the loss has the model as its argument 0.
+  static std::string argument_name(std::size_t i) {
+    return i == 0 ? "model" : i == 1 ? "state" : i == 2 ? "scalars" : "arg" + std::to_string(i - 2);
+  }
+
   /// Parameters and state are written where they are read.
   template <class Model, class State, class... Rest>
   static constexpr graph::Aliases aliases() {

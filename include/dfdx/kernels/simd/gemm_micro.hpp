@@ -132,7 +132,7 @@ DFDX_INLINE V widen(V v) {
 ///
 /// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
 /// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing.
-/// `out` travels by value and is inlined: reached through a reference it would be read again after every store.
+/// `out` travels by value and is inlined: through a reference it would be read again after every store.
 template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
                            Index a_row_at_run_time = 0, Index a_col_at_run_time = 0,

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// A text file as lines, for data sets of one item per line. What is no such file is refused with a sentence that can be
+// shown to a user. No knowledge of alphabets or encodings beyond telling text from binary.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <dfdx/core/error.hpp>
+
+namespace dfdx::data {
+
+namespace detail {
+
+// Bytes that no text holds: control characters other than those that space it.
+inline bool is_binary(unsigned char c) {
+  return c < 32 && c != '\t' && c != '\n' && c != '\v' && c != '\f' && c != '\r';
+}
+
+inline void trim(std::string& line) {
+  auto const blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; };
+  while (!line.empty() && blank(line.back())) line.pop_back();
+  std::size_t n = 0;
+  while (n < line.size() && blank(line[n])) ++n;
+  line.erase(0, n);
+}
+
+}  // namespace detail
+
+/// read_lines - the lines of a text file, without blanks at their ends; line i of the result is line i + 1 of the file,
+/// so that messages can name it, and may be empty. Line ends of Unix and Windows.
+///
+/// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data: words.txt is
+///           not a text file (byte 0x00 in line 1)"; "data: words.txt has fewer than 2 lines with text"
+inline std::vector<std::string> read_lines(std::filesystem::path const& path, std::size_t min_lines = 2) {
+  auto const fail = [&](std::string const& what) { throw error("data: " + what); };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) fail("cannot read " + path.string() + ": Is a directory");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    fail("cannot read " + path.string() + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
+
+  std::vector<std::string> lines;
+  std::string line;
+  std::size_t with_text = 0;
+  bool any = false;
+  auto const end_line = [&] {
+    detail::trim(line);
+    with_text += line.empty() ? 0 : 1;
+    lines.push_back(std::move(line));
+    line.clear();
+  };
+  char buffer[1 << 16];
+  do {
+    in.read(buffer, sizeof buffer);
+    auto const got = static_cast<std::size_t>(in.gcount());
+    for (std::size_t i = 0; i < got; ++i) {
+      any = true;
+      auto const c = static_cast<unsigned char>(buffer[i]);
+      if (detail::is_binary(c)) {
+        char const* const hex = "0123456789abcdef";
+        fail(path.string() + " is not a text file (byte 0x" + hex[c >> 4] + hex[c & 15] + " in line " +
+             std::to_string(lines.size() + 1) + ")");
+      }
+      if (c == '\n') end_line();
+      else line.push_back(buffer[i]);
+    }
+  } while (in);
+  if (in.bad()) fail("cannot read " + path.string() + ": " + std::strerror(errno));
+  if (!line.empty()) end_line();
+  if (!any) fail(path.string() + " is empty");
+  if (with_text < min_lines)
+    fail(path.string() + " has fewer than " + std::to_string(min_lines) + " lines with text");
+  return lines;
+}
+
+}  // namespace dfdx::data

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+// Models as safetensors files: save_safetensors and load_safetensors, for any tree of tensors. A tensor's name is its
+// path, "fc1.weight".
+#pragma once
+
+#include <dfdx/io/safetensors_file.hpp>
+#include <dfdx/value/fields.hpp>
+#include <dfdx/value/walk.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+struct NamedArray {
+  std::string name;
+  Array value;
+};
+
+inline char const* safetensors_name(DType d) {
+  constexpr char const* names[dtype_count] = {"F32", "F64", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
+  return names[static_cast<int>(d)];
+}
+
+inline std::string text_of(Shape const& s) {
+  Text const t = make_text(s);
+  return std::string(t.data(), t.size());
+}
+
+inline void write_safetensors(std::filesystem::path const& path, std::vector<NamedArray> tensors,
+                              std::map<std::string, std::string> const& metadata) {
+  // Wide elements first, so that every tensor is aligned to its element; then by name.
+  std::sort(tensors.begin(), tensors.end(), [](NamedArray const& a, NamedArray const& b) {
+    std::size_t const x = size_of(a.value.dtype()), y = size_of(b.value.dtype());
+    return x != y ? x > y : a.name < b.name;
+  });
+  nlohmann::json header = nlohmann::json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t end = 0;
+  for (NamedArray const& t : tensors) {
+    if (t.name == "__metadata__") raise("save_safetensors: the name __metadata__ is taken by the format");
+    if (t.value.bytes() == nullptr) raise_file("save_safetensors: " + t.name + " holds no memory");
+    std::vector<index_t> const shape(t.value.shape().dims, t.value.shape().dims + t.value.ndim());
+    std::uint64_t const begin = end;
+    end += static_cast<std::uint64_t>(t.value.size()) * size_of(t.value.dtype());
+    header[t.name] = {
+        {"dtype", safetensors_name(t.value.dtype())}, {"shape", shape}, {"data_offsets", {begin, end}}};
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (nlohmann::json::exception const&) {
+    raise("save_safetensors: the metadata is not UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+
+  FileWriter out(path, "save_safetensors");
+  std::uint64_t const length = text.size();
+  out.write(&length, 8);
+  out.write(text.data(), text.size());
+  for (NamedArray const& t : tensors) {
+    Array a = t.value;
+    if (!a.contiguous_memory()) {
+      a = Array(t.value.meta());
+      copy_elements(t.value.operand(), a.operand());
+    }
+    out.write(a.bytes(), static_cast<std::size_t>(a.size()) * size_of(a.dtype()));
+  }
+  out.finish();
+}
+
+// Whether an array of this type (dims may be dyn, an untyped Array may be anything while empty) can hold the tensor.
+template <class Leaf>
+std::string misfit(Leaf const& leaf, SafetensorsEntry const& e) {
+  bool const open = !typed<Leaf> && leaf.empty();
+  if (!e.dtype) return "dtype " + e.dtype_name + " in the file is not supported";
+  if (!open && leaf.dtype() != *e.dtype)
+    return std::string("dtype ") + e.dtype_name + " in the file, " + safetensors_name(leaf.dtype()) +
+           " in the model";
+  if (e.shape.size() > static_cast<std::size_t>(max_rank)) return "its rank in the file is not supported";
+  Shape const want = [&] {
+    if constexpr (typed<Leaf>) return Leaf::static_shape;
+    else return leaf.shape();
+  }();
+  Shape const got = e.dims();
+  bool same = open || want.rank == got.rank;
+  for (int i = 0; same && !open && i < want.rank; ++i) same = want[i] == extent::unknown || want[i] == got[i];
+  if (!same) return "shape " + text_of(got) + " in the file, " + text_of(want) + " in the model";
+  return {};
+}
+
+// Whether each element has a place of its own, as a view made by expand does not.
+inline bool writable(Array const& a) {
+  for (int i = 0; i < a.ndim(); ++i)
+    if (a.strides()[i] == 0 && a.shape()[i] > 1) return false;
+  return a.bytes() != nullptr;
+}
+
+}  // namespace detail
+
+/// save_safetensors - writes all tensors of a model. The file appears whole or not at all; one that was there before
+/// stays until then.
+///
+/// Errors    "save_safetensors: cannot write out/m.safetensors: No such file or directory";
+///           "save_safetensors: fc1.weight holds no memory"
+template <tree M>
+void save_safetensors(std::filesystem::path const& path, M const& model,
+                      std::map<std::string, std::string> const& metadata = {}) {
+  std::vector<detail::NamedArray> tensors;
+  visit_named(model, [&](std::string const& name, Array const& leaf) { tensors.push_back({name, leaf}); });
+  detail::write_safetensors(path, std::move(tensors), metadata);
+}
+inline void save_safetensors(std::filesystem::path const& path, std::map<std::string, Array> const& tensors,
+                             std::map<std::string, std::string> const& metadata = {}) {
+  std::vector<detail::NamedArray> list;
+  for (auto const& [name, value] : tensors) list.push_back({name, value});
+  detail::write_safetensors(path, std::move(list), metadata);
+}
+
+/// load_safetensors - fills a model from a file whose tensors have its names, shapes and dtypes, no more and no fewer.
+/// A tensor that has memory is written in place, so that views of it follow; one without gets memory. Returns the
+/// file's metadata.
+///
+/// Errors    "load_safetensors: m.safetensors does not fit the model: fc1.bias is missing; fc2.weight: shape [3, 5] in
+///           the file, [3, 4] in the model; old.scale is not in the model". All mismatches in one error, and then, or
+///           when the file is damaged, the model is as before.
+template <tree M>
+std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file, M& model,
+                                                    std::string const& name_of_file) {
+  std::string wrong;
+  auto const report = [&](std::string const& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
+  std::set<std::string> wanted;
+  visit_named(model, [&](std::string const& name, auto const& leaf) {
+    wanted.insert(name);
+    SafetensorsEntry const* e = file.find(name);
+    if (e == nullptr) return report(name + " is missing");
+    std::string const why = detail::misfit(leaf, *e);
+    if (!why.empty()) report(name + ": " + why);
+  });
+  for (SafetensorsEntry const& e : file.entries())
+    if (!wanted.contains(e.name)) report(e.name + " is not in the model");
+  if (!wrong.empty())
+    detail::raise_file("load_safetensors: " + name_of_file + " does not fit the model: " + wrong);
+
+  // All memory first: from the first write on, nothing can fail.
+  std::vector<Array> values;
+  visit_named(model,
+              [&](std::string const& name, auto const&) { values.push_back(file.find(name)->array()); });
+  std::size_t i = 0;
+  visit(model, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    Array& value = values[i++];
+    if (detail::writable(leaf) && leaf.shape() == value.shape())
+      copy_elements(value.operand(), leaf.operand());
+    else if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(value));
+    else leaf = std::move(value);
+  });
+  return file.metadata();
+}
+template <tree M>
+std::map<std::string, std::string> load_safetensors(std::filesystem::path const& path, M& model) {
+  return load_safetensors(SafetensorsFile::open(path), model, path.string());
+}
+
+}  // namespace dfdx
