@@ -31,10 +31,40 @@ enum Width : index_t { scalar = 0, four_bytes = 4, eight_bytes = 8 };
 /// if other iterations add to them (fill is 0 otherwise).
 enum OperandField : std::size_t { dtype, fill, combine, operand_size };
 
-/// Positions in an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores. `level`
-/// says whether the value is one for each row (an iteration of the outer dims) or for each element. An instruction of
-/// level element runs in the phases of its mask; in phases after `phase` it is read back from operand `stash` if >= 0.
-enum InstructionField : std::size_t { code, type, level, phase, mask, a, b, c, stash, immediate, instruction_size };
+/// Parts of an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores; -1 for none.
+/// `level` says whether the value is one for each row (an iteration of the outer dims) or for each element. An
+/// instruction of level element runs in the phases of its mask; in phases after `phase` it is read back from operand
+/// `stash` if that is not -1. `immediate` holds the bits of a constant, a double.
+enum InstructionField { code, type, level, phase, mask, a, b, c, stash, immediate };
+
+/// An instruction takes three numbers: what and when, operands, the immediate.
+inline constexpr std::size_t instruction_size = 3;
+
+struct Instruction {
+  index_t code, type, level, phase, mask, a, b, c, stash, immediate;
+};
+
+constexpr void pack(Instruction const& i, index_t (&out)[instruction_size]) {
+  out[0] = i.code | i.type << 16 | i.level << 20 | i.phase << 24 | i.mask << 32;
+  out[1] = (i.a + 1) | (i.b + 1) << 15 | (i.c + 1) << 30 | (i.stash + 1) << 45;
+  out[2] = i.immediate;
+}
+
+/// unpack - one part of the instruction that begins at p.
+constexpr index_t unpack(index_t const* p, InstructionField f) {
+  switch (f) {
+    case code: return p[0] & 0xffff;
+    case type: return p[0] >> 16 & 15;
+    case level: return p[0] >> 20 & 15;
+    case phase: return p[0] >> 24 & 255;
+    case mask: return p[0] >> 32;
+    case a: return (p[1] & 0x7fff) - 1;
+    case b: return (p[1] >> 15 & 0x7fff) - 1;
+    case c: return (p[1] >> 30 & 0x7fff) - 1;
+    case stash: return (p[1] >> 45) - 1;
+    default: return p[2];
+  }
+}
 
 enum Level : index_t { element_level = 0, row_level = 1 };
 
@@ -42,7 +72,7 @@ enum Level : index_t { element_level = 0, row_level = 1 };
 enum Do : index_t {
   load = 1,
   constant,
-  iota,
+  iota,  ///< the position that the operand's strides count
   cast,
   reduce_sum,
   reduce_prod,

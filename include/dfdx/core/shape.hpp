@@ -137,7 +137,7 @@ constexpr bool is_contiguous(Shape const& s, Strides const& t) {
 /// reshape_strides - strides that walk the same elements under another shape, or rank -1 if that needs a copy. With
 /// symbolic extents only axes of extent 1 may come and go.
 constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape const& to) {
-  if (is_contiguous(from, old)) return contiguous(to);
+  if (is_contiguous(from, old) || from.numel() == 0) return contiguous(to);
   Strides r;
   r.rank = to.rank;
   if (!from.is_static() || !to.is_static()) {

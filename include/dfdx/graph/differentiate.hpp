@@ -13,8 +13,8 @@ namespace dfdx::graph {
 namespace detail {
 
 // Which of the nodes up to `last` depend on one of `sources` through floating values.
-constexpr std::vector<char> dependents(Graph const& g, std::span<int const> sources, int last) {
-  std::vector<char> active(static_cast<std::size_t>(last) + 1, 0);
+constexpr Vec<char> dependents(Graph const& g, std::span<int const> sources, int last) {
+  Vec<char> active(static_cast<std::size_t>(last) + 1, 0);
   for (int s : sources)
     if (s <= last) active[static_cast<std::size_t>(s)] = 1;
   for (int i = 0; i <= last; ++i) {
@@ -42,14 +42,14 @@ constexpr Sym plus(Sym const& a, Sym const& b) { return a ? bind<op::add>(Attrs{
 ///
 /// Math      d_wrt = sum over paths of the products of transposed partials applied to ct
 /// Source    Linnainmaa 1976; Griewank and Walther, Evaluating Derivatives, 2008
-constexpr std::vector<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym const> cts,
+constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym const> cts,
                                      std::span<int const> wrt) {
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
   for (int w : wrt) last = w > last ? w : last;
-  std::vector<char> const active = detail::dependents(g, wrt, last);
-  std::vector<char> is_end(static_cast<std::size_t>(last) + 1, 0);
-  std::vector<Sym> ct(static_cast<std::size_t>(last) + 1);
+  Vec<char> const active = detail::dependents(g, wrt, last);
+  Vec<char> is_end(static_cast<std::size_t>(last) + 1, 0);
+  Vec<Sym> ct(static_cast<std::size_t>(last) + 1);
   for (std::size_t k = 0; k < ends.size(); ++k) {
     Sym& c = ct[static_cast<std::size_t>(ends[k].id)];
     c = detail::plus(c, cts[k]);
@@ -67,7 +67,7 @@ constexpr std::vector<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::s
       if (Sym const d = n.op->vjp(ct[u], site, k)) ct[v] = detail::plus(ct[v], d);
     }
   }
-  std::vector<Sym> result;
+  Vec<Sym> result;
   for (int w : wrt) {
     Sym const c = ct[static_cast<std::size_t>(w)];
     result.push_back(c ? c : full_as(Sym{&g, w}, g[w].meta, 0));
@@ -79,13 +79,13 @@ constexpr std::vector<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::s
 ///
 /// Math      tangent_y = sum_k partial_k tangent_{x_k}
 /// Source    Wengert 1964
-constexpr std::vector<Sym> push_forward(Graph& g, std::span<int const> wrt, std::span<Sym const> tangents,
+constexpr Vec<Sym> push_forward(Graph& g, std::span<int const> wrt, std::span<Sym const> tangents,
                                         std::span<Sym const> ends) {
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
-  std::vector<char> const active = detail::dependents(g, wrt, last);
-  std::vector<Sym> tangent(static_cast<std::size_t>(last) + 1);
-  std::vector<char> given(static_cast<std::size_t>(last) + 1, 0);
+  Vec<char> const active = detail::dependents(g, wrt, last);
+  Vec<Sym> tangent(static_cast<std::size_t>(last) + 1);
+  Vec<char> given(static_cast<std::size_t>(last) + 1, 0);
   for (std::size_t k = 0; k < wrt.size(); ++k) {
     if (wrt[k] > last) continue;
     tangent[static_cast<std::size_t>(wrt[k])] = tangents[k];
@@ -103,7 +103,7 @@ constexpr std::vector<Sym> push_forward(Graph& g, std::span<int const> wrt, std:
       if (Sym const d = n.op->jvp(t, site, k)) tangent[u] = detail::plus(tangent[u], d);
     }
   }
-  std::vector<Sym> result;
+  Vec<Sym> result;
   for (Sym const& e : ends) {
     Sym const t = tangent[static_cast<std::size_t>(e.id)];
     result.push_back(t ? t : full_as(e, e.meta(), 0));

@@ -22,7 +22,7 @@ struct Group {
   int split = -1;
   int reductions = 0;
   bool read_by_others = false;
-  std::vector<int> members;
+  Vec<int> members;
 };
 
 /// Place - where a node stands in its group.
@@ -35,9 +35,9 @@ struct Place {
 };
 
 struct Fusion {
-  std::vector<Access> access;
-  std::vector<Place> place;
-  std::vector<Group> groups;
+  Vec<Access> access;
+  Vec<Place> place;
+  Vec<Group> groups;
 };
 
 inline constexpr std::size_t max_members = 40;

@@ -22,8 +22,8 @@ struct Memory {
 };
 
 struct Lowered {
-  std::vector<index_t> code;
-  std::vector<Memory> memory;
+  Vec<index_t> code;
+  Vec<Memory> memory;
 };
 
 /// Values recomputed in a later phase cost less than this many additions; others are kept.
@@ -33,7 +33,7 @@ namespace detail {
 
 class LoopBuilder {
  public:
-  constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored,
+  constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
                         bool keep_dims)
       : g_(g), f_(f), group_(group), keep_dims_(keep_dims) {
     slot_.assign(group.members.size(), -1);
@@ -131,8 +131,7 @@ class LoopBuilder {
         if (x == static_cast<int>(root.attrs.i[0]) && a.driver[x] >= 0) steps[a.driver[x]] = 1;
       index_t const k = operand(Memory{Memory::Kind::node, a.root, 0, v.meta.dtype, false},
                                 spread(steps, v.meta.shape, user));
-      return push({loop_code::iota, v.meta.dtype, k, -1, std::bit_cast<index_t>(root.attrs.f[1]),
-                   std::bit_cast<index_t>(root.attrs.f[0])});
+      return push({loop_code::iota, v.meta.dtype, k});
     }
     index_t const k = operand(Memory{Memory::Kind::node, a.root, a.offset, v.meta.dtype, false}, over);
     for (std::size_t i = 0; i < code_.size(); ++i)
@@ -144,7 +143,7 @@ class LoopBuilder {
     return loop_code::reduce_sum + (static_cast<index_t>(c) - static_cast<index_t>(Code::reduce_sum));
   }
 
-  constexpr void add(std::size_t m, std::vector<char> const& stored) {
+  constexpr void add(std::size_t m, Vec<char> const& stored) {
     int const id = group_.members[m];
     Node const& n = g_[id];
     Place const& p = place(id);
@@ -235,7 +234,7 @@ class LoopBuilder {
   // From the last instruction back: the phases each is needed in, and which values to keep.
   constexpr void keep_values() {
     std::size_t const n = code_.size();
-    std::vector<char> keep(n, 0);
+    Vec<char> keep(n, 0);
     for (std::size_t k = n; k-- > 0;) {
       Instruction& i = code_[k];
       bool const reduces = is_reduce(i.code);
@@ -343,10 +342,13 @@ class LoopBuilder {
       out.push_back(r.combine);
       for (int d = 0; d < count; ++d) out.push_back(merged[d] < 0 ? 0 : r.strides[merged[d]]);
     }
-    for (Instruction const& i : code_)
-      for (index_t field : {i.code, static_cast<index_t>(i.type), i.level, static_cast<index_t>(i.phase),
-                            static_cast<index_t>(i.mask), i.a, i.b, i.c, i.stash, i.immediate})
-        out.push_back(field);
+    for (Instruction const& i : code_) {
+      index_t packed[loop_code::instruction_size] = {};
+      loop_code::pack({i.code, static_cast<index_t>(i.type), i.level, i.phase, i.mask, i.a, i.b, i.c, i.stash,
+                       i.immediate},
+                      packed);
+      for (index_t x : packed) out.push_back(x);
+    }
   }
 
   Graph const& g_;
@@ -354,16 +356,16 @@ class LoopBuilder {
   Group const& group_;
   bool keep_dims_;
   int split_ = 0;
-  std::vector<Instruction> code_;
-  std::vector<Record> records_;
-  std::vector<int> slot_;
+  Vec<Instruction> code_;
+  Vec<Record> records_;
+  Vec<int> slot_;
 };
 
 }  // namespace detail
 
 /// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards. With `keep_dims`
 /// the nest has a dim for each axis of the space, as the epilogue of a matrix product needs it.
-constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, std::vector<char> const& stored,
+constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
                         bool keep_dims = false) {
   return detail::LoopBuilder(g, f, group, stored, keep_dims).result;
 }

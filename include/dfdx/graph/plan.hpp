@@ -47,11 +47,11 @@ struct Result {
 };
 
 struct Plan {
-  std::vector<Step> steps;
-  std::vector<index_t> code;
-  std::vector<Argument> arguments;
-  std::vector<Buffer> buffers;
-  std::vector<Result> results;
+  Vec<Step> steps;
+  Vec<index_t> code;
+  Vec<Argument> arguments;
+  Vec<Buffer> buffers;
+  Vec<Result> results;
 };
 
 namespace detail {
@@ -94,7 +94,7 @@ class Planner {
 
   // An elementwise group that alone reads a matrix product, element by element, becomes part of the product's kernel.
   constexpr void find_epilogues() {
-    std::vector<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
+    Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
     constexpr int several = -2;
     for (int id = 0; id < g_.size(); ++id) {
       if (group_of(id) < 0) continue;
@@ -143,15 +143,15 @@ class Planner {
   }
 
   // The nodes whose operands a step for group k reads.
-  constexpr std::vector<int> readers_in(int k) const {
-    std::vector<int> r = f_.groups[at(k)].members;
+  constexpr Vec<int> readers_in(int k) const {
+    Vec<int> r = f_.groups[at(k)].members;
     if (product_[at(k)] >= 0) r.push_back(f_.groups[at(product_[at(k)])].members[0]);
     return r;
   }
 
   template <class F>
   constexpr void for_inputs_read(int k, F f) const {
-    std::vector<int> seen;
+    Vec<int> seen;
     for (int id : readers_in(k))
       for (int i = 0; i < g_[id].arity(); ++i) {
         Access const& a = access(g_[id].in[i]);
@@ -172,7 +172,7 @@ class Planner {
   constexpr void order_groups() {
     int levels = 0;
     for (Group const& x : f_.groups) levels = x.level + 1 > levels ? x.level + 1 : levels;
-    std::vector<int> start(at(levels) + 1, 0), by_level(f_.groups.size(), 0);
+    Vec<int> start(at(levels) + 1, 0), by_level(f_.groups.size(), 0);
     for (Group const& x : f_.groups) ++start[at(x.level) + 1];
     for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
     for (std::size_t k = 0; k < f_.groups.size(); ++k) by_level[at(start[at(f_.groups[k].level)]++)] = static_cast<int>(k);
@@ -180,7 +180,7 @@ class Planner {
     readers_.assign(at(g_.inputs), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
       if (joined_[k] == 0) for_inputs_read(static_cast<int>(k), [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
-    std::vector<int> waiting;
+    Vec<int> waiting;
     auto const take = [&](int k) {
       order_.push_back(k);
       for_inputs_read(k, [&](int input, bool, bool first) { readers_[at(input)] -= first ? 1 : 0; });
@@ -376,9 +376,9 @@ class Planner {
 
   Graph const& g_;
   Fusion f_;
-  std::vector<char> stored_, joined_;  // joined_: products that are computed with the group after them
-  std::vector<int> product_;                // for each group the product it is the epilogue of, or -1
-  std::vector<int> alias_, order_, readers_, buffer_, moved_, moved_to_;
+  Vec<char> stored_, joined_;  // joined_: products that are computed with the group after them
+  Vec<int> product_;                // for each group the product it is the epilogue of, or -1
+  Vec<int> alias_, order_, readers_, buffer_, moved_, moved_to_;
 };
 
 }  // namespace detail
@@ -394,14 +394,14 @@ constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, 
     index_t begin, end;
     int last;
   };
-  std::vector<Block> used;  // sorted by begin
+  Vec<Block> used;  // sorted by begin
   index_t total = 0;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     auto const& b = buffers[i];
     index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
     index_t const size = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
     // Buffers come in the order of their first step: what ended before it is free.
-    std::vector<Block> alive;
+    Vec<Block> alive;
     index_t at = 0;
     bool placed = false;
     for (Block const& u : used) {

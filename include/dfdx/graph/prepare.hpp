@@ -9,12 +9,12 @@
 namespace dfdx::graph {
 
 /// Aliases - for each output the input whose memory it takes over when the program is done with that input, or -1.
-using Aliases = std::vector<int>;
+using Aliases = Vec<int>;
 
 /// prepare - the same graph with copies where memory is needed.
 constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
-  std::vector<Access> const access = accesses(g);
-  std::vector<int> to(g.nodes.size(), -1), copied(g.nodes.size(), -1);
+  Vec<Access> const access = accesses(g);
+  Vec<int> to(g.nodes.size(), -1), copied(g.nodes.size(), -1);
   Graph out;
   out.inputs = g.inputs;
   out.requirements = g.requirements;
@@ -35,7 +35,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     }
     to[static_cast<std::size_t>(id)] = out.push(n).id;
   }
-  std::vector<char> taken(g.nodes.size(), 0);
+  Vec<char> taken(g.nodes.size(), 0);
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
     int const id = g.outputs[k];
     Code const under = code_under(id);

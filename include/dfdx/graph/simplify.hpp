@@ -185,7 +185,7 @@ class Rewriter {
     return same_bits(a.attrs.f[0], b.attrs.f[0]) && same_bits(a.attrs.f[1], b.attrs.f[1]);
   }
 
-  std::vector<int> heads_, next_;
+  Vec<int> heads_, next_;
 };
 
 namespace detail {
@@ -211,8 +211,8 @@ constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product
 }  // namespace detail
 
 /// live - which nodes an output needs.
-constexpr std::vector<char> live(Graph const& g) {
-  std::vector<char> r(g.nodes.size(), 0);
+constexpr Vec<char> live(Graph const& g) {
+  Vec<char> r(g.nodes.size(), 0);
   for (int o : g.outputs) r[static_cast<std::size_t>(o)] = 1;
   for (int i = g.size() - 1; i >= 0; --i)
     if (r[static_cast<std::size_t>(i)] != 0)
@@ -253,8 +253,8 @@ constexpr void unify_symbols(Graph& g) {
 constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
-  std::vector<char> const needed = live(g);
-  std::vector<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
+  Vec<char> const needed = live(g);
+  Vec<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
   for (int i = 0; i < g.size(); ++i)
     if (needed[static_cast<std::size_t>(i)] != 0)
       for (int k = 0; k < g[i].arity(); ++k) ++uses[static_cast<std::size_t>(g[i].in[k])];
@@ -271,8 +271,8 @@ constexpr Graph simplify(Graph g) {
     to[static_cast<std::size_t>(i)] = swapped >= 0 ? swapped : r.add(n);
   }
   for (int o : g.outputs) r.graph.outputs.push_back(to[static_cast<std::size_t>(o)]);
-  std::vector<char> const used = live(r.graph);
-  std::vector<int> place(r.graph.nodes.size(), -1);
+  Vec<char> const used = live(r.graph);
+  Vec<int> place(r.graph.nodes.size(), -1);
   Graph out;
   out.inputs = g.inputs;
   out.requirements = g.requirements;

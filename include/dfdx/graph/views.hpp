@@ -52,8 +52,8 @@ constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
 }  // namespace detail
 
 /// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be copied.
-constexpr std::vector<Access> accesses(Graph const& g) {
-  std::vector<Access> r;
+constexpr Vec<Access> accesses(Graph const& g) {
+  Vec<Access> r;
   r.reserve(g.nodes.size());
   for (int id = 0; id < g.size(); ++id) {
     Node const& n = g[id];

@@ -100,7 +100,7 @@ class Loop {
   using L = Lanes<Width>;
 
   static constexpr index_t field(int i, loop_code::InstructionField f) {
-    return code[program + loop_code::instruction_size * static_cast<std::size_t>(i) + f];
+    return loop_code::unpack(code + program + loop_code::instruction_size * static_cast<std::size_t>(i), f);
   }
   static constexpr index_t record(int k, loop_code::OperandField f) {
     return code[records + record_size * static_cast<std::size_t>(k) + f];
@@ -186,7 +186,7 @@ class Loop {
     } else if constexpr (what == loop_code::load) {
       s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
     } else if constexpr (what == loop_code::iota) {
-      s.cells[I].template set<T>(position<I, T>(s.at[a]));
+      s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
       s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
@@ -202,14 +202,6 @@ class Loop {
         s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s), row_value<b>(s))));
       else s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s))));
     }
-  }
-
-  template <int I, class T>
-  static DFDX_INLINE T position(index_t i) {
-    constexpr double start = std::bit_cast<double>(field(I, loop_code::immediate));
-    constexpr double step = std::bit_cast<double>(field(I, loop_code::c));
-    if constexpr (start == 0 && step == 1) return static_cast<T>(i);
-    else return static_cast<T>(start + step * static_cast<double>(i));
   }
 
   // The row-level instructions that are due before phase P, in order.
@@ -273,11 +265,7 @@ class Loop {
       return load_lane<a, Tail>(s, i, count);
     } else if constexpr (what == loop_code::iota) {
       index_t const step = stride<a, dims - 1>(s.symbols);
-      constexpr double start = std::bit_cast<double>(field(I, loop_code::immediate));
-      constexpr double by = std::bit_cast<double>(field(I, loop_code::c));
-      auto const k = L::template positions<T>(s.at[a] + i * step, step);
-      if constexpr (start == 0 && by == 1) return k;
-      else return k * L::template splat<T>(static_cast<T>(by)) + L::template splat<T>(static_cast<T>(start));
+      return L::template positions<T>(s.at[a] + i * step, step);
     } else if constexpr (what == loop_code::cast) {
       return L::template convert<T, value_t<a>>(lane_value<a>(s, v...));
     } else if constexpr (what == loop_code::store) {

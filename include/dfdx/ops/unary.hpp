@@ -211,7 +211,7 @@ struct fused<40> {
   using type = abs;
 };
 
-/// sign - -1, 0 or 1 (NaN stays NaN).
+/// sign - -1, 0 or 1; 0 for NaN, as in PyTorch.
 ///
 /// Math      y = sign x, dy/dx = 0
 /// Shapes    x: [S...] -> y: [S...]
@@ -224,7 +224,7 @@ struct sign : arithmetic<sign, 1> {
   static constexpr auto eval(auto const& x) { 
     using X = std::remove_cvref_t<decltype(x)>;
     X const zero(0);
-    return math::select(x > zero, X(1), math::select(x < zero, X(static_cast<compute_scalar<X>>(-1)), x));
+    return math::select(x > zero, X(1), math::select(x < zero, X(static_cast<compute_scalar<X>>(-1)), zero));
    }
 };
 template <>

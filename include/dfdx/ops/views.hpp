@@ -35,9 +35,9 @@ struct constant : operation {
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
 };
 
-/// iota - position along axis attrs.i[0]: attrs.f[0] + attrs.f[1] * index.
+/// iota - position along axis attrs.i[0].
 ///
-/// Math      y[.., i, ..] = start + step i
+/// Math      y[.., i, ..] = i
 /// Shapes    any
 /// Dtypes    any
 /// Errors    none

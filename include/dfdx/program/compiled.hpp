@@ -58,7 +58,7 @@ class Arenas {
   }
 
  private:
-  std::vector<Entry> entries_;
+  Vec<Entry> entries_;
 };
 
 /// OwnArenas - Arenas made when first needed. A literal type, so that function objects can be constants; a copy has its
@@ -84,7 +84,7 @@ struct Inputs {
   std::byte* data[P::inputs + 1] = {};
   index_t symbols[max_symbols] = {};
   int count = 0, known = 0;
-  std::vector<Array> packed;  // row-major copies of arguments that are not
+  Vec<Array> packed;  // row-major copies of arguments that are not
 
   template <class T>
   void add(T const& t) {

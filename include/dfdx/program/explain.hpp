@@ -201,7 +201,7 @@ class Explainer {
   }
 
   // --- steps ---
-  index_t code(int i) const { return p_.code[static_cast<std::size_t>(i)]; }
+  index_t const& code(int i) const { return p_.code[static_cast<std::size_t>(i)]; }
   graph::Argument const& argument(graph::Step const& s, int k) const {
     return p_.arguments[static_cast<std::size_t>(s.argument + k)];
   }
@@ -271,7 +271,7 @@ class Explainer {
            operands * (static_cast<int>(loop_code::operand_size) + dims);
   }
   index_t field(int at, int i, loop_code::InstructionField f) const {
-    return code(instructions_at(at) + i * static_cast<int>(loop_code::instruction_size) + static_cast<int>(f));
+    return loop_code::unpack(&code(instructions_at(at) + i * static_cast<int>(loop_code::instruction_size)), f);
   }
   int instruction_count(int at) const { return static_cast<int>(code(at + loop_code::instructions)); }
   bool stores_to(int at, int operand) const {

@@ -15,7 +15,7 @@ namespace dfdx {
 namespace detail {
 
 template <class T, std::size_t N>
-constexpr std::array<T, N> frozen(std::vector<T> const& v) {
+constexpr std::array<T, N> frozen(Vec<T> const& v) {
   std::array<T, N> r{};
   for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
   return r;

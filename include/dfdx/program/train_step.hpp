@@ -34,13 +34,13 @@ struct Step {
   template <class Model, class S, class... A>
   static constexpr auto record(Model const& model, state_t<Model> const& state, S const& scalars, A const&... args) {
     auto [loss, gradient] = ValueAndGrad<Loss, Wrt<0>>::record(model, args...);
-    std::vector<Sym> p = symbols(model), g = symbols(gradient), s = symbols(state);
-    std::vector<Sym> numbers;
+    Vec<Sym> p = symbols(model), g = symbols(gradient), s = symbols(state);
+    Vec<Sym> numbers;
     for (int k = 0; k < O::scalars; ++k) numbers.push_back(reshape_to(slice_axis(scalars.sym(), 0, k, 1), Shape{}));
     if constexpr (requires { O::prepare(g.data(), p.size(), numbers.data()); })
       O::prepare(g.data(), p.size(), numbers.data());
     for (std::size_t i = 0; i < p.size(); ++i) {
-      std::vector<Sym> mine;
+      Vec<Sym> mine;
       for (std::size_t k = 0; k < state.size(); ++k) mine.push_back(s[k * p.size() + i]);
       O::update(p[i], g[i], mine.data(), numbers.data());
       for (std::size_t k = 0; k < state.size(); ++k) s[k * p.size() + i] = mine[k];
@@ -66,8 +66,8 @@ struct Step {
 
  private:
   template <class T>
-  static constexpr std::vector<Sym> symbols(T const& t) {
-    std::vector<Sym> r;
+  static constexpr Vec<Sym> symbols(T const& t) {
+    Vec<Sym> r;
     visit(t, [&](auto const& leaf) { r.push_back(leaf.sym()); });
     return r;
   }

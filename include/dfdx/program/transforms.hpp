@@ -23,7 +23,7 @@ template <class F>
 inline constexpr bool captures_nothing<Compiled<F>> = true;
 
 template <class T>
-constexpr void collect_ids(T const& t, std::vector<int>& ids) {
+constexpr void collect_ids(T const& t, Vec<int>& ids) {
   visit(t, [&](auto const& leaf) { ids.push_back(leaf.id()); });
 }
 
@@ -50,11 +50,11 @@ constexpr auto joined_trees(T t, U u, Rest... rest) {
 
 // Gradients of `ends` (with cotangents) for the chosen arguments, each a tree like its argument.
 template <std::size_t... I, class... A>
-constexpr auto gradients(Wrt<I...>, std::vector<Sym> const& ends, std::vector<Sym> const& cts, A const&... args) {
+constexpr auto gradients(Wrt<I...>, Vec<Sym> const& ends, Vec<Sym> const& cts, A const&... args) {
   auto const all = std::tie(args...);
-  std::vector<int> ids;
+  Vec<int> ids;
   (collect_ids(std::get<I>(all), ids), ...);
-  std::vector<Sym> const found = graph::pull_back(*ends[0].graph, ends, cts, ids);
+  Vec<Sym> const found = graph::pull_back(*ends[0].graph, ends, cts, ids);
   Sym const* next = found.data();
   return [&]<class... T>(T... trees) {
     // Braces fix the order in which leaves are handed out.
@@ -114,7 +114,7 @@ struct Vjp {
     auto const& ct = std::get<sizeof...(I)>(t);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, std::remove_cvref_t<decltype(ct)>>,
                   "vjp: the cotangent (last argument) must have the type of the result");
-    std::vector<Sym> ends, cts;
+    Vec<Sym> ends, cts;
     visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
     visit(ct, [&](auto const& leaf) { cts.push_back(leaf.sym()); });
     return std::pair(y, detail::gradients(Wrt<I...>{}, ends, cts, std::get<I>(t)...));
@@ -137,12 +137,12 @@ struct Jvp {
     static_assert((std::is_same_v<std::tuple_element_t<I, Tuple>, std::tuple_element_t<I + n, Tuple>> && ...),
                   "jvp: each tangent must have the type of its argument");
     auto y = detail::record_call<F>(std::get<I>(t)...);
-    std::vector<int> ids;
+    Vec<int> ids;
     (detail::collect_ids(std::get<I>(t), ids), ...);
-    std::vector<Sym> tangents, ends;
+    Vec<Sym> tangents, ends;
     (visit(std::get<I + n>(t), [&](auto const& leaf) { tangents.push_back(leaf.sym()); }), ...);
     visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
-    std::vector<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
+    Vec<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
     Sym const* next = found.data();
     auto dy = detail::with_leaves(y, next);
     return std::pair(std::move(y), std::move(dy));

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/error.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/core/vec.hpp>
 
 namespace dfdx {
 
@@ -126,9 +126,9 @@ struct SameExtent {
 /// Graph - nodes in an order in which every operand comes before its users.
 class Graph {
  public:
-  std::vector<Node> nodes;
-  std::vector<int> outputs;
-  std::vector<SameExtent> requirements;
+  Vec<Node> nodes;
+  Vec<int> outputs;
+  Vec<SameExtent> requirements;
   int inputs = 0;
 
   constexpr Sym push(Node const& n) {

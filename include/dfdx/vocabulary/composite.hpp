@@ -7,10 +7,28 @@
 
 namespace dfdx {
 
+namespace detail {
+
+// What exponentials are shifted by so that none overflows: the largest element over axes, without a gradient. Of no
+// elements it is 0.
+template <int... Axes, operand X>
+constexpr auto largest(X const& x) {
+  using List = AxisList<Axes...>;
+  auto const is_empty = [](Shape const& s) { return joined(s, axes_mask(List::values, List::n, s.rank)) == 0; };
+  if constexpr (typed<X>) {
+    if constexpr (is_empty(X::static_shape)) return stop_gradient(sum<Axes...>(x, keepdim));
+    else return stop_gradient(max<Axes...>(x, keepdim));
+  } else {
+    return stop_gradient(is_empty(x.shape()) ? sum<Axes...>(x, keepdim) : max<Axes...>(x, keepdim));
+  }
+}
+
+}  // namespace detail
+
 /// softmax<Axis>(x) - e^x / sum e^x along an axis, with the largest element subtracted first.
 template <int Axis = -1, operand X>
 constexpr auto softmax(X const& x) {
-  auto const e = exp(x - stop_gradient(max<Axis>(x, keepdim)));
+  auto const e = exp(x - detail::largest<Axis>(x));
   return e / sum<Axis>(e, keepdim);
 }
 inline Array softmax(Array const& x, int axis) {
@@ -20,7 +38,7 @@ inline Array softmax(Array const& x, int axis) {
 /// log_softmax<Axis>(x) - x - log sum e^x along an axis.
 template <int Axis = -1, operand X>
 constexpr auto log_softmax(X const& x) {
-  auto const z = x - stop_gradient(max<Axis>(x, keepdim));
+  auto const z = x - detail::largest<Axis>(x);
   return z - log(sum<Axis>(exp(z), keepdim));
 }
 inline Array log_softmax(Array const& x, int axis) {
@@ -30,7 +48,7 @@ inline Array log_softmax(Array const& x, int axis) {
 /// logsumexp<Axes...>(x) - log sum e^x over axes; of infinities alone it is that infinity.
 template <int... Axes, operand X>
 constexpr auto logsumexp(X const& x, Keepdim) {
-  auto const m = stop_gradient(max<Axes...>(x, keepdim));
+  auto const m = detail::largest<Axes...>(x);
   auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
   return log(sum<Axes...>(exp(x - shift), keepdim)) + shift;
 }
@@ -126,7 +144,7 @@ template <operand X, operand I>
 constexpr auto cross_entropy(X const& logits, I const& labels) {
   return detail::over_classes(logits, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
-    auto const z = logits - stop_gradient(max<a>(logits, keepdim));
+    auto const z = logits - detail::largest<a>(logits);
     return mean(log(sum<a>(exp(z), keepdim)) - detail::at_labels(z, labels));
   });
 }

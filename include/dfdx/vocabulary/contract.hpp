@@ -167,7 +167,7 @@ constexpr auto scatter_add(X const& x, I const& index, S const& src) {
 namespace detail {
 
 constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
-  return like.graph->push(Node{&info<op::iota>, Attrs{{axis}, {0, 1}}, meta, {}});
+  return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
 }
 constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
   if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);

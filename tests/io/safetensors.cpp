@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+// Models saved and loaded: equal afterwards, and untouched by whatever goes wrong.
+#include "io/models.hpp"
+#include "support.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <dfdx/vocabulary/shape.hpp>
+
+using namespace tests;
+
+TEST_CASE("a model is read back as it was saved", "[io]") {
+  TemporaryFolder const folder;
+  auto const saved = model(1);
+  save_safetensors(folder / "m.safetensors", saved, {{"step", "12"}});
+  CHECK(folder.files() == 1);
+
+  auto loaded = model(2);
+  CHECK(!equal(saved, loaded));
+  CHECK(load_safetensors(folder / "m.safetensors", loaded).at("step") == "12");
+  CHECK(equal(saved, loaded));
+
+  Model empty;
+  load_safetensors(folder / "m.safetensors", empty);
+  CHECK(equal(saved, empty));
+}
+
+TEST_CASE("names are paths, the header is padded, tensors are aligned to their elements", "[io]") {
+  TemporaryFolder const folder;
+  save_safetensors(folder / "m.safetensors", model(1));
+  auto const bytes = read_file(folder / "m.safetensors", "test");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  CHECK(length % 8 == 0);
+  auto const file = SafetensorsFile::from(bytes);
+  std::set<std::string> names;
+  for (auto const& e : file.entries()) {
+    names.insert(e.name);
+    CHECK((e.bytes.data() - bytes.data() - 8 - static_cast<std::ptrdiff_t>(length)) %
+              static_cast<std::ptrdiff_t>(size_of(*e.dtype)) ==
+          0);
+  }
+  CHECK(names == std::set<std::string>{"fc1.weight", "fc1.bias", "layers.0.weight", "layers.1.weight",
+                                       "steps", "mask", "scale"});
+}
+
+TEST_CASE("tensors of any strides are saved by rows and loaded in place", "[io]") {
+  TemporaryFolder const folder;
+  auto const base = randn<float, 4, 3>(Key{1});
+  auto const turned = transpose(base);
+  auto const repeated = expand<2, 4>(ones<float, 4>());
+  save_safetensors(folder / "t.safetensors", std::tuple(turned, repeated));
+
+  auto target = zeros<float, 4, 3>();
+  auto into = std::tuple(transpose(target), expand<2, 4>(zeros<float, 4>()));
+  load_safetensors(folder / "t.safetensors", into);
+  CHECK(array_equal(target, base));
+  CHECK(array_equal(std::get<1>(into), ones({2, 4})));
+}
+
+TEST_CASE("dyn dims and untyped arrays take the file's shape", "[io]") {
+  TemporaryFolder const folder;
+  save_safetensors(folder / "t.safetensors", std::pair(randn<float, 5, 3>(Key{1}), arange(4)));
+  std::pair<Tensor<float, dyn, 3>, Array> p;
+  load_safetensors(folder / "t.safetensors", p);
+  CHECK(p.first.shape() == make_shape(5, 3));
+  CHECK(array_equal(p.second, arange(4)));
+  std::pair<Tensor<float, dyn, 4>, Array> q;
+  CHECK(error_of([&] {
+          load_safetensors(folder / "t.safetensors", q);
+        }).find("[5, 3] in the file, [dyn, 4]") != std::string::npos);
+}
+
+namespace {
+
+struct Other {
+  nn::Linear<3, 5> fc1;
+  Tensor<std::int32_t, 2> steps;
+  Tensor<float, 7> extra;
+  Tensor<bool, 3> mask;
+  DFDX_FIELDS(fc1, steps, extra, mask)
+};
+
+}  // namespace
+
+TEST_CASE("every mismatch is reported at once and nothing is loaded", "[io]") {
+  TemporaryFolder const folder;
+  save_safetensors(folder / "m.safetensors", model(1));
+  auto other = init<Other>(3);
+  auto const before = init<Other>(3);
+  std::string const what = error_of([&] { load_safetensors(folder / "m.safetensors", other); });
+  CHECK(
+      what ==
+      "load_safetensors: " + (folder / "m.safetensors").string() +
+          " does not fit the model: fc1.weight: shape [4, 3] in the file, [5, 3] in the model; fc1.bias: "
+          "shape [4] in the file, [5] in the model; steps: dtype I64 in the file, I32 in the model; extra is "
+          "missing; layers.0.weight is not in the model; layers.1.weight is not in the model; scale is not "
+          "in "
+          "the model");
+  CHECK(equal(other, before));
+}
+
+TEST_CASE("a damaged or missing file leaves the model as it was", "[io]") {
+  TemporaryFolder const folder;
+  auto m = model(1);
+  save_safetensors(folder / "m.safetensors", m);
+  std::filesystem::resize_file(folder / "m.safetensors", 300);
+  auto n = model(2);
+  CHECK(error_of([&] { load_safetensors(folder / "m.safetensors", n); }) != "");
+  CHECK(error_of([&] { load_safetensors(folder / "none", n); }) ==
+        "safetensors: cannot read " + (folder / "none").string() + ": No such file or directory");
+  CHECK(error_of([&] { load_safetensors(folder / "", n); }).find("Is a directory") != std::string::npos);
+  CHECK(equal(n, model(2)));
+}
+
+TEST_CASE("a file that cannot be written leaves the old one", "[io]") {
+  TemporaryFolder const folder;
+  auto const old = model(1);
+  save_safetensors(folder / "m.safetensors", old);
+  Model half = model(2);
+  half.scale = {};
+  CHECK(error_of([&] { save_safetensors(folder / "m.safetensors", half); }) ==
+        "save_safetensors: scale holds no memory");
+  CHECK(error_of([&] { save_safetensors(folder / "m.safetensors", old, {{"k", "\xff"}}); }) ==
+        "save_safetensors: the metadata is not UTF-8");
+  CHECK(error_of([&] { save_safetensors(folder / "no/m.safetensors", old); }) ==
+        "save_safetensors: cannot write " + (folder / "no/m.safetensors").string() +
+            ": No such file or directory");
+  // A folder of the temporary file's name stands for a full disk.
+  std::filesystem::create_directory(folder / "m.safetensors.partial");
+  CHECK(error_of([&] { save_safetensors(folder / "m.safetensors", model(3)); }) != "");
+  auto read = model(4);
+  load_safetensors(folder / "m.safetensors", read);
+  CHECK(equal(read, old));
+  CHECK(folder.files() == 1);
+  if (std::filesystem::exists("/dev/null"))
+    CHECK(error_of([&] { save_safetensors("/dev/null", old); }) ==
+          "save_safetensors: cannot write /dev/null: not a regular file");
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+// Making values: contents, shapes, the two spellings, and random numbers that are the same everywhere.
+#include "support.hpp"
+
+#include <dfdx/vocabulary/compare.hpp>
+#include <dfdx/vocabulary/create.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+#include <set>
+
+using namespace dfdx;
+using tests::error_of;
+
+TEST_CASE("constants, typed and untyped", "[create]") {
+  auto const a = zeros<Tensor<float, 2, 3>>();
+  auto const b = zeros<float, 2, 3>();
+  static_assert(std::is_same_v<decltype(a), decltype(b)>);
+  CHECK(array_equal(a, zeros({2, 3})));
+  CHECK(zeros({2, 3}).dtype() == DType::f32);
+  std::size_t const batch = 4;
+  short const time = 5;
+  CHECK(ones({batch, time, 3}, DType::i32).shape() == make_shape(4, 5, 3));
+  CHECK(ones({}).ndim() == 0);
+  CHECK(full<float16, 2>(1.5)(1) == 1.5f);
+  CHECK(full({2}, 3, DType::boolean).at<bool>({0}));
+  CHECK(empty<Tensor<float, dyn, 2>>({3, 2}).shape() == make_shape(3, 2));
+  auto const e = eye<double, 2, 3>();
+  CHECK(e(0, 0) == 1);
+  CHECK(e(0, 2) == 0);
+  CHECK(e(1, 1) == 1);
+  CHECK(array_equal(eye(2, 3), e));
+  CHECK(array_equal(from({1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}), Tensor<float, 2, 2>::from({{1, 2}, {3, 4}})));
+}
+
+TEST_CASE("arange", "[create]") {
+  CHECK(array_equal(arange(4), from<std::int64_t>({0, 1, 2, 3})));
+  CHECK(arange(4).dtype() == DType::i64);
+  CHECK(allclose(arange(0, 1, 0.25), from({0.0f, 0.25f, 0.5f, 0.75f})));
+  CHECK(arange(0.0, 1.0, 0.1).size() == 10);
+  CHECK(array_equal(arange(5, 0, -2), from<std::int64_t>({5, 3, 1})));
+  CHECK(arange(3, 3).size() == 0);
+  CHECK(array_equal(arange<Tensor<std::int32_t, 3>>(2, 3), from({2, 5, 8})));
+  CHECK(error_of([] { arange(0, 3, 0); }) == "arange: step is zero");
+  CHECK(error_of([] { arange(0.0, INFINITY); }) == "arange: too many elements");
+}
+
+TEST_CASE("sizes must be known", "[create]") {
+  CHECK(error_of([] { zeros<Tensor<float, dyn, 3>>(); }) ==
+        "full: every extent must be known and not negative, got [dyn, 3]");
+  CHECK(error_of([] { zeros<Tensor<float, dyn, 3>>({2, 4}); }) ==
+        "tensor: f32 [dyn, 3] required, got f32 [2, 4]");
+  CHECK(error_of([] { empty({2, -3}); }) != "");
+}
+
+TEST_CASE("random numbers are known ones", "[create]") {
+  // Element i is drawn at counter i, whatever the shape; fixed here so that a change shows.
+  auto const n = randn<double, 4>(Key{1});
+  CHECK(array_equal(n, randn({2, 2}, Key{1}, DType::f64).view(make_shape(4), make_shape(1))));
+  for (int i = 0; i < 4; ++i) CHECK(n(i) == normal_at(Key{1}, static_cast<std::uint64_t>(i)));
+  auto const u = uniform<float, 3>(Key{1}, -2, 2);
+  for (int i = 0; i < 3; ++i)
+    CHECK(u(i) == static_cast<float>(-2 + 4 * uniform_at(Key{1}, static_cast<std::uint64_t>(i))));
+  CHECK(!array_equal(randn({8}, Key{1}), randn({8}, Key{2})));
+  CHECK(error_of([] { randn({2}, Key{1}, DType::i32); }) == "randn: floating dtype required, got i32");
+}
+
+TEST_CASE("random numbers are distributed as they should", "[create]") {
+  index_t const n = 100000;
+  Array const x = randn({n}, Key{7}, DType::f64), y = uniform({n}, Key{7}, -1, 3);
+  double mean = 0, square = 0, fourth = 0, sum = 0, low = 9, high = -9;
+  for (index_t i = 0; i < n; ++i) {
+    double const v = x.data<double>()[i], w = static_cast<double>(y.data<float>()[i]);
+    mean += v / static_cast<double>(n);
+    square += v * v / static_cast<double>(n);
+    fourth += v * v * v * v / static_cast<double>(n);
+    sum += w / static_cast<double>(n);
+    low = std::min(low, w);
+    high = std::max(high, w);
+  }
+  CHECK(std::fabs(mean) < 0.02);
+  CHECK(std::fabs(square - 1) < 0.02);
+  CHECK(std::fabs(fourth - 3) < 0.15);
+  CHECK(std::fabs(sum - 1) < 0.02);
+  CHECK((low >= -1 && low < -0.99));
+  CHECK((high < 3 && high > 2.99));
+  // Rounding must not reach the open end.
+  Array const h = uniform({n}, Key{3}, 0, 1, DType::bf16);
+  for (index_t i = 0; i < n; ++i)
+    if (!(h.data<bfloat16>()[i] < 1.0f)) FAIL("1 drawn from [0, 1)");
+}
+
+TEST_CASE("integers and permutations", "[create]") {
+  Array const r = randint({10000}, Key{1}, -3, 4);
+  std::set<std::int64_t> seen(r.data<std::int64_t>(), r.data<std::int64_t>() + r.size());
+  CHECK(seen == std::set<std::int64_t>{-3, -2, -1, 0, 1, 2, 3});
+  CHECK(array_equal((randint<std::int32_t, 100>(Key{1}, -3, 4)), randint({100}, Key{1}, -3, 4)));
+  CHECK(error_of([] { randint({1}, Key{1}, 2, 2); }) == "randint: low must be below high");
+  CHECK(error_of([] { randint({1}, Key{1}, 0, std::int64_t{1} << 40); }) ==
+        "randint: more than 2^32 different values");
+
+  Array const p = permutation(1000, Key{1});
+  std::set<std::int64_t> all(p.data<std::int64_t>(), p.data<std::int64_t>() + 1000);
+  CHECK((all.size() == 1000 && *all.begin() == 0 && *all.rbegin() == 999));
+  CHECK(!array_equal(p, arange(1000)));
+  CHECK(array_equal((permutation<std::int32_t, 1000>(Key{1})), p));
+  CHECK(permutation(0, Key{1}).size() == 0);
+}
+
+TEST_CASE("comparison of whole arrays", "[create]") {
+  CHECK(allclose(ones({2, 3}), ones({3}, DType::f64)));
+  CHECK(!allclose(from({1.0f}), from({1.1f})));
+  CHECK(allclose(from({1.0f}), from({1.1f}), 0.1));
+  CHECK(!allclose(from({NAN}), from({NAN})));
+  CHECK(allclose(from({NAN}), from({NAN}), 0, 0, true));
+  CHECK(allclose(from({INFINITY}), from({INFINITY})));
+  CHECK(!allclose(from({1.0f}), from({INFINITY})));
+  CHECK(error_of([] { allclose(ones({2, 3}), ones({4})); }) ==
+        "allclose: shapes [2, 3] and [4] do not broadcast");
+  CHECK(array_equal(ones({3}), ones({3}, DType::i32)));
+  CHECK(!array_equal(ones({3}), ones({1, 3})));
+  CHECK(!array_equal(from({std::int64_t{9007199254740993}}), from({std::int64_t{9007199254740992}})));
+}
