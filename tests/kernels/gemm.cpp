@@ -153,13 +153,10 @@ gemm_sizes sizes(Index m, Index n, Index k, int layout, Index gap) {
 
 TEST_CASE("static products: four layouts, tails and epilogues, f32", "[kernels]") {
   CHECK(first_failure<float, 1, 1, 1>() == -1);
-  CHECK(first_failure<float, 2, 2, 2>() == -1);
   CHECK(first_failure<float, 3, 5, 7>() == -1);
   CHECK(first_failure<float, 1, 37, 19>() == -1);
   CHECK(first_failure<float, 37, 1, 19>() == -1);
-  CHECK(first_failure<float, 13, 17, 1>() == -1);
   CHECK(first_failure<float, 16, 16, 16>() == -1);
-  CHECK(first_failure<float, 8, 24, 33>() == -1);
   CHECK(first_failure<float, 47, 53, 31>() == -1);
   CHECK(first_failure<float, 32, 200, 30>() == -1);
   CHECK(first_failure<float, 32, 27, 200>() == -1);
@@ -167,12 +164,10 @@ TEST_CASE("static products: four layouts, tails and epilogues, f32", "[kernels]"
 }
 
 TEST_CASE("static products: four layouts, tails and epilogues, f64", "[kernels]") {
-  CHECK(first_failure<double, 1, 1, 1>() == -1);
   CHECK(first_failure<double, 3, 5, 7>() == -1);
   CHECK(first_failure<double, 1, 37, 19>() == -1);
   CHECK(first_failure<double, 29, 1, 19>() == -1);
   CHECK(first_failure<double, 23, 41, 31>() == -1);
-  CHECK(first_failure<double, 64, 48, 16>() == -1);
 }
 
 TEST_CASE("static products with rows longer than the matrix", "[kernels]") {

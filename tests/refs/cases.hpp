@@ -2,15 +2,14 @@
 // Reference results computed by outside programs: reads a folder of manifest.json and safetensors files.
 #pragma once
 
-#include <dfdx/value/array.hpp>
+#include <dfdx/io/safetensors_file.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -22,42 +21,10 @@ namespace refs {
 using nlohmann::json;
 using dfdx::Array;
 
-inline std::vector<char> read_bytes(std::filesystem::path const& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline dfdx::DType dtype_named(std::string const& name) {
-  static std::map<std::string, dfdx::DType> const names = {
-      {"F32", dfdx::DType::f32}, {"F64", dfdx::DType::f64},    {"I32", dfdx::DType::i32},
-      {"I64", dfdx::DType::i64}, {"BOOL", dfdx::DType::boolean}, {"U8", dfdx::DType::u8}};
-  return names.at(name);
-}
-
 inline dfdx::Shape shape_of(json const& dims) {
   dfdx::Shape s;
   for (auto const& d : dims) s.push_back(d.get<dfdx::index_t>());
   return s;
-}
-
-/// Tensors - all tensors of one file.
-inline std::map<std::string, Array> read_tensors(std::filesystem::path const& path) {
-  std::vector<char> const bytes = read_bytes(path);
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), 8);
-  json const header = json::parse(bytes.begin() + 8, bytes.begin() + 8 + static_cast<std::ptrdiff_t>(length));
-  std::map<std::string, Array> r;
-  for (auto const& [key, t] : header.items()) {
-    if (key == "__metadata__") continue;
-    Array a(dfdx::Meta{dtype_named(t["dtype"]), shape_of(t["shape"])});
-    auto const begin = t["data_offsets"][0].get<std::size_t>(), end = t["data_offsets"][1].get<std::size_t>();
-    if (end - begin != static_cast<std::size_t>(a.size()) * dfdx::size_of(a.dtype()))
-      throw std::runtime_error(path.string() + ": " + key + " has another size than its shape");
-    if (end != begin) std::memcpy(a.bytes(), bytes.data() + 8 + length + begin, end - begin);
-    r.emplace(key, a);
-  }
-  return r;
 }
 
 /// Case - one call of an op: inputs by name, in the order of `names`; those of `diff` first.
@@ -87,7 +54,9 @@ inline std::filesystem::path folder() {
 class Manifest {
  public:
   explicit Manifest(std::filesystem::path dir) : dir_(std::move(dir)) {
-    json const all = json::parse(read_bytes(dir_ / "manifest.json"));
+    std::ifstream in(dir_ / "manifest.json");
+    if (!in) throw std::runtime_error("cannot read " + (dir_ / "manifest.json").string());
+    json const all = json::parse(in);
     if (all.at("format") != 1) throw std::runtime_error("manifest.json: format 1 required");
     for (auto const& c : all.at("cases")) {
       std::string const op = c.at("op");
@@ -106,7 +75,7 @@ class Manifest {
     std::vector<Case> r;
     for (json const& c : by_op_.at(op)) {
       std::string const file = c.at("file");
-      if (files.find(file) == files.end()) files[file] = read_tensors(dir_ / file);
+      if (files.find(file) == files.end()) files[file] = dfdx::SafetensorsFile::open(dir_ / file).arrays();
       r.push_back(load(c, files[file]));
     }
     return r;

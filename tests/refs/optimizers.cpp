@@ -5,7 +5,7 @@
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/clip.hpp>
 #include <dfdx/optim/sgd.hpp>
-#include <dfdx/testing/interpret.hpp>
+#include <dfdx/testing/run_plan.hpp>
 
 namespace refs {
 
@@ -36,9 +36,12 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
     O::update(parameter, gradient, state.data(), numbers.data());
     g.outputs.push_back(parameter.id);
     for (Sym const& s : state) g.outputs.push_back(s.id);
-    std::vector<Array> const out = testing::interpret(graph::simplify(g), inputs);
-    p = out[0];
-    slots.assign(out.begin() + 1, out.end());
+    // In place, as train_step does it: parameter and slots take over their inputs.
+    graph::Aliases aliases(1, 0);
+    for (std::size_t i = 0; i < slots.size(); ++i) aliases.push_back(static_cast<int>(i) + 2);
+    testing::PlanRun const run = testing::run_plan(graph::prepare(graph::simplify(g), aliases), inputs, aliases);
+    p = run.inputs[0];
+    slots.assign(run.inputs.begin() + 2, run.inputs.begin() + 2 + static_cast<std::ptrdiff_t>(slots.size()));
     r.push_back(p);
   }
   return r;
@@ -82,7 +85,7 @@ void add_optimizers(std::map<std::string, Function>& table) {
     Sym gradients[2] = {x[0], x[1]};
     Clip::prepare(gradients, 2, numbers.data());
     for (Sym const& s : gradients) g.outputs.push_back(s.id);
-    std::vector<Array> r = testing::interpret(graph::simplify(g), inputs);
+    std::vector<Array> r = testing::run_plan(graph::prepare(graph::simplify(g), {}), inputs).results;
     r.push_back(sqrt(sum(square(a["g0"])) + sum(square(a["g1"]))));
     return r;
   };

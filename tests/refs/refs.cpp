@@ -3,8 +3,7 @@
 // products through trace, pull_back and interpret, and forward mode against reverse mode. Prints a table.
 #include "refs/functions.hpp"
 
-#include <dfdx/graph/prepare.hpp>
-#include <dfdx/testing/interpret.hpp>
+#include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -100,6 +99,11 @@ void check_values(Case const& c, std::vector<Array> const& got, Tally& t, char c
   }
 }
 
+// Through all passes, fusion and planning among them.
+std::vector<Array> planned(Graph const& g, std::vector<Array> const& inputs) {
+  return testing::run_plan(graph::prepare(graph::simplify(g), {}), inputs).results;
+}
+
 void check_gradients(Case const& c, Graph g, Tally& t) {
   std::vector<int> wrt;
   for (std::size_t i = 0; i < c.diff.size(); ++i) wrt.push_back(static_cast<int>(i));
@@ -107,13 +111,13 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   Graph forward = g;
   for (std::size_t j = 0; j < c.gout.size(); ++j) inputs.push_back(in_shape(c.gout[j], g[g.outputs[j]].meta.shape));
   testing::add_vjp(g, wrt);
-  auto const check = [&](Graph const& how, char const* name) {
-    std::vector<Array> const gin = testing::interpret(how, inputs);
+  auto const check = [&](std::vector<Array> const& gin, char const* name) {
     for (std::size_t i = 0; i < gin.size(); ++i)
       t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]), c.id + " " + name + " " + c.diff[i]);
   };
-  check(g, "gradient");
-  check(graph::prepare(graph::simplify(g), {}), "simplified gradient");
+  check(testing::interpret(g, inputs), "gradient");
+  check(testing::interpret(graph::simplify(g), inputs), "simplified gradient");
+  check(planned(g, inputs), "planned gradient");
 
   // <J v, w> = <v, J' w>, with the reference's gradients on the right.
   std::vector<Array> with_tangents = c.inputs;
@@ -133,8 +137,8 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   if (c.hvp.empty()) return;
   inputs.insert(inputs.end(), c.hvp_v.begin(), c.hvp_v.end());
   testing::add_vjp(g, wrt);
-  for (bool simplified : {false, true}) {
-    std::vector<Array> const hvp = testing::interpret(simplified ? graph::simplify(g) : g, inputs);
+  for (bool fused : {false, true}) {
+    std::vector<Array> const hvp = fused ? planned(g, inputs) : testing::interpret(g, inputs);
     for (std::size_t i = 0; i < hvp.size(); ++i)
       t.see(testing::error_ratio(hvp[i], c.hvp[i], c.rtol, 1e-10 * largest(c.hvp[i]) + 1e-300),
             c.id + " hvp " + c.diff[i]);
@@ -152,6 +156,7 @@ void run_case(Case const& c, Function const& f, Tally& t) {
   Graph g = testing::record(
       [&](std::span<Array const> x) { return f(Arguments(c, std::vector<Array>(x.begin(), x.end()))); }, metas);
   check_values(c, testing::interpret(graph::simplify(g), c.inputs), t, "simplified");
+  check_values(c, planned(g, c.inputs), t, "planned");
   if (!c.gin.empty()) check_gradients(c, g, t);
 }
 

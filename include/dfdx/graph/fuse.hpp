@@ -182,7 +182,22 @@ class Fuser {
       if (space[s] != own[x] || (used >> s & 1u) != 0) return false;
       used |= 1u << s;
     }
-    return true;
+    return walks_all(group(k), used);
+  }
+
+  // Whether a node that moves along the axes `used` is computed once for each of its elements: it moves along all axes of
+  // the space, or along all outer ones and no inner one. Another would be computed again along the axes it misses, its
+  // sums added up again, or never where such an axis is empty.
+  static constexpr bool walks_all(Group const& in, unsigned used) {
+    bool inner = true, outer = true, any_inner = false;
+    for (int a = 0; a < in.space.rank; ++a) {
+      if (in.space[a] == 1) continue;
+      bool const along = (used >> a & 1u) != 0;
+      bool const is_inner = in.split >= 0 && a >= in.split;
+      if (is_inner) inner = inner && along, any_inner = any_inner || along;
+      else outer = outer && along;
+    }
+    return outer && (inner || !any_inner);
   }
 
   Graph const& g_;

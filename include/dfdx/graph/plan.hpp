@@ -34,6 +34,8 @@ struct Step {
   /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its memory
   /// is the third argument). The loop's arguments follow the product's three.
   int epilogue = -1, given = -1, stored = -1;
+  /// Of an opaque step: which of the plan's own kernels.
+  int own_kernel = -1;
   bool epilogue_reads_result = false;
   /// A node of that loop group.
   int epilogue_node = -1;
@@ -46,12 +48,24 @@ struct Result {
   Strides strides{};
 };
 
+/// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with.
+struct OwnKernel {
+  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  Attrs attrs{};
+};
+
 struct Plan {
   Vec<Step> steps;
   Vec<index_t> code;
   Vec<Argument> arguments;
   Vec<Buffer> buffers;
   Vec<Result> results;
+  /// Kernels of opaque steps, in order.
+  Vec<OwnKernel> own_kernels;
+  Vec<SameExtent> requirements;
+  int inputs = 0, nodes = 0;
+  /// Whether every size is known. All sizes follow from those of the inputs.
+  bool is_static = true;
 };
 
 namespace detail {
@@ -322,6 +336,10 @@ class Planner {
     Step s = begin_step(x.kind == Group::Kind::matmul ? Step::Kind::matmul : Step::Kind::opaque, id);
     put_operands(g_[id]);
     plan.arguments.push_back(argument(id, 0));
+    if (s.kind == Step::Kind::opaque) {
+      s.own_kernel = static_cast<int>(plan.own_kernels.size());
+      plan.own_kernels.push_back(OwnKernel{g_[id].op->run, g_[id].attrs});
+    }
     end_step(s);
   }
   constexpr void add_product(Group const& product, Group const& x, Lowered const& l) {
@@ -359,6 +377,11 @@ class Planner {
   }
 
   constexpr void finish() {
+    plan.requirements = g_.requirements;
+    plan.inputs = g_.inputs;
+    plan.nodes = g_.size();
+    for (Node const& n : g_.nodes)
+      if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < moved_.size(); ++i) {
       Step s{Step::Kind::move, moved_[i], static_cast<int>(plan.code.size()), 0,
              static_cast<int>(plan.arguments.size()), 0};

@@ -103,7 +103,7 @@ struct Inputs {
   }
 
   void check() const {
-    for (SameExtent const& r : P::requirements) {
+    for (SameExtent const& r : P::plan.requirements) {
       index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
       if (a != b) raise(r.op, ": extents differ: ", a, " x ", b);
     }

@@ -25,7 +25,7 @@ struct GraphSize {
   std::size_t nodes, outputs, requirements;
 };
 struct PlanSize {
-  std::size_t steps, code, arguments, buffers;
+  std::size_t steps, code, arguments, buffers, results, own_kernels, requirements;
 };
 
 // Aliases that a transform asks for (train_step writes parameters in place).
@@ -60,21 +60,31 @@ constexpr auto freeze_graph(Graph const& g) {
       frozen<SameExtent, S.requirements>(g.requirements), g.inputs};
 }
 
-template <std::size_t Steps, std::size_t Code, std::size_t Arguments, std::size_t Buffers, std::size_t Results>
+template <PlanSize S>
 struct FrozenPlan {
-  std::array<graph::Step, Steps> steps;
-  std::array<index_t, Code> code;
-  std::array<graph::Argument, Arguments> arguments;
-  std::array<graph::Buffer, Buffers> buffers;
-  std::array<graph::Result, Results> results;
+  std::array<graph::Step, S.steps> steps;
+  std::array<index_t, S.code> code;
+  std::array<graph::Argument, S.arguments> arguments;
+  std::array<graph::Buffer, S.buffers> buffers;
+  std::array<graph::Result, S.results> results;
+  std::array<graph::OwnKernel, S.own_kernels> own_kernels;
+  std::array<SameExtent, S.requirements> requirements;
+  int inputs, nodes;
+  bool is_static;
 };
 
-template <PlanSize S, std::size_t Results>
+template <PlanSize S>
 constexpr auto freeze_plan(graph::Plan const& p) {
-  return FrozenPlan<S.steps, S.code, S.arguments, S.buffers, Results>{
-      frozen<graph::Step, S.steps>(p.steps), frozen<index_t, S.code>(p.code),
-      frozen<graph::Argument, S.arguments>(p.arguments), frozen<graph::Buffer, S.buffers>(p.buffers),
-      frozen<graph::Result, Results>(p.results)};
+  return FrozenPlan<S>{frozen<graph::Step, S.steps>(p.steps),
+                       frozen<index_t, S.code>(p.code),
+                       frozen<graph::Argument, S.arguments>(p.arguments),
+                       frozen<graph::Buffer, S.buffers>(p.buffers),
+                       frozen<graph::Result, S.results>(p.results),
+                       frozen<graph::OwnKernel, S.own_kernels>(p.own_kernels),
+                       frozen<SameExtent, S.requirements>(p.requirements),
+                       p.inputs,
+                       p.nodes,
+                       p.is_static};
 }
 
 // Part of a list of numbers as a type.
@@ -94,6 +104,15 @@ struct program {
   static constexpr Graph build() {
     return graph::prepare(graph::simplify(trace<F, A...>()), detail::aliases_of<F, A...>());
   }
+  static constexpr graph::Plan build_plan() { return graph::make_plan(build(), detail::aliases_of<F, A...>()); }
+  static constexpr detail::PlanSize plan_size = [] {
+    graph::Plan const p = build_plan();
+    return detail::PlanSize{p.steps.size(),   p.code.size(),        p.arguments.size(),   p.buffers.size(),
+                            p.results.size(), p.own_kernels.size(), p.requirements.size()};
+  }();
+  /// The plan, a constant. It is all that running needs: the graph below is made only for those who ask for it.
+  static constexpr auto plan = detail::freeze_plan<plan_size>(build_plan());
+
   static constexpr detail::GraphSize graph_size = [] {
     Graph const g = build();
     return detail::GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size()};
@@ -101,28 +120,11 @@ struct program {
   /// The graph after simplification, a constant.
   static constexpr auto graph = detail::freeze_graph<graph_size>(build());
 
-  // Kept apart from the graph, so that the text of a program does not refer to ops and with them to all their rules.
-  static constexpr auto requirements = graph.requirements;
-
-  static constexpr detail::PlanSize plan_size = [] {
-    graph::Plan const p = graph::make_plan(graph.thaw(), detail::aliases_of<F, A...>());
-    return detail::PlanSize{p.steps.size(), p.code.size(), p.arguments.size(), p.buffers.size()};
-  }();
-  /// The plan, a constant.
-  static constexpr auto plan = detail::freeze_plan<plan_size, graph_size.outputs>(
-      graph::make_plan(graph.thaw(), detail::aliases_of<F, A...>()));
-
-  static constexpr int inputs = graph.inputs;
-  static constexpr int outputs = static_cast<int>(graph_size.outputs);
-  static constexpr int nodes = static_cast<int>(graph_size.nodes);
+  static constexpr int inputs = plan.inputs;
+  static constexpr int outputs = static_cast<int>(plan_size.results);
+  static constexpr int nodes = plan.nodes;
   static constexpr int kernels = static_cast<int>(plan_size.steps);
-
-  /// Whether every size is known to the compiler. All sizes follow from those of the inputs.
-  static constexpr bool is_static = [] {
-    for (Node const& n : graph.nodes)
-      if (n.code() == Code::input && !n.meta.shape.is_static()) return false;
-    return true;
-  }();
+  static constexpr bool is_static = plan.is_static;
 
   /// distinct_kernels - kernels that had to be compiled: steps with equal descriptions share one. This and the two
   /// below are functions, so that a program that nobody asks does not pay for the answer.
@@ -157,7 +159,7 @@ struct program {
   }
   template <int S>
   using matmul_kernel = dfdx::kernels::Matmul<
-      element_t<graph.nodes[static_cast<std::size_t>(step_at(S).node)].meta.dtype>,
+      element_t<plan.arguments[static_cast<std::size_t>(step_at(S).argument)].dtype>,
       numbers<step_at(S).code, step_at(S).epilogue >= 0 ? step_at(S).epilogue : code_end(S)>,
       typename decltype(epilogue_of<S>())::type>;
 
@@ -252,9 +254,9 @@ struct program {
       for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(plan.code[at++], f.symbols);
       for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(plan.code[at++], f.symbols);
     }
-    constexpr Node node = graph.nodes[static_cast<std::size_t>(step_at(S).node)];
-    constexpr Attrs attrs = node.attrs;
-    constexpr auto kernel = node.op->run;
+    constexpr graph::OwnKernel own = plan.own_kernels[static_cast<std::size_t>(step_at(S).own_kernel)];
+    constexpr auto kernel = own.run;
+    constexpr Attrs attrs = own.attrs;
     kernel(attrs, operands, operands[n - 1]);
   }
 };

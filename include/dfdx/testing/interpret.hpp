@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <span>
+#include <vector>
 
 #include <dfdx/graph/differentiate.hpp>
 #include <dfdx/graph/simplify.hpp>
@@ -57,9 +58,7 @@ inline Array run_generated(Node const& n) {
   for (int a = axis + 1; a < n.meta.shape.rank; ++a) inner *= n.meta.shape[a];
   for (index_t i = 0, size = r.size(); i < size; ++i)
     write_real(out, i,
-               n.code() == Code::constant
-                   ? n.attrs.f[0]
-                   : n.attrs.f[0] + n.attrs.f[1] * static_cast<double>(i / inner % n.meta.shape[axis]));
+               n.code() == Code::constant ? n.attrs.f[0] : static_cast<double>(i / inner % n.meta.shape[axis]));
   return r;
 }
 
@@ -133,7 +132,7 @@ inline void add_vjp(Graph& g, std::span<int const> wrt) {
     ends.push_back(Sym{&g, o});
     cts.push_back(add_input(g, Meta(g[o].meta)).sym());
   }
-  g.outputs.clear();
+  g.outputs = {};
   for (Sym const& s : graph::pull_back(g, ends, cts, wrt)) g.outputs.push_back(s.id);
 }
 
@@ -142,7 +141,7 @@ inline void add_jvp(Graph& g, std::span<int const> wrt) {
   std::vector<Sym> ends, tangents;
   for (int o : g.outputs) ends.push_back(Sym{&g, o});
   for (int w : wrt) tangents.push_back(add_input(g, Meta(g[w].meta)).sym());
-  g.outputs.clear();
+  g.outputs = {};
   for (Sym const& s : graph::push_forward(g, wrt, tangents, ends)) g.outputs.push_back(s.id);
 }
 

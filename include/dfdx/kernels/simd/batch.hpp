@@ -28,8 +28,8 @@
 #include <cstring>
 #include <type_traits>
 
-// Complete unrolling of a loop over registers: without it -O2 leaves an array of accumulators in memory. Not under
-// the address sanitizer, whose checks of every unrolled access take minutes to compile.
+// Complete unrolling of a loop over registers: without it -O2 leaves an array of accumulators in memory. Not
+// under the address sanitizer, whose checks of every unrolled access take minutes to compile.
 #if !defined(DFDX_UNROLL)
 #if defined(__SANITIZE_ADDRESS__)
 #define DFDX_UNROLL

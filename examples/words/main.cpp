@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+// words: learns what words look like, letter by letter, and makes up new ones. Trains the neural language model of
+// model.hpp with one compiled program, saves it, reads it back and draws how it went.
+#include <dfdx/io/safetensors.hpp>
+#include <dfdx/vocabulary/compare.hpp>
+
+#include "figures.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "svg.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+namespace words {
+
+namespace {
+
+// Before training, so that an hour's work is not lost to a folder that cannot be written.
+void prepare_folder(std::string const& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw dfdx::error("output: cannot make the folder " + folder + ": " + failed.message());
+  dfdx::FileWriter(folder + "/model.safetensors", "output");
+}
+
+bool equal(Model const& a, Model const& b) {
+  std::vector<dfdx::Array> other;
+  dfdx::visit(b, [&](dfdx::Array const& leaf) { other.push_back(leaf); });
+  bool same = true;
+  std::size_t i = 0;
+  dfdx::visit(a, [&](dfdx::Array const& leaf) { same = same && array_equal(leaf, other[i++]); });
+  return same;
+}
+
+void run(Options const& o) {
+  Key const key{o.seed};
+  prepare_folder(o.output);
+  WordList const list = read_words(o.data, !o.own_data);
+  Split const data = split(list.words, dfdx::fold_in(key, 1));
+  std::printf("data     %s: %zu words", o.data.c_str(), list.words.size());
+  if (list.skipped > 0)
+    std::printf(", %zu lines skipped (other characters than letters, or repeated)", list.skipped);
+  std::printf("\n");
+  for (auto const& [name, part] : {std::pair("train", &data.train), {"dev", &data.dev}, {"test", &data.test}})
+    std::printf("  %-6s %zu words, %lld examples\n", name, part->words, static_cast<long long>(part->size()));
+
+  double const bigram = bigram_loss(data.train, data.dev);
+  auto model = dfdx::init<Model>(o.seed);
+  std::printf("model    %lld parameters\n", static_cast<long long>(dfdx::parameter_count<Model>));
+  std::fflush(stdout);
+  Activations const before = activations(model, data.train);
+
+  History const history = [&] {
+    Progress progress(o.settings.steps);
+    return train(model, data, o.settings, dfdx::fold_in(key, 2),
+                 [&](std::int64_t done, double loss) { progress.show(done, loss); });
+  }();
+  std::printf("trained  %lld steps in %.1f s, %.0f steps/s\n", static_cast<long long>(o.settings.steps),
+              history.seconds, static_cast<double>(o.settings.steps) / history.seconds);
+
+  double const dev = evaluate(model, data.dev);
+  std::printf("\nloss (nats per letter)   train     dev    test\n");
+  std::printf("  bigram model          %6.4f  %6.4f  %6.4f\n", bigram_loss(data.train, data.train), bigram,
+              bigram_loss(data.train, data.test));
+  std::printf("  this model            %6.4f  %6.4f  %6.4f\n\n", evaluate(model, data.train), dev,
+              evaluate(model, data.test));
+
+  std::printf("twenty new words\n");
+  for (std::uint64_t i = 0; i < 20; ++i)
+    std::printf("%s%-14s%s", i % 5 == 0 ? "  " : "",
+                sample(model, dfdx::fold_in(dfdx::fold_in(key, 3), i)).c_str(), i % 5 == 4 ? "\n" : " ");
+
+  std::string const file = o.output + "/model.safetensors";
+  dfdx::save_safetensors(file, model,
+                         {{"steps", std::to_string(o.settings.steps)}, {"dev_loss", formatted("%.4f", dev)}});
+  Model again;
+  dfdx::load_safetensors(file, again);
+  if (!equal(model, again))
+    throw dfdx::error("output: " + file + " does not read back as the model it was written from");
+  draw_loss(o.output + "/loss.svg", history, o.settings, {std::log(static_cast<double>(vocabulary)), bigram},
+            formatted("%zu words of %s, seed %llu, %.0f steps/s", list.words.size(),
+                      std::filesystem::path(o.data).filename().string().substr(0, 60).c_str(),
+                      static_cast<unsigned long long>(o.seed),
+                      static_cast<double>(o.settings.steps) / history.seconds));
+  draw_activations(o.output + "/activations.svg", before, activations(model, data.train));
+  std::printf("\nwrote %s (read back: equal), %s/loss.svg, %s/activations.svg\n", file.c_str(),
+              o.output.c_str(), o.output.c_str());
+}
+
+}  // namespace
+
+}  // namespace words
+
+int main(int argc, char** argv) {
+  try {
+    if (auto const options = words::parse_options(argc, argv)) words::run(*options);
+    return 0;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "words: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace words {
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options o;
+  CLI::App app("Learns what words look like, letter by letter, and makes up new ones.", "words");
+  auto const* data =
+      app.add_option("--data", o.data,
+                     "Text file with one word of the letters a-z per line; by default the system's "
+                     "word list, of which other lines are skipped")
+          ->capture_default_str();
+  app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
+  app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
+  app.add_option("--steps", o.settings.steps, "Training steps of 32 examples each")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000000}))
+      ->capture_default_str();
+  auto const rate = CLI::Range(1e-9f, 1e9f);
+  app.add_option("--lr", o.settings.lr, "Learning rate of the first half")
+      ->check(rate)
+      ->capture_default_str();
+  app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")
+      ->check(rate)
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& help) {
+    app.exit(help);
+    return {};
+  }
+  o.own_data = data->count() > 0;
+  return o;
+}
+
+}  // namespace words

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+// The command line.
+#pragma once
+
+#include "train.hpp"
+
+#include <optional>
+#include <string>
+
+namespace words {
+
+struct Options {
+  std::string data = "/usr/share/dict/words", output = "words-output";
+  std::uint64_t seed = 42;
+  Settings settings;
+  bool own_data = false;  // --data was given
+};
+
+/// The options; nothing if --help was asked for and answered. Throws when something is wrong with them.
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace words

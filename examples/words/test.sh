@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# test.sh PROGRAM FOLDER: a short run writes its files, the same ones again for the same seed; every bad input ends in one
+# sentence on standard error and status 1, without a model.
+set -u
+words=$1
+folder=$2
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder" || exit 1
+failures=0
+wrong() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+
+# Two hundred words of some regularity, so that the test does not depend on the system's list.
+for first in ba be bo da de do ga ge go ka ke ko la le lo ma me mo na ne; do
+  for last in na ne no ra re ro sa se so ta; do echo "$first$last"; done
+done > list
+
+"$words" --data list --steps 400 --output one > log 2> progress || wrong "a good run: $(cat progress)"
+for file in model.safetensors loss.svg activations.svg; do [ -s "one/$file" ] || wrong "no $file"; done
+grep -q 'read back: equal' log || wrong 'the model was not read back'
+[ "$(ls one | wc -l)" -eq 3 ] || wrong "other files in the folder: $(ls one)"
+"$words" --data list --steps 400 --output two > log 2> progress || wrong 'a second run'
+cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another model'
+"$words" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
+! cmp -s one/model.safetensors three/model.safetensors || wrong 'another seed, the same model'
+"$words" --help > help 2> error || wrong '--help'
+grep -q -- '--steps' help || wrong '--help does not name --steps'
+
+# refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT
+refused() {
+  text=$1
+  shift
+  "$words" --output bad "$@" > log 2> error
+  status=$?
+  [ $status -eq 1 ] || wrong "status $status, not 1: $*"
+  [ "$(wc -l < error)" -eq 1 ] || wrong "not one line: $* said: $(cat error)"
+  grep -q -- "$text" error || wrong "'$text' is not in: $(cat error)"
+  [ ! -e bad/model.safetensors ] || wrong "a model was written: $*"
+}
+: > empty
+printf 'onlyone\n' > oneline
+head -c 300 list > binary && printf '\000\001\002' >> binary
+{ cat list; echo 'x-ray'; } > hyphen
+{ cat list; printf 'caf\303\251\n'; } > accent
+printf 'a\nb\nc\n' > few
+refused 'cannot read none: No such file' --data none
+refused 'Is a directory' --data .
+refused 'empty is empty' --data empty
+refused 'fewer than 2 lines' --data oneline
+refused 'not a text file (byte 0x00' --data binary
+refused "hyphen:201: 'x-ray' has characters other than" --data hyphen
+refused 'accent:201: .* has characters other than' --data accent
+refused 'few has 3 words' --data few
+refused '--steps' --data list --steps 0
+refused '--steps' --data list --steps many
+refused '--lr' --data list --lr nan
+refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8
+refused '--nonsense' --nonsense
+refused 'cannot make the folder list/x' --data list --output list/x
+refused 'cannot make the folder' --data list --output list
+[ $failures -eq 0 ]

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// Random graphs through all passes: each leaves a sound graph and the values as they were; gradients agree between the
+// passes and between forward and reverse mode.
+#include "graph/random_graph.hpp"
+
+#include <dfdx/graph/verify.hpp>
+#include <dfdx/testing/run_plan.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdlib>
+
+namespace {
+
+using namespace dfdx;
+
+// Rounding adds up along these chains; errors of the passes are of the size of the values.
+double tolerance(DType d) { return d == DType::f64 ? 1e-9 : 2e-3; }
+
+void require_same(std::vector<Array> const& got, std::vector<Array> const& want, DType d, char const* what) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    double scale = 1e-3;  // where values cancel, of what cancelled
+    for (index_t k = 0; k < want[i].size(); ++k)
+      if (double const v = std::fabs(read_real(dfdx::detail::packed(want[i]).operand(), k)); v > scale && std::isfinite(v)) scale = v;
+    INFO(what << ", output " << i);
+    REQUIRE(testing::error_ratio(got[i], want[i], tolerance(d), tolerance(d) * scale) <= 1);
+  }
+}
+
+void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
+  REQUIRE(std::string(graph::verify(g).c_str()) == "");
+  std::vector<Array> const want = testing::interpret(g, inputs);
+  Graph const small = graph::simplify(g);
+  REQUIRE(std::string(graph::verify(small).c_str()) == "");
+  REQUIRE(small.size() <= g.size());
+  require_same(testing::interpret(small, inputs), want, d, "simplify");
+  Graph const ready = graph::prepare(small, {});
+  REQUIRE(std::string(graph::verify(ready).c_str()) == "");
+  require_same(testing::interpret(ready, inputs), want, d, "prepare");
+  require_same(testing::run_plan(ready, inputs).results, want, d, "plan");
+}
+
+void check_sample(random_graph::Sample s, DType d) {
+  std::vector<int> wrt;
+  for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
+  check_passes(s.graph, s.inputs, d);
+
+  std::vector<Array> cts, tangents, primal = s.inputs;
+  for (int o : s.graph.outputs) cts.push_back(randn(s.graph[o].meta.shape, Key{cts.size() + 100}, d));
+  for (int w : wrt) tangents.push_back(randn(s.graph[w].meta.shape, Key{tangents.size() + 200}, d));
+  Graph reverse = s.graph, forward = s.graph;
+  testing::add_vjp(reverse, wrt);
+  testing::add_jvp(forward, wrt);
+  std::vector<Array> with_cts = primal, with_tangents = primal;
+  with_cts.insert(with_cts.end(), cts.begin(), cts.end());
+  with_tangents.insert(with_tangents.end(), tangents.begin(), tangents.end());
+  check_passes(reverse, with_cts, d);
+  check_passes(forward, with_tangents, d);
+
+  double left = 0, right = 0, scale = 1e-3;
+  std::vector<Array> const jv = testing::interpret(forward, with_tangents), jw = testing::interpret(reverse, with_cts);
+  for (std::size_t i = 0; i < jv.size(); ++i) {
+    left += testing::dot(jv[i], cts[i]);
+    scale += std::sqrt(testing::dot(jv[i], jv[i]) * testing::dot(cts[i], cts[i]));
+  }
+  for (std::size_t i = 0; i < jw.size(); ++i) {
+    right += testing::dot(jw[i], tangents[i]);
+    scale += std::sqrt(testing::dot(jw[i], jw[i]) * testing::dot(tangents[i], tangents[i]));
+  }
+  if (std::isfinite(scale)) REQUIRE(std::fabs(left - right) <= 10 * tolerance(d) * scale);
+}
+
+// More with DFDX_FUZZ=N in the environment.
+int rounds(int otherwise) {
+  char const* n = std::getenv("DFDX_FUZZ");
+  return n != nullptr ? std::atoi(n) : otherwise;
+}
+
+}  // namespace
+
+TEST_CASE("random graphs in f64", "[graph]") {
+  for (int seed = 0; seed < rounds(300); ++seed) {
+    INFO("seed " << seed);
+    check_sample(random_graph::make(static_cast<std::uint64_t>(seed), 4 + seed % 23, DType::f64), DType::f64);
+  }
+}
+
+TEST_CASE("random graphs in f32", "[graph]") {
+  for (int seed = 0; seed < rounds(60); ++seed) {
+    INFO("seed " << seed);
+    check_sample(random_graph::make(1000 + static_cast<std::uint64_t>(seed), 3 + seed % 9, DType::f32), DType::f32);
+  }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSL-1.0
+// Random graphs: functions of a few inputs built of random ops of the vocabulary over small shapes. The same seed makes
+// the same graph.
+#pragma once
+
+#include <dfdx/testing/interpret.hpp>
+#include <dfdx/vocabulary/create.hpp>
+
+#include <vector>
+
+namespace random_graph {
+
+using namespace dfdx;
+
+/// Dice - a deterministic source of small integers.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : key_{seed} {}
+  int operator()(int n) { return static_cast<int>(integer_at(key_, count_++, n)); }
+  bool once_in(int n) { return (*this)(n) == 0; }
+
+ private:
+  Key key_;
+  std::uint64_t count_ = 0;
+};
+
+/// Sample - a graph with inputs for it.
+struct Sample {
+  Graph graph;
+  std::vector<Array> inputs;
+  int parameters = 0;  // leading floating inputs, that gradients may be asked for
+};
+
+namespace detail {
+
+struct Builder {
+  Dice dice;
+  DType dtype;
+  std::vector<Array> values, truths;
+
+  Array const& any() {
+    // Recent values more often than old ones, so that graphs become deep.
+    int const n = static_cast<int>(values.size());
+    int const back = dice.once_in(3) ? dice(n) : dice(n < 4 ? n : 4);
+    return values[static_cast<std::size_t>(n - 1 - back)];
+  }
+  // Values of bounded size, so that f32 stays comparable through long chains.
+  Array bounded(Array const& x) { return dice.once_in(2) ? tanh(x) : x * 0.5; }
+
+  bool broadcast(Array const& x, Array const& y) {
+    return op::broadcast_shapes("", x.shape(), y.shape(), nullptr).valid() &&
+           op::broadcast_shapes("", x.shape(), y.shape(), nullptr).numel() <= 600;
+  }
+
+  Array unary(Array const& x) {
+    switch (dice(14)) {
+      case 0: return -x;
+      case 1: return exp(tanh(x));
+      case 2: return log1p(square(x));
+      case 3: return sqrt(square(x) + 0.5);
+      case 4: return rsqrt(square(x) + 0.5);
+      case 5: return abs(x);
+      case 6: return sin(x);
+      case 7: return tanh(x);
+      case 8: return sigmoid(x);
+      case 9: return relu(x);
+      case 10: return x * 1.0 + 0.0;
+      case 11: return -(-x);
+      case 12: return x * 1.5 - 0.25;
+      default: return square(tanh(x));
+    }
+  }
+  Array binary(Array const& x, Array const& y) {
+    switch (dice(7)) {
+      case 0: return x + y;
+      case 1: return x - y;
+      case 2: return bounded(x * y);
+      case 3: return x / (square(y) + 1.0);
+      case 4: return maximum(x, y);
+      case 5: return minimum(x, y);
+      default: return where(x < y, x, y * 0.5);
+    }
+  }
+  Array reduction(Array const& x) {
+    int const rank = x.ndim();
+    if (rank == 0) return unary(x);
+    index_t const mask = 1 + dice((1 << rank) - 1);
+    bool const keep = dice.once_in(2);
+    switch (dice(8)) {
+      case 0: return dfdx::detail::reduce_mask<op::max, void>(x, mask, keep);
+      case 1: return dfdx::detail::reduce_mask<op::min, void>(x, mask, keep);
+      case 2: return dfdx::detail::reduce_mask<op::prod, void>(tanh(x), mask, keep);
+      case 3: return softmax<-1>(x);
+      case 4: return log_softmax<-1>(x);
+      case 5: return layer_norm(x, ones_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1])),
+                                full_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1]), 0.5), 0.1);
+      default: return dfdx::detail::reduce_mask<op::sum, void>(x, mask, keep) * 0.25;
+    }
+  }
+  Array view(Array const& x) {
+    int const rank = x.ndim();
+    switch (dice(6)) {
+      case 0: {  // any permutation
+        int axes[max_rank] = {};
+        for (int i = 0; i < rank; ++i) axes[i] = i;
+        for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
+        return permute_axes(x, op::pack_axes(axes, rank));
+      }
+      case 1: {  // join two neighbours
+        if (rank < 2) return x;
+        int const at = dice(rank - 1);
+        Shape s;
+        for (int i = 0; i < rank; ++i)
+          if (i == at) s.push_back(x.shape()[i] * x.shape()[i + 1]), ++i;
+          else s.push_back(x.shape()[i]);
+        return reshape_to(x, s);
+      }
+      case 2: {  // a new axis
+        if (rank > 3) return x;
+        int const at = dice(rank + 1);
+        Shape s;
+        for (int i = 0; i <= rank; ++i) s.push_back(i == at ? 1 : x.shape()[i < at ? i : i - 1]);
+        Array const y = reshape_to(x, s);
+        if (!dice.once_in(2) || x.size() > 100) return y;
+        s[at] = 3;
+        return broadcast_to(y, s);
+      }
+      case 3: {  // part of an axis
+        if (rank == 0) return x;
+        int const axis = dice(rank);
+        index_t const n = x.shape()[axis];
+        if (n < 2) return x;
+        index_t const step = 1 + dice(2), start = dice(static_cast<int>(n));
+        return slice_axis(x, axis, start, (n - start + step - 1) / step, step);
+      }
+      case 4: {  // split an axis in two
+        if (rank == 0 || rank > 3) return x;
+        int const axis = dice(rank);
+        if (x.shape()[axis] % 2 != 0) return x;
+        Shape s;
+        for (int i = 0; i < rank; ++i)
+          if (i == axis) s.push_back(2), s.push_back(x.shape()[i] / 2);
+          else s.push_back(x.shape()[i]);
+        return reshape_to(x, s);
+      }
+      default: return rank > 0 && dice.once_in(2) ? pad_axis(x, dice(rank), 1, dice(2), 0, 0.25) : x;
+    }
+  }
+  Array product(Array const& x, Array const& y) {
+    if (x.ndim() == 0 || y.ndim() == 0 || x.ndim() > 3 || y.ndim() > 3) return binary_or_first(x, y);
+    Array a = x;
+    if (a.shape()[a.ndim() - 1] != y.shape()[y.ndim() == 1 ? 0 : y.ndim() - 2]) {
+      if (a.ndim() == 2 && a.shape()[0] == y.shape()[y.ndim() == 1 ? 0 : y.ndim() - 2]) a = transpose(a);
+      else if (x.ndim() == 2) return tanh(matmul(x, transpose(x)));
+      else return binary_or_first(x, y);
+    }
+    if (a.ndim() == 3 && y.ndim() == 3 && a.shape()[0] != y.shape()[0]) return binary_or_first(x, y);
+    return tanh(matmul(a, y));
+  }
+  Array binary_or_first(Array const& x, Array const& y) { return broadcast(x, y) ? binary(x, y) : unary(x); }
+
+  Array next() {
+    Array const x = any();
+    if (x.size() > 200) return dfdx::detail::reduce_mask<op::sum, void>(x, 1, false) * 0.25;
+    switch (dice(10)) {
+      case 0:
+      case 1: return unary(x);
+      case 2:
+      case 3:
+      case 4: return binary_or_first(x, any());
+      case 5:
+      case 6: return reduction(x);
+      case 7: return product(x, any());
+      default: return view(x);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// make - a graph of about `size` calls of the vocabulary, with one to three outputs.
+inline Sample make(std::uint64_t seed, int size, DType dtype) {
+  Sample s;
+  detail::Builder b{Dice(seed), dtype, {}, {}};
+  Shape const shapes[] = {make_shape(3, 4), make_shape(4), make_shape(4, 3), make_shape(2, 3, 4), make_shape(1, 4),
+                          make_shape(3, 1), make_shape(), make_shape(5, 7), make_shape(2, 1, 4), make_shape(6)};
+  s.parameters = 2 + b.dice(3);
+  for (int i = 0; i < s.parameters; ++i) {
+    Shape const shape = shapes[b.dice(10)];
+    s.inputs.push_back(randn(shape, Key{seed * 16 + static_cast<std::uint64_t>(i)}, dtype));
+    b.values.push_back(testing::add_input(s.graph, Meta{dtype, shape}));
+  }
+  for (int i = 0; i < size; ++i) b.values.push_back(b.next());
+  int const outputs = 1 + b.dice(3);
+  for (int k = 0; k < outputs; ++k) s.graph.outputs.push_back(b.any().id());
+  return s;
+}
+
+}  // namespace random_graph
