@@ -34,7 +34,8 @@ grep -q -- '--steps' help || wrong '--help does not name --steps'
 refused() {
   text=$1
   shift
-  "$words" --output bad "$@" > log 2> error
+  rm -rf bad
+  "$words" "$@" > log 2> error
   status=$?
   [ $status -eq 1 ] || wrong "status $status, not 1: $*"
   [ "$(wc -l < error)" -eq 1 ] || wrong "not one line: $* said: $(cat error)"
@@ -47,19 +48,19 @@ head -c 300 list > binary && printf '\000\001\002' >> binary
 { cat list; echo 'x-ray'; } > hyphen
 { cat list; printf 'caf\303\251\n'; } > accent
 printf 'a\nb\nc\n' > few
-refused 'cannot read none: No such file' --data none
-refused 'Is a directory' --data .
-refused 'empty is empty' --data empty
-refused 'fewer than 2 lines' --data oneline
-refused 'not a text file (byte 0x00' --data binary
-refused "hyphen:201: 'x-ray' has characters other than" --data hyphen
-refused 'accent:201: .* has characters other than' --data accent
-refused 'few has 3 words' --data few
-refused '--steps' --data list --steps 0
-refused '--steps' --data list --steps many
-refused '--lr' --data list --lr nan
-refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8
-refused '--nonsense' --nonsense
+refused 'cannot read none: No such file' --data none --output bad
+refused 'Is a directory' --data . --output bad
+refused 'empty is empty' --data empty --output bad
+refused 'fewer than 2 lines' --data oneline --output bad
+refused 'not a text file (byte 0x00' --data binary --output bad
+refused "hyphen:201: 'x-ray' has characters other than" --data hyphen --output bad
+refused 'accent:201: .* has characters other than' --data accent --output bad
+refused 'few has 3 words' --data few --output bad
+refused '--steps' --data list --steps 0 --output bad
+refused '--steps' --data list --steps many --output bad
+refused '--lr' --data list --lr nan --output bad
+refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8 --output bad
+refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder list/x' --data list --output list/x
 refused 'cannot make the folder' --data list --output list
 [ $failures -eq 0 ]

@@ -35,8 +35,8 @@ History train(Model& model, Split const& data, Settings const& settings, Key key
     step.optimizer().lr = rate_at(settings, i);
     auto const& [contexts, labels] = loader.next();
     float const l = step(model, contexts, labels);
-    if (!std::isfinite(l))
-      throw dfdx::error("train: the loss is not finite after " + std::to_string(i + 1) +
+    if (!(l < 1e4f))  // also when it is not a number
+      throw dfdx::error("train: the loss is " + std::to_string(l) + " after " + std::to_string(i + 1) +
                         " steps; a smaller --lr may help");
     history.loss.push_back(l);
     double const weight = 1.0 / static_cast<double>(std::min<std::int64_t>(i + 1, 1000));

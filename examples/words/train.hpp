@@ -30,7 +30,7 @@ using Report = std::function<void(std::int64_t, double)>;
 
 /// Trains in place.
 ///
-/// Errors    "train: the loss is not finite after 12 steps; a smaller --lr may help"
+/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
 History train(Model& model, Split const& data, Settings const& settings, Key key, Report const& report);
 
 /// Mean negative log-likelihood of the examples, or of the first `limit`.

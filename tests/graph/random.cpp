@@ -71,6 +71,33 @@ void check_sample(random_graph::Sample s, DType d) {
   if (std::isfinite(scale)) REQUIRE(std::fabs(left - right) <= 10 * tolerance(d) * scale);
 }
 
+// A step of gradient descent that writes the parameters where they are, as train_step's programs do.
+void check_in_place(random_graph::Sample s, DType d) {
+  std::vector<int> wrt;
+  std::vector<Sym> ends, cts;
+  for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
+  Graph& g = s.graph;
+  graph::Aliases aliases;
+  for (int o : g.outputs) {
+    ends.push_back(Sym{&g, o});
+    cts.push_back(full_as(Sym{&g, o}, Meta(g[o].meta), 0.5));
+    aliases.push_back(-1);
+  }
+  auto const gradients = graph::pull_back(g, ends, cts, wrt);
+  for (int i = 0; i < s.parameters; ++i) {
+    Sym const p{&g, i};
+    g.outputs.push_back((p - gradients[static_cast<std::size_t>(i)] * 0.25).id);
+    aliases.push_back(i);
+  }
+  std::vector<Array> const want = testing::interpret(g, s.inputs);
+  Graph const ready = graph::prepare(graph::simplify(g), aliases);
+  REQUIRE(std::string(graph::verify(ready).c_str()) == "");
+  testing::PlanRun const run = testing::run_plan(ready, s.inputs, aliases);
+  require_same(run.results, want, d, "in place");
+  std::vector<Array> const updated(want.end() - s.parameters, want.end());
+  require_same({run.inputs.begin(), run.inputs.begin() + s.parameters}, updated, d, "written");
+}
+
 // More with DFDX_FUZZ=N in the environment.
 int rounds(int otherwise) {
   char const* n = std::getenv("DFDX_FUZZ");
@@ -83,6 +110,22 @@ TEST_CASE("random graphs in f64", "[graph]") {
   for (int seed = 0; seed < rounds(300); ++seed) {
     INFO("seed " << seed);
     check_sample(random_graph::make(static_cast<std::uint64_t>(seed), 4 + seed % 23, DType::f64), DType::f64);
+  }
+}
+
+TEST_CASE("random graphs with empty arrays", "[graph]") {
+  for (int seed = 0; seed < rounds(150); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 20000 + static_cast<std::uint64_t>(seed);
+    check_sample(random_graph::make(at, 3 + seed % 13, DType::f64, true), DType::f64);
+  }
+}
+
+TEST_CASE("random training steps in place", "[graph]") {
+  for (int seed = 0; seed < rounds(300); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 40000 + static_cast<std::uint64_t>(seed);
+    check_in_place(random_graph::make(at, 2 + seed % 17, DType::f64, seed % 8 == 0), DType::f64);
   }
 }
 

@@ -36,7 +36,8 @@ namespace detail {
 struct Builder {
   Dice dice;
   DType dtype;
-  std::vector<Array> values, truths;
+  std::vector<Array> values;
+  Array index;  // i64 [4] of positions below 3
 
   Array const& any() {
     // Recent values more often than old ones, so that graphs become deep.
@@ -99,7 +100,7 @@ struct Builder {
   }
   Array view(Array const& x) {
     int const rank = x.ndim();
-    switch (dice(6)) {
+    switch (dice(7)) {
       case 0: {  // any permutation
         int axes[max_rank] = {};
         for (int i = 0; i < rank; ++i) axes[i] = i;
@@ -143,6 +144,7 @@ struct Builder {
           else s.push_back(x.shape()[i]);
         return reshape_to(x, s);
       }
+      case 5: return rank > 0 && rank < 4 && x.shape()[0] >= 3 ? take(x, index) : x;
       default: return rank > 0 && dice.once_in(2) ? pad_axis(x, dice(rank), 1, dice(2), 0, 0.25) : x;
     }
   }
@@ -178,19 +180,29 @@ struct Builder {
 
 }  // namespace detail
 
-/// make - a graph of about `size` calls of the vocabulary, with one to three outputs.
-inline Sample make(std::uint64_t seed, int size, DType dtype) {
+/// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs have
+/// no elements.
+inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false) {
   Sample s;
   detail::Builder b{Dice(seed), dtype, {}, {}};
+  Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0), make_shape(1, 4)};
   Shape const shapes[] = {make_shape(3, 4), make_shape(4), make_shape(4, 3), make_shape(2, 3, 4), make_shape(1, 4),
                           make_shape(3, 1), make_shape(), make_shape(5, 7), make_shape(2, 1, 4), make_shape(6)};
   s.parameters = 2 + b.dice(3);
   for (int i = 0; i < s.parameters; ++i) {
-    Shape const shape = shapes[b.dice(10)];
+    Shape const shape = empties && b.dice.once_in(2) ? hollow[b.dice(5)] : shapes[b.dice(10)];
     s.inputs.push_back(randn(shape, Key{seed * 16 + static_cast<std::uint64_t>(i)}, dtype));
     b.values.push_back(testing::add_input(s.graph, Meta{dtype, shape}));
   }
-  for (int i = 0; i < size; ++i) b.values.push_back(b.next());
+  s.inputs.push_back(from<std::int64_t>({2, 0, 2, 1}, {4}));
+  b.index = testing::add_input(s.graph, s.inputs.back().meta());
+  for (int i = 0; i < size; ++i) {
+    try {
+      b.values.push_back(b.next());
+    } catch (error const&) {  // the largest of nothing, and the like
+      b.values.push_back(b.unary(b.any()));
+    }
+  }
   int const outputs = 1 + b.dice(3);
   for (int k = 0; k < outputs; ++k) s.graph.outputs.push_back(b.any().id());
   return s;
