@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The safetensors reader on files that it must accept, must refuse, and that are damaged in every way we could think of.
+// The safetensors reader on files that it must accept, must refuse, and that are damaged in many ways.
 #include "io/models.hpp"
 #include "support.hpp"
 
@@ -63,10 +63,11 @@ TEST_CASE("the files of the Rust implementation are accepted and refused as it d
 }
 
 TEST_CASE("a reader gives names, dtypes, shapes and values", "[io]") {
-  auto const text = file_of(
-      R"({"b":{"dtype":"U8","shape":[2,1],"data_offsets":[4,6]},"__metadata__":{"k":"v"},)"
-      R"("a":{"dtype":"I32","shape":[],"data_offsets":[0,4]},"e":{"dtype":"F32","shape":[0,3],"data_offsets":[6,6]}})",
-      6);
+  auto const text =
+      file_of(R"({"b":{"dtype":"U8","shape":[2,1],"data_offsets":[4,6]},"__metadata__":{"k":"v"},)"
+              R"("a":{"dtype":"I32","shape":[],"data_offsets":[0,4]},)"
+              R"("e":{"dtype":"F32","shape":[0,3],"data_offsets":[6,6]}})",
+              6);
   auto const f = SafetensorsFile::from(bytes_of(text));
   REQUIRE(f.entries().size() == 3);
   CHECK(f.entries()[0].name == "a");

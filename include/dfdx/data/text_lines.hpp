@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <dfdx/core/error.hpp>
@@ -37,14 +36,14 @@ inline void trim(std::string& line) {
 ///
 /// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data: words.txt is
 ///           not a text file (byte 0x00 in line 1)"; "data: words.txt has fewer than 2 lines with text"
-inline std::vector<std::string> read_lines(std::filesystem::path const& path, std::size_t min_lines = 2) {
+inline std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
   auto const fail = [&](std::string const& what) { throw error("data: " + what); };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) fail("cannot read " + path.string() + ": Is a directory");
+  auto const fail_to_read = [&] {
+    fail("cannot read " + path + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
+  };
   errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    fail("cannot read " + path.string() + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (file == nullptr) fail_to_read();
 
   std::vector<std::string> lines;
   std::string line;
@@ -56,27 +55,24 @@ inline std::vector<std::string> read_lines(std::filesystem::path const& path, st
     lines.push_back(std::move(line));
     line.clear();
   };
-  char buffer[1 << 16];
-  do {
-    in.read(buffer, sizeof buffer);
-    auto const got = static_cast<std::size_t>(in.gcount());
+  char buffer[1 << 14];
+  while (std::size_t const got = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    any = true;
     for (std::size_t i = 0; i < got; ++i) {
-      any = true;
       auto const c = static_cast<unsigned char>(buffer[i]);
       if (detail::is_binary(c)) {
         char const* const hex = "0123456789abcdef";
-        fail(path.string() + " is not a text file (byte 0x" + hex[c >> 4] + hex[c & 15] + " in line " +
+        fail(path + " is not a text file (byte 0x" + hex[c >> 4] + hex[c & 15] + " in line " +
              std::to_string(lines.size() + 1) + ")");
       }
       if (c == '\n') end_line();
       else line.push_back(buffer[i]);
     }
-  } while (in);
-  if (in.bad()) fail("cannot read " + path.string() + ": " + std::strerror(errno));
+  }
+  if (std::ferror(file.get()) != 0) fail_to_read();
   if (!line.empty()) end_line();
-  if (!any) fail(path.string() + " is empty");
-  if (with_text < min_lines)
-    fail(path.string() + " has fewer than " + std::to_string(min_lines) + " lines with text");
+  if (!any) fail(path + " is empty");
+  if (with_text < min_lines) fail(path + " has fewer than " + std::to_string(min_lines) + " lines with text");
   return lines;
 }
 

@@ -423,7 +423,7 @@ class Loop {
   }
 
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
-  static void run(void* const* base, index_t const* symbols) {
+  static void run(void* const* base, void*, index_t const* symbols) {
     State s{base, symbols};
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       (fill<static_cast<int>(K)>(s), ...);

@@ -62,34 +62,90 @@ constexpr auto freeze_graph(Graph const& g) {
 
 template <PlanSize S>
 struct FrozenPlan {
-  std::array<graph::Step, S.steps> steps;
-  std::array<index_t, S.code> code;
-  std::array<graph::Argument, S.arguments> arguments;
-  std::array<graph::Buffer, S.buffers> buffers;
-  std::array<graph::Result, S.results> results;
-  std::array<graph::OwnKernel, S.own_kernels> own_kernels;
-  std::array<SameExtent, S.requirements> requirements;
-  int inputs, nodes;
-  bool is_static;
+  std::array<graph::Step, S.steps> steps{};
+  std::array<index_t, S.code> code{};
+  std::array<graph::Argument, S.arguments> arguments{};
+  std::array<graph::Buffer, S.buffers> buffers{};
+  std::array<graph::Result, S.results> results{};
+  std::array<graph::OwnKernel, S.own_kernels> own_kernels{};
+  std::array<SameExtent, S.requirements> requirements{};
+  int inputs = 0, nodes = 0;
+  bool is_static = true;
 };
 
-template <PlanSize S>
-constexpr auto freeze_plan(graph::Plan const& p) {
-  return FrozenPlan<S>{frozen<graph::Step, S.steps>(p.steps),
-                       frozen<index_t, S.code>(p.code),
-                       frozen<graph::Argument, S.arguments>(p.arguments),
-                       frozen<graph::Buffer, S.buffers>(p.buffers),
-                       frozen<graph::Result, S.results>(p.results),
-                       frozen<graph::OwnKernel, S.own_kernels>(p.own_kernels),
-                       frozen<SameExtent, S.requirements>(p.requirements),
-                       p.inputs,
-                       p.nodes,
-                       p.is_static};
+// Copies what one plan and another, of which one may be larger, have in common.
+template <class To, class From>
+constexpr void copy_elements_of(To& to, From const& from) {
+  std::size_t const n = to.size() < from.size() ? to.size() : from.size();
+  for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
+}
+template <PlanSize S, class P>
+constexpr FrozenPlan<S> freeze_plan(P const& p) {
+  FrozenPlan<S> r;
+  copy_elements_of(r.steps, p.steps);
+  copy_elements_of(r.code, p.code);
+  copy_elements_of(r.arguments, p.arguments);
+  copy_elements_of(r.buffers, p.buffers);
+  copy_elements_of(r.results, p.results);
+  copy_elements_of(r.own_kernels, p.own_kernels);
+  copy_elements_of(r.requirements, p.requirements);
+  r.inputs = p.inputs;
+  r.nodes = p.nodes;
+  r.is_static = p.is_static;
+  return r;
+}
+
+// A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that the
+// passes run once, not once for the sizes and once for the content.
+constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n}; }
+template <std::size_t N>
+struct RoomyPlan {
+  FrozenPlan<plan_bound(N)> plan;
+  PlanSize size;
+};
+template <std::size_t N>
+constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
+  PlanSize const size{p.steps.size(),   p.code.size(),        p.arguments.size(),   p.buffers.size(),
+                      p.results.size(), p.own_kernels.size(), p.requirements.size()};
+  PlanSize const most = plan_bound(N);
+  if (size.steps > most.steps || size.code > most.code || size.arguments > most.arguments ||
+      size.buffers > most.buffers || size.results > most.results || size.requirements > most.requirements)
+    raise("program: a plan larger than its bound");
+  return {freeze_plan<plan_bound(N)>(p), size};
 }
 
 // Part of a list of numbers as a type.
 template <class Plan, int Begin, std::size_t... I>
 auto numbers_of(std::index_sequence<I...>) -> kernels::Numbers<Plan::plan.code[static_cast<std::size_t>(Begin) + I]...>;
+
+// A result copied onto the input whose memory it takes over.
+template <class P, int S>
+void run_move(void* const* base, void*, index_t const* symbols) {
+  constexpr graph::Step step = P::plan.steps[static_cast<std::size_t>(S)];
+  auto const bytes = extent::resolve(P::plan.code[static_cast<std::size_t>(step.code)], symbols) *
+                     static_cast<index_t>(size_of(P::plan.arguments[static_cast<std::size_t>(step.argument)].dtype));
+  std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
+}
+
+// An op with a kernel of its own: operands as the run-time kernel takes them.
+template <class P, int S>
+void run_opaque(void* const* base, void*, index_t const* symbols) {
+  constexpr graph::Step step = P::plan.steps[static_cast<std::size_t>(S)];
+  constexpr graph::OwnKernel own = P::plan.own_kernels[static_cast<std::size_t>(step.own_kernel)];
+  constexpr std::size_t n = step.arguments;
+  auto const& plan = P::plan;
+  Operand operands[n];
+  auto at = static_cast<std::size_t>(step.code);
+  for (std::size_t i = 0; i < n; ++i) {
+    Operand& o = operands[i];
+    o.data = base[i];
+    o.meta.dtype = plan.arguments[static_cast<std::size_t>(step.argument) + i].dtype;
+    o.meta.shape.rank = o.strides.rank = static_cast<int>(plan.code[at++]);
+    for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(plan.code[at++], symbols);
+    for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(plan.code[at++], symbols);
+  }
+  own.run(own.attrs, operands, operands[n - 1]);
+}
 
 }  // namespace detail
 
@@ -101,17 +157,22 @@ template <class F, class... A>
 struct program {
   using result = result_t<F, A...>;
 
+  /// The graph as the plan takes it, anew.
   static constexpr Graph build() {
     return graph::prepare(graph::simplify(trace<F, A...>()), detail::aliases_of<F, A...>());
   }
-  static constexpr graph::Plan build_plan() { return graph::make_plan(build(), detail::aliases_of<F, A...>()); }
-  static constexpr detail::PlanSize plan_size = [] {
-    graph::Plan const p = build_plan();
-    return detail::PlanSize{p.steps.size(),   p.code.size(),        p.arguments.size(),   p.buffers.size(),
-                            p.results.size(), p.own_kernels.size(), p.requirements.size()};
+ private:
+  static constexpr std::size_t bound = [] {
+    Graph const g = trace<F, A...>();
+    return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + 8;
   }();
+  static constexpr auto roomy_plan =
+      detail::keep_plan<bound>(graph::make_plan(build(), detail::aliases_of<F, A...>()));
+
+ public:
+  static constexpr detail::PlanSize plan_size = roomy_plan.size;
   /// The plan, a constant. It is all that running needs: the graph below is made only for those who ask for it.
-  static constexpr auto plan = detail::freeze_plan<plan_size>(build_plan());
+  static constexpr auto plan = detail::freeze_plan<plan_size>(roomy_plan.plan);
 
   static constexpr detail::GraphSize graph_size = [] {
     Graph const g = build();
@@ -212,53 +273,38 @@ struct program {
     return base + extent::resolve(a.offset, f.symbols) * static_cast<index_t>(size_of(a.dtype));
   }
 
-  /// run - executes the plan.
+  /// run - executes the plan: one loop over a table of kernels, however many steps there are.
   static void run(Frame const& f) {
-    for_steps([&](auto s) { run_step<decltype(s)::value>(f); });
+    void* const work = f.arena + (is_static ? static_layout : *f.layout).buffers;
+    for (std::size_t k = 0; k < plan_size.steps; ++k) {
+      graph::Step const& s = plan.steps[k];
+      void* base[most_arguments + 1];
+      for (int i = 0; i < s.arguments; ++i)
+        base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
+      table[k](base, work, f.symbols);
+    }
   }
 
  private:
-  static void* workspace(Frame const& f) { return f.arena + (is_static ? static_layout : *f.layout).buffers; }
+  using KernelFunction = void (*)(void* const* base, void* workspace, index_t const* symbols);
+
+  static constexpr int most_arguments = [] {
+    int n = 0;
+    for (graph::Step const& s : plan.steps) n = s.arguments > n ? s.arguments : n;
+    return n;
+  }();
 
   template <int S>
-  static void run_step(Frame const& f) {
-    constexpr std::size_t first = static_cast<std::size_t>(step_at(S).argument), n = step_at(S).arguments;
-    void* base[n + 1];
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((base[I] = address(plan.arguments[first + I], f)), ...);
-    }(std::make_index_sequence<n>{});
-    if constexpr (step_at(S).kind == graph::Step::Kind::loop) {
-      dfdx::kernels::Loop<numbers<step_at(S).code, code_end(S)>>::run(base, f.symbols);
-    } else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) {
-      matmul_kernel<S>::run(base, workspace(f), f.symbols);
-    } else if constexpr (step_at(S).kind == graph::Step::Kind::move) {
-      auto const bytes = extent::resolve(plan.code[static_cast<std::size_t>(step_at(S).code)], f.symbols) *
-                         static_cast<index_t>(size_of(plan.arguments[first].dtype));
-      std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
-    } else {
-      run_opaque<S>(base, f);
-    }
+  static constexpr KernelFunction kernel_of() {
+    if constexpr (step_at(S).kind == graph::Step::Kind::loop)
+      return &dfdx::kernels::Loop<numbers<step_at(S).code, code_end(S)>>::run;
+    else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) return &matmul_kernel<S>::run;
+    else if constexpr (step_at(S).kind == graph::Step::Kind::move) return &detail::run_move<program, S>;
+    else return &detail::run_opaque<program, S>;
   }
-
-  // An op with a kernel of its own: operands as the run-time kernel takes them.
-  template <int S>
-  static void run_opaque(void* const* base, Frame const& f) {
-    constexpr std::size_t n = step_at(S).arguments;
-    Operand operands[n];
-    std::size_t at = static_cast<std::size_t>(step_at(S).code);
-    for (std::size_t i = 0; i < n; ++i) {
-      Operand& o = operands[i];
-      o.data = base[i];
-      o.meta.dtype = plan.arguments[static_cast<std::size_t>(step_at(S).argument) + i].dtype;
-      o.meta.shape.rank = o.strides.rank = static_cast<int>(plan.code[at++]);
-      for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(plan.code[at++], f.symbols);
-      for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(plan.code[at++], f.symbols);
-    }
-    constexpr graph::OwnKernel own = plan.own_kernels[static_cast<std::size_t>(step_at(S).own_kernel)];
-    constexpr auto kernel = own.run;
-    constexpr Attrs attrs = own.attrs;
-    kernel(attrs, operands, operands[n - 1]);
-  }
+  static constexpr auto table = []<std::size_t... S>(std::index_sequence<S...>) {
+    return std::array<KernelFunction, sizeof...(S)>{kernel_of<static_cast<int>(S)>()...};
+  }(std::make_index_sequence<plan_size.steps>{});
 };
 
 /// node_t - node I of a program as a type: the typed graph, open to metaprograms.

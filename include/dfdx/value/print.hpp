@@ -3,9 +3,10 @@
 // summarised. For people to read; nothing here parses it back, and four decimals would not suffice for that.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 
 #include <dfdx/value/element.hpp>
@@ -150,6 +151,10 @@ inline std::string to_string(Array const& x) {
   return x.dtype() == DType::f32 ? r : r + " " + name_of(x.dtype());
 }
 
-inline std::ostream& operator<<(std::ostream& out, Array const& x) { return out << to_string(x); }
+/// out << x - prints to_string(x). A template, so that <ostream> is included by whoever uses it.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Array const& x) {
+  return out << to_string(x);
+}
 
 }  // namespace dfdx
