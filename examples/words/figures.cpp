@@ -101,7 +101,7 @@ void draw_loss(std::string const& path, History const& history, Settings const& 
 
   // Where the learning rate begins to fall.
   svg.line(x(steps / 2), y.begin, x(steps / 2), y.end, grid, 1.5, "2 4");
-  svg.text(x(steps / 2) + 6, y.begin - 8,
+  svg.text(x(steps / 2) + 6, y.begin - 10,
            formatted("rate falls from %g to %g", static_cast<double>(settings.lr),
                      static_cast<double>(settings.lr_end)),
            "start", grey, 12);
@@ -164,7 +164,7 @@ void draw_activations(std::string const& path, Activations const& before, Activa
            "start", grey, 13);
   for (std::size_t l = 0; l < 2; ++l) {
     double const left = l == 0 ? 64 : 496;
-    Axis const x{-1, 1, left, left + 360}, y{0, most * 1.08, 370, 112};
+    Axis const x{-1, 1, left, left + 360}, y{0, most * 1.22, 370, 112};
     svg.text(left, 96, formatted("layer %d", static_cast<int>(l) + 1), "start", ink, 14, "bold");
     svg.rect(x(-1), y.end, x(-saturated) - x(-1), y.begin - y.end, orange, 0.14);
     svg.rect(x(saturated), y.end, x(1) - x(saturated), y.begin - y.end, orange, 0.14);

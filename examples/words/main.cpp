@@ -81,8 +81,7 @@ void run(Options const& o) {
     throw dfdx::error("output: " + file + " does not read back as the model it was written from");
   draw_loss(o.output + "/loss.svg", history, o.settings, {std::log(static_cast<double>(vocabulary)), bigram},
             formatted("%zu words of %s, seed %llu, %.0f steps/s", list.words.size(),
-                      std::filesystem::path(o.data).filename().string().substr(0, 60).c_str(),
-                      static_cast<unsigned long long>(o.seed),
+                      o.data.substr(0, 80).c_str(), static_cast<unsigned long long>(o.seed),
                       static_cast<double>(o.settings.steps) / history.seconds));
   draw_activations(o.output + "/activations.svg", before, activations(model, data.train));
   std::printf("\nwrote %s (read back: equal), %s/loss.svg, %s/activations.svg\n", file.c_str(),

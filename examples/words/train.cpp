@@ -27,11 +27,16 @@ History train(Model& model, Split const& data, Settings const& settings, Key key
   auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
   auto step = dfdx::train_step(loss, dfdx::optim::SGD{.lr = settings.lr});
 
+  // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
   std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
+  std::int64_t next_dev = 0;
   double recent = 0;
   auto const start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < settings.steps; ++i) {
-    if (i % between == 0) history.dev.emplace_back(i, evaluate(model, data.dev, 4096));
+    if (i == next_dev) {
+      history.dev.emplace_back(i, evaluate(model, data.dev, 4096));
+      next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
+    }
     step.optimizer().lr = rate_at(settings, i);
     auto const& [contexts, labels] = loader.next();
     float const l = step(model, contexts, labels);
@@ -66,8 +71,8 @@ double evaluate(Model const& model, Examples const& examples, dfdx::index_t limi
   };
   double sum = 0;
   for (dfdx::index_t begin = 0; begin < n; begin += b) sum += sum_from(begin);
-  // The program knows batches of one size only, so the rest was filled up with the last example: a batch of nothing else
-  // says what that added.
+  // The program knows batches of one size only, so the rest was filled up with the last example: a batch of nothing
+  // else says what that added.
   if (dfdx::index_t const extra = (b - n % b) % b; extra > 0)
     sum -= sum_from(n - 1) / static_cast<double>(b) * static_cast<double>(extra);
   return sum / static_cast<double>(n);

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 // dfdx: automatic differentiation and neural networks for C++20. Include this header; <dfdx/io.hpp> adds files (and
-// needs a JSON library).
+// needs a JSON library), <dfdx/explain.hpp> the reports about programs.
 #pragma once
 
+#include <dfdx/data/loader.hpp>
 #include <dfdx/nn/activation.hpp>
+#include <dfdx/nn/embedding.hpp>
+#include <dfdx/nn/init.hpp>
+#include <dfdx/nn/layer_norm.hpp>
+#include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/sequential.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
+#include <dfdx/value/print.hpp>
+#include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/create.hpp>

@@ -141,8 +141,7 @@ using element_t = typename element_of<D>::type;
 
 /// compute_t - the type that arithmetic on T is done in: float for the 16-bit floats, else T itself.
 template <class T>
-using compute_t =
-    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using compute_t = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
 constexpr std::size_t size_of(DType d) {
   constexpr std::size_t sizes[dtype_count] = {4, 8, 2, 2, 4, 8, 1, 1};

@@ -14,29 +14,53 @@ namespace dfdx {
 namespace detail::lookup {
 // Calls by unqualified name from a namespace that declares none of these names.
 template <class X>
-DFDX_INLINE auto call_exp(X const& x) { return exp(x); }
+DFDX_INLINE auto call_exp(X const& x) {
+  return exp(x);
+}
 template <class X>
-DFDX_INLINE auto call_expm1(X const& x) { return expm1(x); }
+DFDX_INLINE auto call_expm1(X const& x) {
+  return expm1(x);
+}
 template <class X>
-DFDX_INLINE auto call_log(X const& x) { return log(x); }
+DFDX_INLINE auto call_log(X const& x) {
+  return log(x);
+}
 template <class X>
-DFDX_INLINE auto call_log1p(X const& x) { return log1p(x); }
+DFDX_INLINE auto call_log1p(X const& x) {
+  return log1p(x);
+}
 template <class X>
-DFDX_INLINE auto call_sqrt(X const& x) { return sqrt(x); }
+DFDX_INLINE auto call_sqrt(X const& x) {
+  return sqrt(x);
+}
 template <class X>
-DFDX_INLINE auto call_sin(X const& x) { return sin(x); }
+DFDX_INLINE auto call_sin(X const& x) {
+  return sin(x);
+}
 template <class X>
-DFDX_INLINE auto call_cos(X const& x) { return cos(x); }
+DFDX_INLINE auto call_cos(X const& x) {
+  return cos(x);
+}
 template <class X>
-DFDX_INLINE auto call_tanh(X const& x) { return tanh(x); }
+DFDX_INLINE auto call_tanh(X const& x) {
+  return tanh(x);
+}
 template <class X>
-DFDX_INLINE auto call_erf(X const& x) { return erf(x); }
+DFDX_INLINE auto call_erf(X const& x) {
+  return erf(x);
+}
 template <class X>
-DFDX_INLINE auto call_abs(X const& x) { return abs(x); }
+DFDX_INLINE auto call_abs(X const& x) {
+  return abs(x);
+}
 template <class X>
-DFDX_INLINE auto call_pow(X const& x, X const& y) { return pow(x, y); }
+DFDX_INLINE auto call_pow(X const& x, X const& y) {
+  return pow(x, y);
+}
 template <class C, class X>
-DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) { return select(c, x, y); }
+DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) {
+  return select(c, x, y);
+}
 }  // namespace detail::lookup
 
 namespace math {

@@ -13,7 +13,8 @@ namespace dfdx::graph {
 /// kernels of their own. `operand` is the shape of the first operand.
 constexpr index_t flops(Node const& n, Shape const& operand, index_t const* symbols = nullptr) {
   if (n.code() == Code::matmul)
-    return 2 * extent::resolve(n.meta.shape.numel(), symbols) * extent::resolve(operand[operand.rank - 1], symbols);
+    return 2 * extent::resolve(n.meta.shape.numel(), symbols) *
+           extent::resolve(operand[operand.rank - 1], symbols);
   if (is_reduction(n)) return extent::resolve(operand.numel(), symbols);
   bool const moves = n.code() == op::copy::code || n.code() == op::stop_gradient::code;
   return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
@@ -53,7 +54,8 @@ constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
     }
     return w;
   };
-  if (s.kind == Step::Kind::move) return Walk{make_shape(plan.code[static_cast<std::size_t>(s.code)]), make_shape(1)};
+  if (s.kind == Step::Kind::move)
+    return Walk{make_shape(plan.code[static_cast<std::size_t>(s.code)]), make_shape(1)};
   bool const in_epilogue = s.epilogue >= 0 && k >= 3;
   if (s.kind == Step::Kind::loop || in_epilogue) {
     int const loop = in_epilogue ? s.epilogue : s.code, operand = in_epilogue ? k - 3 : k;
@@ -77,7 +79,8 @@ constexpr bool is_scratch(Plan const& plan, Argument const& a) {
 
 /// bytes_moved - memory that one step reads and writes, every element of an operand once.
 template <class Plan, class Nodes>
-constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& s, index_t const* symbols = nullptr) {
+constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& s,
+                              index_t const* symbols = nullptr) {
   index_t r = 0;
   OpInfo const* const op = nodes[static_cast<std::size_t>(s.node)].op;
   bool const looks_up = s.kind == Step::Kind::opaque && (op == &info<op::take> || op == &info<op::gather>);
@@ -111,7 +114,8 @@ constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, 
   if (a.code_size != b.code_size || a.given != b.given || a.stored != b.stored) return false;
   if (a.kind == Step::Kind::matmul && m.meta.dtype != n.meta.dtype) return false;
   for (int i = 0; i < a.code_size; ++i)
-    if (plan.code[static_cast<std::size_t>(a.code + i)] != plan.code[static_cast<std::size_t>(b.code + i)]) return false;
+    if (plan.code[static_cast<std::size_t>(a.code + i)] != plan.code[static_cast<std::size_t>(b.code + i)])
+      return false;
   return true;
 }
 

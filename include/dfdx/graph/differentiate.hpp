@@ -5,8 +5,7 @@
 
 #include <span>
 
-#include <dfdx/ops/binary.hpp>
-#include <dfdx/vocabulary/apply.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 
@@ -43,7 +42,7 @@ constexpr Sym plus(Sym const& a, Sym const& b) { return a ? bind<op::add>(Attrs{
 /// Math      d_wrt = sum over paths of the products of transposed partials applied to ct
 /// Source    Linnainmaa 1976; Griewank and Walther, Evaluating Derivatives, 2008
 constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym const> cts,
-                                     std::span<int const> wrt) {
+                             std::span<int const> wrt) {
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
   for (int w : wrt) last = w > last ? w : last;
@@ -80,7 +79,7 @@ constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym 
 /// Math      tangent_y = sum_k partial_k tangent_{x_k}
 /// Source    Wengert 1964
 constexpr Vec<Sym> push_forward(Graph& g, std::span<int const> wrt, std::span<Sym const> tangents,
-                                        std::span<Sym const> ends) {
+                                std::span<Sym const> ends) {
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
   Vec<char> const active = detail::dependents(g, wrt, last);

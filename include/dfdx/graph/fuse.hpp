@@ -8,7 +8,7 @@
 #pragma once
 
 #include <dfdx/graph/views.hpp>
-#include <dfdx/ops/binary.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 

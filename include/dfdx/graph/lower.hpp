@@ -117,7 +117,8 @@ class LoopBuilder {
     if (root.code() == Code::constant) {
       index_t const bits = std::bit_cast<index_t>(root.attrs.f[0]);
       for (std::size_t i = 0; i < code_.size(); ++i)
-        if (code_[i].code == loop_code::constant && code_[i].immediate == bits && code_[i].type == v.meta.dtype)
+        if (code_[i].code == loop_code::constant && code_[i].immediate == bits &&
+            code_[i].type == v.meta.dtype)
           return static_cast<int>(i);
       return push({loop_code::constant, v.meta.dtype, -1, -1, -1, bits});
     }
@@ -161,8 +162,8 @@ class LoopBuilder {
     slot_[m] = mine;
     if (stored[static_cast<std::size_t>(id)] == 0) return;
     Shape const& walked = is_view(n) ? g_[n.in[0]].meta.shape : n.meta.shape;
-    index_t const k = operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
-                              spread(contiguous(walked), walked, p));
+    index_t const k =
+        operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true}, spread(contiguous(walked), walked, p));
     push({loop_code::store, n.meta.dtype, k, mine});
   }
 
@@ -173,10 +174,12 @@ class LoopBuilder {
     index_t const combine = reduction_code(n.code());
     int const first_inner = group_.split < 0 ? last_axis() : group_.split;
     bool covers = true;
-    for (int a = first_inner; a < rank(); ++a) covers = covers && (group_.space[a] == 1 || reduces_axis(n, p, a));
+    for (int a = first_inner; a < rank(); ++a)
+      covers = covers && (group_.space[a] == 1 || reduces_axis(n, p, a));
     if (covers && group_.space.rank > 0) value = push({combine, n.meta.dtype, value});
-    index_t const k = operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
-                              spread(contiguous(n.meta.shape), n.meta.shape, p), n.meta.shape.numel(), combine);
+    index_t const k =
+        operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
+                spread(contiguous(n.meta.shape), n.meta.shape, p), n.meta.shape.numel(), combine);
     push({loop_code::accumulate, n.meta.dtype, k, value});
   }
   constexpr bool reduces_axis(Node const& n, Place const& p, int space_axis) const {
@@ -185,7 +188,9 @@ class LoopBuilder {
     return false;
   }
 
-  static constexpr bool is_reduce(index_t c) { return c >= loop_code::reduce_sum && c <= loop_code::reduce_min; }
+  static constexpr bool is_reduce(index_t c) {
+    return c >= loop_code::reduce_sum && c <= loop_code::reduce_min;
+  }
   static constexpr bool is_store(index_t c) { return c == loop_code::store || c == loop_code::accumulate; }
   static constexpr bool reads_operand(index_t c) { return c == loop_code::load || c == loop_code::iota; }
 
@@ -224,7 +229,8 @@ class LoopBuilder {
       for_values(i, [&](index_t v) {
         Instruction const& o = code_[static_cast<std::size_t>(v)];
         if (o.phase > i.phase) i.phase = o.phase;
-        if (i.level == loop_code::element_level && o.level == loop_code::element_level && o.code != loop_code::constant)
+        if (i.level == loop_code::element_level && o.level == loop_code::element_level &&
+            o.code != loop_code::constant)
           i.cost += o.cost;
       });
       if (is_reduce(i.code)) ++i.phase;
@@ -265,7 +271,8 @@ class LoopBuilder {
     for (int a = 0; a < split_; ++a) row[a] = 1;
     Strides s = contiguous(row);
     for (int a = 0; a < split_; ++a) s[a] = 0;
-    Memory const scratch{Memory::Kind::scratch, row.numel(), static_cast<index_t>(result.memory.size()), of.type, true};
+    Memory const scratch{Memory::Kind::scratch, row.numel(), static_cast<index_t>(result.memory.size()),
+                         of.type, true};
     records_.push_back(Record{of.type, 0, 0, s});
     result.memory.push_back(scratch);
     result.memory.back().offset = 0;
@@ -301,7 +308,8 @@ class LoopBuilder {
   constexpr index_t lane_width() const {
     bool four = true, eight = true;
     auto const consider = [&](DType d) {
-      four = four && (d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32 || d == DType::boolean);
+      four = four && (d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32 ||
+                      d == DType::boolean);
       eight = eight && (d == DType::f64 || d == DType::i64 || d == DType::boolean);
     };
     for (Instruction const& i : code_) consider(i.type);
@@ -333,8 +341,9 @@ class LoopBuilder {
       else if (i.level == loop_code::element_level && i.phase + 1 > phases && i.code != loop_code::constant)
         phases = i.phase + 1;
     auto& out = result.code;
-    out = {lane_width(), count, split, static_cast<index_t>(records_.size()), static_cast<index_t>(code_.size()),
-           phases};
+    out = {
+        lane_width(), count, split, static_cast<index_t>(records_.size()), static_cast<index_t>(code_.size()),
+        phases};
     for (int d = 0; d < count; ++d) out.push_back(extents[d]);
     for (Record const& r : records_) {
       out.push_back(static_cast<index_t>(r.dtype));

@@ -131,7 +131,8 @@ class Planner {
   constexpr bool can_be_epilogue(int k, int product) const {
     Group const& x = f_.groups[at(k)];
     Meta const& result = g_[product].meta;
-    if (x.kind != Group::Kind::loop || x.reductions != 0 || !(x.space == result.shape) || x.space.rank != 2) return false;
+    if (x.kind != Group::Kind::loop || x.reductions != 0 || !(x.space == result.shape) || x.space.rank != 2)
+      return false;
     if (x.space[0] == 1 || x.space[1] == 1) return false;
     if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
     bool stores = false;
@@ -189,11 +190,14 @@ class Planner {
     Vec<int> start(at(levels) + 1, 0), by_level(f_.groups.size(), 0);
     for (Group const& x : f_.groups) ++start[at(x.level) + 1];
     for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
-    for (std::size_t k = 0; k < f_.groups.size(); ++k) by_level[at(start[at(f_.groups[k].level)]++)] = static_cast<int>(k);
+    for (std::size_t k = 0; k < f_.groups.size(); ++k)
+      by_level[at(start[at(f_.groups[k].level)]++)] = static_cast<int>(k);
 
     readers_.assign(at(g_.inputs), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      if (joined_[k] == 0) for_inputs_read(static_cast<int>(k), [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
+      if (joined_[k] == 0)
+        for_inputs_read(static_cast<int>(k),
+                        [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
     Vec<int> waiting;
     auto const take = [&](int k) {
       order_.push_back(k);
@@ -294,7 +298,8 @@ class Planner {
   }
 
   constexpr Step begin_step(Step::Kind kind, int node) const {
-    return Step{kind, node, static_cast<int>(plan.code.size()), 0, static_cast<int>(plan.arguments.size()), 0};
+    return Step{kind, node, static_cast<int>(plan.code.size()), 0, static_cast<int>(plan.arguments.size()),
+                0};
   }
 
   constexpr void add_step(int k) {
@@ -303,8 +308,8 @@ class Planner {
     if (product_[at(k)] >= 0) {
       Group const& product = f_.groups[at(product_[at(k)])];
       Lowered const l = lower(g_, f_, x, stored_, true);
-      index_t const width = g_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes
-                                                                            : loop_code::eight_bytes;
+      index_t const width =
+          g_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes : loop_code::eight_bytes;
       if (l.code[loop_code::width] == width) return add_product(product, x, l);
       add_kernel(product);
     }
@@ -383,8 +388,12 @@ class Planner {
     for (Node const& n : g_.nodes)
       if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < moved_.size(); ++i) {
-      Step s{Step::Kind::move, moved_[i], static_cast<int>(plan.code.size()), 0,
-             static_cast<int>(plan.arguments.size()), 0};
+      Step s{Step::Kind::move,
+             moved_[i],
+             static_cast<int>(plan.code.size()),
+             0,
+             static_cast<int>(plan.arguments.size()),
+             0};
       Node const& n = g_[moved_[i]];
       plan.code.push_back(n.meta.shape.numel());
       plan.arguments.push_back(argument(moved_[i], 0));
@@ -400,7 +409,7 @@ class Planner {
   Graph const& g_;
   Fusion f_;
   Vec<char> stored_, joined_;  // joined_: products that are computed with the group after them
-  Vec<int> product_;                // for each group the product it is the epilogue of, or -1
+  Vec<int> product_;           // for each group the product it is the epilogue of, or -1
   Vec<int> alias_, order_, readers_, buffer_, moved_, moved_to_;
 };
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/graph/views.hpp>
-#include <dfdx/ops/binary.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 
@@ -26,8 +26,8 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   auto const code_under = [&](int id) { return g[access[static_cast<std::size_t>(id)].root].code(); };
   for (int id = 0; id < g.size(); ++id) {
     Node n = g[id];
-    bool const reads_memory = !is_view(n) && !n.op->elementwise &&
-                              (n.code() == Code::opaque || n.code() == Code::matmul);
+    bool const reads_memory =
+        !is_view(n) && !n.op->elementwise && (n.code() == Code::opaque || n.code() == Code::matmul);
     for (int k = 0; k < n.arity(); ++k) {
       int const x = g[id].in[k];
       bool const generated = code_under(x) == Code::constant || code_under(x) == Code::iota;

@@ -5,9 +5,7 @@
 
 #include <bit>
 
-#include <dfdx/ops/binary.hpp>
-#include <dfdx/ops/reduce.hpp>
-#include <dfdx/ops/views.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 

@@ -48,7 +48,8 @@ constexpr Text verify(Graph const& g) {
   for (int id = 0; id < g.size(); ++id) {
     Node const& n = g[id];
     if (n.op == nullptr) return make_text("verify: node ", id, " has no op");
-    if (n.arity() < 0 || n.arity() > max_arity) return make_text("verify: node ", id, " (", n.op->name, "): arity");
+    if (n.arity() < 0 || n.arity() > max_arity)
+      return make_text("verify: node ", id, " (", n.op->name, "): arity");
     for (int k = 0; k < max_arity; ++k) {
       if (k < n.arity() && (n.in[k] < 0 || n.in[k] >= id))
         return make_text("verify: node ", id, " (", n.op->name, "): operand ", k, " is not an earlier node");
@@ -58,12 +59,13 @@ constexpr Text verify(Graph const& g) {
     if (n.code() == Code::input) {
       index_t const at = n.attrs.i[0];
       if (at < 0 || at >= g.inputs || seen[static_cast<std::size_t>(at)] != 0)
-        return make_text("verify: node ", id, ": input ", at, " of ", g.inputs, " is out of range or there twice");
+        return make_text("verify: node ", id, ": input ", at, " of ", g.inputs,
+                         " is out of range or there twice");
       seen[static_cast<std::size_t>(at)] = 1;
     }
     if (!detail::agrees_with_rule(g, n))
-      return make_text("verify: node ", id, " (", n.op->name, "): shape or dtype is not what its rule says: ",
-                       n.meta.dtype, " ", n.meta.shape);
+      return make_text("verify: node ", id, " (", n.op->name,
+                       "): shape or dtype is not what its rule says: ", n.meta.dtype, " ", n.meta.shape);
   }
   for (int o : g.outputs)
     if (o < 0 || o >= g.size()) return make_text("verify: output ", o, " is not a node");

@@ -26,7 +26,8 @@ struct Combination {
     using L = std::numeric_limits<T>;
     if constexpr (Do == loop_code::reduce_sum) return T(0);
     else if constexpr (Do == loop_code::reduce_prod) return T(1);
-    else if constexpr (Do == loop_code::reduce_max) return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
+    else if constexpr (Do == loop_code::reduce_max)
+      return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
     else return L::has_infinity ? L::infinity() : L::max();
   }
 };
@@ -90,7 +91,8 @@ struct VectorLanes {
   static constexpr int size = static_cast<int>(Floats::size);
 
   template <class T>
-  using type = std::conditional_t<std::is_same_v<T, bool>, Truths, std::conditional_t<std::is_same_v<T, I>, Integers, Floats>>;
+  using type = std::conditional_t<std::is_same_v<T, bool>, Truths,
+                                  std::conditional_t<std::is_same_v<T, I>, Integers, Floats>>;
 
   template <class T>
   static DFDX_INLINE type<T> splat(T x) {
@@ -153,7 +155,8 @@ struct VectorLanes {
       if constexpr (std::is_same_v<From, I>) return xsimd::batch_bool_cast<F>(x != Integers(I(0)));
       else return x != Floats(F(0));
     } else if constexpr (std::is_same_v<From, bool>) {
-      if constexpr (std::is_same_v<To, I>) return select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0)));
+      if constexpr (std::is_same_v<To, I>)
+        return select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0)));
       else return select(x, Floats(F(1)), Floats(F(0)));
     } else if constexpr (std::is_same_v<To, I>) {
       return xsimd::batch_cast<I>(x);

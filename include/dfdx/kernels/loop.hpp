@@ -150,7 +150,8 @@ class Loop {
   }
 
   static constexpr bool is_reduce(int i) {
-    return field(i, loop_code::code) >= loop_code::reduce_sum && field(i, loop_code::code) <= loop_code::reduce_min;
+    return field(i, loop_code::code) >= loop_code::reduce_sum &&
+           field(i, loop_code::code) <= loop_code::reduce_min;
   }
   static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
 
@@ -194,10 +195,12 @@ class Loop {
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
       auto* p = pointer<a>(s);
-      *p = static_cast<M>(Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
+      *p = static_cast<M>(
+          Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
-      if constexpr (c >= 0) s.cells[I].template set<T>(Op::eval(row_value<a>(s), row_value<b>(s), row_value<c>(s)));
+      if constexpr (c >= 0)
+        s.cells[I].template set<T>(Op::eval(row_value<a>(s), row_value<b>(s), row_value<c>(s)));
       else if constexpr (b >= 0)
         s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s), row_value<b>(s))));
       else s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s))));
@@ -220,7 +223,8 @@ class Loop {
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
   template <int I, class... V>
   static DFDX_INLINE auto lane_value(State const& s, V const&... v) {
-    if constexpr (field(I, loop_code::code) == loop_code::constant || field(I, loop_code::level) == loop_code::row_level)
+    if constexpr (field(I, loop_code::code) == loop_code::constant ||
+                  field(I, loop_code::level) == loop_code::row_level)
       return L::template splat<value_t<I>>(row_value<I>(s));
     else return detail::pick<I>(v...);
   }
@@ -237,7 +241,8 @@ class Loop {
     if constexpr (std::is_same_v<X, typename L::template type<T>> || std::is_arithmetic_v<X>)
       return static_cast<typename L::template type<T>>(x);
 #if !defined(__CUDACC__)
-    else if constexpr (std::is_same_v<T, bool>) return xsimd::batch_bool_cast<typename L::Floats::value_type>(x);
+    else if constexpr (std::is_same_v<T, bool>)
+      return xsimd::batch_bool_cast<typename L::Floats::value_type>(x);
 #endif
     else return static_cast<typename L::template type<T>>(x);
   }
@@ -277,7 +282,8 @@ class Loop {
       return detail::Absent{};
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
-      if constexpr (c >= 0) return choose<T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
+      if constexpr (c >= 0)
+        return choose<T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
       else if constexpr (b >= 0) return uniform<T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
       else return uniform<T>(Op::eval(lane_value<a>(s, v...)));
     }
@@ -306,11 +312,12 @@ class Loop {
 
   // Runs instruction I of phase P on the lanes from element i on, then those after it.
   template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
-  static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3, V const&... v) {
+  static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
+                               V const&... v) {
     if constexpr (I < instructions) {
-      constexpr bool runs =
-          in_phase(I, P) && (is_reduce(I) || field(I, loop_code::level) == loop_code::element_level) &&
-          field(I, loop_code::code) != loop_code::constant;
+      constexpr bool runs = in_phase(I, P) &&
+                            (is_reduce(I) || field(I, loop_code::level) == loop_code::element_level) &&
+                            field(I, loop_code::code) != loop_code::constant;
       if constexpr (!runs) {
         step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (is_reduce(I)) {
@@ -356,7 +363,9 @@ class Loop {
   static DFDX_INLINE auto identity() {
     constexpr int i = reduction(P, N);
     if constexpr (i < 0) return detail::Absent{};
-    else return L::template splat<value_t<i>>(Combination<field(i, loop_code::code)>::template identity<value_t<i>>());
+    else
+      return L::template splat<value_t<i>>(
+          Combination<field(i, loop_code::code)>::template identity<value_t<i>>());
   }
   template <int P, int N, class A>
   static DFDX_INLINE void finish(State& s, A const& sum) {

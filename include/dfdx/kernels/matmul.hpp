@@ -53,14 +53,15 @@ class Matmul {
   static constexpr index_t a_row = known(stride_code(0, rank - 2)), a_col = known(stride_code(0, rank - 1)),
                            b_row = known(stride_code(1, rank - 2)), b_col = known(stride_code(1, rank - 1)),
                            c_row = known(stride_code(2, rank - 2));
-  static constexpr bool has_simd = (std::is_same_v<T, float> || std::is_same_v<T, double>) && (a_row == 1 || a_col == 1) &&
-                                   (b_row == 1 || b_col == 1);
+  static constexpr bool has_simd = (std::is_same_v<T, float> || std::is_same_v<T, double>) &&
+                                   (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
 
 #if !defined(__CUDACC__)
   using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;
 #endif
 
-  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols, Epilogue const& epilogue) {
+  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols,
+                  Epilogue const& epilogue) {
     auto const at = [&](int operand, int d) { return extent::resolve(extent_code(operand, d), symbols); };
     auto const by = [&](int operand, int d) { return extent::resolve(stride_code(operand, d), symbols); };
 #if !defined(__CUDACC__)
@@ -90,9 +91,10 @@ class Matmul {
       one(a, b, c, workspace, symbols, epilogue);
     } else {
       index_t const count = extent::resolve(extent_code(2, D), symbols);
-      index_t const sa = extent::resolve(stride_code(0, D), symbols), sb = extent::resolve(stride_code(1, D), symbols),
+      index_t const sa = extent::resolve(stride_code(0, D), symbols),
+                    sb = extent::resolve(stride_code(1, D), symbols),
                     sc = extent::resolve(stride_code(2, D), symbols);
-      for (index_t i = 0; i < count; ++i) 
+      for (index_t i = 0; i < count; ++i)
         over_batch<D + 1>(a + i * sa, b + i * sb, c + i * sc, workspace, symbols, epilogue);
     }
   }
@@ -119,8 +121,8 @@ class Matmul {
       if constexpr (requires { Epilogue{base, symbols}; }) return Epilogue{base + 3, symbols};
       else return Epilogue{};
     }();
-    over_batch<0>(static_cast<T const*>(base[0]), static_cast<T const*>(base[1]), static_cast<T*>(base[2]), workspace,
-                  symbols, epilogue);
+    over_batch<0>(static_cast<T const*>(base[0]), static_cast<T const*>(base[1]), static_cast<T*>(base[2]),
+                  workspace, symbols, epilogue);
   }
 };
 

@@ -329,7 +329,8 @@ struct where : elementwise_op<where, 3> {
   static constexpr Code code = numbered(81);
   static constexpr DType operand_dtype(int i, DType common) { return i == 0 ? DType::boolean : common; }
   static constexpr Meta common(Meta const* in, Text* why) {
-    if (in[0].dtype != DType::boolean) return refuse(why, name, ": bool condition required, got ", in[0].dtype);
+    if (in[0].dtype != DType::boolean)
+      return refuse(why, name, ": bool condition required, got ", in[0].dtype);
     Meta const operands[3] = {Meta{in[1].dtype, in[0].shape}, in[1], in[2]};
     return elementwise_op<where, 3>::common(operands, why);
   }

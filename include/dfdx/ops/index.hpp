@@ -11,7 +11,8 @@ namespace dfdx::op {
 namespace detail {
 
 inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
-  if (i < 0 || i >= n) raise(name, ": index ", i < 0 ? index_t{0} : i, " out of range for axis ", axis, " of ", shape);
+  if (i < 0 || i >= n)
+    raise(name, ": index ", i < 0 ? index_t{0} : i, " out of range for axis ", axis, " of ", shape);
   return i;
 }
 
@@ -48,7 +49,8 @@ struct rows_add : operation {
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Shape const &x = in[0].shape, &index = in[1].shape;
-    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    if (!detail::is_index(in[1].dtype))
+      return refuse(why, name, ": integer index required, got ", in[1].dtype);
     if (index.rank > x.rank) return refuse(why, name, ": index ", index, " has more axes than ", x);
     Meta r{in[0].dtype, make_shape(a.i[0])};
     for (int i = index.rank; i < x.rank; ++i) r.shape.push_back(x[i]);
@@ -73,7 +75,8 @@ struct rows_add : operation {
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
-        index_t const r = detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
+        index_t const r =
+            detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
         if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
         T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
         T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
@@ -96,7 +99,8 @@ struct take : operation {
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     if (in[0].shape.rank < 1) return refuse(why, name, ": a table with rows required, got ", in[0].shape);
-    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    if (!detail::is_index(in[1].dtype))
+      return refuse(why, name, ": integer index required, got ", in[1].dtype);
     Meta r{in[0].dtype, in[1].shape};
     if (r.shape.rank + in[0].shape.rank - 1 > max_rank) return refuse(why, name, ": too many axes");
     for (int i = 1; i < in[0].shape.rank; ++i) r.shape.push_back(in[0].shape[i]);
@@ -190,7 +194,8 @@ struct gather : operation {
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Shape const &x = in[0].shape, &index = in[1].shape;
     auto const axis = static_cast<int>(a.i[0]);
-    if (!detail::is_index(in[1].dtype)) return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    if (!detail::is_index(in[1].dtype))
+      return refuse(why, name, ": integer index required, got ", in[1].dtype);
     bool fits = x.rank == index.rank && axis < x.rank;
     for (int i = 0; fits && i < x.rank; ++i) fits = i == axis || index[i] <= x[i] || x[i] < 0 || index[i] < 0;
     if (!fits) return refuse(why, name, ": index ", index, " does not fit ", x, " along axis ", axis);

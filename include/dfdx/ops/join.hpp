@@ -70,7 +70,8 @@ struct concat : operation {
     if (!fits) return refuse(why, name, ": shapes differ off axis ", axis, ": ", x, " x ", y);
     if (in[0].dtype != in[1].dtype)
       return refuse(why, name, ": one dtype required, got ", in[0].dtype, " x ", in[1].dtype);
-    if (x[axis] < 0 || y[axis] < 0) return refuse(why, name, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
+    if (x[axis] < 0 || y[axis] < 0)
+      return refuse(why, name, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
     Meta r = in[0];
     r.shape[axis] += y[axis];
     return r;

@@ -15,7 +15,8 @@ struct reduction : operation {
     if (!Self::has_identity)
       for (int i = 0; i < in[0].shape.rank; ++i)
         if ((a.i[0] >> i & 1) != 0 && in[0].shape[i] == 0)
-          return refuse(why, Self::name, ": empty axis ", i, " of ", in[0].shape, " has no largest or smallest element");
+          return refuse(why, Self::name, ": empty axis ", i, " of ", in[0].shape,
+                        " has no largest or smallest element");
     return Meta{in[0].dtype, reduced_shape(in[0].shape, a.i[0])};
   }
 };

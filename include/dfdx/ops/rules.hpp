@@ -10,7 +10,9 @@ namespace dfdx::op {
 constexpr bool extents_agree(index_t a, index_t b) { return a == b || a < 0 || b < 0; }
 
 /// merged - the better known of two extents that agree.
-constexpr index_t merged(index_t a, index_t b) { return a >= 0 ? a : b >= 0 ? b : a == extent::unknown ? b : a; }
+constexpr index_t merged(index_t a, index_t b) {
+  return a >= 0 ? a : b >= 0 ? b : a == extent::unknown ? b : a;
+}
 
 /// broadcast_shapes - NumPy's rule: aligned at the last axis, extents equal or 1.
 constexpr Shape broadcast_shapes(char const* name, Shape const& a, Shape const& b, Text* why) {

@@ -221,11 +221,11 @@ struct fused<40> {
 struct sign : arithmetic<sign, 1> {
   static constexpr char const* name = "sign";
   static constexpr Code code = numbered(41);
-  static constexpr auto eval(auto const& x) { 
+  static constexpr auto eval(auto const& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     X const zero(0);
     return math::select(x > zero, X(1), math::select(x < zero, X(static_cast<compute_scalar<X>>(-1)), zero));
-   }
+  }
 };
 template <>
 struct fused<41> {
@@ -305,10 +305,10 @@ struct fused<44> {
 struct sigmoid : analytic<sigmoid, 1> {
   static constexpr char const* name = "sigmoid";
   static constexpr Code code = numbered(45);
-  static constexpr auto eval(auto const& x) { 
+  static constexpr auto eval(auto const& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     return X(1) / (X(1) + math::exp(-x));
-   }
+  }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (s.y * (1.0 - s.y));
@@ -350,10 +350,10 @@ struct fused<46> {
 struct relu : arithmetic<relu, 1> {
   static constexpr char const* name = "relu";
   static constexpr Code code = numbered(47);
-  static constexpr auto eval(auto const& x) { 
+  static constexpr auto eval(auto const& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     return math::select(x < X(0), X(0), x);
-   }
+  }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return apply<where>(s.y > 0.0, t, zeros_like(t));

@@ -65,7 +65,8 @@ struct reshape : operation {
     index_t known = 1;
     int open = -1;
     for (int i = 0; i < to.rank; ++i) {
-      if (to[i] == extent::unknown && open >= 0) return refuse(why, name, ": cannot view ", from, " as ", to).shape;
+      if (to[i] == extent::unknown && open >= 0)
+        return refuse(why, name, ": cannot view ", from, " as ", to).shape;
       if (to[i] == extent::unknown) open = i;
       else known = extent::mul(known, to[i]);
     }
@@ -180,7 +181,8 @@ struct slice : operation {
     Meta r = in[0];
     index_t const n = r.shape[axis(a)], last = a.i[2] == 0 ? a.i[1] : a.i[1] + step(a) * (a.i[2] - 1) + 1;
     if (a.i[1] < 0 || a.i[2] < 0 || step(a) < 1 || (n >= 0 && last > n))
-      return refuse(why, name, ": ", a.i[1], " to ", last, " out of range for axis ", axis(a), " of ", r.shape);
+      return refuse(why, name, ": ", a.i[1], " to ", last, " out of range for axis ", axis(a), " of ",
+                    r.shape);
     r.shape[axis(a)] = a.i[2];
     return r;
   }

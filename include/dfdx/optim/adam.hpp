@@ -17,8 +17,15 @@ struct AdamNumbers {
 // The numbers of one step: the bias corrections are folded into the step size and the divisor, in double.
 inline std::array<float, 7> adam_scalars(AdamNumbers const& o, std::int64_t step) {
   double const t = static_cast<double>(step);
-  double const c1 = 1 - std::pow(static_cast<double>(o.beta1), t), c2 = 1 - std::pow(static_cast<double>(o.beta2), t);
-  return {static_cast<float>(o.lr / c1), static_cast<float>(1 / std::sqrt(c2)), o.beta1, o.beta2, o.eps, o.decay, o.lr};
+  double const c1 = 1 - std::pow(static_cast<double>(o.beta1), t),
+               c2 = 1 - std::pow(static_cast<double>(o.beta2), t);
+  return {static_cast<float>(o.lr / c1),
+          static_cast<float>(1 / std::sqrt(c2)),
+          o.beta1,
+          o.beta2,
+          o.eps,
+          o.decay,
+          o.lr};
 }
 
 // m, v and p after one step; the decay has been applied to p or g already.

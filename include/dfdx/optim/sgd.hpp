@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::optim {
 

@@ -148,9 +148,9 @@ typename P::result run_program(Arenas& arenas, A const&... args) {
     visit(out, [&](auto& leaf) {
       using Leaf = std::remove_cvref_t<decltype(leaf)>;
       graph::Result const& r = P::plan.results[k++];
-      leaf = Leaf(typename Leaf::Unchecked{},
-                  Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
-                        resolved(r.strides, frame.symbols)));
+      leaf = Leaf(typename Leaf::Unchecked{}, Array(storage, P::address(r.memory, frame),
+                                                    Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
+                                                    resolved(r.strides, frame.symbols)));
     });
     return out;
   };
@@ -257,20 +257,25 @@ class Compiled {
  private:
   template <class... A>
   static constexpr auto call(detail::OwnArenas* own, A const&... args) {
-    static_assert(((tree<A> || std::is_arithmetic_v<A>) && ...),
-                  "program: arguments are Tensors, numbers, or structs with DFDX_FIELDS, arrays and tuples of Tensors");
-    using P = program_for<A...>;
-    if constexpr ((std::is_arithmetic_v<A> && ...)) {
+    static_assert(
+        ((tree<A> || std::is_arithmetic_v<A>) && ...),
+        "program: arguments are Tensors, numbers, or structs with DFDX_FIELDS, arrays and tuples of Tensors");
+    if constexpr (requires { F::template check<A...>(); })
+      static_cast<void>(std::bool_constant<F::template check<A...>()>{});
+    using R = result_t<F, A...>;
+    if constexpr (refused<R>) {
+      return R{};
+    } else if constexpr ((std::is_arithmetic_v<A> && ...)) {
       // Numbers in, numbers out: interpreted in a constant expression, else run like any program.
       if (std::is_constant_evaluated()) {
         double const in[] = {static_cast<double>(args)...};
-        return detail::interpret<P>(in);
+        return detail::interpret<program_for<A...>>(in);
       }
-      return detail::as_numbers(run<P>(own, args...));
+      return detail::as_numbers(run<program_for<A...>>(own, args...));
     } else {
       // Recording happens in constant expressions only: so that a program's text holds no second, eager version of F.
       if (std::is_constant_evaluated()) return detail::record_call<F>(detail::as_argument(args)...);
-      return run<P>(own, args...);
+      return run<program_for<A...>>(own, args...);
     }
   }
 

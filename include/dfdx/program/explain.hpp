@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <dfdx/program/train_step.hpp>
 
@@ -59,8 +60,13 @@ constexpr auto node_facts() {
   for (std::size_t i = 0; i < r.size(); ++i) {
     Node const& n = P::graph.nodes[i];
     int const group = f.place[i].group;
-    r[i] = NodeFacts{n.op->name, n.code(), n.arity(), n.meta, n.code() == Code::input ? n.attrs.i[0] : -1,
-                     {}, group < 0 ? -1 : step_of[static_cast<std::size_t>(group)]};
+    r[i] = NodeFacts{n.op->name,
+                     n.code(),
+                     n.arity(),
+                     n.meta,
+                     n.code() == Code::input ? n.attrs.i[0] : -1,
+                     {},
+                     group < 0 ? -1 : step_of[static_cast<std::size_t>(group)]};
     for (std::size_t a = 0; a < max_arity; ++a) r[i].in[a] = n.in[a];
   }
   return r;
@@ -102,12 +108,23 @@ ProgramFacts facts_of(program<F, A...>) {
   using P = program<F, A...>;
   constexpr int distinct = P::distinct_kernels();
   constexpr index_t flops = P::flops(), bytes = P::bytes_moved();
-  ProgramFacts r{node_facts_of<P>,   step_facts_of<P>,     outputs_of<P>, plan_of<P>.steps, plan_of<P>.code,
-                 plan_of<P>.arguments, plan_of<P>.buffers, P::is_static,  distinct,         flops,
-                 bytes,              P::arena_bytes,       {}};
+  ProgramFacts r{node_facts_of<P>,
+                 step_facts_of<P>,
+                 outputs_of<P>,
+                 plan_of<P>.steps,
+                 plan_of<P>.code,
+                 plan_of<P>.arguments,
+                 plan_of<P>.buffers,
+                 P::is_static,
+                 distinct,
+                 flops,
+                 bytes,
+                 P::arena_bytes,
+                 {}};
   std::size_t i = 0;
   auto const name = [&](auto const& tree) {
-    visit_named(tree, [&](std::string const& path, auto const&) { r.inputs.push_back(path); }, argument_name<F>(i++));
+    visit_named(
+        tree, [&](std::string const& path, auto const&) { r.inputs.push_back(path); }, argument_name<F>(i++));
   };
   (name(argument_t<A>{}), ...);
   return r;
@@ -121,9 +138,11 @@ class Explainer {
   }
 
   std::string explain() {
-    put("program: ", p_.nodes.size(), " nodes, ", p_.steps.size(), " kernels (", p_.distinct_kernels, " different)");
+    put("program: ", p_.nodes.size(), " nodes, ", p_.steps.size(), " kernels (", p_.distinct_kernels,
+        " different)");
     if (p_.is_static)
-      put(", ", amount(p_.flops, "flop"), ", ", amount(p_.bytes_moved, "B"), " moved, arena ", p_.arena_bytes, " bytes");
+      put(", ", amount(p_.flops, "flop"), ", ", amount(p_.bytes_moved, "B"), " moved, arena ", p_.arena_bytes,
+          " bytes");
     else put("; flops, bytes and the arena depend on dyn dims");
     put("\n");
     for (NodeFacts const& n : p_.nodes)
@@ -189,15 +208,15 @@ class Explainer {
     int k = 0;
     for (; v >= 1000 && k < 4; ++k) v /= 1000;
     char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof text, v, std::chars_format::general, 3).ptr) + " " +
-           prefix[k] + unit;
+    return std::string(text, std::to_chars(text, text + sizeof text, v, std::chars_format::general, 3).ptr) +
+           " " + prefix[k] + unit;
   }
   std::string input(index_t k) const { return p_.inputs[static_cast<std::size_t>(k)]; }
 
   void put_node(std::size_t i, char const* indent, char const* style) {
     NodeFacts const& n = p_.nodes[i];
-    put(indent, "n", i, " [label=\"", n.code == Code::input ? input(n.input) : n.name, "\\n", n.meta.dtype, " ",
-        n.meta.shape, "\"", style, "];\n");
+    put(indent, "n", i, " [label=\"", n.code == Code::input ? input(n.input) : n.name, "\\n", n.meta.dtype,
+        " ", n.meta.shape, "\"", style, "];\n");
   }
 
   // --- steps ---
@@ -213,7 +232,8 @@ class Explainer {
     if (s.kind == Kind::loop) put_space(s.code);
     else if (s.kind == Kind::move) put("move");
     else put(n.name);
-    if (s.kind == Kind::matmul) put(" ", graph::walk_of(p_, s, 0).shape, " x ", graph::walk_of(p_, s, 1).shape);
+    if (s.kind == Kind::matmul)
+      put(" ", graph::walk_of(p_, s, 0).shape, " x ", graph::walk_of(p_, s, 1).shape);
     if (p_.is_static) put("; ", amount(p_.costs[k].flops, "flop"), ", ", amount(p_.costs[k].bytes, "B"));
     if (p_.costs[k].same_as >= 0) put("; the kernel of ", p_.costs[k].same_as);
     put("\n");
@@ -225,10 +245,14 @@ class Explainer {
 
   // "loop over [32 | 27]": rows, and what phases go over.
   void put_space(int at) {
-    int const dims = static_cast<int>(code(at + loop_code::dims)), split = static_cast<int>(code(at + loop_code::split));
+    int const dims = static_cast<int>(code(at + loop_code::dims)),
+              split = static_cast<int>(code(at + loop_code::split));
     put("loop over [");
     for (int d = 0; d < dims; ++d)
-      put(d == 0 ? "" : d == split ? " | " : ", ", extent_text(code(at + static_cast<int>(loop_code::header_size) + d)));
+      put(d == 0       ? ""
+          : d == split ? " | "
+                       : ", ",
+          extent_text(code(at + static_cast<int>(loop_code::header_size) + d)));
     put("]");
   }
 
@@ -236,9 +260,11 @@ class Explainer {
     bool first = true;
     for (int k = 0; k < s.arguments; ++k) {
       graph::Argument const& a = argument(s, k);
-      if (a.kind == graph::Argument::Kind::none || is_written(s, k) != written || graph::is_scratch(p_, a)) continue;
+      if (a.kind == graph::Argument::Kind::none || is_written(s, k) != written || graph::is_scratch(p_, a))
+        continue;
       if (s.epilogue >= 0 && k == 3 + s.stored) continue;
-      put(first ? written ? "     writes " : "     reads " : "; ", where(a), " ", a.dtype, " ", touched(s, k));
+      put(first ? written ? "     writes " : "     reads " : "; ", where(a), " ", a.dtype, " ",
+          touched(s, k));
       first = false;
     }
     if (!first) put("\n");
@@ -266,18 +292,21 @@ class Explainer {
 
   // --- instructions of a loop ---
   int instructions_at(int at) const {
-    int const dims = static_cast<int>(code(at + loop_code::dims)), operands = static_cast<int>(code(at + loop_code::operands));
+    int const dims = static_cast<int>(code(at + loop_code::dims)),
+              operands = static_cast<int>(code(at + loop_code::operands));
     return at + static_cast<int>(loop_code::header_size) + dims +
            operands * (static_cast<int>(loop_code::operand_size) + dims);
   }
   index_t field(int at, int i, loop_code::InstructionField f) const {
-    return loop_code::unpack(&code(instructions_at(at) + i * static_cast<int>(loop_code::instruction_size)), f);
+    return loop_code::unpack(&code(instructions_at(at) + i * static_cast<int>(loop_code::instruction_size)),
+                             f);
   }
   int instruction_count(int at) const { return static_cast<int>(code(at + loop_code::instructions)); }
   bool stores_to(int at, int operand) const {
     for (int i = 0; i < instruction_count(at); ++i) {
       index_t const c = field(at, i, loop_code::code);
-      if ((c == loop_code::store || c == loop_code::accumulate) && field(at, i, loop_code::a) == operand) return true;
+      if ((c == loop_code::store || c == loop_code::accumulate) && field(at, i, loop_code::a) == operand)
+        return true;
     }
     return false;
   }
@@ -288,10 +317,12 @@ class Explainer {
     index_t const c = field(at, i, loop_code::code);
     if (c == loop_code::iota) return "iota";
     if (c == loop_code::cast) return "cast";
-    if (c >= loop_code::reduce_sum && c <= loop_code::reduce_min) return reductions[c - loop_code::reduce_sum];
+    if (c >= loop_code::reduce_sum && c <= loop_code::reduce_min)
+      return reductions[c - loop_code::reduce_sum];
     if (c == loop_code::accumulate) return "accumulate";
     for (NodeFacts const& n : p_.nodes)
-      if (static_cast<index_t>(n.code) == c && c >= static_cast<index_t>(Code::first_elementwise)) return n.name;
+      if (static_cast<index_t>(n.code) == c && c >= static_cast<index_t>(Code::first_elementwise))
+        return n.name;
     return "";
   }
 
@@ -299,8 +330,8 @@ class Explainer {
     int const phases = static_cast<int>(code(at + loop_code::phases));
     for (int p = 0; p <= phases; ++p) {
       put_instructions(at, "     for each row: ", [&](int i) {
-        return field(at, i, loop_code::level) == loop_code::row_level && field(at, i, loop_code::phase) == p &&
-               !is_reduction(at, i);
+        return field(at, i, loop_code::level) == loop_code::row_level &&
+               field(at, i, loop_code::phase) == p && !is_reduction(at, i);
       });
       put_instructions(at, title, [&](int i) {
         bool const kept = field(at, i, loop_code::stash) >= 0 && p > field(at, i, loop_code::phase);

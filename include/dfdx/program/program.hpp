@@ -31,7 +31,8 @@ struct PlanSize {
 // Aliases that a transform asks for (train_step writes parameters in place).
 template <class F, class... A>
 constexpr graph::Aliases aliases_of() {
-  if constexpr (requires { F::template aliases<argument_t<A>...>(); }) return F::template aliases<argument_t<A>...>();
+  if constexpr (requires { F::template aliases<argument_t<A>...>(); })
+    return F::template aliases<argument_t<A>...>();
   else return {};
 }
 
@@ -116,14 +117,16 @@ constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
 
 // Part of a list of numbers as a type.
 template <class Plan, int Begin, std::size_t... I>
-auto numbers_of(std::index_sequence<I...>) -> kernels::Numbers<Plan::plan.code[static_cast<std::size_t>(Begin) + I]...>;
+auto numbers_of(std::index_sequence<I...>)
+    -> kernels::Numbers<Plan::plan.code[static_cast<std::size_t>(Begin) + I]...>;
 
 // A result copied onto the input whose memory it takes over.
 template <class P, int S>
 void run_move(void* const* base, void*, index_t const* symbols) {
   constexpr graph::Step step = P::plan.steps[static_cast<std::size_t>(S)];
-  auto const bytes = extent::resolve(P::plan.code[static_cast<std::size_t>(step.code)], symbols) *
-                     static_cast<index_t>(size_of(P::plan.arguments[static_cast<std::size_t>(step.argument)].dtype));
+  auto const bytes =
+      extent::resolve(P::plan.code[static_cast<std::size_t>(step.code)], symbols) *
+      static_cast<index_t>(size_of(P::plan.arguments[static_cast<std::size_t>(step.argument)].dtype));
   std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
 }
 
@@ -161,6 +164,7 @@ struct program {
   static constexpr Graph build() {
     return graph::prepare(graph::simplify(trace<F, A...>()), detail::aliases_of<F, A...>());
   }
+
  private:
   static constexpr std::size_t bound = [] {
     Graph const g = trace<F, A...>();
@@ -208,15 +212,16 @@ struct program {
 
   static constexpr graph::Step step_at(int s) { return plan.steps[static_cast<std::size_t>(s)]; }
   template <int Begin, int End>
-  using numbers =
-      decltype(detail::numbers_of<program, Begin>(std::make_index_sequence<static_cast<std::size_t>(End - Begin)>{}));
+  using numbers = decltype(detail::numbers_of<program, Begin>(
+      std::make_index_sequence<static_cast<std::size_t>(End - Begin)>{}));
   static constexpr int code_end(int s) { return step_at(s).code + step_at(s).code_size; }
   template <int S>
   static constexpr auto epilogue_of() {
     if constexpr (step_at(S).epilogue < 0) return std::type_identity<dfdx::kernels::store_sum>{};
     else
-      return std::type_identity<dfdx::kernels::LoopEpilogue<numbers<step_at(S).epilogue, code_end(S)>, step_at(S).given,
-                                                            step_at(S).stored, step_at(S).epilogue_reads_result>>{};
+      return std::type_identity<
+          dfdx::kernels::LoopEpilogue<numbers<step_at(S).epilogue, code_end(S)>, step_at(S).given,
+                                      step_at(S).stored, step_at(S).epilogue_reads_result>>{};
   }
   template <int S>
   using matmul_kernel = dfdx::kernels::Matmul<
@@ -267,9 +272,10 @@ struct program {
   /// Where an argument starts.
   static std::byte* address(graph::Argument const& a, Frame const& f) {
     if (a.kind == graph::Argument::Kind::none) return nullptr;
-    std::byte* base = a.kind == graph::Argument::Kind::input
-                          ? f.inputs[a.index]
-                          : f.arena + (is_static ? static_layout : *f.layout).offsets[static_cast<std::size_t>(a.index)];
+    std::byte* base =
+        a.kind == graph::Argument::Kind::input
+            ? f.inputs[a.index]
+            : f.arena + (is_static ? static_layout : *f.layout).offsets[static_cast<std::size_t>(a.index)];
     return base + extent::resolve(a.offset, f.symbols) * static_cast<index_t>(size_of(a.dtype));
   }
 

@@ -37,7 +37,8 @@ class Symbols {
       Meta m = Leaf::static_meta;
       for (int i = 0; i < m.shape.rank; ++i)
         if (m.shape[i] == extent::unknown) {
-          if (symbols_ == max_symbols) raise("program: more than ", max_symbols, " dyn dims in its arguments");
+          if (symbols_ == max_symbols)
+            raise("program: more than ", max_symbols, " dyn dims in its arguments");
           m.shape[i] = extent::symbol(symbols_++);
         }
       Sym const s = graph_.push(Node{&info<op::input>, Attrs{{graph_.inputs++}}, m, {}});
@@ -66,7 +67,8 @@ constexpr auto untied(T&& t) {
 
 /// result_t - the tree that F returns for arguments A... inside a program.
 template <class F, class... A>
-using result_t = std::remove_cvref_t<decltype(detail::record_call<F>(std::declval<argument_t<A> const&>()...))>;
+using result_t =
+    std::remove_cvref_t<decltype(detail::record_call<F>(std::declval<argument_t<A> const&>()...))>;
 
 /// trace - the graph of F on arguments A..., its outputs the leaves of what F returns.
 template <class F, class... A>

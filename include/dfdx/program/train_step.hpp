@@ -32,11 +32,13 @@ struct Step {
   using state_t = std::array<Model, detail::slot_count<O>>;
 
   template <class Model, class S, class... A>
-  static constexpr auto record(Model const& model, state_t<Model> const& state, S const& scalars, A const&... args) {
+  static constexpr auto record(Model const& model, state_t<Model> const& state, S const& scalars,
+                               A const&... args) {
     auto [loss, gradient] = ValueAndGrad<Loss, Wrt<0>>::record(model, args...);
     Vec<Sym> p = symbols(model), g = symbols(gradient), s = symbols(state);
     Vec<Sym> numbers;
-    for (int k = 0; k < O::scalars; ++k) numbers.push_back(reshape_to(slice_axis(scalars.sym(), 0, k, 1), Shape{}));
+    for (int k = 0; k < O::scalars; ++k)
+      numbers.push_back(reshape_to(slice_axis(scalars.sym(), 0, k, 1), Shape{}));
     if constexpr (requires { O::prepare(g.data(), p.size(), numbers.data()); })
       O::prepare(g.data(), p.size(), numbers.data());
     for (std::size_t i = 0; i < p.size(); ++i) {
@@ -109,6 +111,15 @@ class TrainStep {
 
   template <class Model, class... A>
   auto operator()(Model& model, A const&... args) {
+    // A mistake in the loss is found here, with few steps of the compiler to report.
+    if constexpr (!detail::captures_nothing<Loss>) return Refused{};
+    else if constexpr (!detail::is_scalar<decltype(Loss{}(std::as_const(model), args...))>())
+      return Refused{};
+    else return run(model, args...);
+  }
+
+  template <class Model, class... A>
+  auto run(Model& model, A const&... args) {
     using P = program_for<Model, A...>;
     using Value = typename std::tuple_element_t<0, typename P::result>::value_type;
     auto& state = state_for(model);

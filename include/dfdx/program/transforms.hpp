@@ -64,16 +64,36 @@ constexpr auto gradients(Wrt<I...>, Vec<Sym> const& ends, Vec<Sym> const& cts, A
 }
 
 template <class Y>
-constexpr void require_scalar(Y const&) {
-  static_assert(typed<Y>, "grad: the function must return a scalar Tensor");
-  struct Rule {
-    static constexpr Meta infer(Text* why) {
-      Meta const m = Y::static_meta;
-      if (m.shape.rank != 0) return refuse(why, "grad: the function must return a scalar, got ", m.shape);
-      return is_floating(m.dtype) ? m : refuse(why, "grad: the function must return a floating value, got ", m.dtype);
-    }
-  };
-  static_cast<void>(result_type<Rule>());
+struct ScalarRule {
+  static constexpr Meta infer(Text* why) {
+    Meta const m = Y::static_meta;
+    if (m.shape.rank != 0) return refuse(why, "grad: the function must return a scalar, got ", m.shape);
+    return is_floating(m.dtype)
+               ? m
+               : refuse(why, "grad: the function must return a floating value, got ", m.dtype);
+  }
+};
+
+// Whether what a function returned can be differentiated; says so if not.
+template <class Y>
+constexpr bool is_scalar() {
+  if constexpr (refused<Y>) return false;
+  else {
+    static_assert(typed<Y>, "grad: the function must return a scalar Tensor");
+    if constexpr (typed<Y>) return !refused<typename decltype(result_type<ScalarRule<Y>>())::type>;
+    else return false;
+  }
+}
+
+// Stands for a transform that was refused, so that calling it is no second error.
+template <class R>
+struct RefusedFunction {
+  constexpr R operator()(auto const&...) const { return {}; }
+};
+template <class F, class T, class R>
+constexpr auto transformed() {
+  if constexpr (captures_nothing<F>) return Compiled<T>{};
+  else return RefusedFunction<R>{};
 }
 
 }  // namespace detail
@@ -81,18 +101,30 @@ constexpr void require_scalar(Y const&) {
 /// ValueAndGrad - what value_and_grad(f) compiles.
 template <class F, class W>
 struct ValueAndGrad {
+  /// Looks at F alone, before anything is built on it: mistakes in it are reported from here.
+  template <class... A>
+  static constexpr bool check() {
+    return detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+  }
   template <class... A>
   static constexpr auto record(A const&... args) {
     auto const y = detail::record_call<F>(args...);
-    detail::require_scalar(y);
-    auto d = detail::gradients(W{}, {y.sym()}, {full_as(y.sym(), y.meta(), 1)}, args...);
-    return std::pair(y, std::move(d));
+    if constexpr (!detail::is_scalar<std::remove_const_t<decltype(y)>>()) {
+      return std::pair<Refused, Refused>{};
+    } else {
+      auto d = detail::gradients(W{}, {y.sym()}, {full_as(y.sym(), y.meta(), 1)}, args...);
+      return std::pair(y, std::move(d));
+    }
   }
 };
 
 /// Grad - what grad(f) compiles.
 template <class F, class W>
 struct Grad {
+  template <class... A>
+  static constexpr bool check() {
+    return detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+  }
   template <class... A>
   static constexpr auto record(A const&... args) {
     return ValueAndGrad<F, W>::record(args...).second;
@@ -111,6 +143,11 @@ struct Vjp {
   template <std::size_t... I, class Tuple>
   static constexpr auto split(std::index_sequence<I...>, Tuple const& t) {
     auto const y = detail::record_call<F>(std::get<I>(t)...);
+    if constexpr (refused<std::remove_const_t<decltype(y)>>) return std::pair<Refused, Refused>{};
+    else return pulled_back(y, std::index_sequence<I...>{}, t);
+  }
+  template <class Y, std::size_t... I, class Tuple>
+  static constexpr auto pulled_back(Y const& y, std::index_sequence<I...>, Tuple const& t) {
     auto const& ct = std::get<sizeof...(I)>(t);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, std::remove_cvref_t<decltype(ct)>>,
                   "vjp: the cotangent (last argument) must have the type of the result");
@@ -151,9 +188,10 @@ struct Jvp {
 
 /// compile(f) - f as a compiled function, its ops fused.
 template <class F>
-constexpr Compiled<F> compile(F const&) {
-  static_assert(detail::captures_nothing<F>, "compile: the function must have no captures; pass values as arguments");
-  return {};
+constexpr auto compile(F const&) {
+  static_assert(detail::captures_nothing<F>,
+                "compile: the function must have no captures; pass values as arguments");
+  return detail::transformed<F, F, Refused>();
 }
 
 /// value_and_grad(f)(args...) - the pair of f(args...) and its gradient with respect to the first argument (or those of
@@ -164,31 +202,35 @@ constexpr Compiled<F> compile(F const&) {
 /// Example   examples/03_gradients.cpp
 template <class F, std::size_t... I>
 constexpr auto value_and_grad(F const&, Wrt<I...> = {}) {
-  static_assert(detail::captures_nothing<F>, "grad: the function must have no captures; pass values as arguments");
+  static_assert(detail::captures_nothing<F>,
+                "grad: the function must have no captures; pass values as arguments");
   using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
-  return Compiled<ValueAndGrad<F, W>>{};
+  return detail::transformed<F, ValueAndGrad<F, W>, std::pair<Refused, Refused>>();
 }
 
 /// grad(f)(args...) - the gradient alone. Numbers are allowed, also in constant expressions: grad(f)(3.0).
 template <class F, std::size_t... I>
 constexpr auto grad(F const&, Wrt<I...> = {}) {
-  static_assert(detail::captures_nothing<F>, "grad: the function must have no captures; pass values as arguments");
+  static_assert(detail::captures_nothing<F>,
+                "grad: the function must have no captures; pass values as arguments");
   using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
-  return Compiled<Grad<F, W>>{};
+  return detail::transformed<F, Grad<F, W>, Refused>();
 }
 
 /// vjp(f)(args..., ct) - the pair of f(args...) and J^T ct for every argument.
 template <class F>
 constexpr auto vjp(F const&) {
-  static_assert(detail::captures_nothing<F>, "vjp: the function must have no captures; pass values as arguments");
-  return Compiled<Vjp<F>>{};
+  static_assert(detail::captures_nothing<F>,
+                "vjp: the function must have no captures; pass values as arguments");
+  return detail::transformed<F, Vjp<F>, std::pair<Refused, Refused>>();
 }
 
 /// jvp(f)(args..., tangents...) - the pair of f(args...) and J tangents, by forward mode.
 template <class F>
 constexpr auto jvp(F const&) {
-  static_assert(detail::captures_nothing<F>, "jvp: the function must have no captures; pass values as arguments");
-  return Compiled<Jvp<F>>{};
+  static_assert(detail::captures_nothing<F>,
+                "jvp: the function must have no captures; pass values as arguments");
+  return detail::transformed<F, Jvp<F>, std::pair<Refused, Refused>>();
 }
 
 }  // namespace dfdx

@@ -41,13 +41,13 @@ Runner find_runner(OpInfo const* info_of) {
 /// The eager version of an op of the library, null for others.
 inline Runner runner_of(OpInfo const* i) {
   return find_runner<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square,
-                     op::abs, op::sign, op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu,
-                     op::add, op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal,
-                     op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal,
-                     op::logical_and, op::logical_or, op::logical_not, op::where, op::stop_gradient,
-                     op::copy, op::cast, op::sum, op::prod, op::max, op::min, op::reshape, op::permute,
-                     op::expand, op::slice, op::matmul, op::take, op::rows_add, op::gather, op::scatter,
-                     op::argmax, op::pad, op::concat>(i);
+                     op::abs, op::sign, op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu, op::add,
+                     op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal, op::not_equal,
+                     op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
+                     op::logical_or, op::logical_not, op::where, op::stop_gradient, op::copy, op::cast,
+                     op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice,
+                     op::matmul, op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad,
+                     op::concat>(i);
 }
 
 inline Array run_generated(Node const& n) {
@@ -57,8 +57,9 @@ inline Array run_generated(Node const& n) {
   auto const axis = static_cast<int>(n.attrs.i[0]);
   for (int a = axis + 1; a < n.meta.shape.rank; ++a) inner *= n.meta.shape[a];
   for (index_t i = 0, size = r.size(); i < size; ++i)
-    write_real(out, i,
-               n.code() == Code::constant ? n.attrs.f[0] : static_cast<double>(i / inner % n.meta.shape[axis]));
+    write_real(
+        out, i,
+        n.code() == Code::constant ? n.attrs.f[0] : static_cast<double>(i / inner % n.meta.shape[axis]));
   return r;
 }
 
@@ -99,8 +100,8 @@ inline std::vector<Array> evaluate(Graph const& g, std::span<Array const> inputs
     else v.push_back(detail::run_foreign(n, x));
     Meta const& m = v.back().meta();
     if (!(m == n.meta))
-      raise("interpret: ", n.op->name, " gives ", m.dtype, " ", m.shape, ", its node says ", n.meta.dtype, " ",
-            n.meta.shape);
+      raise("interpret: ", n.op->name, " gives ", m.dtype, " ", m.shape, ", its node says ", n.meta.dtype,
+            " ", n.meta.shape);
   }
   return v;
 }

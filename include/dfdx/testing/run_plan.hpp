@@ -48,7 +48,10 @@ class LoopRun {
 
   static bool is_reduce(index_t c) { return c >= loop_code::reduce_sum && c <= loop_code::reduce_min; }
   static double identity(index_t c) {
-    return c == loop_code::reduce_sum ? 0 : c == loop_code::reduce_prod ? 1 : c == loop_code::reduce_max ? -HUGE_VAL : HUGE_VAL;
+    return c == loop_code::reduce_sum    ? 0
+           : c == loop_code::reduce_prod ? 1
+           : c == loop_code::reduce_max  ? -HUGE_VAL
+                                         : HUGE_VAL;
   }
   static double join(index_t c, double a, double b) {
     if (c == loop_code::reduce_sum) return a + b;
@@ -85,7 +88,8 @@ class LoopRun {
           execute(i, phase);
       if (phase >= code_[loop_code::phases]) return;
       for (index_t i = 0; i < instructions(); ++i)
-        if (is_reduce(field(i, loop_code::code)) && runs_in(i, phase)) value(i) = identity(field(i, loop_code::code));
+        if (is_reduce(field(i, loop_code::code)) && runs_in(i, phase))
+          value(i) = identity(field(i, loop_code::code));
       inner(static_cast<int>(code_[loop_code::split]), phase);
       for (index_t i = 0; i < instructions(); ++i)
         if (is_reduce(field(i, loop_code::code)) && runs_in(i, phase))
@@ -117,7 +121,8 @@ class LoopRun {
                   c = field(i, loop_code::c), stash = field(i, loop_code::stash);
     auto const type = static_cast<DType>(field(i, loop_code::type));
     if (what == loop_code::constant) return;
-    if (stash >= 0 && phase > field(i, loop_code::phase)) value(i) = read_real(memory(static_cast<int>(stash)), place(stash));
+    if (stash >= 0 && phase > field(i, loop_code::phase))
+      value(i) = read_real(memory(static_cast<int>(stash)), place(stash));
     else if (what == loop_code::load) value(i) = read_real(memory(static_cast<int>(a)), place(a));
     else if (what == loop_code::iota) value(i) = static_cast<double>(place(a));
     else if (what == loop_code::cast) value(i) = rounded(type, operand(a));
@@ -125,7 +130,8 @@ class LoopRun {
     else if (is_reduce(what)) value(i) = join(what, value(i), operand(a));
     else if (what == loop_code::accumulate) {
       Operand const to = memory(static_cast<int>(a));
-      write_real(to, place(a), join(record(static_cast<int>(a))[loop_code::combine], read_real(to, place(a)), operand(b)));
+      write_real(to, place(a),
+                 join(record(static_cast<int>(a))[loop_code::combine], read_real(to, place(a)), operand(b)));
     } else {
       double const x[3] = {operand(a), b < 0 ? 0 : operand(b), c < 0 ? 0 : operand(c)};
       value(i) = rounded(type, op_numbered(what).fold(x));
@@ -196,7 +202,8 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
       Node const& n = g[s.node];
       std::vector<Operand> operands;
       for (int k = 0; k <= n.arity(); ++k)
-        operands.push_back(detail::read_walk(code, base[static_cast<std::size_t>(k)], types[static_cast<std::size_t>(k)]));
+        operands.push_back(
+            detail::read_walk(code, base[static_cast<std::size_t>(k)], types[static_cast<std::size_t>(k)]));
       if (s.kind == graph::Step::Kind::opaque) {
         n.op->run(n.attrs, operands.data(), operands.back());
         continue;

@@ -37,7 +37,12 @@ class Array {
   }
 
   constexpr Array(Array const& o)
-      : storage_(o.storage_), data_(o.data_), graph_(o.graph_), id_(o.id_), meta_(o.meta_), strides_(o.strides_) {
+      : storage_(o.storage_),
+        data_(o.data_),
+        graph_(o.graph_),
+        id_(o.id_),
+        meta_(o.meta_),
+        strides_(o.strides_) {
     if (storage_ != nullptr) storage_->retain();
   }
   constexpr Array(Array&& o) noexcept
@@ -98,7 +103,8 @@ class Array {
       raise("at: ", static_cast<int>(index.size()), " indices for shape ", shape());
     int axis = 0;
     for (index_t i : index) {
-      if (i < 0 || i >= shape()[axis]) raise("at: index ", i, " out of range for axis ", axis, " of ", shape());
+      if (i < 0 || i >= shape()[axis])
+        raise("at: index ", i, " out of range for axis ", axis, " of ", shape());
       p += i * strides_[axis++];
     }
     return *p;

@@ -24,16 +24,17 @@
 
 /// DFDX_FIELDS(a, b, ...) - in the body of a struct: these members are its parameters (tensors, or trees of them).
 /// Members that are not named are configuration; a program sees their default values.
-#define DFDX_FIELDS(...)                                                                                   \
-  struct hana_accessors_impl {                                                                             \
-    static constexpr auto apply() {                                                                        \
-      return ::boost::hana::make_tuple(                                                                    \
+#define DFDX_FIELDS(...)                                                                                     \
+  struct hana_accessors_impl {                                                                               \
+    static constexpr auto apply() {                                                                          \
+      return ::boost::hana::make_tuple(                                                                      \
           BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(DFDX_FIELD_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))); \
-    }                                                                                                      \
+    }                                                                                                        \
   };
-#define DFDX_FIELD_(r, data, field)                       \
-  ::boost::hana::make_pair(BOOST_HANA_STRING(#field),     \
-                           [](auto&& self) -> decltype(auto) { return (static_cast<decltype(self)&&>(self).field); })
+#define DFDX_FIELD_(r, data, field)                                                       \
+  ::boost::hana::make_pair(BOOST_HANA_STRING(#field), [](auto&& self) -> decltype(auto) { \
+    return (static_cast<decltype(self)&&>(self).field);                                   \
+  })
 
 namespace dfdx {
 
@@ -61,14 +62,16 @@ concept leaf = std::is_base_of_v<Array, std::remove_cvref_t<T>>;
 
 /// tree - a leaf, a struct with DFDX_FIELDS, or an array, tuple or pair (of trees).
 template <class T>
-concept tree = leaf<T> || detail::has_fields<std::remove_cvref_t<T>> || detail::is_std_array<std::remove_cvref_t<T>> ||
-               detail::is_std_tuple<std::remove_cvref_t<T>>;
+concept tree = leaf<T> || detail::has_fields<std::remove_cvref_t<T>> ||
+               detail::is_std_array<std::remove_cvref_t<T>> || detail::is_std_tuple<std::remove_cvref_t<T>>;
 
 /// visit - calls f with each leaf of a tree, in declaration order.
 template <class T, class F>
 constexpr void visit(T& t, F const& f) {
   using U = std::remove_cv_t<T>;
-  static_assert(tree<U>, "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
+  static_assert(
+      tree<U>,
+      "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   if constexpr (leaf<U>) f(t);
   else if constexpr (detail::is_std_array<U>) {
     for (auto& e : t) visit(e, f);
@@ -83,7 +86,9 @@ constexpr void visit(T& t, F const& f) {
 template <class T, class F>
 void visit_named(T& t, F const& f, std::string const& path = {}) {
   using U = std::remove_cv_t<T>;
-  static_assert(tree<U>, "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
+  static_assert(
+      tree<U>,
+      "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   auto const below = [&](std::string const& name) { return path.empty() ? name : path + "." + name; };
   if constexpr (leaf<U>) f(path, t);
   else if constexpr (detail::is_std_array<U>) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -156,8 +157,7 @@ class Tensor : public Array {
 
   constexpr void check() const {
     bool ok = dtype() == dtype_v<T> && shape().rank == static_rank;
-    for (int i = 0; ok && i < static_rank; ++i)
-      ok = static_shape[i] < 0 || shape()[i] == static_shape[i];
+    for (int i = 0; ok && i < static_rank; ++i) ok = static_shape[i] < 0 || shape()[i] == static_shape[i];
     if (!ok) raise("tensor: ", dtype_v<T>, " ", static_shape, " required, got ", dtype(), " ", shape());
   }
 };
@@ -184,11 +184,34 @@ concept typed = !std::is_void_v<detail::tensor_base<X>>;
 
 /// tensor_for - Tensor<...> with the dtype and shape of M::value, a Meta.
 template <class M>
-using tensor_for = decltype(detail::tensor_of<M>(
-    std::make_index_sequence<static_cast<std::size_t>(M::value.shape.rank)>{}));
+using tensor_for =
+    decltype(detail::tensor_of<M>(std::make_index_sequence<static_cast<std::size_t>(M::value.shape.rank)>{}));
+
+/// Refused - what an expression is that the compiler has refused: ops on it are refused in turn without a word, and it
+/// converts to anything, so that one mistake is one message. No program that compiles holds one.
+struct Refused : Array {
+  template <class T>
+  constexpr operator T() const {
+    raise("refused by the compiler");
+  }
+  constexpr Refused item() const { return {}; }
+  constexpr Refused operator()(auto const&...) const { return {}; }
+  constexpr Refused operator[](index_t) const { return {}; }
+};
+
+/// refused - whether any of these is Refused, or a pair or tuple with one in it.
+template <class... X>
+inline constexpr bool refused = (refused<X> || ...);
+template <class X>
+inline constexpr bool refused<X> = std::is_same_v<std::remove_cvref_t<X>, Refused>;
+template <class A, class B>
+inline constexpr bool refused<std::pair<A, B>> = refused<A> || refused<B>;
+template <class... X>
+inline constexpr bool refused<std::tuple<X...>> = (refused<X> || ...);
 
 /// operand - what ops take: a Tensor, an Array or a Sym.
 template <class X>
-concept operand = std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>>;
+concept operand =
+    std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>>;
 
 }  // namespace dfdx

@@ -43,7 +43,8 @@ inline void copy_elements(Operand const& from, Operand const& to) {
   auto const* src = static_cast<std::byte const*>(from.data);
   auto* dst = static_cast<std::byte*>(to.data);
   if (is_contiguous(from.meta.shape, from.strides) && is_contiguous(from.meta.shape, to.strides)) {
-    if (auto const n = static_cast<std::size_t>(from.meta.shape.numel()); n != 0) std::memcpy(dst, src, n * size);
+    if (auto const n = static_cast<std::size_t>(from.meta.shape.numel()); n != 0)
+      std::memcpy(dst, src, n * size);
     return;
   }
   auto const copy = [&](auto element) {

@@ -34,14 +34,14 @@ struct Refusal {
   }();
 };
 
-/// The Tensor type a rule infers. A refusal is reported once; then Array stands in, so that nothing else fails.
+/// The Tensor type a rule infers. A refusal is reported here, once.
 template <class Rule>
 constexpr auto result_type() {
   if constexpr (Inferred<Rule>::value.valid()) {
     return std::type_identity<tensor_for<Inferred<Rule>>>{};
   } else {
     static_fail<Refusal<Rule>>();
-    return std::type_identity<Array>{};
+    return std::type_identity<Refused>{};
   }
 }
 
@@ -171,15 +171,18 @@ struct ElementwiseRule {
   static constexpr DType common = Op::common(metas, nullptr).dtype;
 };
 
-}  // namespace detail
-
-namespace detail {
-
+// As result_type, spelled out: each call less is a line less in the compiler's message.
 template <class Op, class... X>
 constexpr auto applied_type() {
-  if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
-  else if constexpr (all_typed<X...>) return result_type<ElementwiseRule<Op, X...>>();
-  else return std::type_identity<Array>{};
+  if constexpr (refused<X...>) return std::type_identity<Refused>{};
+  else if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
+  else if constexpr (!all_typed<X...>) return std::type_identity<Array>{};
+  else if constexpr (Inferred<ElementwiseRule<Op, X...>>::value.valid())
+    return std::type_identity<tensor_for<Inferred<ElementwiseRule<Op, X...>>>>{};
+  else {
+    static_fail<Refusal<ElementwiseRule<Op, X...>>>();
+    return std::type_identity<Refused>{};
+  }
 }
 
 }  // namespace detail
@@ -197,11 +200,11 @@ using applied = typename decltype(detail::applied_type<Op, X...>())::type;
 template <class Op, class... X>
 constexpr applied<Op, X...> apply(X const&... x) {
   using R = applied<Op, X...>;
-  if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
+  if constexpr (refused<R>) return {};
+  else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
   else if constexpr (typed<R>)
     return detail::wrap<R>(
         detail::apply_untyped<Array, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...));
-  else if constexpr (detail::all_typed<X...>) return Array{};  // already reported
   else return detail::apply_untyped<Array, Op, void>(x...);
 }
 

@@ -73,7 +73,8 @@ void run_reduction(Array const& x, Array const& y) {
     else if constexpr (C == Code::reduce_prod)
       kernels::reference::reduce<A, E>(in, out, A(1), [](A a, A b) { return static_cast<A>(a * b); });
     else if constexpr (C == Code::reduce_max)
-      kernels::reference::reduce<A, E>(in, out, L::has_infinity ? static_cast<A>(-L::infinity()) : L::lowest(),
+      kernels::reference::reduce<A, E>(in, out,
+                                       L::has_infinity ? static_cast<A>(-L::infinity()) : L::lowest(),
                                        [](A a, A b) { return math::maximum(a, b); });
     else
       kernels::reference::reduce<A, E>(in, out, L::has_infinity ? L::infinity() : L::max(),
@@ -94,8 +95,8 @@ void run_matmul(Array const& a, Array const& b, Array const& c) {
     if constexpr (!std::is_same_v<E, bool>)
       walk<3>(batch, strides, [&](index_t const(&o)[3]) {
         kernels::reference::gemm(c.shape()[r - 2], c.shape()[r - 1], a.shape()[r - 1], x + o[0],
-                                    a.strides()[r - 2], a.strides()[r - 1], y + o[1], b.strides()[r - 2],
-                                    b.strides()[r - 1], z + o[2], c.strides()[r - 2], c.strides()[r - 1]);
+                                 a.strides()[r - 2], a.strides()[r - 1], y + o[1], b.strides()[r - 2],
+                                 b.strides()[r - 1], z + o[2], c.strides()[r - 2], c.strides()[r - 1]);
       });
   });
 }
@@ -151,7 +152,8 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
-  if (any && !all) raise(Op::name, ": a value in memory meets one that is being recorded; pass it as an argument");
+  if (any && !all)
+    raise(Op::name, ": a value in memory meets one that is being recorded; pass it as an argument");
   if (all) {
     Sym const s = bind_as<Op>(meta, attrs, x.sym()...);
     return Array(s.graph, s.id, meta);

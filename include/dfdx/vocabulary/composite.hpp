@@ -14,7 +14,9 @@ namespace detail {
 template <int... Axes, operand X>
 constexpr auto largest(X const& x) {
   using List = AxisList<Axes...>;
-  auto const is_empty = [](Shape const& s) { return joined(s, axes_mask(List::values, List::n, s.rank)) == 0; };
+  auto const is_empty = [](Shape const& s) {
+    return joined(s, axes_mask(List::values, List::n, s.rank)) == 0;
+  };
   if constexpr (typed<X>) {
     if constexpr (is_empty(X::static_shape)) return stop_gradient(sum<Axes...>(x, keepdim));
     else return stop_gradient(max<Axes...>(x, keepdim));
@@ -103,11 +105,27 @@ constexpr auto mse_loss(X const& x, Y const& target) {
 
 namespace detail {
 
+// What cross_entropy and nll_loss ask of their operands.
+template <bool Nll>
+constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Text* why) {
+  constexpr char const* name = Nll ? "nll_loss" : "cross_entropy";
+  Shape const &s = scores.shape, &l = labels.shape;
+  bool fit = s.rank == l.rank + 1;
+  for (int i = 0; fit && i < l.rank; ++i) fit = op::extents_agree(l[i], s[i == 0 ? 0 : i + 1]);
+  if (!fit) return refuse(why, name, ": labels ", l, " do not fit scores ", s);
+  if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
+    return refuse(why, name, ": labels of dtype i32 or i64 required, got ", labels.dtype);
+  return scores;
+}
+template <bool Nll, class X, class I>
+struct LabelsRule {
+  static constexpr Meta infer(Text* why) { return labels_rule<Nll>(X::static_meta, I::static_meta, why); }
+};
+
 // Class scores at their labels: scores [N, C, ...], labels [N, ...] -> [N, 1, ...] (or [C], [] -> [1]).
 template <class X, class I>
 constexpr auto at_labels(X const& scores, I const& labels) {
-  if constexpr (typed<X>) {
-    static_assert(X::static_rank >= 1, "cross_entropy: scores need an axis of classes");
+  if constexpr (typed<X> && typed<I>) {
     constexpr int axis = X::static_rank == 1 ? 0 : 1;
     auto const wide = unsqueeze<axis>(labels);
     auto const hit = wide == positions<axis, X::static_shape[axis]>(wide);
@@ -125,12 +143,20 @@ constexpr auto at_labels(X const& scores, I const& labels) {
   }
 }
 
-template <class X, class F>
-constexpr auto over_classes(X const& scores, F f) {
-  if constexpr (typed<X>) {
-    return f(std::integral_constant<int, X::static_rank == 1 ? 0 : 1>{});
+// f(axis of the classes), if scores and labels fit.
+template <bool Nll, class X, class I, class F>
+constexpr auto over_classes(X const& scores, I const& labels, F f) {
+  if constexpr (refused<X, I>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<I>) {
+    using R = typename decltype(result_type<LabelsRule<Nll, X, I>>())::type;
+    if constexpr (refused<R>) return Refused{};
+    else return f(std::integral_constant < int, X::static_rank == 1 ? 0 : 1 > {});
   } else {
-    return scores.shape().rank == 1 ? f(std::integral_constant<int, 0>{}) : f(std::integral_constant<int, 1>{});
+    Text why;
+    if (!labels_rule<Nll>(scores.meta(), labels.meta(), &why).valid()) raise(why);
+    return scores.shape().rank == 1 ? f(std::integral_constant<int, 0>{})
+                                    : f(std::integral_constant<int, 1>{});
   }
 }
 
@@ -140,9 +166,10 @@ constexpr auto over_classes(X const& scores, F f) {
 ///
 /// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...] -> []
 /// Dtypes    logits: floating, labels: i32 i64
+/// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"
 template <operand X, operand I>
 constexpr auto cross_entropy(X const& logits, I const& labels) {
-  return detail::over_classes(logits, [&](auto axis) {
+  return detail::over_classes<false>(logits, labels, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
     auto const z = logits - detail::largest<a>(logits);
     return mean(log(sum<a>(exp(z), keepdim)) - detail::at_labels(z, labels));
@@ -152,7 +179,8 @@ constexpr auto cross_entropy(X const& logits, I const& labels) {
 /// nll_loss(log_probabilities, labels) - minus the mean of the entries at the labels.
 template <operand X, operand I>
 constexpr auto nll_loss(X const& log_probabilities, I const& labels) {
-  return -mean(detail::at_labels(log_probabilities, labels));
+  return detail::over_classes<true>(
+      log_probabilities, labels, [&](auto) { return -mean(detail::at_labels(log_probabilities, labels)); });
 }
 
 }  // namespace dfdx

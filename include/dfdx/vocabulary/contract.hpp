@@ -18,7 +18,8 @@ constexpr MatmulPlan plan_matmul(Meta const& x, Meta const& y, Text* why) {
   MatmulPlan p;
   Shape a = x.shape, b = y.shape;
   p.result.rank = -1;
-  if (a.rank == 0 || b.rank == 0) return refuse(why, "matmul: a scalar cannot be multiplied: ", a, " x ", b), p;
+  if (a.rank == 0 || b.rank == 0)
+    return refuse(why, "matmul: a scalar cannot be multiplied: ", a, " x ", b), p;
   bool const row = a.rank == 1, column = b.rank == 1;
   if (row) a = make_shape(1, a[0]);
   if (column) b = make_shape(b[0], 1);
@@ -89,12 +90,15 @@ struct MatmulRule {
 /// Errors    "matmul: inner dimensions differ: [32, 784] x [128, 10]"
 template <operand X, operand Y>
 constexpr auto matmul(X const& x, Y const& y) {
-  if constexpr (typed<X> && typed<Y>) {
+  if constexpr (refused<X, Y>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<Y>) {
     using Rule = detail::MatmulRule<X, Y>;
     using R = typename decltype(detail::result_type<Rule>())::type;
-    if constexpr (std::is_same_v<R, Array>) return Array{};
+    if constexpr (refused<R>) return Refused{};
     else
-      return detail::wrap<R>(detail::matmul_untyped<Array, typename R::value_type>(detail::untyped(x), detail::untyped(y)));
+      return detail::wrap<R>(
+          detail::matmul_untyped<Array, typename R::value_type>(detail::untyped(x), detail::untyped(y)));
   } else if constexpr (detail::sym<X>) {
     return detail::matmul_untyped<Sym, void>(x, y);
   } else {
@@ -118,9 +122,11 @@ struct IndexRule {
 /// Errors    "take: index 30 out of range for axis 0 of [27, 10]" (thrown, also by compiled programs)
 template <operand X, operand I>
 constexpr auto take(X const& table, I const& index) {
-  if constexpr (typed<X> && typed<I>) {
+  if constexpr (refused<X, I>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<I>) {
     using R = typename decltype(detail::result_type<detail::IndexRule<op::take, X, I>>())::type;
-    if constexpr (std::is_same_v<R, Array>) return Array{};
+    if constexpr (refused<R>) return Refused{};
     else return detail::wrap<R>(bind<op::take>(Attrs{}, detail::untyped(table), detail::untyped(index)));
   } else {
     return bind<op::take>(Attrs{}, detail::untyped(table), detail::untyped(index));
@@ -142,9 +148,11 @@ struct GatherRule {
 template <int Axis, operand X, operand I>
 constexpr auto gather(X const& x, I const& index) {
   Attrs const attrs{{detail::checked_axis("gather", Axis, x.shape())}};
-  if constexpr (typed<X> && typed<I>) {
+  if constexpr (refused<X, I>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<I>) {
     using R = typename decltype(detail::result_type<detail::GatherRule<Axis, X, I>>())::type;
-    if constexpr (std::is_same_v<R, Array>) return Array{};
+    if constexpr (refused<R>) return Refused{};
     else return detail::wrap<R>(bind<op::gather>(attrs, detail::untyped(x), detail::untyped(index)));
   } else {
     return bind<op::gather>(attrs, detail::untyped(x), detail::untyped(index));
@@ -159,7 +167,8 @@ constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   detail::checked_infer<op::gather>(Attrs{{axis}}, in);
   if (!(src.shape() == index.shape()))
     raise("scatter_add: index ", index.shape(), " and source ", src.shape(), " differ");
-  auto const added = bind_as<op::scatter>(x.meta(), Attrs{{axis}}, detail::untyped(src), detail::untyped(index));
+  auto const added =
+      bind_as<op::scatter>(x.meta(), Attrs{{axis}}, detail::untyped(src), detail::untyped(index));
   if constexpr (typed<X>) return x + detail::wrap<X>(added);
   else return x + added;
 }

@@ -177,13 +177,17 @@ constexpr applied<op::greater_equal, X, Y> operator>=(X const& x, Y const& y) {
 /// cast<T> - the value with element type T.
 template <element T, operand X>
 constexpr auto cast(X const& x) {
-  if constexpr (typed<X>) {
+  if constexpr (refused<X>) {
+    return Refused{};
+  } else if constexpr (typed<X>) {
     struct Rule {
       static constexpr Meta infer(Text*) { return Meta{dtype_v<T>, X::static_shape}; }
     };
     using R = tensor_for<detail::Inferred<Rule>>;
     if constexpr (std::is_same_v<typename X::value_type, T>) return x;
-    else return detail::wrap<R>(bind<op::cast, T>(Attrs{{static_cast<index_t>(dtype_v<T>)}}, detail::untyped(x)));
+    else
+      return detail::wrap<R>(
+          bind<op::cast, T>(Attrs{{static_cast<index_t>(dtype_v<T>)}}, detail::untyped(x)));
   } else {
     return cast_to<std::remove_cvref_t<X>>(x, dtype_v<T>);
   }
@@ -192,7 +196,8 @@ constexpr auto cast(X const& x) {
 /// full_like, zeros_like, ones_like - a constant of the operand's dtype and shape.
 template <operand X>
 constexpr auto full_like(X const& x, double value) {
-  if constexpr (typed<X>) return detail::wrap<X>(full_as(detail::untyped(x), x.meta(), value));
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (typed<X>) return detail::wrap<X>(full_as(detail::untyped(x), x.meta(), value));
   else return full_as(x, x.meta(), value);
 }
 template <operand X>

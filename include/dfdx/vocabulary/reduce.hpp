@@ -71,11 +71,12 @@ constexpr V reduce_untyped(V const& x, int const* axes, int n, bool keep) {
 
 template <class Op, bool Keep, class Axes, class X>
 constexpr auto reduce(X const& x) {
-  if constexpr (typed<X>) {
+  if constexpr (refused<X>) {
+    return Refused{};
+  } else if constexpr (typed<X>) {
     using R = typename decltype(result_type<ReduceRule<Op, Keep, Axes, X>>())::type;
-    if constexpr (std::is_same_v<R, Array>) return Array{};
-    else
-      return wrap<R>(reduce_untyped<Op, typename X::value_type>(untyped(x), Axes::values, Axes::n, Keep));
+    if constexpr (refused<R>) return Refused{};
+    else return wrap<R>(reduce_untyped<Op, typename X::value_type>(untyped(x), Axes::values, Axes::n, Keep));
   } else {
     return reduce_untyped<Op, void>(x, Axes::values, Axes::n, Keep);
   }

@@ -13,9 +13,11 @@ namespace detail {
 // untyped result itself.
 template <class Rule, class X, class Make>
 constexpr auto shaped(X const& x, Make make) {
-  if constexpr (typed<X>) {
+  if constexpr (refused<X>) {
+    return Refused{};
+  } else if constexpr (typed<X>) {
     using R = typename decltype(result_type<Rule>())::type;
-    if constexpr (std::is_same_v<R, Array>) return Array{};
+    if constexpr (refused<R>) return Refused{};
     else return wrap<R>(make(static_cast<Array const&>(x)));
   } else {
     return make(x);
@@ -122,8 +124,8 @@ constexpr index_t swapped_axes(int rank, int a, int b) {
 template <class V>
 constexpr V transpose_axes(V const& x, int a, int b) {
   Shape const s = x.shape();
-  return permute_axes(
-      x, detail::swapped_axes(s.rank, detail::checked_axis("transpose", a, s), detail::checked_axis("transpose", b, s)));
+  return permute_axes(x, detail::swapped_axes(s.rank, detail::checked_axis("transpose", a, s),
+                                              detail::checked_axis("transpose", b, s)));
 }
 template <int A = -2, int B = -1, operand X>
 constexpr auto transpose(X const& x) {
@@ -228,7 +230,8 @@ constexpr auto expand(X const& x) {
 /// slice_axis - elements start, start + step, ... of one axis, `count` of them. No copy.
 template <class V>
 constexpr V slice_axis(V const& x, int axis, index_t start, index_t count, index_t step = 1) {
-  return bind<op::slice>(Attrs{{detail::checked_axis("slice", axis, x.shape()) + 16 * step, start, count}}, x);
+  return bind<op::slice>(Attrs{{detail::checked_axis("slice", axis, x.shape()) + 16 * step, start, count}},
+                         x);
 }
 
 /// slice<Axis, Begin, End, Step>(x) - Python's x[Begin:End:Step] along one axis; Begin and End may count from the
@@ -259,7 +262,8 @@ constexpr auto slice(X const& x) {
 template <class V>
 constexpr V pad_axis(V const& x, int axis, index_t before, index_t after, index_t gap = 0, double value = 0) {
   if (before == 0 && after == 0 && gap == 0) return x;
-  return bind<op::pad>(Attrs{{detail::checked_axis("pad", axis, x.shape()) + 16 * gap, before, after}, {value}}, x);
+  return bind<op::pad>(
+      Attrs{{detail::checked_axis("pad", axis, x.shape()) + 16 * gap, before, after}, {value}}, x);
 }
 
 /// pad<Axis, Before, After>(x, value) - a constant before and after one axis.
@@ -294,10 +298,12 @@ constexpr auto concat(X const& x) {
 template <int Axis = 0, operand X, operand Y, operand... Rest>
 constexpr auto concat(X const& x, Y const& y, Rest const&... rest) {
   auto const joined = [&] {
-    if constexpr (typed<X> && typed<Y>) {
+    if constexpr (refused<X, Y>) {
+      return Refused{};
+    } else if constexpr (typed<X> && typed<Y>) {
       using R = typename decltype(detail::result_type<detail::ConcatRule<Axis, X, Y>>())::type;
       Attrs const attrs{{detail::checked_axis("concat", Axis, x.shape())}};
-      if constexpr (std::is_same_v<R, Array>) return Array{};
+      if constexpr (refused<R>) return Refused{};
       else return detail::wrap<R>(bind<op::concat>(attrs, detail::untyped(x), detail::untyped(y)));
     } else {
       Attrs const attrs{{detail::checked_axis("concat", Axis, x.shape())}};

@@ -19,7 +19,8 @@ void map(Operand const* in, Operand const& out) {
     Strides const strides[n + 1] = {in[I].strides..., out.strides};
     auto* y = static_cast<R*>(out.data);
     walk<n + 1>(out.meta.shape, strides, [&](index_t const(&o)[n + 1]) {
-      y[o[n]] = static_cast<R>(Eval::eval(static_cast<compute_t<T>>(static_cast<T const*>(in[I].data)[o[I]])...));
+      y[o[n]] =
+          static_cast<R>(Eval::eval(static_cast<compute_t<T>>(static_cast<T const*>(in[I].data)[o[I]])...));
     });
   }(std::index_sequence_for<T...>{});
 }

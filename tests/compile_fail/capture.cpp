@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+// error: grad: the function must have no captures; pass values as arguments
+// max-lines: 14
+#include <dfdx/dfdx.hpp>
+
+using namespace dfdx;
+
+auto slope(Tensor<double, 3> const& x, Tensor<double, 3> const& w) {
+#if DFDX_FAIL
+  auto const f = [&w](Tensor<double, 3> const& x) { return sum(x * w); };
+  return grad(f)(x);
+#else
+  auto const f = [](Tensor<double, 3> const& x, Tensor<double, 3> const& w) { return sum(x * w); };
+  return grad(f)(x, w);
+#endif
+}

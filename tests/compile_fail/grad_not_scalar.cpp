@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+// error: grad: the function must return a scalar, got \[3\]
+// error[clang]: grad: the function must return .*a scalar, got \[3\]
+// max-lines: 14
+#include <dfdx/dfdx.hpp>
+
+using namespace dfdx;
+
+#if DFDX_FAIL
+constexpr auto f = [](Tensor<double, 3> const& x) { return exp(x); };
+#else
+constexpr auto f = [](Tensor<double, 3> const& x) { return sum(exp(x)); };
+#endif
+
+auto slope(Tensor<double, 3> const& x) { return grad(f)(x); }

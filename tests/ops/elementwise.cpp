@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every elementwise op: each record gives the function, plain code in double, and where its operands are drawn from.
+#include "ops/suite.hpp"
+
+namespace {
+
+using namespace suite;
+
+using V = std::span<Array const>;
+using N = double const*;
+
+struct Record {
+  char const* name;
+  Function f;
+  double (*reference)(N x);
+  std::vector<Interval> from;  // one for each operand
+  bool integers = false;       // also for integer dtypes
+  bool smooth = true;          // has second derivatives worth testing
+  bool conditional = false;    // the first operand is bool
+};
+
+double relu_of(double x) { return x != x ? x : x > 0 ? x : 0; }
+
+std::vector<Record> const& records() {
+  static std::vector<Record> const all = {
+      {"neg", [](V v) { return -v[0]; }, [](N x) { return -x[0]; }, {{}}, true},
+      {"exp", [](V v) { return exp(v[0]); }, [](N x) { return std::exp(x[0]); }, {{}}},
+      {"expm1", [](V v) { return expm1(v[0]); }, [](N x) { return std::expm1(x[0]); }, {{}}},
+      {"log", [](V v) { return log(v[0]); }, [](N x) { return std::log(x[0]); }, {{0.5, 3}}},
+      {"log1p", [](V v) { return log1p(v[0]); }, [](N x) { return std::log1p(x[0]); }, {{-0.5, 3}}},
+      {"sqrt", [](V v) { return sqrt(v[0]); }, [](N x) { return std::sqrt(x[0]); }, {{0.5, 3}}},
+      {"rsqrt", [](V v) { return rsqrt(v[0]); }, [](N x) { return 1 / std::sqrt(x[0]); }, {{0.5, 3}}},
+      {"square", [](V v) { return square(v[0]); }, [](N x) { return x[0] * x[0]; }, {{-3, 3}}, true},
+      {"abs", [](V v) { return abs(v[0]); }, [](N x) { return std::fabs(x[0]); }, {{}}, true, false},
+      {"sign", [](V v) { return sign(v[0]); }, [](N x) { return double((x[0] > 0) - (x[0] < 0)); }, {{}}, true, false},
+      {"sin", [](V v) { return sin(v[0]); }, [](N x) { return std::sin(x[0]); }, {{}}},
+      {"cos", [](V v) { return cos(v[0]); }, [](N x) { return std::cos(x[0]); }, {{}}},
+      {"tanh", [](V v) { return tanh(v[0]); }, [](N x) { return std::tanh(x[0]); }, {{}}},
+      {"sigmoid", [](V v) { return sigmoid(v[0]); }, [](N x) { return 1 / (1 + std::exp(-x[0])); }, {{}}},
+      {"erf", [](V v) { return erf(v[0]); }, [](N x) { return std::erf(x[0]); }, {{}}},
+      {"relu", [](V v) { return relu(v[0]); }, [](N x) { return relu_of(x[0]); }, {{}}, true, false},
+      {"add", [](V v) { return v[0] + v[1]; }, [](N x) { return x[0] + x[1]; }, {{}, {}}, true},
+      {"sub", [](V v) { return v[0] - v[1]; }, [](N x) { return x[0] - x[1]; }, {{}, {}}, true},
+      {"mul", [](V v) { return v[0] * v[1]; }, [](N x) { return x[0] * x[1]; }, {{-3, 3}, {-3, 3}}, true},
+      {"div", [](V v) { return v[0] / v[1]; }, [](N x) { return x[0] / x[1]; }, {{-9, 9}, {1, 4}}, true},
+      {"pow", [](V v) { return pow(v[0], v[1]); }, [](N x) { return std::pow(x[0], x[1]); }, {{0.5, 2}, {}}},
+      {"maximum", [](V v) { return maximum(v[0], v[1]); }, [](N x) { return x[0] > x[1] ? x[0] : x[1]; }, {{}, {}}, true, false},
+      {"minimum", [](V v) { return minimum(v[0], v[1]); }, [](N x) { return x[0] < x[1] ? x[0] : x[1]; }, {{}, {}}, true, false},
+      {"where", [](V v) { return where(v[0], v[1], v[2]); }, [](N x) { return x[0] != 0 ? x[1] : x[2]; }, {{}, {}, {}}, true, false, true},
+      {"gelu", [](V v) { return gelu(v[0]); }, [](N x) { return x[0] * 0.5 * (1 + std::erf(x[0] / std::sqrt(2.0))); }, {{}}},
+      {"gelu_tanh", [](V v) { return gelu_tanh(v[0]); },
+       [](N x) { return x[0] * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x[0] + 0.044715 * x[0] * x[0] * x[0]))); }, {{}}},
+      {"silu", [](V v) { return silu(v[0]); }, [](N x) { return x[0] / (1 + std::exp(-x[0])); }, {{}}},
+      {"softplus", [](V v) { return softplus(v[0]); }, [](N x) { return std::log1p(std::exp(x[0])); }, {{}}},
+      {"stop_gradient", [](V v) { return stop_gradient(v[0]) * v[0]; }, nullptr, {{}}, false, false},
+      {"number", [](V v) { return 2.0 / (1.5 + v[0]) - v[0] * 3.0; }, [](N x) { return 2 / (1.5 + x[0]) - 3 * x[0]; }, {{0, 2}}},
+  };
+  return all;
+}
+
+struct Comparison {
+  char const* name;
+  Function f;
+  bool (*reference)(double, double);
+};
+std::vector<Comparison> const& comparisons() {
+  static std::vector<Comparison> const all = {
+      {"==", [](V v) { return v[0] == v[1]; }, [](double x, double y) { return x == y; }},
+      {"!=", [](V v) { return v[0] != v[1]; }, [](double x, double y) { return x != y; }},
+      {"<", [](V v) { return v[0] < v[1]; }, [](double x, double y) { return x < y; }},
+      {"<=", [](V v) { return v[0] <= v[1]; }, [](double x, double y) { return x <= y; }},
+      {">", [](V v) { return v[0] > v[1]; }, [](double x, double y) { return x > y; }},
+      {">=", [](V v) { return v[0] >= v[1]; }, [](double x, double y) { return x >= y; }},
+  };
+  return all;
+}
+
+// Shapes for one, two or three operands: broadcasting, empty, rank 0, size 1, prime extents.
+std::vector<std::vector<Shape>> shapes_for(std::size_t operands) {
+  Shape const number, one = make_shape(1), seven = make_shape(7), empty = make_shape(0), hollow = make_shape(3, 0);
+  Shape const matrix = make_shape(3, 5), cube = make_shape(2, 3, 4), column = make_shape(3, 1), row = make_shape(1, 5);
+  std::vector<std::vector<Shape>> r;
+  for (Shape const& s : {number, one, seven, empty, hollow, matrix, cube, make_shape(13, 17)})
+    r.push_back(std::vector<Shape>(operands, s));
+  if (operands == 2) r.insert(r.end(), {{column, row}, {number, matrix}, {cube, make_shape(4)}, {one, empty},
+                                        {make_shape(2, 1, 4), column}});
+  if (operands == 3) r.insert(r.end(), {{column, row, number}, {matrix, make_shape(5), column}, {one, hollow, hollow}});
+  return r;
+}
+
+Shape common(std::vector<Shape> const& shapes) {
+  Shape r = shapes[0];
+  for (Shape const& s : shapes) r = op::broadcast_shapes("", r, s, nullptr);
+  return r;
+}
+
+DType dtype_of_operand(Record const& r, std::size_t k, DType d) {
+  return r.conditional && k == 0 ? DType::boolean : d;
+}
+
+std::vector<Array> operands(Record const& r, std::vector<Shape> const& shapes, DType d, Layout layout) {
+  std::vector<Array> x;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    Interval from = r.from[k];
+    if (d == DType::u8) from = {1, 9};
+    else if (!is_floating(d)) from = {from.low > 0 ? from.low : -9, 9};
+    x.push_back(laid_out(draw(shapes[k], from, 5 + k, dtype_of_operand(r, k, d)), layout));
+  }
+  return x;
+}
+
+// What the reference says, in the dtype's arithmetic (integers truncate and wrap).
+double settled(double v, DType d) {
+  if (is_floating(d)) return v;
+  auto const i = static_cast<std::int64_t>(v);
+  return d == DType::u8 ? static_cast<double>(i & 255) : static_cast<double>(i);
+}
+
+void check_values(Record const& r, std::vector<Shape> const& shapes, DType d, Layout layout) {
+  std::vector<Array> const x = operands(r, shapes, d, layout);
+  Array const got = r.f(x);
+  Shape const shape = common(shapes);
+  REQUIRE(got.shape() == shape);
+  REQUIRE(got.dtype() == d);
+  Array want(Meta{DType::f64, shape});
+  std::vector<Array> spread;
+  for (Array const& a : x) spread.push_back(broadcast_to(a, shape));
+  for (index_t i = 0; i < want.size(); ++i) {
+    double v[3] = {};
+    for (std::size_t k = 0; k < x.size(); ++k) v[k] = at(spread[k], i);
+    write_real(want.operand(), i, settled(r.reference(v), d));
+  }
+  Tolerance const t = is_floating(d) ? tolerance(d) : Tolerance{0, 0};
+  require_close(got, want, {t.rtol, t.atol + 1e-300});
+}
+
+}  // namespace
+
+TEST_CASE("elementwise values", "[ops]") {
+  for (Record const& r : records()) {
+    if (r.reference == nullptr) continue;
+    for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+      if (!is_floating(d) && !r.integers) continue;
+      for (auto const& shapes : shapes_for(r.from.size()))
+        for (Layout layout : {Layout::dense, Layout::turned, Layout::sparse}) {
+          INFO(r.name << " " << name_of(d) << " rank " << shapes[0].rank);
+          check_values(r, shapes, d, layout);
+        }
+    }
+  }
+}
+
+TEST_CASE("elementwise gradients", "[ops]") {
+  for (Record const& r : records())
+    for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16})
+      for (auto const& shapes : shapes_for(r.from.size())) {
+        if (common(shapes).numel() > 60 || std::string(r.name) == "stop_gradient") continue;
+        INFO(r.name << " " << name_of(d) << " rank " << shapes[0].rank);
+        check_rules(r.f, operands(r, shapes, d, Layout::dense), d, r.smooth && d == DType::f64);
+      }
+}
+
+TEST_CASE("comparisons", "[ops]") {
+  for (Comparison const& c : comparisons())
+    for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
+      for (auto const& shapes : shapes_for(2)) {
+        INFO(c.name << " " << name_of(d));
+        Array const x = laid_out(draw(shapes[0], {0, 3}, 1, d), Layout::turned), y = draw(shapes[1], {0, 3}, 2, d);
+        std::vector<Array> const operands = {x, y};
+        Array const got = c.f(operands);
+        Shape const shape = common(shapes);
+        REQUIRE(got.shape() == shape);
+        REQUIRE(got.dtype() == DType::boolean);
+        Array const a = broadcast_to(x, shape), b = broadcast_to(y, shape);
+        for (index_t i = 0; i < got.size(); ++i) REQUIRE((at(got, i) != 0) == c.reference(at(a, i), at(b, i)));
+      }
+  Array const p = from<bool>({true, true, false, false}), q = from<bool>({true, false, true, false});
+  CHECK(array_equal(logical_and(p, q), from<bool>({true, false, false, false})));
+  CHECK(array_equal(logical_or(p, q), from<bool>({true, true, true, false})));
+  CHECK(array_equal(!p, from<bool>({false, false, true, true})));
+}
+
+TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
+  double const inf = HUGE_VAL, nan = std::nan("");
+  for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    Array const x = cast_to(from<double>({0, -0.0, inf, -inf, nan}), d);
+    auto const is = [&](Array const& got, std::initializer_list<double> want) {
+      index_t i = 0;
+      for (double w : want) {
+        INFO(name_of(d) << " element " << i << ": " << at(got, i));
+        CHECK((at(got, i) == w || (w != w && at(got, i) != at(got, i))));
+        ++i;
+      }
+    };
+    is(exp(x), {1, 1, inf, 0, nan});
+    is(log(x), {-inf, -inf, inf, nan, nan});
+    is(log1p(x), {0, 0, inf, nan, nan});
+    is(expm1(x), {0, 0, inf, -1, nan});
+    is(sqrt(x), {0, 0, inf, nan, nan});
+    is(rsqrt(x), {inf, -inf, 0, nan, nan});
+    is(tanh(x), {0, 0, 1, -1, nan});
+    is(sigmoid(x), {0.5, 0.5, 1, 0, nan});
+    is(erf(x), {0, 0, 1, -1, nan});
+    is(relu(x), {0, 0, inf, 0, nan});
+    is(abs(x), {0, 0, inf, inf, nan});
+    is(sign(x), {0, 0, 1, -1, 0});
+    is(maximum(x, zeros_like(x)), {0, 0, inf, 0, nan});
+    is(minimum(zeros_like(x), x), {0, 0, 0, -inf, nan});
+    is(softplus(x), {at(softplus(x), 0), at(softplus(x), 0), inf, 0, nan});
+    is(1.0 / x, {inf, -inf, 0, 0, nan});
+    is(max(x), {nan});
+    is(min(x), {nan});
+    is(pow(x, 2.0), {0, 0, inf, inf, nan});
+    is(pow(x, 0.0), {1, 1, 1, 1, 1});
+    is(logsumexp(slice_axis(x, 0, 2, 1)), {inf});
+    is(logsumexp(slice_axis(x, 0, 3, 1)), {-inf});
+  }
+}
+
+TEST_CASE("conventions at kinks and ties", "[ops]") {
+  auto const gradient = [](Function const& f, std::vector<Array> const& x) {
+    Graph g = suite::detail::recorded([&](V v) { return sum(f(v)); }, x, DType::f64);
+    testing::add_vjp(g, suite::detail::floating_inputs(x));
+    std::vector<Array> in = x;
+    in.push_back(full({}, 1, DType::f64));
+    return testing::interpret(graph::simplify(g), in);
+  };
+  Array const zero = full({1}, 0, DType::f64), ties = from<double>({1, 3, 3, 2, 3});
+  CHECK(at(gradient([](V v) { return abs(v[0]); }, {zero})[0], 0) == 0);
+  CHECK(at(gradient([](V v) { return relu(v[0]); }, {zero})[0], 0) == 0);
+  CHECK(at(gradient([](V v) { return softplus(v[0]); }, {zero})[0], 0) == 0.5);
+  auto const both = gradient([](V v) { return maximum(v[0], v[1]); }, {zero, zero});
+  CHECK(at(both[0], 0) == 0.5);
+  CHECK(at(both[1], 0) == 0.5);
+  CHECK(at(gradient([](V v) { return minimum(v[0], v[1]); }, {zero, zero})[1], 0) == 0.5);
+  Array const shares = gradient([](V v) { return max(v[0]); }, {ties})[0];
+  double const third = 1.0 / 3;
+  for (index_t i = 0; i < 5; ++i) CHECK(at(shares, i) == (at(ties, i) == 3 ? third : 0));
+  // Products with zeros among the factors.
+  auto const of_product = [&](std::initializer_list<double> x) {
+    return gradient([](V v) { return prod(v[0]); }, {from<double>(x)})[0];
+  };
+  CHECK(array_equal(of_product({2, 0, 3}), from<double>({0, 6, 0})));
+  CHECK(array_equal(of_product({0, 0, 3}), from<double>({0, 0, 0})));
+  // Powers where the formula meets 0 times infinity.
+  auto const powers = gradient([](V v) { return pow(v[0], v[1]); }, {from<double>({0, 0, 2}), from<double>({0, 2, 0})});
+  CHECK(array_equal(powers[0], from<double>({0, 0, 0})));
+  CHECK(at(powers[1], 0) == 0);
+  CHECK(at(powers[1], 1) == 0);
+  CHECK(at(gradient([](V v) { return stop_gradient(v[0]) * v[0]; }, {from<double>({3})})[0], 0) == 3);
+}
+
+TEST_CASE("dtypes promote as in PyTorch and numbers follow their operand", "[ops]") {
+  Array const half = ones({2}, DType::f16), single = ones({2}), wide = ones({2}, DType::f64);
+  Array const i32 = ones({2}, DType::i32), i64 = ones({2}, DType::i64), u8 = ones({2}, DType::u8);
+  Array const truth = ones({2}, DType::boolean);
+  CHECK((half + single).dtype() == DType::f32);
+  CHECK((half + ones({2}, DType::bf16)).dtype() == DType::f32);
+  CHECK((single * wide).dtype() == DType::f64);
+  CHECK((i32 + half).dtype() == DType::f16);
+  CHECK((i32 + i64).dtype() == DType::i64);
+  CHECK((u8 + i32).dtype() == DType::i32);
+  CHECK((truth + u8).dtype() == DType::u8);
+  CHECK((half * 2.5).dtype() == DType::f16);
+  CHECK((i32 + 1).dtype() == DType::i32);
+  CHECK((i32 * 0.5).dtype() == DType::f32);
+  CHECK((truth + 1).dtype() == DType::i64);
+  CHECK_THROWS_AS(truth + truth, error);
+  CHECK_THROWS_AS(exp(i32), error);
+  CHECK_THROWS_AS(where(single, single, single), error);
+}
+
+TEST_CASE("casts", "[ops]") {
+  std::vector<DType> const all = {DType::f32, DType::f64, DType::f16, DType::bf16,
+                                  DType::i32, DType::i64, DType::u8,  DType::boolean};
+  Array const x = from<double>({0, 1, 2.5, 7.75, 100});
+  for (DType a : all)
+    for (DType b : all) {
+      Array const y = cast_to(cast_to(x, a), b);
+      REQUIRE(y.dtype() == b);
+      for (index_t i = 0; i < x.size(); ++i) {
+        double v = at(x, i);
+        for (DType d : {a, b}) v = d == DType::boolean ? double(v != 0) : is_floating(d) ? v : std::trunc(v);
+        REQUIRE(at(y, i) == v);
+      }
+    }
+  check_rules([](V v) { return cast_to(square(cast_to(v[0], DType::f32)), DType::f64); }, {from<double>({1.5, -2})},
+              DType::f32, false);
+}
