@@ -3,6 +3,9 @@
 // needs a JSON library), <dfdx/explain.hpp> the reports about programs.
 #pragma once
 
+// First, so that the compiler needs few lines to say where a message of the library comes from.
+#include <dfdx/core/error.hpp>
+
 #include <dfdx/data/loader.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/embedding.hpp>

@@ -25,6 +25,7 @@ struct Tolerance {
 inline Tolerance tolerance(DType d) {
   if (d == DType::f64) return {1e-7, 1e-10};
   if (d == DType::f32) return {1e-4, 1e-7};
+  if (d == DType::bf16) return {4e-2, 1e-3};  // 8 bits, and composites round after each of their ops
   return {1e-2, 1e-4};
 }
 

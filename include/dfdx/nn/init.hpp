@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Weights: nn::init fills one tensor, by the names of torch.nn.init; dfdx::init makes a whole model, every module by its
+// Weights: nn::init fills one tensor, by the names of torch.nn.init; dfdx::init makes a whole model, each module by its
 // own rule. Deterministic: a number depends on the seed and on where its tensor stands in the model, on nothing else.
 #pragma once
 
@@ -114,8 +114,8 @@ namespace detail {
 template <class M>
 concept resettable = requires(M& m, Key key) { m.reset(key); };
 
-// Parts before the whole, so that a module's own rule can refine those of its parts. Every rule and every tensor without
-// one counts, and draws from a key of its own.
+// Parts before the whole, so that a module's own rule can refine those of its parts. Every rule draws from a key of
+// its own.
 template <class M>
 void initialize(M& m, Key key, std::uint64_t& count) {
   if constexpr (leaf<M>) {
@@ -133,9 +133,9 @@ void initialize(M& m, Key key, std::uint64_t& count) {
 
 }  // namespace detail
 
-/// init - gives every tensor of a model memory and numbers. Modules follow PyTorch's defaults (see each); a tensor that
-/// is a field of a user's struct is zero. A struct says otherwise with a member `void reset(Key)`: it is called when its
-/// parts are done.
+/// init - gives every tensor of a model memory and numbers. Modules follow PyTorch's defaults (see each); a tensor
+/// that is a field of a user's struct is zero. A struct says otherwise with a member `void reset(Key)`: it is called
+/// when its parts are done.
 ///
 /// Errors    "init: sizes needed for the dyn dims of [dyn, 3]" where a rule meets such a tensor
 /// Example   examples/04_model.cpp

@@ -67,8 +67,8 @@ struct prod : reduction<prod> {
   static constexpr V repeat(V const& v, Site<V> const& s) {
     return bind_as<expand>(Meta{v.dtype(), s.x[0].shape()}, Attrs{}, v);
   }
-  // The product of the other elements: y / x where nothing is zero. With p the product of the non-zero elements it is
-  // p at the only zero, and elsewhere p / x times that zero (which keeps second derivatives right); with more, 0.
+  // The product of the other elements: y / x, which is 0 beside a zero elsewhere; at a zero itself the product of the
+  // rest if it is the only zero, else 0. (Of second derivatives only those between two zeros are lost.)
   template <class V>
   static constexpr V others(Site<V> const& s) {
     V const& x = s.x[0];
@@ -76,12 +76,9 @@ struct prod : reduction<prod> {
     V const one = full_like(x, 1.0);
     V const is_zero = apply<equal>(x, zero);
     V const safe = apply<where>(is_zero, one, x);
-    V const p = repeat(bind<prod>(s.attrs, safe), s);
+    V const rest = repeat(bind<prod>(s.attrs, safe), s);
     V const count = repeat(sum_axes(apply<where>(is_zero, one, zero), s.attrs.i[0]), s);
-    V const the_zero = repeat(sum_axes(apply<where>(is_zero, x, zero), s.attrs.i[0]), s);
-    V const with_one = apply<where>(is_zero, p, p / safe * the_zero);
-    return apply<where>(apply<equal>(count, zero), p / safe,
-                        apply<where>(apply<equal>(count, one), with_one, zero));
+    return apply<where>(is_zero, apply<where>(apply<equal>(count, one), rest, zero), repeat(s.y, s) / safe);
   }
 };
 

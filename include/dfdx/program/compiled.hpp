@@ -139,21 +139,25 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   }
 }
 
+/// The results of program P as views of its arena.
+template <class P>
+typename P::result result_views(Storage* storage, typename P::Frame const& frame) {
+  typename P::result out{};
+  std::size_t k = 0;
+  visit(out, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    graph::Result const& r = P::plan.results[k++];
+    leaf = Leaf(typename Leaf::Unchecked{},
+                Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
+                      resolved(r.strides, frame.symbols)));
+  });
+  return out;
+}
+
 /// Calls program P; the result's leaves view the arena.
 template <class P, class... A>
 typename P::result run_program(Arenas& arenas, A const&... args) {
-  auto const views = [](Storage* storage, typename P::Frame const& frame) {
-    typename P::result out{};
-    std::size_t k = 0;
-    visit(out, [&](auto& leaf) {
-      using Leaf = std::remove_cvref_t<decltype(leaf)>;
-      graph::Result const& r = P::plan.results[k++];
-      leaf = Leaf(typename Leaf::Unchecked{}, Array(storage, P::address(r.memory, frame),
-                                                    Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
-                                                    resolved(r.strides, frame.symbols)));
-    });
-    return out;
-  };
+  auto const views = [](Storage* storage, typename P::Frame const& frame) { return result_views<P>(storage, frame); };
   return run_and_take<P>(arenas, views, args...);
 }
 
@@ -229,6 +233,45 @@ constexpr A const& as_argument(A const& a) {
 
 }  // namespace detail
 
+/// Bound - a program tied to its arguments and its arena: calling it runs the kernels and nothing else. It reads the
+/// arguments' memory as it is at the call; its results are the same views each time.
+///
+/// Cost      no allocation, no look-up: for small functions in inner loops
+/// Threading one object, one thread
+template <class P, class... A>
+class Bound {
+ public:
+  explicit Bound(A const&... args) : arguments_(args...) {
+    std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
+    if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
+    if constexpr (!P::is_static) {
+      inputs_.check();
+      layout_ = P::layout(inputs_.symbols);
+    } else {
+      layout_ = P::layout(nullptr);
+    }
+    storage_ = Storage::allocate(static_cast<std::size_t>(layout_.buffers + layout_.workspace));
+    result_ = detail::result_views<P>(storage_, frame());
+  }
+  Bound(Bound const&) = delete;
+  Bound& operator=(Bound const&) = delete;
+  ~Bound() { storage_->release(); }
+
+  typename P::result const& operator()() {
+    P::run(frame());
+    return result_;
+  }
+
+ private:
+  typename P::Frame frame() const { return {storage_->data(), inputs_.data, inputs_.symbols, &layout_}; }
+
+  std::tuple<A...> arguments_;
+  detail::Inputs<P> inputs_;
+  typename P::Layout layout_{};
+  Storage* storage_ = nullptr;
+  typename P::result result_{};
+};
+
 /// Compiled - F as a compiled function: each set of argument types has a program of its own, made when the file is
 /// compiled. Called with recorded arguments (inside another transform) it is recorded in turn.
 ///
@@ -252,6 +295,12 @@ class Compiled {
   template <class... A>
   constexpr auto operator()(A const&... args) const {
     return call(nullptr, args...);
+  }
+
+  /// bind(args...) - this function tied to these arguments, for calls that cost no more than their kernels.
+  template <class... A>
+  auto bind(A const&... args) const {
+    return Bound<program_for<A...>, argument_t<A>...>(detail::as_argument(args)...);
   }
 
  private:

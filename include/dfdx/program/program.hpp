@@ -204,12 +204,16 @@ struct program {
 
  private:
   using Offsets = std::array<index_t, plan_size.buffers + 1>;
+
+ public:
+  /// Layout - where everything lies in the arena.
   struct Layout {
     Offsets offsets{};
     index_t buffers = 0;    // bytes of all buffers
     index_t workspace = 0;  // bytes of scratch for matrix products, behind the buffers
   };
 
+ private:
   static constexpr graph::Step step_at(int s) { return plan.steps[static_cast<std::size_t>(s)]; }
   template <int Begin, int End>
   using numbers = decltype(detail::numbers_of<program, Begin>(
@@ -279,19 +283,31 @@ struct program {
     return base + extent::resolve(a.offset, f.symbols) * static_cast<index_t>(size_of(a.dtype));
   }
 
-  /// run - executes the plan: one loop over a table of kernels, however many steps there are.
+  /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls.
   static void run(Frame const& f) {
     void* const work = f.arena + (is_static ? static_layout : *f.layout).buffers;
-    for (std::size_t k = 0; k < plan_size.steps; ++k) {
-      graph::Step const& s = plan.steps[k];
-      void* base[most_arguments + 1];
-      for (int i = 0; i < s.arguments; ++i)
-        base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
-      table[k](base, work, f.symbols);
+    if constexpr (plan_size.steps <= few_steps) {
+      for_steps([&](auto s) {
+        constexpr graph::Step step = step_at(decltype(s)::value);
+        void* base[step.arguments + 1];
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+          ((base[I] = address(plan.arguments[static_cast<std::size_t>(step.argument) + I], f)), ...);
+        }(std::make_index_sequence<static_cast<std::size_t>(step.arguments)>{});
+        kernel_of<decltype(s)::value>()(base, work, f.symbols);
+      });
+    } else {
+      for (std::size_t k = 0; k < plan_size.steps; ++k) {
+        graph::Step const& s = plan.steps[k];
+        void* base[most_arguments + 1];
+        for (int i = 0; i < s.arguments; ++i)
+          base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
+        table[k](base, work, f.symbols);
+      }
     }
   }
 
  private:
+  static constexpr std::size_t few_steps = 6;
   using KernelFunction = void (*)(void* const* base, void* workspace, index_t const* symbols);
 
   static constexpr int most_arguments = [] {

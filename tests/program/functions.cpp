@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSL-1.0
+// Transforms of functions: gradients, both modes, nesting, tuples, numbers, arguments of all kinds.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+
+namespace {
+
+using namespace dfdx;
+
+constexpr auto cube = [](auto const& x) { return x * x * x; };
+constexpr auto square_plus_one = [](Tensor<double> const& x) { return x * x + 1.0; };
+
+// Numbers are differentiated in constant expressions.
+static_assert(grad(square_plus_one)(3.0) == 6.0);
+static_assert(value_and_grad(square_plus_one)(3.0).first == 10.0);
+static_assert(grad(grad(cube))(2.0) == 12.0);
+static_assert(grad(grad(grad(cube)))(2.0) == 6.0);
+static_assert(jvp(cube)(2.0, 1.0).second == 12.0);
+static_assert(vjp(cube)(2.0, 10.0).second == 120.0);
+static_assert(compile(cube)(3) == 27);
+constexpr auto two_numbers = [](auto const& x, auto const& y) { return x * y * y; };
+static_assert(grad(two_numbers)(2.0, 3.0) == 9.0);
+static_assert(grad(two_numbers, wrt<1>)(2.0, 3.0) == 12.0);
+static_assert(std::get<1>(grad(two_numbers, wrt<0, 1>)(2.0, 3.0)) == 12.0);
+static_assert(std::get<0>(grad(two_numbers, wrt<1, 0>)(2.0, 3.0)) == 12.0);
+constexpr auto kinked = [](auto const& x) { return relu(x) + abs(x - 2.0); };
+static_assert(grad(kinked)(1.0) == 0.0 && grad(kinked)(3.0) == 2.0 && grad(kinked)(-1.0) == -1.0);
+static_assert(grad([](Tensor<float> const& x) { return exp(x) * 2.0; })(0.0f) == 2.0f);
+
+bool near(double a, double b, double rtol = 1e-12) { return std::fabs(a - b) <= rtol * (std::fabs(b) + 1e-300); }
+
+constexpr auto x_exp_x = [](Tensor<double, 3> const& x) { return sum(x * exp(x)); };
+
+}  // namespace
+
+TEST_CASE("DESIGN 10 (a): a gradient", "[program]") {
+  auto x = Tensor<double, 3>::from({0.0, 1.0, 2.0});
+  auto [y, dx] = value_and_grad(x_exp_x)(x);
+  double const e = std::exp(1.0);
+  CHECK(near(y.item(), e + 2 * e * e));
+  CHECK(dx(0) == 1);
+  CHECK(near(dx(1), 2 * e));
+  CHECK(near(dx(2), 3 * e * e));
+  auto const direction = Tensor<double, 3>::from({1.0, -1.0, 0.5});
+  auto [value, tangent] = jvp(x_exp_x)(x, direction);
+  CHECK(value.item() == y.item());
+  CHECK(near(tangent.item(), 1 - 2 * e + 1.5 * e * e));
+  auto [again, pulled] = vjp(x_exp_x)(x, Tensor<double>(2.0));
+  CHECK(again.item() == y.item());
+  CHECK(near(pulled(2), 6 * e * e));
+}
+
+TEST_CASE("gradients of gradients, forward over reverse and reverse over forward", "[program]") {
+  constexpr auto f = [](Tensor<double, 4> const& x) { return sum(sin(x) * x); };
+  constexpr auto along = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) { return sum(grad(f)(x) * v); };
+  auto const x = Tensor<double, 4>::from({0.3, -1.0, 2.0, 0.0}), v = Tensor<double, 4>::from({1.0, 2.0, -1.0, 0.5});
+  auto const hv = grad(along)(x, v);                                         // reverse over reverse
+  auto const forward = jvp(grad(f))(x, v).second;                            // forward over reverse
+  constexpr auto slope = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) { return jvp(f)(x, v).second; };
+  auto const reverse = grad(slope)(x, v);                                    // reverse over forward
+  for (index_t i = 0; i < 4; ++i) {
+    double const want = (2 * std::cos(x(i)) - x(i) * std::sin(x(i))) * v(i);
+    CHECK(near(hv(i), want, 1e-10));
+    CHECK(near(forward(i), want, 1e-10));
+    CHECK(near(reverse(i), want, 1e-10));
+  }
+}
+
+TEST_CASE("results that are tuples, and gradients for several arguments", "[program]") {
+  constexpr auto f = [](Tensor<float, 2, 3> const& a, Tensor<float, 3> const& b) {
+    return std::tuple(a + b, sum<0>(a) * b, std::pair(max(a), b));
+  };
+  auto const a = Tensor<float, 2, 3>::from({{1, 2, 3}, {4, 5, 6}});
+  auto const b = Tensor<float, 3>::from({10, 20, 30});
+  auto const [both, scaled, rest] = compile(f)(a, b);
+  CHECK(array_equal(both, Tensor<float, 2, 3>::from({{11, 22, 33}, {14, 25, 36}})));
+  CHECK(array_equal(scaled, Tensor<float, 3>::from({50, 140, 270})));
+  CHECK(rest.first.item() == 6);
+  CHECK(array_equal(rest.second, b));  // an argument handed through
+  CHECK(rest.second.bytes() != b.bytes());
+
+  constexpr auto loss = [](Tensor<float, 2, 3> const& a, Tensor<float, 3> const& b) { return sum(a * b); };
+  auto const [da, db] = grad(loss, wrt<0, 1>)(a, b);
+  CHECK(array_equal(da, Tensor<float, 2, 3>::from({{10, 20, 30}, {10, 20, 30}})));
+  CHECK(array_equal(db, Tensor<float, 3>::from({5, 7, 9})));
+  auto const only = grad(loss, wrt<1>)(a, b);
+  CHECK(array_equal(only, db));
+}
+
+TEST_CASE("a value that does not depend on its argument has a gradient of zeros", "[program]") {
+  constexpr auto f = [](Tensor<float, 3> const& x, Tensor<float, 3> const& y) { return sum(y * y) + sum(x > 0.0 == true); };
+  static_cast<void>(f);
+  constexpr auto g = [](Tensor<float, 3> const& x, Tensor<float, 3> const& y) { return sum(stop_gradient(x) * y); };
+  auto const x = Tensor<float, 3>::from({1, 2, 3});
+  CHECK(array_equal(grad(g)(x, x), zeros<float, 3>()));
+  CHECK(array_equal(grad(g, wrt<1>)(x, x), x));
+}
+
+TEST_CASE("arguments that are not contiguous, and the same argument twice", "[program]") {
+  constexpr auto f = [](Tensor<double, 3, 2> const& x, Tensor<double, 3, 2> const& y) { return matmul(x, transpose(y)) * 2.0; };
+  auto const wide = Tensor<double, 2, 3>::from({{1, 2, 3}, {4, 5, 6}});
+  auto const x = transpose(wide);
+  CHECK(!x.contiguous_memory());
+  auto const got = compile(f)(x, x);
+  CHECK(allclose(got, f(x, x), 1e-14));
+  auto const repeated = expand<3, 2>(Tensor<double, 1, 2>::from({{3, 4}}));
+  CHECK(allclose(compile(f)(repeated, x), f(repeated, x), 1e-14));
+  auto const every_second = slice<0, 0, 6, 2>(reshape<6, 2>(arange<double, 12>()));
+  CHECK(allclose(compile(f)(every_second, x), f(every_second, x), 1e-14));
+}
+
+TEST_CASE("element types, also mixed", "[program]") {
+  constexpr auto mixed = [](Tensor<float16, 5> const& h, Tensor<bfloat16, 5> const& b, Tensor<float, 5> const& f,
+                            Tensor<double, 5> const& d, Tensor<std::int32_t, 5> const& i, Tensor<std::int64_t, 5> const& l,
+                            Tensor<std::uint8_t, 5> const& u, Tensor<bool, 5> const& t) {
+    return std::tuple(h * 2.0, b + f, d * i, i * i - i, l / 2, u + u, where(t, d, f), cast<float>(t) + cast<float>(u),
+                      cast<std::int32_t>(d * 10.0), h + h * h, !t);
+  };
+  Key const key{3};
+  auto const h = uniform<float16, 5>(key), h2 = uniform<float16, 5>(Key{4});
+  auto const b = uniform<bfloat16, 5>(key, -2, 2);
+  auto const f = uniform<float, 5>(key, -2, 2);
+  auto const d = uniform<double, 5>(key, -2, 2);
+  auto const i = randint<std::int32_t, 5>(key, -9, 9);
+  auto const l = randint<std::int64_t, 5>(key, -9, 9);
+  auto const u = randint<std::uint8_t, 5>(key, 0, 200);
+  auto const t = randint<bool, 5>(key, 0, 2);
+  auto const got = compile(mixed)(h, b, f, d, i, l, u, t);
+  auto const want = mixed(h, b, f, d, i, l, u, t);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (
+        [&] {
+          INFO("result " << I);
+          CHECK(allclose(std::get<I>(got), std::get<I>(want), 2e-3, 1e-6));
+          CHECK(std::get<I>(got).dtype() == std::get<I>(want).dtype());
+        }(),
+        ...);
+  }(std::make_index_sequence<11>{});
+  static_cast<void>(h2);
+  constexpr auto squares = [](Tensor<float16, 5> const& x) { return sum(x * x); };
+  auto const g = grad(squares)(h);
+  for (index_t k = 0; k < 5; ++k) CHECK(float(g(k)) == 2 * float(h(k)));
+}
+
+TEST_CASE("DESIGN 10 (d): dims known when called", "[program]") {
+  struct Model {
+    nn::Linear<6, 4> fc;
+    DFDX_FIELDS(fc)
+    constexpr auto operator()(auto const& x) const { return fc(relu(x)); }
+  };
+  auto const model = init<nn::Linear<6, 4>>(7);
+  auto run = compile([](auto const& m, Tensor<float, dyn, 6> const& x) { return softmax<1>(m(x)); });
+  for (std::size_t n : {3, 1, 8, 17, 0, 3}) {
+    auto const x = randn<float, dyn, 6>(Key{n}, make_shape(n, 6));
+    auto const y = run(model, x);
+    REQUIRE(y.shape() == make_shape(n, 4));
+    CHECK(allclose(y, softmax<1>(model(x)), 1e-4, 1e-6));
+  }
+}
+
+TEST_CASE("dims known when called: gradients, and mismatches", "[program]") {
+  constexpr auto loss = [](Tensor<double, dyn, 3> const& w, Tensor<double, dyn, 3> const& x) { return mean(square(w * x)); };
+  auto f = value_and_grad(loss);
+  for (std::size_t n : {2, 5, 1}) {
+    auto const w = randn<double, dyn, 3>(Key{1}, make_shape(n, 3)), x = randn<double, dyn, 3>(Key{2}, make_shape(n, 3));
+    auto const [value, dw] = f(w, x);
+    REQUIRE(dw.shape() == w.shape());
+    CHECK(near(value.item(), loss(w, x).item()));
+    CHECK(allclose(dw, w * x * x * (2.0 / static_cast<double>(3 * n)), 1e-12));
+  }
+  auto const short_one = zeros<double, dyn, 3>(make_shape(2, 3)), long_one = zeros<double, dyn, 3>(make_shape(4, 3));
+  try {
+    f(short_one, long_one);
+    FAIL("no error for extents that differ");
+  } catch (error const& e) {
+    std::string const text = e.what();
+    INFO(text);
+    CHECK(text.find("mul") != std::string::npos);
+    CHECK(text.find('2') != std::string::npos);
+    CHECK(text.find('4') != std::string::npos);
+  }
+  auto const products = compile([](Tensor<float, dyn, dyn> const& a, Tensor<float, dyn, dyn> const& b) { return matmul(a, b); });
+  auto const a = randn<float, dyn, dyn>(Key{1}, make_shape(3, 5)), b = randn<float, dyn, dyn>(Key{2}, make_shape(5, 4));
+  CHECK(allclose(products(a, b), matmul(a, b), 1e-4, 1e-6));
+  CHECK_THROWS_AS(products(a, a), error);
+}
+
+TEST_CASE("errors of compiled programs are dfdx::error", "[program]") {
+  auto const lookup = compile([](Tensor<float, 4, 2> const& table, Tensor<std::int32_t, 3> const& rows) { return take(table, rows); });
+  auto const table = ones<float, 4, 2>();
+  CHECK_THROWS_AS(lookup(table, Tensor<std::int32_t, 3>::from({0, 4, 1})), error);
+  CHECK(array_equal(lookup(table, Tensor<std::int32_t, 3>::from({0, 3, 1})), ones<float, 3, 2>()));
+  CHECK_THROWS_AS(lookup(Tensor<float, 4, 2>{}, Tensor<std::int32_t, 3>::from({0, 3, 1})), error);
+}
+
+TEST_CASE("results stay while they are held", "[program]") {
+  auto f = compile([](Tensor<float, 64> const& x) { return x * 2.0; });
+  auto const one = ones<float, 64>();
+  std::vector<Tensor<float, 64>> kept;
+  for (int i = 0; i < 9; ++i) kept.push_back(f(full<float, 64>(i)));
+  for (int i = 0; i < 9; ++i)
+    for (index_t k = 0; k < 64; ++k) REQUIRE(kept[static_cast<std::size_t>(i)](k) == 2.0f * static_cast<float>(i));
+  auto copy = f;  // a copy has memory of its own
+  auto const mine = f(one);
+  auto const its = copy(one + one);
+  CHECK(mine(5) == 2);
+  CHECK(its(5) == 4);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSL-1.0
+// Training steps: DESIGN 10 (b), equality with a step written by hand, reproducibility, and no allocation after the
+// first step.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::size_t allocations = 0;
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  void* p = nullptr;
+  if (posix_memalign(&p, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes == 0 ? 1 : bytes) != 0)
+    throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
+void* operator new[](std::size_t n) { return counted(n, alignof(std::max_align_t)); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+using namespace dfdx;
+
+template <std::size_t In, std::size_t Hidden, std::size_t Out>
+struct Mlp {
+  nn::Linear<In, Hidden> fc1;
+  nn::Linear<Hidden, Out> fc2;
+  DFDX_FIELDS(fc1, fc2)
+  constexpr auto operator()(auto const& x) const { return fc2(relu(fc1(x))); }
+};
+constexpr auto loss = [](auto const& model, auto const& x, auto const& labels) {
+  return cross_entropy(model(x), labels);
+};
+
+using Small = Mlp<12, 16, 5>;
+using Images = Tensor<float, 8, 12>;
+using Labels = Tensor<std::int32_t, 8>;
+
+Images images(std::uint64_t k) { return randn<float, 8, 12>(Key{k}); }
+Labels labels(std::uint64_t k) { return randint<std::int32_t, 8>(Key{k}, 0, 5); }
+
+template <class M>
+bool same_bits(M const& a, M const& b) {
+  std::vector<Array> x, y;
+  visit(a, [&](auto const& leaf) { x.push_back(leaf); });
+  visit(b, [&](auto const& leaf) { y.push_back(leaf); });
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::memcmp(x[i].bytes(), y[i].bytes(), static_cast<std::size_t>(x[i].size()) * size_of(x[i].dtype())) != 0)
+      return false;
+  return true;
+}
+
+template <class M>
+double distance(M const& a, M const& b) {
+  std::vector<Array> x, y;
+  visit(a, [&](auto const& leaf) { x.push_back(leaf); });
+  visit(b, [&](auto const& leaf) { y.push_back(leaf); });
+  double r = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (index_t k = 0; k < x[i].size(); ++k)
+      r = std::fmax(r, std::fabs(read_real(x[i].operand(), k) - read_real(y[i].operand(), k)));
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("DESIGN 10 (b): a model is trained", "[program]") {
+  auto model = init<Small>(42);
+  auto step = train_step(loss, optim::AdamW{.lr = 1e-2f});
+  float first = 0, last = 0;
+  for (int i = 0; i < 60; ++i) {
+    float const l = step(model, images(1), labels(2));
+    if (i == 0) first = l;
+    last = l;
+  }
+  CHECK(std::fabs(first - std::log(5.0f)) < 1);
+  CHECK(last < 0.2f * first);
+  static_assert(decltype(step)::program_for<Small, Images, Labels>::arena_bytes < 1 << 14);
+  // The same struct eagerly and compiled.
+  auto const eager = model(images(3));
+  CHECK(allclose(compile([](auto const& m, auto const& x) { return m(x); })(model, images(3)), eager, 1e-4, 1e-5));
+}
+
+TEST_CASE("a step is what its gradients say", "[program]") {
+  auto model = init<Small>(1), by_hand = init<Small>(1);
+  auto step = train_step(loss, optim::SGD{.lr = 0.25f});
+  auto gradient = value_and_grad(loss);
+  for (std::uint64_t k = 0; k < 5; ++k) {
+    float const l = step(model, images(k), labels(k));
+    auto const [value, g] = gradient(by_hand, images(k), labels(k));
+    CHECK(std::fabs(l - value.item()) < 1e-5f);
+    auto const update = [](auto& w, auto const& d) {
+      for (index_t i = 0; i < w.size(); ++i) w.data()[i] -= 0.25f * d.data()[i];
+    };
+    update(by_hand.fc1.weight, g.fc1.weight);
+    update(by_hand.fc1.bias, g.fc1.bias);
+    update(by_hand.fc2.weight, g.fc2.weight);
+    update(by_hand.fc2.bias, g.fc2.bias);
+    CHECK(distance(model, by_hand) < 1e-5);
+  }
+}
+
+TEST_CASE("training twice from one seed gives the same bits", "[program]") {
+  auto const train = [] {
+    auto model = init<Small>(9);
+    auto step = train_step(loss, optim::AdamW{.lr = 3e-3f});
+    for (std::uint64_t k = 0; k < 20; ++k) step(model, images(k), labels(k));
+    return model;
+  };
+  CHECK(same_bits(train(), train()));
+}
+
+TEST_CASE("no allocation after the first step or call", "[program]") {
+  auto model = init<Small>(42);
+  auto step = train_step(loss, optim::AdamW{.lr = 1e-3f});
+  auto const x = images(1);
+  auto const y = labels(2);
+  step(model, x, y);
+  std::size_t before = allocations;
+  for (int i = 0; i < 10; ++i) step(model, x, y);
+  CHECK(allocations == before);
+
+  auto gradient = value_and_grad(loss);
+  static_cast<void>(gradient(model, x, y));
+  before = allocations;
+  float total = 0;
+  for (int i = 0; i < 10; ++i) total += gradient(model, x, y).first.item();
+  CHECK(allocations == before);
+  CHECK(std::isfinite(total));
+  // The counter counts.
+  before = allocations;
+  auto const fresh = zeros<float, 3>();
+  CHECK(allocations > before);
+  static_cast<void>(fresh);
+}
+
+namespace {
+struct Block {
+  nn::Linear<6, 6> fc;
+  Tensor<float, 6> gain;
+  DFDX_FIELDS(fc, gain)
+  constexpr auto operator()(auto const& x) const { return x + tanh(fc(x)) * gain; }
+};
+// A table used twice: to look up and, transposed, to score; and an array of layers.
+struct Tied {
+  nn::Embedding<7, 6> table;
+  std::array<Block, 3> blocks;
+  DFDX_FIELDS(table, blocks)
+  constexpr auto operator()(auto const& tokens) const {
+    return matmul(blocks[2](blocks[1](blocks[0](table(tokens)))), transpose(table.weight));
+  }
+};
+}  // namespace
+
+TEST_CASE("shared parameters and arrays of layers are updated after their last use", "[program]") {
+  auto model = init<Tied>(5), by_hand = init<Tied>(5);
+  for (auto* m : {&model, &by_hand})
+    for (Block& b : m->blocks) nn::init::ones(b.gain);
+  auto const tokens = Tensor<std::int32_t, 4>::from({1, 6, 1, 0}), next = Tensor<std::int32_t, 4>::from({6, 1, 0, 3});
+  auto step = train_step(loss, optim::SGD{.lr = 0.5f, .momentum = 0.9f});
+  auto gradient = value_and_grad(loss);
+  std::vector<std::vector<float>> velocity;
+  for (int k = 0; k < 4; ++k) {
+    float const l = step(model, tokens, next);
+    auto const [value, g] = gradient(by_hand, tokens, next);
+    CHECK(std::fabs(l - value.item()) < 1e-4f);
+    std::vector<Array> p, d;
+    visit(by_hand, [&](auto const& leaf) { p.push_back(leaf); });
+    visit(g, [&](auto const& leaf) { d.push_back(leaf); });
+    REQUIRE(p.size() == 10);
+    velocity.resize(p.size());
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      velocity[i].resize(static_cast<std::size_t>(p[i].size()));
+      for (index_t j = 0; j < p[i].size(); ++j) {
+        float& v = velocity[i][static_cast<std::size_t>(j)];
+        v = 0.9f * v + d[i].data<float>()[j];
+        p[i].data<float>()[j] -= 0.5f * v;
+      }
+    }
+    CHECK(distance(model, by_hand) < 2e-4);
+  }
+}
+
+TEST_CASE("other batch sizes, other element types", "[program]") {
+  struct Regression {
+    Tensor<double, 3> w;
+    Tensor<double> b;
+    DFDX_FIELDS(w, b)
+  };
+  static_cast<void>(sizeof(Regression));
+  using Model = nn::Linear<3, 1, true, double>;
+  constexpr auto squared = [](auto const& m, Tensor<double, dyn, 3> const& x, Tensor<double, dyn, 1> const& y) {
+    return mse_loss(m(x), y);
+  };
+  auto model = init<Model>(3);
+  auto step = train_step(squared, optim::SGD{.lr = 0.1f});
+  auto const truth = Tensor<double, 3, 1>::from({{1}, {-2}, {0.5}});
+  double l = 0;
+  for (std::uint64_t k = 0; k < 300; ++k) {
+    std::size_t const n = 1 + k % 7;
+    auto const x = randn<double, dyn, 3>(Key{k}, make_shape(n, 3));
+    l = step(model, x, Tensor<double, dyn, 1>(Array(matmul(x, truth) + 0.25)));
+  }
+  CHECK(l < 1e-3);
+  CHECK(std::fabs(model.weight(0, 1) + 2) < 0.1);
+  CHECK(std::fabs(model.bias(0) - 0.25) < 0.1);
+}
