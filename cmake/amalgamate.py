@@ -16,8 +16,8 @@ import re
 import sys
 
 ROOT = "dfdx/dfdx.hpp"
-GATES = {"dfdx/kernels/simd/batch.hpp", "dfdx/kernels/rvv/vec.hpp", "dfdx/cuda.hpp"}
-OPT_IN = re.compile(r"dfdx/(io\.hpp|io/|explain\.hpp|program/explain\.hpp|cuda\.hpp|kernels/cuda/|kernels/rvv/|testing/|testing\.hpp)")
+GATES = {"dfdx/kernels/matmul.hpp", "dfdx/kernels/simd/batch.hpp", "dfdx/kernels/rvv/vec.hpp", "dfdx/cuda.hpp"}
+OPT_IN = re.compile(r"dfdx/(io\.hpp|io/|explain\.hpp|program/(explain|facts)\.hpp|cuda\.hpp|kernels/cuda/|kernels/rvv/|testing/|testing\.hpp)")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 SPDX = "// SPDX-License-Identifier: BSL-1.0"

@@ -199,19 +199,13 @@ TEST_CASE("shared parameters and arrays of layers are updated after their last u
 }
 
 TEST_CASE("other batch sizes, other element types", "[program]") {
-  struct Regression {
-    Tensor<double, 3> w;
-    Tensor<double> b;
-    DFDX_FIELDS(w, b)
-  };
-  static_cast<void>(sizeof(Regression));
   using Model = nn::Linear<3, 1, true, double>;
   constexpr auto squared = [](auto const& m, Tensor<double, dyn, 3> const& x, Tensor<double, dyn, 1> const& y) {
     return mse_loss(m(x), y);
   };
   auto model = init<Model>(3);
   auto step = train_step(squared, optim::SGD{.lr = 0.1f});
-  auto const truth = Tensor<double, 3, 1>::from({{1}, {-2}, {0.5}});
+  auto const truth = Tensor<double, 3, 1>::from({1, -2, 0.5});
   double l = 0;
   for (std::uint64_t k = 0; k < 300; ++k) {
     std::size_t const n = 1 + k % 7;

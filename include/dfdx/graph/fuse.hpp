@@ -56,6 +56,7 @@ class Fuser {
   constexpr explicit Fuser(Graph const& g) : g_(g) {
     f.access = accesses(g);
     f.place.resize(g.nodes.size());
+    walker_.assign(g.nodes.size(), -1);
     for (int id = 0; id < g.size(); ++id) add(id);
   }
 
@@ -76,9 +77,19 @@ class Fuser {
     if (n.op->elementwise || n.code() == Code::cast || is_reduction(n) || copied) {
       for (int k = 0; k < n.arity(); ++k)
         if (try_join(id, group_under(n.in[k]))) return;
+      // Else beside a nest that walks the same values already, so that they are read once.
+      for (int k = 0; k < n.arity(); ++k)
+        if (walks_all_of(n.in[k]) && try_join(id, walker_[static_cast<std::size_t>(access(n.in[k]).root)])) return;
       return start(id, Group::Kind::loop);
     }
     start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
+  }
+
+  // Whether a view is all of the memory under it, each element once and in order.
+  constexpr bool walks_all_of(int id) const {
+    Access const& a = access(id);
+    return a.offset == 0 && !is_generated(g_[a.root]) && is_contiguous(g_[id].meta.shape, a.strides) &&
+           g_[id].meta.shape.numel() == g_[a.root].meta.shape.numel() && g_[id].meta.shape.numel() != 1;
   }
 
   // What a node iterates over: its operands' shape.
@@ -106,6 +117,9 @@ class Fuser {
       group(other).read_by_others = true;
       if (mine.level <= group(other).level) mine.level = group(other).level + 1;
     }
+    if (mine.kind == Group::Kind::loop)
+      for (int i = 0; i < n.arity(); ++i)
+        if (walks_all_of(n.in[i])) walker_[static_cast<std::size_t>(access(n.in[i]).root)] = k;
     p.group = k;
     if (is_reduction(n)) settle_reduction(n, mine, p);
     place(id) = p;
@@ -201,6 +215,7 @@ class Fuser {
   }
 
   Graph const& g_;
+  Vec<int> walker_;  // for each value the loop group that last walked all of it, or -1
 };
 
 }  // namespace detail

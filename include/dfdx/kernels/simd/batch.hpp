@@ -8,9 +8,9 @@
 // end cannot read xsimd.
 #pragma once
 
-#if !defined(__CUDACC__)
-
 #include <dfdx/core/config.hpp>
+
+#if !defined(__CUDACC__)
 
 // g++ warns about its own AVX-512 intrinsics, which start from registers that are undefined on purpose.
 #if defined(__GNUC__) && !defined(__clang__)
