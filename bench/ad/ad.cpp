@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Value and gradient of small array functions (those of arXiv 2102.03681), compiled with static sizes, against gradients
-// written by hand. Every result is checked against the hand-written one before it is timed. One line a case:
-// case,size,ours_ns,hand_ns,ratio,error
+// Value and gradient of small array functions (those of arXiv 2102.03681), compiled with static sizes, against
+// gradients written by hand. Every result is checked against the hand-written one before it is timed. One line a
+// case: case,size,ours_ns,hand_ns,ratio,error
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -61,7 +61,8 @@ double largest_error(double const* got, double const* want, std::size_t n, doubl
   double error = std::abs(value - want_value), scale = std::max(1e-300, std::abs(want_value));
   error /= scale;
   double e = 0, s = 1e-300;
-  for (std::size_t i = 0; i < n; ++i) e = std::max(e, std::abs(got[i] - want[i])), s = std::max(s, std::abs(want[i]));
+  for (std::size_t i = 0; i < n; ++i)
+    e = std::max(e, std::abs(got[i] - want[i])), s = std::max(s, std::abs(want[i]));
   return std::max(error, e / s);
 }
 
@@ -92,8 +93,9 @@ void matrix_case() {
   std::vector<double> g(2 * N * N);
   double const want = hand::matrix_product(values.data(), g.data(), static_cast<int>(N));
   auto const& [value, gradient] = ours();
-  double const error = std::max(largest_error(std::get<0>(gradient).data(), g.data(), N * N, value.item(), want),
-                                largest_error(std::get<1>(gradient).data(), g.data() + N * N, N * N, want, want));
+  double const error =
+      std::max(largest_error(std::get<0>(gradient).data(), g.data(), N * N, value.item(), want),
+               largest_error(std::get<1>(gradient).data(), g.data() + N * N, N * N, want, want));
   compare(
       "matrix_product", static_cast<int>(N), [&] { ours(); },
       [&] {
@@ -114,15 +116,18 @@ void regression_case() {
   auto const y = Tensor<double, rows>::from(target);
   auto ours = value_and_grad(f_regression).bind(params, xt, y);
   std::vector<double> g(N + 2);
-  double const want = hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);
+  double const want =
+      hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);
   auto const& [value, gradient] = ours();
   auto const& [gw, gb, gs] = gradient;
   double error = largest_error(gw.data(), g.data(), N, value.item(), want);
-  error = std::max({error, std::abs(gb.item() - g[N]) / std::abs(g[N]), std::abs(gs.item() - g[N + 1]) / std::abs(g[N + 1])});
+  error = std::max({error, std::abs(gb.item() - g[N]) / std::abs(g[N]),
+                    std::abs(gs.item() - g[N + 1]) / std::abs(g[N + 1])});
   compare(
       "regression", static_cast<int>(N), [&] { ours(); },
       [&] {
-        double v = hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);
+        double v =
+            hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);
         asm volatile("" : "+m"(v));
       },
       error);

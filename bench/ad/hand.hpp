@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Gradients written by hand, as one would for speed: plain loops that the compiler vectorises (hand.cpp is built with
-// fast maths), Eigen for products where it is found, and the problems' inputs.
+// Gradients written by hand, as one would for speed: plain loops that the compiler vectorises (hand.cpp is built
+// with fast maths), Eigen for products where it is found, and the problems' inputs.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Words as training examples: three letters in, the next one out. Letters are numbers: a-z are 1-26, 0 ends a word and
-// fills the context before its first letter.
+// Words as training examples: three letters in, the next one out. Letters are numbers: a-z are 1-26, 0 ends a word
+// and fills the context before its first letter.
 #pragma once
 
 #include <dfdx/data/text_lines.hpp>
@@ -26,8 +26,8 @@ struct WordList {
   std::size_t skipped = 0;  // lines of the system's list that are no plain word, or one we have
 };
 
-/// The words of a file in lower case. Of the system's list (`sift`) only those of a-z are taken, each once; in a user's
-/// file anything else is an error.
+/// The words of a file in lower case. Of the system's list (`sift`) only those of a-z are taken, each once; in a
+/// user's file anything else is an error.
 inline WordList read_words(std::string const& path, bool sift) {
   WordList list;
   std::set<std::string> seen;
@@ -91,8 +91,8 @@ inline Split split(std::vector<std::string> const& words, Key key) {
   return {examples_of(words, order, 0, a), examples_of(words, order, a, b), examples_of(words, order, b, n)};
 }
 
-/// The model to beat: the next letter's frequency after the last one, counted in `train` with one added to each count;
-/// mean negative log-likelihood of `of`.
+/// The model to beat: the next letter's frequency after the last one, counted in `train` with one added to each
+/// count; mean negative log-likelihood of `of`.
 inline double bigram_loss(Examples const& train, Examples const& of) {
   std::vector<double> counts(vocabulary * vocabulary, 1.0),
       totals(vocabulary, static_cast<double>(vocabulary));

@@ -27,8 +27,8 @@ struct Model {
   /// [B, 3] letters -> [B, 27] scores of the next one.
   constexpr auto operator()(auto const& contexts) const { return out(layer2(layer1(contexts))); }
 
-  /// dfdx::init calls this: Kaiming's rule for tanh keeps the activations alive; small output weights make the first
-  /// guesses near uniform, so that training does not begin by unlearning.
+  /// dfdx::init calls this: Kaiming's rule for tanh keeps the activations alive; small output weights make the
+  /// first guesses near uniform, so that training does not begin by unlearning.
   void reset(Key key) {
     namespace init = dfdx::nn::init;
     double const gain = init::calculate_gain(init::Nonlinearity::tanh);

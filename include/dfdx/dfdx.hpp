@@ -7,6 +7,8 @@
 #include <dfdx/core/error.hpp>
 
 #include <dfdx/data/loader.hpp>
+#include <dfdx/data/text_lines.hpp>
+#include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/init.hpp>

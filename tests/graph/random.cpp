@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random graphs through all passes: each leaves a sound graph and the values as they were; gradients agree between the
-// passes and between forward and reverse mode.
+// Random graphs through all passes: each leaves a sound graph and the values as they were; gradients agree between
+// the passes and between forward and reverse mode.
 #include "graph/random_graph.hpp"
 
 #include <dfdx/graph/verify.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random graphs: functions of a few inputs built of random ops of the vocabulary over small shapes. The same seed makes
-// the same graph.
+// Random graphs: functions of a few inputs built of random ops of the vocabulary over small shapes. The same seed
+// makes the same graph.
 #pragma once
 
 #include <dfdx/testing/interpret.hpp>
@@ -180,8 +180,8 @@ struct Builder {
 
 }  // namespace detail
 
-/// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs have
-/// no elements.
+/// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
+/// have no elements.
 inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false) {
   Sample s;
   detail::Builder b{Dice(seed), dtype, {}, {}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every elementwise op: each record gives the function, plain code in double, and where its operands are drawn from.
+// Every elementwise op: each record gives the function, plain code in double, and where its operands are drawn
+// from.
 #include "ops/suite.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ops that are not elementwise: reductions, views, products, indexing, joining, and the composites made of them. Values
-// against plain loops in double over index tuples; rules as for every op (ops/suite.hpp).
+// Ops that are not elementwise: reductions, views, products, indexing, joining, and the composites made of them.
+// Values against plain loops in double over index tuples; rules as for every op (ops/suite.hpp).
 #include "ops/suite.hpp"
 
 #include <catch2/matchers/catch_matchers.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What every op is tested for: values against plain code in double, gradients against central differences, forward
-// against reverse mode, gradients of gradients. Functions are given on Arrays, so that one record serves all shapes and
-// dtypes, eagerly and through the graph passes.
+// against reverse mode, gradients of gradients. Functions are given on Arrays, so that one record serves all
+// shapes and dtypes, eagerly and through the graph passes.
 #pragma once
 
 #include <dfdx/testing/run_plan.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// All reference cases of the ops that the library has: values eagerly and through the passes, gradients and second-order
-// products through trace, pull_back and interpret, and forward mode against reverse mode. Prints a table.
+// All reference cases of the ops that the library has: values eagerly and through the passes, gradients and
+// second-order products through trace, pull_back and interpret, and forward mode against reverse mode. Prints a
+// table.
 #include "refs/functions.hpp"
 
 #include <dfdx/testing/run_plan.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The language in which a fused group is described to a kernel: a flat list of numbers, so that equal groups are equal
-// lists and one kernel serves them all on every backend. Written by graph/lower.hpp, read by kernels/.
+// The language in which a fused group is described to a kernel: a flat list of numbers, so that equal groups are
+// equal lists and one kernel serves them all on every backend. Written by graph/lower.hpp, read by kernels/.
 //
 // A description is: the header; an extent for each dim; for each operand its record and a stride for each dim; the
 // instructions. Extents and strides may be symbolic (core/shape.hpp).
@@ -12,8 +12,8 @@
 
 namespace dfdx::op {
 
-/// fused - finds an elementwise op by its number: `template <> struct fused<number> { using type = my_op; };` beside
-/// each such op lets fused loops name it.
+/// fused - finds an elementwise op by its number: `template <> struct fused<number> { using type = my_op; };`
+/// beside each such op lets fused loops name it.
 template <int Number>
 struct fused;
 
@@ -31,10 +31,10 @@ enum Width : index_t { scalar = 0, four_bytes = 4, eight_bytes = 8 };
 /// if other iterations add to them (fill is 0 otherwise).
 enum OperandField : std::size_t { dtype, fill, combine, operand_size };
 
-/// Parts of an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores; -1 for none.
-/// `level` says whether the value is one for each row (an iteration of the outer dims) or for each element. An
-/// instruction of level element runs in the phases of its mask; in phases after `phase` it is read back from operand
-/// `stash` if that is not -1. `immediate` holds the bits of a constant, a double.
+/// Parts of an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores; -1 for
+/// none. `level` says whether the value is one for each row (an iteration of the outer dims) or for each element.
+/// An instruction of level element runs in the phases of its mask; in phases after `phase` it is read back from
+/// operand `stash` if that is not -1. `immediate` holds the bits of a constant, a double.
 enum InstructionField { code, type, level, phase, mask, a, b, c, stash, immediate };
 
 /// An instruction takes three numbers: what and when, operands, the immediate.
@@ -68,7 +68,8 @@ constexpr index_t unpack(index_t const* p, InstructionField f) {
 
 enum Level : index_t { element_level = 0, row_level = 1 };
 
-/// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32 on).
+/// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32
+/// on).
 enum Do : index_t {
   load = 1,
   constant,

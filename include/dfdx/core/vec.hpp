@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Vec: the growing array of the passes. It does what std::vector does, in a fraction of the steps of a constant
-// expression: a push is a handful of them instead of a hundred, and programs of a thousand nodes stay cheap to compile.
+// expression: a push is a handful of them instead of a hundred, and programs of a thousand nodes stay cheap to
+// compile.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A text file as lines, for data sets of one item per line. What is no such file is refused with a sentence that can be
-// shown to a user. No knowledge of alphabets or encodings beyond telling text from binary.
+// A text file as lines, for data sets of one item per line. What is no such file is refused with a sentence that
+// can be shown to a user. No knowledge of alphabets or encodings beyond telling text from binary.
 #pragma once
 
 #include <cerrno>
@@ -31,10 +31,11 @@ inline void trim(std::string& line) {
 
 }  // namespace detail
 
-/// read_lines - the lines of a text file, without blanks at their ends; line i of the result is line i + 1 of the file,
-/// so that messages can name it, and may be empty. Line ends of Unix and Windows.
+/// read_lines - the lines of a text file, without blanks at their ends; line i of the result is line i + 1 of the
+/// file, so that messages can name it, and may be empty. Line ends of Unix and Windows.
 ///
-/// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data: words.txt is
+/// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data:
+/// words.txt is
 ///           not a text file (byte 0x00 in line 1)"; "data: words.txt has fewer than 2 lines with text"
 inline std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
   auto const fail = [&](std::string const& what) { throw error("data: " + what); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a program costs: arithmetic, and the memory that its kernels read and write. Templates over the lists, so that
-// they count in the vectors of a graph that is being built and in the arrays of a finished program alike.
+// What a program costs: arithmetic, and the memory that its kernels read and write. Templates over the lists, so
+// that they count in the vectors of a graph that is being built and in the arrays of a finished program alike.
 #pragma once
 
 #include <dfdx/graph/plan.hpp>
@@ -95,8 +95,8 @@ constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& 
   return r;
 }
 
-/// bytes_moved - of all steps: what a program reads from and writes to memory if kernels keep nothing in cache for one
-/// another.
+/// bytes_moved - of all steps: what a program reads from and writes to memory if kernels keep nothing in cache for
+/// one another.
 template <class Plan, class Nodes>
 constexpr index_t total_bytes_moved(Plan const& plan, Nodes const& nodes, index_t const* symbols = nullptr) {
   index_t r = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Differentiation of a graph: reverse mode appends the cotangent nodes of some values, forward mode the tangent nodes.
-// One walk each; the rules are the ops' own. Only nodes on a path between the two ends are visited.
+// Differentiation of a graph: reverse mode appends the cotangent nodes of some values, forward mode the tangent
+// nodes. One walk each; the rules are the ops' own. Only nodes on a path between the two ends are visited.
 #pragma once
 
 #include <span>
@@ -36,8 +36,8 @@ constexpr Sym plus(Sym const& a, Sym const& b) { return a ? bind<op::add>(Attrs{
 
 }  // namespace detail
 
-/// pull_back - appends the nodes of reverse mode: given cotangents of some nodes, those of the nodes `wrt` (which are
-/// taken as independent of one another). Where nothing flows the answer is zeros.
+/// pull_back - appends the nodes of reverse mode: given cotangents of some nodes, those of the nodes `wrt` (which
+/// are taken as independent of one another). Where nothing flows the answer is zeros.
 ///
 /// Math      d_wrt = sum over paths of the products of transposed partials applied to ct
 /// Source    Linnainmaa 1976; Griewank and Walther, Evaluating Derivatives, 2008

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fusion: partitions a graph into groups that each become one kernel. A loop group is a nest over one index space in
-// which every member has its place; reductions over the inner axes are phases of that nest. Matrix products and ops
-// with kernels of their own are groups by themselves.
+// Fusion: partitions a graph into groups that each become one kernel. A loop group is a nest over one index space
+// in which every member has its place; reductions over the inner axes are phases of that nest. Matrix products and
+// ops with kernels of their own are groups by themselves.
 //
-// Groups have levels: a group's level exceeds those of all groups it reads from, so that no two of them can wait for
-// each other. A node may join a group it reads from if that stays true. One pass over the nodes.
+// Groups have levels: a group's level exceeds those of all groups it reads from, so that no two of them can wait
+// for each other. A node may join a group it reads from if that stays true. One pass over the nodes.
 #pragma once
 
 #include <dfdx/graph/views.hpp>
@@ -79,7 +79,8 @@ class Fuser {
         if (try_join(id, group_under(n.in[k]))) return;
       // Else beside a nest that walks the same values already, so that they are read once.
       for (int k = 0; k < n.arity(); ++k)
-        if (walks_all_of(n.in[k]) && try_join(id, walker_[static_cast<std::size_t>(access(n.in[k]).root)])) return;
+        if (walks_all_of(n.in[k]) && try_join(id, walker_[static_cast<std::size_t>(access(n.in[k]).root)]))
+          return;
       return start(id, Group::Kind::loop);
     }
     start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
@@ -199,9 +200,9 @@ class Fuser {
     return walks_all(group(k), used);
   }
 
-  // Whether a node that moves along the axes `used` is computed once for each of its elements: it moves along all axes of
-  // the space, or along all outer ones and no inner one. Another would be computed again along the axes it misses, its
-  // sums added up again, or never where such an axis is empty.
+  // Whether a node that moves along the axes `used` is computed once for each of its elements: it moves along all
+  // axes of the space, or along all outer ones and no inner one. Another would be computed again along the axes it
+  // misses, its sums added up again, or never where such an axis is empty.
   static constexpr bool walks_all(Group const& in, unsigned used) {
     bool inner = true, outer = true, any_inner = false;
     for (int a = 0; a < in.space.rank; ++a) {

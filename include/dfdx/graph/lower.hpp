@@ -372,8 +372,8 @@ class LoopBuilder {
 
 }  // namespace detail
 
-/// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards. With `keep_dims`
-/// the nest has a dim for each axis of the space, as the epilogue of a matrix product needs it.
+/// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards. With
+/// `keep_dims` the nest has a dim for each axis of the space, as the epilogue of a matrix product needs it.
 constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
                         bool keep_dims = false) {
   return detail::LoopBuilder(g, f, group, stored, keep_dims).result;

@@ -1,72 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// The plan of a program: its kernels in order, what memory each operand is, and where in the arena each value lies and
-// how long. Offsets follow from sizes alone (`place_buffers`), so a program with dyn dims works them out when called.
+// The planner: orders the groups of a graph, joins products with the loops after them, and writes down for each
+// kernel its description and its arguments (graph/layout.hpp says what a plan consists of).
 #pragma once
 
+#include <dfdx/graph/layout.hpp>
 #include <dfdx/graph/lower.hpp>
 #include <dfdx/graph/prepare.hpp>
 
 namespace dfdx::graph {
-
-/// Argument - one operand of a kernel: a buffer of the arena or an input, from an element on. `none` has no memory.
-struct Argument {
-  enum class Kind : unsigned char { none, buffer, input } kind = Kind::none;
-  int index = -1;
-  index_t offset = 0;
-  DType dtype = DType::f32;
-};
-
-/// Buffer - a value in the arena, alive from step `first` to step `last`.
-struct Buffer {
-  index_t elements = 0;
-  DType dtype = DType::f32;
-  int first = -1, last = -1;
-};
-
-/// Step - one kernel: what it is, and its parts of the plan's lists of numbers and arguments. A `move` copies a result
-/// onto the input whose memory it takes over, where the kernel itself could not write there.
-struct Step {
-  enum class Kind : unsigned char { loop, matmul, opaque, move } kind = Kind::loop;
-  int node = -1;
-  int code = 0, code_size = 0;
-  int argument = 0, arguments = 0;
-  /// A matrix product whose results go through a loop group as they are stored: where the description of that loop
-  /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its memory
-  /// is the third argument). The loop's arguments follow the product's three.
-  int epilogue = -1, given = -1, stored = -1;
-  /// Of an opaque step: which of the plan's own kernels.
-  int own_kernel = -1;
-  bool epilogue_reads_result = false;
-  /// A node of that loop group.
-  int epilogue_node = -1;
-};
-
-/// Result - an output of the program: a strided view of an argument.
-struct Result {
-  Argument memory{};
-  Meta meta{};
-  Strides strides{};
-};
-
-/// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with.
-struct OwnKernel {
-  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
-  Attrs attrs{};
-};
-
-struct Plan {
-  Vec<Step> steps;
-  Vec<index_t> code;
-  Vec<Argument> arguments;
-  Vec<Buffer> buffers;
-  Vec<Result> results;
-  /// Kernels of opaque steps, in order.
-  Vec<OwnKernel> own_kernels;
-  Vec<SameExtent> requirements;
-  int inputs = 0, nodes = 0;
-  /// Whether every size is known. All sizes follow from those of the inputs.
-  bool is_static = true;
-};
 
 namespace detail {
 
@@ -106,7 +47,8 @@ class Planner {
     }
   }
 
-  // An elementwise group that alone reads a matrix product, element by element, becomes part of the product's kernel.
+  // An elementwise group that alone reads a matrix product, element by element, becomes part of the product's
+  // kernel.
   constexpr void find_epilogues() {
     Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
     constexpr int several = -2;
@@ -182,8 +124,9 @@ class Planner {
       }
   }
 
-  // Stable order by level. A group that overwrites an input comes after all groups that read it; nothing but outputs
-  // may depend on such a group, else (or if two such groups wait for each other) the result is moved there at the end.
+  // Stable order by level. A group that overwrites an input comes after all groups that read it; nothing but
+  // outputs may depend on such a group, else (or if two such groups wait for each other) the result is moved there
+  // at the end.
   constexpr void order_groups() {
     int levels = 0;
     for (Group const& x : f_.groups) levels = x.level + 1 > levels ? x.level + 1 : levels;
@@ -417,43 +360,5 @@ class Planner {
 
 /// make_plan - the plan of a graph that `prepare` has been over.
 constexpr Plan make_plan(Graph const& g, Aliases const& aliases) { return detail::Planner(g, aliases).plan; }
-
-/// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned; returns the
-/// size of the arena. Symbolic sizes are resolved with `symbols`.
-template <class Buffers, class Offsets>
-constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
-  struct Block {
-    index_t begin, end;
-    int last;
-  };
-  Vec<Block> used;  // sorted by begin
-  index_t total = 0;
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    auto const& b = buffers[i];
-    index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
-    index_t const size = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
-    // Buffers come in the order of their first step: what ended before it is free.
-    Vec<Block> alive;
-    index_t at = 0;
-    bool placed = false;
-    for (Block const& u : used) {
-      if (u.last < b.first) continue;
-      if (!placed && u.begin - at >= size) {
-        alive.push_back(Block{at, at + size, b.last});
-        offsets[i] = at;
-        placed = true;
-      }
-      alive.push_back(u);
-      if (u.end > at && !placed) at = u.end;
-    }
-    if (!placed) {
-      alive.push_back(Block{at, at + size, b.last});
-      offsets[i] = at;
-    }
-    used = alive;
-    if (offsets[i] + size > total) total = offsets[i] + size;
-  }
-  return total;
-}
 
 }  // namespace dfdx::graph

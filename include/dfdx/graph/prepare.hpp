@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The last rewriting of a graph before it is fused: every output, and every operand of a kernel that reads memory, gets
-// memory to stand in. Copies are inserted where a value is only an input, a constant or a view.
+// The last rewriting of a graph before it is fused: every output, and every operand of a kernel that reads memory,
+// gets memory to stand in. Copies are inserted where a value is only an input, a constant or a view.
 #pragma once
 
 #include <dfdx/graph/views.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Simplification: rebuilds a graph node by node, finding equal nodes by hash, folding constants and applying the local
-// algebra below; then drops what no output needs. Linear in the number of nodes.
+// Simplification: rebuilds a graph node by node, finding equal nodes by hash, folding constants and applying the
+// local algebra below; then drops what no output needs. Linear in the number of nodes.
 #pragma once
 
 #include <bit>
@@ -188,7 +188,8 @@ class Rewriter {
 
 namespace detail {
 
-// (x y)' = y' x': a product that is only wanted transposed is computed that way. -1 if n is not such a transposition.
+// (x y)' = y' x': a product that is only wanted transposed is computed that way. -1 if n is not such a
+// transposition.
 constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product) {
   int const rank = n.meta.shape.rank;
   if (n.code() != Code::permute || product.code() != Code::matmul) return -1;
@@ -246,8 +247,8 @@ constexpr void unify_symbols(Graph& g) {
   }
 }
 
-/// simplify - an equal graph with fewer nodes. Outputs keep their order; inputs keep their positions, and unused ones
-/// are dropped.
+/// simplify - an equal graph with fewer nodes. Outputs keep their order; inputs keep their positions, and unused
+/// ones are dropped.
 constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Verification of a graph: what every pass may take for granted, and must leave true. Works in constant expressions.
+// Verification of a graph: what every pass may take for granted, and must leave true. Works in constant
+// expressions.
 #pragma once
 
 #include <dfdx/graph/views.hpp>
@@ -41,8 +42,9 @@ constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
 
 }  // namespace detail
 
-/// verify - says what is wrong with a graph, in a text that is empty for a sound one: operands come before their users,
-/// there are as many as the op takes, metas agree with the shape rules, inputs are numbered once, outputs are nodes.
+/// verify - says what is wrong with a graph, in a text that is empty for a sound one: operands come before their
+/// users, there are as many as the op takes, metas agree with the shape rules, inputs are numbered once, outputs
+/// are nodes.
 constexpr Text verify(Graph const& g) {
   Vec<char> seen(static_cast<std::size_t>(g.inputs), 0);
   for (int id = 0; id < g.size(); ++id) {

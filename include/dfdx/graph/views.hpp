@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// How a value is read through views: the memory a chain of reshape, permute, expand and slice comes down to, and which
-// axis of the view drives which axis of the value under it. One forward pass each; nothing is copied by either.
+// How a value is read through views: the memory a chain of reshape, permute, expand and slice comes down to, and
+// which axis of the view drives which axis of the value under it. One forward pass each; nothing is copied by
+// either.
 #pragma once
 
 #include <dfdx/ops/views.hpp>
@@ -51,7 +52,8 @@ constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
 
 }  // namespace detail
 
-/// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be copied.
+/// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be
+/// copied.
 constexpr Vec<Access> accesses(Graph const& g) {
   Vec<Access> r;
   r.reserve(g.nodes.size());

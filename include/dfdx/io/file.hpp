@@ -50,8 +50,9 @@ inline std::vector<std::byte> read_file(std::filesystem::path const& path, char 
   }
 }
 
-/// FileWriter - writes a file under a temporary name beside its own and gives it its name in finish(). Dropped before
-/// that, or on any error, it removes the temporary file: whoever reads `path` finds the old file or the whole new one.
+/// FileWriter - writes a file under a temporary name beside its own and gives it its name in finish(). Dropped
+/// before that, or on any error, it removes the temporary file: whoever reads `path` finds the old file or the
+/// whole new one.
 class FileWriter {
  public:
   FileWriter(std::filesystem::path path, char const* op) : path_(std::move(path)), op_(op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Models as safetensors files: save_safetensors and load_safetensors, for any tree of tensors. A tensor's name is its
-// path, "fc1.weight".
+// Models as safetensors files: save_safetensors and load_safetensors, for any tree of tensors. A tensor's name is
+// its path, "fc1.weight".
 #pragma once
 
 #include <dfdx/io/safetensors_file.hpp>
@@ -68,7 +68,8 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   out.finish();
 }
 
-// Whether an array of this type (dims may be dyn, an untyped Array may be anything while empty) can hold the tensor.
+// Whether an array of this type (dims may be dyn, an untyped Array may be anything while empty) can hold the
+// tensor.
 template <class Leaf>
 std::string misfit(Leaf const& leaf, SafetensorsEntry const& e) {
   bool const open = !typed<Leaf> && leaf.empty();
@@ -97,8 +98,8 @@ inline bool writable(Array const& a) {
 
 }  // namespace detail
 
-/// save_safetensors - writes all tensors of a model. The file appears whole or not at all; one that was there before
-/// stays until then.
+/// save_safetensors - writes all tensors of a model. The file appears whole or not at all; one that was there
+/// before stays until then.
 ///
 /// Errors    "save_safetensors: cannot write out/m.safetensors: No such file or directory";
 ///           "save_safetensors: fc1.weight holds no memory"
@@ -116,12 +117,14 @@ inline void save_safetensors(std::filesystem::path const& path, std::map<std::st
   detail::write_safetensors(path, std::move(list), metadata);
 }
 
-/// load_safetensors - fills a model from a file whose tensors have its names, shapes and dtypes, no more and no fewer.
-/// A tensor that has memory is written in place, so that views of it follow; one without gets memory. Returns the
-/// file's metadata.
+/// load_safetensors - fills a model from a file whose tensors have its names, shapes and dtypes, no more and no
+/// fewer. A tensor that has memory is written in place, so that views of it follow; one without gets memory.
+/// Returns the file's metadata.
 ///
-/// Errors    "load_safetensors: m.safetensors does not fit the model: fc1.bias is missing; fc2.weight: shape [3, 5] in
-///           the file, [3, 4] in the model; old.scale is not in the model". All mismatches in one error, and then, or
+/// Errors    "load_safetensors: m.safetensors does not fit the model: fc1.bias is missing; fc2.weight: shape [3,
+/// 5] in
+///           the file, [3, 4] in the model; old.scale is not in the model". All mismatches in one error, and then,
+/// or
 ///           when the file is damaged, the model is as before.
 template <tree M>
 std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file, M& model,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reading the safetensors format: names, dtypes, shapes and bytes, without knowing any model. A file is from outside,
-// so every number in it is checked before it is used. Loading into a model: io/safetensors.hpp.
+// Reading the safetensors format: names, dtypes, shapes and bytes, without knowing any model. A file is from
+// outside, so every number in it is checked before it is used. Loading into a model: io/safetensors.hpp.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lane values of fused loops: how a width (a number at a time, or vectors of 4- or 8-byte elements) holds, loads, stores,
-// converts and reduces each dtype. Everything else about a fused loop (kernels/loop.hpp) is the same for all widths.
+// Lane values of fused loops: how a width (a number at a time, or vectors of 4- or 8-byte elements) holds, loads,
+// stores, converts and reduces each dtype. Everything else about a fused loop (kernels/loop.hpp) is the same for
+// all widths.
 #pragma once
 
 #include <limits>

@@ -1,91 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
-// The kernel of a fused loop group, generated from its description (core/loop_code.hpp): a nest over the outer dims, and
-// for each row its phases, loops over the inner dims in which the instructions of that phase run on lane values.
+// The kernel of a fused loop group, generated from its description (core/loop_code.hpp): a nest over the outer
+// dims, and for each row its phases, loops over the inner dims in which the instructions of that phase run on lane
+// values.
 //
-// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The steps
-// are inlined into one another, so that a phase becomes straight code over registers.
+// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The
+// steps are inlined into one another, so that a phase becomes straight code over registers.
 #pragma once
 
 #include <bit>
 #include <type_traits>
 #include <utility>
 
-#include <dfdx/kernels/lanes.hpp>
+#include <dfdx/kernels/loop_values.hpp>
 
 namespace dfdx::kernels {
 
-/// Numbers - a description as a type: a pack of integers, which every compiler can name a kernel by.
-template <index_t... C>
-struct Numbers {
-  static constexpr index_t value[sizeof...(C)] = {C...};
-};
-
-namespace detail {
-
-/// Cell - a value of a row, of any dtype.
-union Cell {
-  float f32;
-  double f64;
-  std::int32_t i32;
-  std::int64_t i64;
-  std::uint8_t u8;
-  bool boolean;
-
-  template <class T>
-  DFDX_INLINE constexpr T get() const {
-    if constexpr (std::is_same_v<T, float>) return f32;
-    else if constexpr (std::is_same_v<T, double>) return f64;
-    else if constexpr (std::is_same_v<T, std::int32_t>) return i32;
-    else if constexpr (std::is_same_v<T, std::int64_t>) return i64;
-    else if constexpr (std::is_same_v<T, bool>) return boolean;
-    else return u8;
-  }
-  template <class T>
-  DFDX_INLINE constexpr void set(T x) {
-    if constexpr (std::is_same_v<T, float>) f32 = x;
-    else if constexpr (std::is_same_v<T, double>) f64 = x;
-    else if constexpr (std::is_same_v<T, std::int32_t>) i32 = x;
-    else if constexpr (std::is_same_v<T, std::int64_t>) i64 = x;
-    else if constexpr (std::is_same_v<T, bool>) boolean = x;
-    else u8 = x;
-  }
-};
-
-/// Absent - stands for a lane value that a phase does not compute.
-struct Absent {};
-
-template <std::size_t>
-struct Any {
-  template <class X>
-  DFDX_INLINE constexpr Any(X const&) {}
-};
-
-template <class Before>
-struct Picker;
-template <std::size_t... Before>
-struct Picker<std::index_sequence<Before...>> {
-  template <class X, class... After>
-  static DFDX_INLINE constexpr X const& pick(Any<Before>..., X const& x, After const&...) {
-    return x;
-  }
-};
-
-/// pick - the I-th of some values.
-template <int I, class... V>
-DFDX_INLINE constexpr auto const& pick(V const&... v) {
-  return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(v...);
-}
-
-template <int I, class A, class... Rest>
-DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
-  if constexpr (I == 0) return a;
-  else return pick_mutable<I - 1>(rest...);
-}
-
-}  // namespace detail
-
-/// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is the
-/// epilogue of a matrix product (`at`).
+/// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is
+/// the epilogue of a matrix product (`at`).
 template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1>
 class Loop {
   static constexpr auto const& code = Code::value;
@@ -167,7 +98,8 @@ class Loop {
     return n;
   }
 
-  // Row level -------------------------------------------------------------------------------------------------------
+  // Row level
+  // -------------------------------------------------------------------------------------------------------
 
   template <int I>
   static DFDX_INLINE auto row_value(State const& s) {
@@ -218,7 +150,8 @@ class Loop {
     (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
   }
 
-  // Element level ---------------------------------------------------------------------------------------------------
+  // Element level
+  // ---------------------------------------------------------------------------------------------------
 
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
   template <int I, class... V>

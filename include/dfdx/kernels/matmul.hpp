@@ -13,8 +13,8 @@
 
 namespace dfdx::kernels {
 
-/// LoopEpilogue - a fused loop applied to the sums of a matrix product while they are in registers. Operand Given of the
-/// loop is the sum; what it stores to operand Stored is returned, for the product's kernel to store.
+/// LoopEpilogue - a fused loop applied to the sums of a matrix product while they are in registers. Operand Given
+/// of the loop is the sum; what it stores to operand Stored is returned, for the product's kernel to store.
 template <class Code, int Given, int Stored, bool ReadsResult>
 struct LoopEpilogue {
   static constexpr bool reads_c = ReadsResult;
@@ -33,7 +33,8 @@ struct LoopEpilogue {
   }
 };
 
-/// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element type.
+/// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element
+/// type.
 template <class T, class Code, class Epilogue>
 class Matmul {
   static constexpr auto const& code = Code::value;

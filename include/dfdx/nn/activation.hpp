@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Activation functions as modules without parameters, for Sequential. Elsewhere call relu(x), tanh(x), ... directly.
+// Activation functions as modules without parameters, for Sequential. Elsewhere call relu(x), tanh(x), ...
+// directly.
 #pragma once
 
 #include <boost/hana/tuple.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Weights: nn::init fills one tensor, by the names of torch.nn.init; dfdx::init makes a whole model, each module by its
-// own rule. Deterministic: a number depends on the seed and on where its tensor stands in the model, on nothing else.
+// Weights: nn::init fills one tensor, by the names of torch.nn.init; dfdx::init makes a whole model, each module
+// by its own rule. Deterministic: a number depends on the seed and on where its tensor stands in the model, on
+// nothing else.
 #pragma once
 
 #include <cmath>
@@ -26,8 +27,8 @@ enum class Fan { in, out };
 /// Nonlinearity - what follows a layer, for calculate_gain.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
-/// calculate_gain - the factor that makes up for what a nonlinearity does to the variance (PyTorch's table). `slope` is
-/// leaky_relu's.
+/// calculate_gain - the factor that makes up for what a nonlinearity does to the variance (PyTorch's table).
+/// `slope` is leaky_relu's.
 inline double calculate_gain(Nonlinearity f, double slope = 0.01) {
   switch (f) {
     case Nonlinearity::tanh: return 5.0 / 3.0;
@@ -83,8 +84,8 @@ inline void normal(Array& w, Key key, double mean = 0, double std = 1) {
   detail::fill(w, [=](std::uint64_t i) { return mean + std * normal_at(key, i); });
 }
 
-/// kaiming_uniform, kaiming_normal - standard deviation gain / sqrt(fan), so that a deep stack of layers neither fades
-/// nor explodes; U(-b, b) with b = sqrt(3) gain / sqrt(fan), or normal. The gain is relu's unless given.
+/// kaiming_uniform, kaiming_normal - standard deviation gain / sqrt(fan), so that a deep stack of layers neither
+/// fades nor explodes; U(-b, b) with b = sqrt(3) gain / sqrt(fan), or normal. The gain is relu's unless given.
 inline void kaiming_uniform(Array& w, Key key, double gain = std::sqrt(2.0), Fan mode = Fan::in) {
   auto const f = detail::fans("kaiming_uniform", w.shape());
   double const bound = std::sqrt(3.0) * gain / std::sqrt(mode == Fan::in ? f.in : f.out);
@@ -95,8 +96,8 @@ inline void kaiming_normal(Array& w, Key key, double gain = std::sqrt(2.0), Fan 
   normal(w, key, 0, gain / std::sqrt(mode == Fan::in ? f.in : f.out));
 }
 
-/// xavier_uniform, xavier_normal - standard deviation gain sqrt(2 / (fan in + fan out)), between what the two passes
-/// ask for (Glorot and Bengio, AISTATS 2010).
+/// xavier_uniform, xavier_normal - standard deviation gain sqrt(2 / (fan in + fan out)), between what the two
+/// passes ask for (Glorot and Bengio, AISTATS 2010).
 inline void xavier_uniform(Array& w, Key key, double gain = 1) {
   auto const f = detail::fans("xavier_uniform", w.shape());
   double const bound = gain * std::sqrt(6.0 / (f.in + f.out));
@@ -134,8 +135,8 @@ void initialize(M& m, Key key, std::uint64_t& count) {
 }  // namespace detail
 
 /// init - gives every tensor of a model memory and numbers. Modules follow PyTorch's defaults (see each); a tensor
-/// that is a field of a user's struct is zero. A struct says otherwise with a member `void reset(Key)`: it is called
-/// when its parts are done.
+/// that is a field of a user's struct is zero. A struct says otherwise with a member `void reset(Key)`: it is
+/// called when its parts are done.
 ///
 /// Errors    "init: sizes needed for the dyn dims of [dyn, 3]" where a rule meets such a tensor
 /// Example   examples/04_model.cpp

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::Sequential, modules applied one after another. For layers of one type, std::array<Layer, N> as a field does too.
+// nn::Sequential, modules applied one after another. For layers of one type, std::array<Layer, N> as a field does
+// too.
 #pragma once
 
 #include <array>

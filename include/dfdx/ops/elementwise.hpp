@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// The family of elementwise ops. An author writes `eval` over lane values and `scale<I>(t, site)`, t times the partial
-// derivative with respect to operand I; since the Jacobian is diagonal that one formula is both VJP and JVP.
-// Operands have equal shapes here: the vocabulary broadcasts, and the transpose of its `expand` reduces gradients.
+// The family of elementwise ops. An author writes `eval` over lane values and `scale<I>(t, site)`, t times the
+// partial derivative with respect to operand I; since the Jacobian is diagonal that one formula is both VJP and
+// JVP. Operands have equal shapes here: the vocabulary broadcasts, and the transpose of its `expand` reduces
+// gradients.
 #pragma once
 
 #include <dfdx/ops/rules.hpp>

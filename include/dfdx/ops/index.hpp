@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/comparison.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::op {
@@ -142,8 +143,8 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
   else return V{};
 }
 
-/// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis; the
-/// result's shape is given with bind_as.
+/// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis;
+/// the result's shape is given with bind_as.
 ///
 /// Math      y[.., index[i], ..] += x[i], dx[i] = dy[.., index[i], ..]
 /// Shapes    x: [I...], index: [I...] -> y: [S...] with S >= I off the axis

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// What an op is: the families an op's struct derives from, its static descriptor info<Op>, and `bind`, through which
-// every use of an op goes. Rules of ops are templates over the value they compute with (V: Sym while a program is
-// built, Array on memory), so one rule serves every regime; the functions they name are found when instantiated.
+// What an op is: the families an op's struct derives from, its static descriptor info<Op>, and `bind`, through
+// which every use of an op goes. Rules of ops are templates over the value they compute with (V: Sym while a
+// program is built, Array on memory), so one rule serves every regime; the functions they name are found when
+// instantiated.
 #pragma once
 
 #include <type_traits>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reductions over a set of axes (a bit mask in attrs.i[0]). In a graph they always keep the reduced axes with extent
-// 1, so that a reduction and its broadcast differ by an `expand` only; the vocabulary drops the axes afterwards.
+// Reductions over a set of axes (a bit mask in attrs.i[0]). In a graph they always keep the reduced axes with
+// extent 1, so that a reduction and its broadcast differ by an `expand` only; the vocabulary drops the axes
+// afterwards.
 #pragma once
 
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/views.hpp>
 
 namespace dfdx::op {
@@ -67,8 +69,8 @@ struct prod : reduction<prod> {
   static constexpr V repeat(V const& v, Site<V> const& s) {
     return bind_as<expand>(Meta{v.dtype(), s.x[0].shape()}, Attrs{}, v);
   }
-  // The product of the other elements: y / x, which is 0 beside a zero elsewhere; at a zero itself the product of the
-  // rest if it is the only zero, else 0. (Of second derivatives only those between two zeros are lost.)
+  // The product of the other elements: y / x, which is 0 beside a zero elsewhere; at a zero itself the product of
+  // the rest if it is the only zero, else 0. (Of second derivatives only those between two zeros are lost.)
   template <class V>
   static constexpr V others(Site<V> const& s) {
     V const& x = s.x[0];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Shape rules that several ops share: equal extents, broadcasting, axes. Each refuses with a text that names the op.
+// Shape rules that several ops share: equal extents, broadcasting, axes. Each refuses with a text that names the
+// op.
 #pragma once
 
 #include <dfdx/ops/op.hpp>

@@ -41,7 +41,8 @@ constexpr void adam_update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
 
 /// Adam - adaptive moments; weight_decay adds to the gradient (L2 penalty).
 ///
-/// Math      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)
+/// Math      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) +
+/// eps)
 /// Shapes    any
 /// Dtypes    floating
 /// Errors    none

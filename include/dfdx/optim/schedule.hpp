@@ -57,7 +57,8 @@ struct CosineSchedule {
   }
 };
 
-/// WarmupSchedule - a straight climb to the first rate of another schedule, which follows: WarmupSchedule{100, cosine}.
+/// WarmupSchedule - a straight climb to the first rate of another schedule, which follows: WarmupSchedule{100,
+/// cosine}.
 ///
 /// Math      next(0) (step + 1) / (steps + 1) while step < steps, then next(step - steps)
 /// Shapes    none: a number for a number

@@ -11,6 +11,12 @@
 namespace dfdx::optim {
 
 /// Off - the type of an option that is not used.
+///
+/// Math      none
+/// Shapes    none
+/// Dtypes    none
+/// Errors    none
+/// Source    elementary
 struct Off {};
 
 namespace detail {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Compiled<F>: a function object that runs programs. It owns the arenas, binds arguments to inputs and hands out results
-// as views. Transforms (program/transforms.hpp) are built on it.
+// Compiled<F>: a function object that runs programs. It owns the arenas, binds arguments to inputs and hands out
+// results as views. Transforms (program/transforms.hpp) are built on it.
 #pragma once
 
 #include <dfdx/program/program.hpp>
@@ -61,8 +61,8 @@ class Arenas {
   Vec<Entry> entries_;
 };
 
-/// OwnArenas - Arenas made when first needed. A literal type, so that function objects can be constants; a copy has its
-/// own.
+/// OwnArenas - Arenas made when first needed. A literal type, so that function objects can be constants; a copy
+/// has its own.
 class OwnArenas {
  public:
   constexpr OwnArenas() = default;
@@ -147,9 +147,9 @@ typename P::result result_views(Storage* storage, typename P::Frame const& frame
   visit(out, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     graph::Result const& r = P::plan.results[k++];
-    leaf = Leaf(typename Leaf::Unchecked{},
-                Array(storage, P::address(r.memory, frame), Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
-                      resolved(r.strides, frame.symbols)));
+    leaf = Leaf(typename Leaf::Unchecked{}, Array(storage, P::address(r.memory, frame),
+                                                  Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
+                                                  resolved(r.strides, frame.symbols)));
   });
   return out;
 }
@@ -157,7 +157,9 @@ typename P::result result_views(Storage* storage, typename P::Frame const& frame
 /// Calls program P; the result's leaves view the arena.
 template <class P, class... A>
 typename P::result run_program(Arenas& arenas, A const&... args) {
-  auto const views = [](Storage* storage, typename P::Frame const& frame) { return result_views<P>(storage, frame); };
+  auto const views = [](Storage* storage, typename P::Frame const& frame) {
+    return result_views<P>(storage, frame);
+  };
   return run_and_take<P>(arenas, views, args...);
 }
 
@@ -233,8 +235,8 @@ constexpr A const& as_argument(A const& a) {
 
 }  // namespace detail
 
-/// Bound - a program tied to its arguments and its arena: calling it runs the kernels and nothing else. It reads the
-/// arguments' memory as it is at the call; its results are the same views each time.
+/// Bound - a program tied to its arguments and its arena: calling it runs the kernels and nothing else. It reads
+/// the arguments' memory as it is at the call; its results are the same views each time.
 ///
 /// Cost      no allocation, no look-up: for small functions in inner loops
 /// Threading one object, one thread
@@ -322,7 +324,8 @@ class Compiled {
       }
       return detail::as_numbers(run<program_for<A...>>(own, args...));
     } else {
-      // Recording happens in constant expressions only: so that a program's text holds no second, eager version of F.
+      // Recording happens in constant expressions only: so that a program's text holds no second, eager version of
+      // F.
       if (std::is_constant_evaluated()) return detail::record_call<F>(detail::as_argument(args)...);
       return run<program_for<A...>>(own, args...);
     }

@@ -248,8 +248,9 @@ inline constexpr bool is_program<program<F, A...>> = true;
 
 }  // namespace detail
 
-/// explain - the plan of a program as text: its totals, its inputs, and for each kernel what it computes (a line for each
-/// phase over the rows of a fused loop), what it reads and writes and where ("arena@256": at byte 256 of the arena).
+/// explain - the plan of a program as text: its totals, its inputs, and for each kernel what it computes (a line
+/// for each phase over the rows of a fused loop), what it reads and writes and where ("arena@256": at byte 256 of
+/// the arena).
 ///
 /// Example   examples/06_explain.cpp
 template <class P>
@@ -265,7 +266,8 @@ std::string explain(Function const&, A const&...) {
   return explain<typename Function::template program_for<A...>>();
 }
 
-/// dot - the graph of a program in Graphviz's language: a cluster for each kernel, numbered as explain numbers them.
+/// dot - the graph of a program in Graphviz's language: a cluster for each kernel, numbered as explain numbers
+/// them.
 template <class P>
   requires detail::is_program<P>
 std::string dot(P const& = {}) {

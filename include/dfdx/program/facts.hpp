@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// What can be said of a program, gathered in a constant expression and without the descriptors of its ops, so that one
-// function can print every program (program/explain.hpp). A program that nobody asks pays nothing for this header.
+// What can be said of a program, gathered in a constant expression and without the descriptors of its ops, so that
+// one function can print every program (program/explain.hpp). A program that nobody asks pays nothing for this
+// header.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@ namespace dfdx {
 
 namespace detail {
 
-/// NodeFacts - what is said of a node. Not its op's descriptor: that would bring the op's rules into the program's text.
+/// NodeFacts - what is said of a node. Not its op's descriptor: that would bring the op's rules into the program's
+/// text.
 struct NodeFacts {
   char const* name = "";
   Code code = Code::opaque;

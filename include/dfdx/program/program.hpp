@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// program<F, A...>: what the compiler makes of a function for argument types. All of it is constant: the graph, the plan,
-// the layout of the arena. Running it is a sequence of kernel calls on memory that the caller owns.
+// program<F, A...>: what the compiler makes of a function for argument types. All of it is constant: the graph,
+// the plan, the layout of the arena. Running it is a sequence of kernel calls on memory that the caller owns.
 #pragma once
 
 #include <array>
@@ -96,8 +96,8 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   return r;
 }
 
-// A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that the
-// passes run once, not once for the sizes and once for the content.
+// A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that
+// the passes run once, not once for the sizes and once for the content.
 constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n}; }
 template <std::size_t N>
 struct RoomyPlan {
@@ -264,8 +264,8 @@ struct program {
   /// Bytes of memory a run needs, for static programs.
   static constexpr index_t arena_bytes = static_layout.buffers + static_layout.workspace;
 
-  /// Memory of one run: the arena, the inputs in order of their leaves, the values of symbolic extents, and the layout
-  /// if it is not static.
+  /// Memory of one run: the arena, the inputs in order of their leaves, the values of symbolic extents, and the
+  /// layout if it is not static.
   struct Frame {
     std::byte* arena = nullptr;
     std::byte* const* inputs = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tracing: calls a function with symbols in place of its arguments and keeps the graph that its ops record. Runs in a
-// constant expression for programs, and at run time in the tests of the passes.
+// Tracing: calls a function with symbols in place of its arguments and keeps the graph that its ops record. Runs
+// in a constant expression for programs, and at run time in the tests of the passes.
 #pragma once
 
 #include <dfdx/graph/simplify.hpp>

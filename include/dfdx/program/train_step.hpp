@@ -23,16 +23,23 @@ namespace detail {
 template <class O>
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(O::slots);
 
+template <class T, std::size_t>
+using same = T;
+template <class Model, std::size_t... I>
+auto state_of(std::index_sequence<I...>) -> std::tuple<same<Model, I>...>;
+
+/// The state of optimizer O for a model: one tree like it for each slot. A tuple, for g++ 12 cannot copy arrays of
+/// structs with arrays in constant expressions.
+template <class Model, class O>
+using state_t = decltype(state_of<Model>(std::make_index_sequence<slot_count<O>>{}));
+
 }  // namespace detail
 
 /// Step - what train_step compiles: (loss, new model, new state) from (model, state, scalars, arguments...).
 template <class Loss, class O>
 struct Step {
-  template <class Model>
-  using state_t = std::array<Model, detail::slot_count<O>>;
-
   template <class Model, class S, class... A>
-  static constexpr auto record(Model const& model, state_t<Model> const& state, S const& scalars,
+  static constexpr auto record(Model const& model, detail::state_t<Model, O> const& state, S const& scalars,
                                A const&... args) {
     auto [loss, gradient] = ValueAndGrad<Loss, Wrt<0>>::record(model, args...);
     Vec<Sym> p = symbols(model), g = symbols(gradient), s = symbols(state);
@@ -43,9 +50,9 @@ struct Step {
       O::prepare(g.data(), p.size(), numbers.data());
     for (std::size_t i = 0; i < p.size(); ++i) {
       Vec<Sym> mine;
-      for (std::size_t k = 0; k < state.size(); ++k) mine.push_back(s[k * p.size() + i]);
+      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) mine.push_back(s[k * p.size() + i]);
       O::update(p[i], g[i], mine.data(), numbers.data());
-      for (std::size_t k = 0; k < state.size(); ++k) s[k * p.size() + i] = mine[k];
+      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) s[k * p.size() + i] = mine[k];
     }
     Sym const *next_p = p.data(), *next_s = s.data();
     Model updated = detail::with_leaves(model, next_p);
@@ -75,8 +82,8 @@ struct Step {
   }
 };
 
-/// TrainStep - a training step as a function object: step(model, args...) does one and returns the loss before it. It
-/// owns the optimizer and its state; `step.optimizer().lr = ...` changes the rate of the next step.
+/// TrainStep - a training step as a function object: step(model, args...) does one and returns the loss before it.
+/// It owns the optimizer and its state; `step.optimizer().lr = ...` changes the rate of the next step.
 ///
 /// Cost      after the first step no allocation
 /// Errors    "train_step: parameters must be contiguous"; leaves without memory are refused
@@ -88,7 +95,7 @@ class TrainStep {
 
   /// The program for a model and arguments; its facts are constants.
   template <class Model, class... A>
-  using program_for = program<Step<Loss, O>, Model, std::array<Model, detail::slot_count<O>>, Scalars, A...>;
+  using program_for = program<Step<Loss, O>, Model, detail::state_t<Model, O>, Scalars, A...>;
 
   explicit TrainStep(O const& o) : optimizer_(o) {}
   TrainStep(TrainStep const&) = delete;
@@ -134,10 +141,11 @@ class TrainStep {
     return loss;
   }
 
-  /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked for.
+  /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked
+  /// for.
   template <class Model>
-  std::array<Model, detail::slot_count<O>>& state_for(Model const& model) {
-    using State = std::array<Model, detail::slot_count<O>>;
+  detail::state_t<Model, O>& state_for(Model const& model) {
+    using State = detail::state_t<Model, O>;
     if (state_ != nullptr && state_tag_ != &detail::program_tag<State>) {
       drop_state_(state_);
       state_ = nullptr;
@@ -145,7 +153,7 @@ class TrainStep {
     }
     if (state_ == nullptr) {
       auto* s = new State{};
-      for (Model& slot : *s) {
+      auto const make = [&model](Model& slot) {
         slot = model;
         visit(slot, [](auto& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
@@ -153,7 +161,8 @@ class TrainStep {
           leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta()));
           std::memset(leaf.bytes(), 0, static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype()));
         });
-      }
+      };
+      std::apply([&](auto&... slot) { (make(slot), ...); }, *s);
       state_ = s;
       drop_state_ = [](void* p) { delete static_cast<State*>(p); };
       state_tag_ = &detail::program_tag<State>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Transforms: compile, value_and_grad, grad, vjp, jvp. Each takes a function without captures and returns a function
-// object (Compiled); since rules of ops only use ops, they nest: grad(grad(f)).
+// Transforms: compile, value_and_grad, grad, vjp, jvp. Each takes a function without captures and returns a
+// function object (Compiled); since rules of ops only use ops, they nest: grad(grad(f)).
 #pragma once
 
 #include <dfdx/graph/differentiate.hpp>
@@ -194,8 +194,8 @@ constexpr auto compile(F const&) {
   return detail::transformed<F, F, Refused>();
 }
 
-/// value_and_grad(f)(args...) - the pair of f(args...) and its gradient with respect to the first argument (or those of
-/// wrt<...>, as a tuple if several). A gradient has the type of its argument: a model's is a model.
+/// value_and_grad(f)(args...) - the pair of f(args...) and its gradient with respect to the first argument (or
+/// those of wrt<...>, as a tuple if several). A gradient has the type of its argument: a model's is a model.
 ///
 /// Math      (f(x), df/dx)
 /// Errors    "grad: the function must return a scalar, got [3]" at compile time

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A graph recorded at run time and evaluated node by node with the eager kernels: what the passes over graphs and the
-// rules of ops are tested with, for any shapes and dtypes and without compiling a program.
+// A graph recorded at run time and evaluated node by node with the eager kernels: what the passes over graphs and
+// the rules of ops are tested with, for any shapes and dtypes and without compiling a program.
 #pragma once
 
 #include <cmath>
@@ -124,8 +124,8 @@ Graph record(F const& f, std::span<Meta const> inputs) {
   return g;
 }
 
-/// add_vjp - makes the outputs of a graph the gradients of its present outputs with respect to some inputs (given as
-/// node ids); a new input for each output is its cotangent.
+/// add_vjp - makes the outputs of a graph the gradients of its present outputs with respect to some inputs (given
+/// as node ids); a new input for each output is its cotangent.
 inline void add_vjp(Graph& g, std::span<int const> wrt) {
   std::vector<Sym> ends, cts;
   for (int o : g.outputs) {
@@ -146,8 +146,8 @@ inline void add_jvp(Graph& g, std::span<int const> wrt) {
   for (Sym const& s : graph::push_forward(g, wrt, tangents, ends)) g.outputs.push_back(s.id);
 }
 
-/// error_ratio - the largest |got - want| / (atol + rtol |want|) over all elements; equal values (also infinities and
-/// NaN) count as 0, a missing or spurious NaN or another shape as infinite.
+/// error_ratio - the largest |got - want| / (atol + rtol |want|) over all elements; equal values (also infinities
+/// and NaN) count as 0, a missing or spurious NaN or another shape as infinite.
 inline double error_ratio(Array const& got, Array const& want, double rtol, double atol) {
   if (!(got.shape() == want.shape())) return HUGE_VAL;
   double worst = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A plan executed at run time, number by number: fused loops by interpreting their descriptions, matrix products by the
-// reference kernel. What fuse, lower and plan decide is tested with it, for any graph and without compiling a program.
+// A plan executed at run time, number by number: fused loops by interpreting their descriptions, matrix products
+// by the reference kernel. What fuse, lower and plan decide is tested with it, for any graph and without compiling
+// a program.
 #pragma once
 
 #include <cstring>
@@ -164,8 +165,8 @@ struct PlanRun {
   index_t arena_bytes = 0;
 };
 
-/// run_plan - makes the plan of a prepared graph of static shapes and executes it on copies of the inputs. The arena
-/// begins as garbage, so that what is read before it is written shows.
+/// run_plan - makes the plan of a prepared graph of static shapes and executes it on copies of the inputs. The
+/// arena begins as garbage, so that what is read before it is written shows.
 inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Aliases const& aliases = {}) {
   graph::Plan const plan = graph::make_plan(g, aliases);
   PlanRun r;

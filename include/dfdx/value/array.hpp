@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Array, the untyped value: dtype and shape, with either memory (a strided view of counted storage) or a handle into
-// a graph that is being recorded. A literal type: its storage pointer is null in a constant expression.
+// Array, the untyped value: dtype and shape, with either memory (a strided view of counted storage) or a handle
+// into a graph that is being recorded. A literal type: its storage pointer is null in a constant expression.
 #pragma once
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Trees of tensors: a model is a struct with DFDX_FIELDS (a Boost.Hana Struct), an array, tuple or pair of trees, or a
-// tensor. Visiting, naming and counting the leaves needs no registration code.
+// Trees of tensors: a model is a struct with DFDX_FIELDS (a Boost.Hana Struct), an array, tuple or pair of trees,
+// or a tensor. Visiting, naming and counting the leaves needs no registration code.
 #pragma once
 
 #include <array>

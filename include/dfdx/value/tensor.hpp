@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tensor<T, Dims...>, the typed value: an Array whose dtype and dims the compiler knows and checks. It adds no data.
+// Tensor<T, Dims...>, the typed value: an Array whose dtype and dims the compiler knows and checks. It adds no
+// data.
 #pragma once
 
 #include <array>
@@ -187,8 +188,8 @@ template <class M>
 using tensor_for =
     decltype(detail::tensor_of<M>(std::make_index_sequence<static_cast<std::size_t>(M::value.shape.rank)>{}));
 
-/// Refused - what an expression is that the compiler has refused: ops on it are refused in turn without a word, and it
-/// converts to anything, so that one mistake is one message. No program that compiles holds one.
+/// Refused - what an expression is that the compiler has refused: ops on it are refused in turn without a word,
+/// and it converts to anything, so that one mistake is one message. No program that compiles holds one.
 struct Refused : Array {
   template <class T>
   constexpr operator T() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// apply<Op>: how elementwise ops are called. It broadcasts shapes, promotes dtypes and lifts numbers, then binds; for
-// Tensors the shape rule is asked when the file is compiled, and a refusal is the compiler's one error.
+// apply<Op>: how elementwise ops are called. It broadcasts shapes, promotes dtypes and lifts numbers, then binds;
+// for Tensors the shape rule is asked when the file is compiled, and a refusal is the compiler's one error.
 #pragma once
 
 #include <dfdx/value/tensor.hpp>

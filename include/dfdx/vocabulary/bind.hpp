@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// bind for Array: the only place that looks at the regime. A recorded operand makes a node; operands in memory run a
-// kernel now, or, for ops that only rename positions, make a view.
+// bind for Array: the only place that looks at the regime. A recorded operand makes a node; operands in memory run
+// a kernel now, or, for ops that only rename positions, make a view.
 #pragma once
 
 #include <limits>
 
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/reference/map.hpp>
+#include <dfdx/ops/cast.hpp>
+#include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/join.hpp>
 #include <dfdx/ops/matmul.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Functions made of other ops: activations, softmax and its kin, normalisation, losses. They are stable by construction
-// (shifted exponentials, log1p forms); the fuser makes each a pass or two over rows, forward and backward.
+// Functions made of other ops: activations, softmax and its kin, normalisation, losses. They are stable by
+// construction (shifted exponentials, log1p forms); the fuser makes each a pass or two over rows, forward and
+// backward.
 #pragma once
 
 #include <dfdx/vocabulary/contract.hpp>

@@ -83,8 +83,8 @@ struct MatmulRule {
 
 }  // namespace detail
 
-/// matmul - NumPy's and PyTorch's matrix product: vectors count as a row on the left and a column on the right, leading
-/// axes are batches and broadcast.
+/// matmul - NumPy's and PyTorch's matrix product: vectors count as a row on the left and a column on the right,
+/// leading axes are batches and broadcast.
 ///
 /// Shapes    [M, K] x [K, N] -> [M, N]; [K] x [K, N] -> [N]; [M, K] x [K] -> [M]; [B..., M, K] x [C..., K, N]
 /// Errors    "matmul: inner dimensions differ: [32, 784] x [128, 10]"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making values: zeros, ones, full, empty, eye, arange, from, and random ones. Each has a typed form, spelled either
-// zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}). All make fresh memory now.
+// Making values: zeros, ones, full, empty, eye, arange, from, and random ones. Each has a typed form, spelled
+// either zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}). All make fresh
+// memory now.
 #pragma once
 
 #include <algorithm>

@@ -151,7 +151,8 @@ inline Array min(Array const& x, std::initializer_list<int> axes, bool keep = fa
   return detail::reduce_list<op::min>(x, axes, keep);
 }
 
-/// argmax<Axis>(x), argmin<Axis>(x) - position of the largest, smallest element along an axis; i64, the axis dropped.
+/// argmax<Axis>(x), argmin<Axis>(x) - position of the largest, smallest element along an axis; i64, the axis
+/// dropped.
 namespace detail {
 template <int Axis, bool Smallest, bool Keep, class X>
 constexpr auto arg_extremum(X const& x) {

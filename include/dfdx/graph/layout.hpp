@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a plan consists of: steps, arguments, buffers and results; and the layout of buffers in an arena, which follows
+// from their sizes and lifetimes alone, so that a program with dyn dims can work it out when it is called.
+#pragma once
+
+#include <dfdx/value/node.hpp>
+
+namespace dfdx::graph {
+
+/// Argument - one operand of a kernel: a buffer of the arena or an input, from an element on. `none` has no memory.
+struct Argument {
+  enum class Kind : unsigned char { none, buffer, input } kind = Kind::none;
+  int index = -1;
+  index_t offset = 0;
+  DType dtype = DType::f32;
+};
+
+/// Buffer - a value in the arena, alive from step `first` to step `last`.
+struct Buffer {
+  index_t elements = 0;
+  DType dtype = DType::f32;
+  int first = -1, last = -1;
+};
+
+/// Step - one kernel: what it is, and its parts of the plan's lists of numbers and arguments. A `move` copies a result
+/// onto the input whose memory it takes over, where the kernel itself could not write there.
+struct Step {
+  enum class Kind : unsigned char { loop, matmul, opaque, move } kind = Kind::loop;
+  int node = -1;
+  int code = 0, code_size = 0;
+  int argument = 0, arguments = 0;
+  /// A matrix product whose results go through a loop group as they are stored: where the description of that loop
+  /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its memory
+  /// is the third argument). The loop's arguments follow the product's three.
+  int epilogue = -1, given = -1, stored = -1;
+  /// Of an opaque step: which of the plan's own kernels.
+  int own_kernel = -1;
+  bool epilogue_reads_result = false;
+  /// A node of that loop group.
+  int epilogue_node = -1;
+};
+
+/// Result - an output of the program: a strided view of an argument.
+struct Result {
+  Argument memory{};
+  Meta meta{};
+  Strides strides{};
+};
+
+/// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with.
+struct OwnKernel {
+  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  Attrs attrs{};
+};
+
+struct Plan {
+  Vec<Step> steps;
+  Vec<index_t> code;
+  Vec<Argument> arguments;
+  Vec<Buffer> buffers;
+  Vec<Result> results;
+  /// Kernels of opaque steps, in order.
+  Vec<OwnKernel> own_kernels;
+  Vec<SameExtent> requirements;
+  int inputs = 0, nodes = 0;
+  /// Whether every size is known. All sizes follow from those of the inputs.
+  bool is_static = true;
+};
+
+/// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned; returns the
+/// size of the arena. Symbolic sizes are resolved with `symbols`.
+template <class Buffers, class Offsets>
+constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
+  struct Block {
+    index_t begin, end;
+    int last;
+  };
+  Vec<Block> used;  // sorted by begin
+  index_t total = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    auto const& b = buffers[i];
+    index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
+    index_t const size = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+    // Buffers come in the order of their first step: what ended before it is free.
+    Vec<Block> alive;
+    index_t at = 0;
+    bool placed = false;
+    for (Block const& u : used) {
+      if (u.last < b.first) continue;
+      if (!placed && u.begin - at >= size) {
+        alive.push_back(Block{at, at + size, b.last});
+        offsets[i] = at;
+        placed = true;
+      }
+      alive.push_back(u);
+      if (u.end > at && !placed) at = u.end;
+    }
+    if (!placed) {
+      alive.push_back(Block{at, at + size, b.last});
+      offsets[i] = at;
+    }
+    used = alive;
+    if (offsets[i] + size > total) total = offsets[i] + size;
+  }
+  return total;
+}
+
+}  // namespace dfdx::graph

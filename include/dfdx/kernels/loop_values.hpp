@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the kernel of a fused loop holds and passes on: descriptions as types, the values of a row, and the choice of
+// one of many lane values.
+#pragma once
+
+#include <bit>
+#include <type_traits>
+#include <utility>
+
+#include <dfdx/kernels/lanes.hpp>
+
+namespace dfdx::kernels {
+
+/// Numbers - a description as a type: a pack of integers, which every compiler can name a kernel by.
+template <index_t... C>
+struct Numbers {
+  static constexpr index_t value[sizeof...(C)] = {C...};
+};
+
+namespace detail {
+
+/// Cell - a value of a row, of any dtype.
+union Cell {
+  float f32;
+  double f64;
+  std::int32_t i32;
+  std::int64_t i64;
+  std::uint8_t u8;
+  bool boolean;
+
+  template <class T>
+  DFDX_INLINE constexpr T get() const {
+    if constexpr (std::is_same_v<T, float>) return f32;
+    else if constexpr (std::is_same_v<T, double>) return f64;
+    else if constexpr (std::is_same_v<T, std::int32_t>) return i32;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return i64;
+    else if constexpr (std::is_same_v<T, bool>) return boolean;
+    else return u8;
+  }
+  template <class T>
+  DFDX_INLINE constexpr void set(T x) {
+    if constexpr (std::is_same_v<T, float>) f32 = x;
+    else if constexpr (std::is_same_v<T, double>) f64 = x;
+    else if constexpr (std::is_same_v<T, std::int32_t>) i32 = x;
+    else if constexpr (std::is_same_v<T, std::int64_t>) i64 = x;
+    else if constexpr (std::is_same_v<T, bool>) boolean = x;
+    else u8 = x;
+  }
+};
+
+/// Absent - stands for a lane value that a phase does not compute.
+struct Absent {};
+
+template <std::size_t>
+struct Any {
+  template <class X>
+  DFDX_INLINE constexpr Any(X const&) {}
+};
+
+template <class Before>
+struct Picker;
+template <std::size_t... Before>
+struct Picker<std::index_sequence<Before...>> {
+  template <class X, class... After>
+  static DFDX_INLINE constexpr X const& pick(Any<Before>..., X const& x, After const&...) {
+    return x;
+  }
+};
+
+/// pick - the I-th of some values.
+template <int I, class... V>
+DFDX_INLINE constexpr auto const& pick(V const&... v) {
+  return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(v...);
+}
+
+template <int I, class A, class... Rest>
+DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
+  if constexpr (I == 0) return a;
+  else return pick_mutable<I - 1>(rest...);
+}
+
+}  // namespace detail
+
+}  // namespace dfdx::kernels

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elementwise ops that leave the numbers as they are: cast, copy, stop_gradient.
+#pragma once
+
+#include <dfdx/ops/elementwise.hpp>
+
+namespace dfdx::op {
+
+/// stop_gradient - x itself, but no derivative flows through it.
+///
+/// Math      y = x, dy/dx taken as 0
+/// Shapes    x: [S...] -> y: [S...]
+/// Dtypes    any
+/// Errors    none
+/// Source    elementary
+struct stop_gradient : elementwise_op<stop_gradient, 1> {
+  static constexpr char const* name = "stop_gradient";
+  static constexpr Code code = numbered(82);
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
+  static constexpr auto eval(auto const& x) { return x; }
+};
+template <>
+struct fused<82> {
+  using type = stop_gradient;
+};
+
+/// copy - x itself, in memory of its own: what a program's output is when it would else be one of its inputs.
+///
+/// Math      y = x, dy/dx = 1
+/// Shapes    x: [S...] -> y: [S...]
+/// Dtypes    any
+/// Errors    none
+/// Source    elementary
+struct copy : elementwise_op<copy, 1> {
+  static constexpr char const* name = "copy";
+  static constexpr Code code = numbered(83);
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
+  static constexpr auto eval(auto const& x) { return x; }
+  template <int I, class V>
+  static constexpr V scale(V const& t, Site<V> const&) {
+    return t;
+  }
+};
+template <>
+struct fused<83> {
+  using type = copy;
+};
+
+/// cast - the same numbers in another dtype; to an integer it truncates, to bool it asks "not zero".
+///
+/// Math      y = x, dy/dx = 1 between floating dtypes
+/// Shapes    x: [S...] -> y: [S...]
+/// Dtypes    any to any
+/// Errors    none
+/// Source    elementary
+struct cast : operation {
+  static constexpr char const* name = "cast";
+  static constexpr Code code = Code::cast;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text*) {
+    return Meta{static_cast<DType>(a.i[0]), in[0].shape};
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return is_floating(s.x[0].dtype()) ? bind<cast>(Attrs{{static_cast<index_t>(s.x[0].dtype())}}, ct) : V{};
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return is_floating(s.y.dtype()) ? bind<cast>(s.attrs, t) : V{};
+  }
+};
+
+}  // namespace dfdx::op
