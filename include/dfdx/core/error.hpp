@@ -129,8 +129,12 @@ auto quote(std::index_sequence<K...>) -> std::type_identity<error_in_dfdx_call<l
 /// static_fail - makes the compiler print Message::value (a Text) as its one error.
 template <class Message>
 constexpr void static_fail() {
+#if defined(__clang__)
   constexpr std::size_t n = detail::piece(Message::value, static_cast<std::size_t>(-1));
   (void)sizeof(typename decltype(detail::quote<Message>(std::make_index_sequence<n>{}))::type);
+#else
+  (void)sizeof(error_in_dfdx_call<detail::literal<Message, 0>()>);
+#endif
 }
 
 }  // namespace dfdx

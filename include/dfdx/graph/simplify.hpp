@@ -228,9 +228,14 @@ constexpr void unify_symbols(Graph& g) {
     index_t a = now.a, b = now.b;
     for (std::size_t q = 0; q < r; ++q) {
       int const k = extent::symbol_of(g.requirements[q].b);
-      if (k < 0 || g.requirements[q].a == g.requirements[q].b) continue;
+      if (k < 0 || g.requirements[q].or_less || g.requirements[q].a == g.requirements[q].b) continue;
       a = extent::substitute(a, k, g.requirements[q].a);
       b = extent::substitute(b, k, g.requirements[q].a);
+    }
+    if (now.or_less) {
+      g.requirements[r].a = a;
+      g.requirements[r].b = b;
+      continue;
     }
     // The later symbol gives way, to the earlier one or to a number.
     if (a < 0 && (b >= 0 || extent::symbol_of(b) < extent::symbol_of(a))) {

@@ -202,6 +202,11 @@ struct gather : operation {
     if (!fits) return refuse(why, name, ": index ", index, " does not fit ", x, " along axis ", axis);
     return Meta{in[0].dtype, index};
   }
+  template <class Require>
+  static constexpr void require(Attrs const& a, Meta const* in, Require const& must) {
+    for (int i = 0; i < in[0].shape.rank; ++i)
+      if (i != a.i[0]) must(in[0].shape[i], in[1].shape[i], true);
+  }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
     if constexpr (I == 0) return bind_as<scatter>(Meta{ct.dtype(), s.x[0].shape()}, s.attrs, ct, s.x[1]);

@@ -76,6 +76,11 @@ struct concat : operation {
     r.shape[axis] += y[axis];
     return r;
   }
+  template <class Require>
+  static constexpr void require(Attrs const& a, Meta const* in, Require const& must) {
+    for (int i = 0; i < in[0].shape.rank; ++i)
+      if (i != a.i[0]) must(in[0].shape[i], in[1].shape[i], false);
+  }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
     auto const axis = static_cast<int>(s.attrs.i[0]);

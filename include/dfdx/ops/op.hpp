@@ -112,10 +112,12 @@ constexpr Meta checked_infer(Attrs const& attrs, Meta const* in) {
 
 // Extents that the rule let pass because one is known only when the program is called are checked then.
 template <class Op>
-constexpr void require_same(Graph& g, Meta const* in, std::size_t n) {
-  auto const same = [&](index_t a, index_t b) {
-    if (a != b && (a < 0 || b < 0)) g.requirements.push_back(SameExtent{Op::name, a, b});
+constexpr void require_same(Graph& g, Attrs const& attrs, Meta const* in, std::size_t n) {
+  auto const require = [&](index_t a, index_t b, bool or_less) {
+    if (a != b && (a < 0 || b < 0)) g.requirements.push_back(SameExtent{Op::name, a, b, or_less});
   };
+  auto const same = [&](index_t a, index_t b) { require(a, b, false); };
+  static_cast<void>(attrs);
   if constexpr (Op::elementwise) {
     for (std::size_t k = 1; k < n; ++k)
       for (int i = 0; i < in[0].shape.rank; ++i) same(in[0].shape[i], in[k].shape[i]);
@@ -123,6 +125,22 @@ constexpr void require_same(Graph& g, Meta const* in, std::size_t n) {
     int const r = in[0].shape.rank;
     for (int i = 0; i + 2 < r; ++i) same(in[0].shape[i], in[1].shape[i]);
     same(in[0].shape[r - 1], in[1].shape[r - 2]);
+  } else if constexpr (requires { Op::require(attrs, in, require); }) {
+    Op::require(attrs, in, require);
+  }
+}
+
+// The same for views, whose results are given.
+template <class Op>
+constexpr void require_view(Graph& g, Attrs const& attrs, Shape const& from, Shape const& to) {
+  if constexpr (Op::code == Code::reshape) {
+    index_t const a = from.numel(), b = to.numel();
+    if (a != b && a != extent::unknown && b != extent::unknown)
+      g.requirements.push_back(SameExtent{Op::name, a, b});
+  } else if constexpr (Op::code == Code::slice) {
+    index_t const n = from[Op::axis(attrs)];
+    if (n < 0 && attrs.i[2] > 0)
+      g.requirements.push_back(SameExtent{Op::name, n, attrs.i[1] + Op::step(attrs) * (attrs.i[2] - 1) + 1, true});
   }
 }
 
@@ -132,10 +150,7 @@ constexpr void require_same(Graph& g, Meta const* in, std::size_t n) {
 template <class Op, class... X>
 constexpr Sym bind_as(Meta const& meta, Attrs const& attrs, Sym const& x, X const&... rest) {
   static_assert(Op::arity == 1 + sizeof...(X));
-  if constexpr (Op::code == Code::expand)
-    for (int i = 0; i < meta.shape.rank; ++i)
-      if (index_t const from = x.shape()[i]; from != 1 && from != meta.shape[i])
-        x.graph->requirements.push_back(SameExtent{"broadcast", meta.shape[i], from});
+  detail::require_view<Op>(*x.graph, attrs, x.shape(), meta.shape);
   return x.graph->push(Node{&info<Op>, attrs, meta, {x.id, rest.id...}});
 }
 
@@ -143,7 +158,7 @@ constexpr Sym bind_as(Meta const& meta, Attrs const& attrs, Sym const& x, X cons
 template <class Op, class... X>
 constexpr Sym bind(Attrs const& attrs, Sym const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
-  if constexpr (sizeof...(X) > 0) detail::require_same<Op>(*x.graph, in, 1 + sizeof...(X));
+  if constexpr (sizeof...(X) > 0) detail::require_same<Op>(*x.graph, attrs, in, 1 + sizeof...(X));
   return bind_as<Op>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }
 

@@ -105,7 +105,7 @@ struct Inputs {
   void check() const {
     for (SameExtent const& r : P::plan.requirements) {
       index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
-      if (a != b) raise(r.op, ": extents differ: ", a, " x ", b);
+      if (!r.holds(a, b)) raise(r.op, r.or_less ? ": extent too small: " : ": extents differ: ", a, " x ", b);
     }
   }
 };
@@ -129,10 +129,10 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
     P::run(frame);
     return take(storage, frame);
   };
+  inputs.check();  // dyn dims may be required to be numbers that make the program static
   if constexpr (P::is_static) {
     return run(static_cast<std::size_t>(P::arena_bytes));
   } else {
-    inputs.check();
     auto const layout = P::layout(inputs.symbols);
     frame.layout = &layout;
     return run(static_cast<std::size_t>(layout.buffers + layout.workspace));
@@ -246,8 +246,8 @@ class Bound {
   explicit Bound(A const&... args) : arguments_(args...) {
     std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
     if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
+    inputs_.check();
     if constexpr (!P::is_static) {
-      inputs_.check();
       layout_ = P::layout(inputs_.symbols);
     } else {
       layout_ = P::layout(nullptr);

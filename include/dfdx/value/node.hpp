@@ -117,10 +117,14 @@ struct Node {
   constexpr Code code() const { return op->code; }
 };
 
-/// SameExtent - two extents of a program's inputs that must be equal when it is called.
+/// SameExtent - two extents of a program's inputs that must be equal when it is called, or, with `or_less`, of which
+/// the second must not be larger.
 struct SameExtent {
   char const* op;
   index_t a, b;
+  bool or_less = false;
+
+  constexpr bool holds(index_t x, index_t y) const { return or_less ? y <= x : x == y; }
 };
 
 /// Graph - nodes in an order in which every operand comes before its users.

@@ -110,9 +110,15 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   return one.view(meta.shape, none);
 }
 
-/// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy).
+namespace detail {
+constexpr Graph* graph_of(Sym const& x) { return x.graph; }
+constexpr Graph* graph_of(Array const& x) { return x.graph(); }
+}  // namespace detail
+
+/// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy). Extents known only
+/// when a program is called are checked then, with an error that names `op`.
 template <class V>
-constexpr V broadcast_to(V const& x, Shape const& shape) {
+constexpr V broadcast_to(V const& x, Shape const& shape, char const* op = "expand") {
   Shape const from = x.shape();
   if (from == shape) return x;
   Shape aligned = shape;
@@ -122,6 +128,10 @@ constexpr V broadcast_to(V const& x, Shape const& shape) {
   }
   V const y = from.rank == shape.rank ? x : bind_as<op::reshape>(Meta{x.dtype(), aligned}, Attrs{}, x);
   if (aligned == shape) return y;
+  if (Graph* const g = detail::graph_of(x))
+    for (int i = 0; i < shape.rank; ++i)
+      if (aligned[i] != 1 && aligned[i] != shape[i])
+        g->requirements.push_back(SameExtent{op, shape[i], aligned[i]});
   return bind_as<op::expand>(Meta{x.dtype(), shape}, Attrs{}, y);
 }
 
@@ -134,8 +144,8 @@ constexpr V cast_to(V const& x, DType dtype) {
 namespace detail {
 
 template <class V, class X>
-constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape) {
-  if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape);
+constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
+  if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
   else return full_as(like, Meta{dtype, shape}, static_cast<double>(x));
 }
 
@@ -154,7 +164,7 @@ constexpr V apply_untyped(X const&... x) {
   V const& like = first_operand<V>(x...);
   int i = 0;
   auto const brought = [&](auto const& v) {
-    return fit<V>(v, like, Op::operand_dtype(i++, common.dtype), common.shape);
+    return fit<V>(v, like, Op::operand_dtype(i++, common.dtype), common.shape, Op::name);
   };
   // Braces fix the order of evaluation, and with it the numbering of operands.
   V const operands[] = {brought(x)...};

@@ -174,6 +174,8 @@ constexpr Array bind_as(Meta const& meta, Attrs const& attrs, Array const& x, X 
 template <class Op, class T = void, class... X>
 constexpr Array bind(Attrs const& attrs, Array const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
+  if constexpr (sizeof...(X) > 0)
+    if (x.recorded()) detail::require_same<Op>(*x.graph(), attrs, in, 1 + sizeof...(X));
   return detail::record_or_run<Op, T>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }
 

@@ -64,7 +64,7 @@ constexpr V matmul_untyped(V const& x0, V const& y0) {
   auto const matrix = [](V const& v, Shape const& to, bool is_left) {
     Shape const s = v.shape();
     V const m = s.rank == 1 ? reshape_to(v, is_left ? make_shape(1, s[0]) : make_shape(s[0], 1)) : v;
-    return broadcast_to(m, to);
+    return broadcast_to(m, to, "matmul");
   };
   V const a = p.fold ? reshape_to(x, p.a) : matrix(x, p.a, true);
   V const b = matrix(y, p.b, false);
@@ -167,6 +167,7 @@ constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   detail::checked_infer<op::gather>(Attrs{{axis}}, in);
   if (!(src.shape() == index.shape()))
     raise("scatter_add: index ", index.shape(), " and source ", src.shape(), " differ");
+  if (Graph* const g = detail::graph_of(x)) detail::require_same<op::gather>(*g, Attrs{{axis}}, in, 2);
   auto const added =
       bind_as<op::scatter>(x.meta(), Attrs{{axis}}, detail::untyped(src), detail::untyped(index));
   if constexpr (typed<X>) return x + detail::wrap<X>(added);
