@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
-// Matrix products: checked against the reference, then timed. Prints GFLOP/s and the share of the roof, which
-// is what a loop of independent multiply-adds reaches here. With -DDFDX_BENCH_BLAS and a BLAS linked
-// (OPENBLAS_NUM_THREADS=1) that stands beside it. Every round times all contenders in turn; a row is the
-// best of its rounds, since noise only adds. "+" marks the update C += scale A B; --quick stops after the
-// training step.
+// Matrix products: checked against the reference, then timed. The roof is what a loop of independent multiply-adds
+// reaches here (roof.hpp). With -DDFDX_BENCH_BLAS a BLAS stands beside it (OPENBLAS_NUM_THREADS=1), with
+// -DDFDX_BENCH_DNNL oneDNN (OMP_NUM_THREADS=1). Every round times all contenders in turn; a row is the best of its
+// rounds, since noise only adds. "+" marks the update C += scale A B; --quick stops after the training step.
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <vector>
+
+#include "roof.hpp"
 
 #if defined(DFDX_BENCH_BLAS)
 #include <cblas.h>
+#endif
+#if defined(DFDX_BENCH_DNNL)
+#include <oneapi/dnnl/dnnl.h>
 #endif
 
 namespace {
@@ -25,26 +29,6 @@ using Size = std::int64_t;
 
 constexpr int rounds = 41;
 double roof_f32 = 0;
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double best(std::vector<double> const& v) { return *std::min_element(v.begin(), v.end()); }
-
-/// Calls f until at least 0.2 ms have passed; seconds per call.
-template <class F>
-double time_once(F const& f, int calls) {
-  double const start = seconds();
-  for (int i = 0; i < calls; ++i) f();
-  return (seconds() - start) / calls;
-}
-
-template <class F>
-int calls_for(F const& f) {
-  double const once = time_once(f, 3);
-  return std::clamp(static_cast<int>(2e-4 / once), 1, 100000);
-}
 
 template <class T>
 class Buffer {
@@ -65,27 +49,6 @@ class Buffer {
   T* at_;
 };
 
-/// Lanes of independent multiply-adds, enough to hide their latency.
-double measure_roof() {
-  constexpr int chains = 12, steps = 20000;
-  double least = 1;
-  for (int round = 0; round < rounds; ++round) {
-    lane<float> sum[chains];
-    for (auto& s : sum) s = lane<float>(1.0f);
-    volatile float seed = 0.999f;
-    lane<float> const x(seed);
-    double const start = seconds();
-    for (int i = 0; i < steps; ++i)
-      DFDX_UNROLL for (int c = 0; c < chains; ++c) sum[c] = xsimd::fma(sum[c], x, x);
-    double const time = seconds() - start;
-    lane<float> total = sum[0];
-    for (int c = 1; c < chains; ++c) total = total + sum[c];
-    seed = xsimd::reduce_add(total);
-    least = std::min(least, time);
-  }
-  return 2.0 * chains * steps * lane_size<float> / least / 1e9;
-}
-
 #if defined(DFDX_BENCH_BLAS)
 void blas(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
   cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
@@ -101,7 +64,30 @@ void blas(double const* a, double const* b, double* c, Size m, Size n, Size k, b
 }
 #endif
 
-double our_total = 0, blas_total = 0;
+#if defined(DFDX_BENCH_DNNL)
+void dnnl(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
+  dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, add ? -1e-9f : 1.0f, a, ta ? m : k, b, tb ? k : n,
+             add ? 1.0f : 0.0f, c, n);
+}
+#endif
+
+// A peer's total stands in the table when it took part in every row.
+struct Total {
+  double time = 0;
+  int rows = 0;
+  void add(double t) { time += t, ++rows; }
+};
+Total our_total;
+std::map<std::string, Total> totals;
+
+// One row a peer, or one that says there is none.
+void print_rows(bench::Row row, std::map<std::string, double> const& peers) {
+  if (peers.empty()) bench::print(row);
+  for (auto const& [name, time] : peers) {
+    row.peer = name, row.peer_ms = time * 1e3;
+    bench::print(row);
+  }
+}
 
 template <class Shape, bool Add = false>
 void row(char const* layout, gemm_sizes s = {}) {
@@ -122,44 +108,58 @@ void row(char const* layout, gemm_sizes s = {}) {
   if constexpr (Add)
     for (std::size_t i = 0; i < c.size(); ++i) want.data()[i] = c.data()[i] + T(-1e-9) * want.data()[i];
   ours();
-  double worst = 0;
-  for (std::size_t i = 0; i < c.size(); ++i)
-    worst =
-        std::max(worst, std::fabs(static_cast<double>(c.data()[i]) - static_cast<double>(want.data()[i])));
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    worst = std::max(worst, static_cast<double>(std::fabs(c.data()[i] - want.data()[i])));
+    largest = std::max(largest, static_cast<double>(std::fabs(want.data()[i])));
+  }
   if (!(worst <= (sizeof(T) == 4 ? 1e-6 : 1e-14) * std::sqrt(static_cast<double>(k)) * 8)) {
-    std::printf("WRONG: %s %ld %ld %ld off by %g\n", layout, long(m), long(n), long(k), worst);
+    std::fprintf(stderr, "gemm: %s %ld %ld %ld is off by %g\n", layout, long(m), long(n), long(k), worst);
     std::exit(1);
   }
 
   double const flops = 2.0 * static_cast<double>(m * n * k), roof = roof_f32 * 4 / sizeof(T);
-  std::vector<double> mine, theirs;
-  int const calls = calls_for(ours);
+  std::vector<double> mine;
+  [[maybe_unused]] std::map<std::string, std::vector<double>> theirs;
+  [[maybe_unused]] bool const ta = layout[0] == 'T', tb = layout[1] == 'T';
+  long const calls = bench::calls_for(ours, 1e-4);
   for (int round = 0; round < rounds; ++round) {
-    mine.push_back(time_once(ours, calls));
+    mine.push_back(bench::time_of(ours, calls));
 #if defined(DFDX_BENCH_BLAS)
-    bool const ta = layout[0] == 'T', tb = layout[1] == 'T';
-    theirs.push_back(time_once([&] { blas(a.data(), b.data(), c.data(), m, n, k, ta, tb, Add); }, calls));
+    theirs["OpenBLAS"].push_back(
+        bench::time_of([&] { blas(a.data(), b.data(), c.data(), m, n, k, ta, tb, Add); }, calls));
+#endif
+#if defined(DFDX_BENCH_DNNL)
+    if constexpr (std::is_same_v<T, float>)
+      theirs["oneDNN"].push_back(
+          bench::time_of([&] { dnnl(a.data(), b.data(), c.data(), m, n, k, ta, tb, Add); }, calls));
 #endif
   }
-  double const time = best(mine);
-  our_total += time;
-  std::printf("%s %s%s %5ld %5ld %5ld  %9.2f us  %6.1f GFLOP/s  %5.1f%%", sizeof(T) == 4 ? "f32" : "f64",
-              layout, Add ? "+" : " ", long(m), long(n), long(k), time * 1e6, flops / time / 1e9,
-              100 * flops / time / 1e9 / roof);
-  if (!theirs.empty()) {
-    double const other = best(theirs);
-    blas_total += other;
-    std::printf("   BLAS %6.1f GFLOP/s  %5.1f%%  (%.2fx)", flops / other / 1e9,
-                100 * flops / other / 1e9 / roof, other / time);
-  }
-  std::printf("\n");
+  double const time = bench::best(mine);
+  our_total.add(time);
+  std::map<std::string, double> peers;
+  for (auto const& [name, times] : theirs) totals[name].add(peers[name] = bench::best(times));
+  char text[80];
+  std::snprintf(text, sizeof text, "%s %s%s %ldx%ldx%ld%s", sizeof(T) == 4 ? "f32" : "f64", layout,
+                Add ? "+" : "", long(m), long(n), long(k), Shape::m < 0 ? " run-time" : "");
+  bench::Row row{.bench = "gemm",
+                 .name = text,
+                 .ours_ms = time * 1e3,
+                 .roof = flops / time / roof,
+                 .error = worst / largest};
+  std::snprintf(text, sizeof text, "%.1f GFLOP/s", flops / time / 1e9);
+  row.note = text;
+  print_rows(row, peers);
 }
 
 void total(char const* what) {
-  std::printf("  %s: %.1f us", what, our_total * 1e6);
-  if (blas_total > 0) std::printf(", BLAS %.1f us", blas_total * 1e6);
-  std::printf("\n");
-  our_total = blas_total = 0;
+  std::map<std::string, double> peers;
+  for (auto const& [name, t] : totals)
+    if (t.rows == our_total.rows) peers[name] = t.time;
+  print_rows({.bench = "gemm", .name = std::string("total: ") + what, .ours_ms = our_total.time * 1e3},
+             peers);
+  our_total = {};
+  totals.clear();
 }
 
 template <class T>
@@ -178,8 +178,8 @@ void run_time_row(char const* layout, Size m, Size n, Size k) {
 
 int main(int argc, char** argv) {
   bool const quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-  roof_f32 = measure_roof();
-  std::printf("roof: %.1f GFLOP/s f32, lanes of %d\nlayout   M     N     K\n", roof_f32, lane_size<float>);
+  roof_f32 = bench::measure_roof(rounds);
+  std::fprintf(stderr, "roof: %.1f GFLOP/s f32, lanes of %d\n", roof_f32 / 1e9, lane_size<float>);
 
   row<gemm_nt<float, 32, 200, 30>>("NT");  // y = x W^T, three layers
   row<gemm_nt<float, 32, 200, 200>>("NT");
@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
   row<gemm_tn<float, 27, 200, 32>, true>("TN");  // W += -lr dy^T x
   row<gemm_tn<float, 200, 200, 32>, true>("TN");
   row<gemm_tn<float, 200, 30, 32>, true>("TN");
-  total("one training step of a 30-200-200-27 network, batch 32");
+  total("products of a words training step");
   if (quick) return 0;
 
   row<gemm_nn<float, 2, 2, 2>>("NN");
@@ -227,5 +227,5 @@ int main(int argc, char** argv) {
   run_time_row<float>("NT", 64, 4096, 1024);
   run_time_row<float>("NT", 1000, 1000, 1000);
   for (Size n : {256, 512, 1024}) run_time_row<double>("NN", n, n, n);
-  total("run-time sizes");
+  total("run-time sizes, both dtypes");
 }

@@ -22,6 +22,6 @@ foreach(source ${sources})
   cmake_path(GET source STEM name)
   add_test(NAME cuda/${name}
     COMMAND "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host} -arch=sm_90 --expt-relaxed-constexpr --extended-lambda
-            -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
+            -Werror all-warnings -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
   set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)
 endforeach()

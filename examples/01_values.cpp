@@ -32,14 +32,14 @@ int main() {
 
   // Reductions over all axes, or over those named; keepdim leaves an axis of extent 1 behind.
   assert(sum(c).item() == 6);
-  auto mean_of_rows = mean<1>(a);             // Tensor<float, 2>
-  auto centred = a - mean<1>(a, keepdim);     // [2, 3] - [2, 1]
+  auto mean_of_rows = mean<1>(a);          // Tensor<float, 2>
+  auto centred = a - mean<1>(a, keepdim);  // [2, 3] - [2, 1]
   assert(std::fabs(sum(centred).item()) < 1e-5f && mean_of_rows(1) == 5);
 
   // Views: reshape, transpose, slices and expand walk the same memory in another way.
-  auto t = transpose(a);                      // Tensor<float, 3, 2>
-  auto middle = slice<1, 1, 2>(a);            // a[:, 1:2], Tensor<float, 2, 1>
-  auto flat = reshape<-1>(a);                 // Tensor<float, 6>
+  auto t = transpose(a);            // Tensor<float, 3, 2>
+  auto middle = slice<1, 1, 2>(a);  // a[:, 1:2], Tensor<float, 2, 1>
+  auto flat = reshape<-1>(a);       // Tensor<float, 6>
   t(1, 0) = -2;
   assert(middle(0, 0) == -2 && flat(1) == -2);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 2: shapes are types. Every op works out the shape of its result when the file is compiled, and refuses operands
-// that do not fit with one message that names the op and both shapes.
+// Lesson 2: shapes are types. Every op works out the shape of its result when the file is compiled, and
+// refuses operands that do not fit with one message that names the op and both shapes.
 #include <cassert>
 #include <iostream>
 #include <type_traits>
@@ -14,13 +14,14 @@ using Images = Tensor<float, 32, 784>;
 using Weights = Tensor<float, 784, 10>;
 
 static_assert(std::is_same_v<decltype(matmul(Images{}, Weights{})), Tensor<float, 32, 10>>);
-static_assert(std::is_same_v<decltype(Images{} + Tensor<float, 784>{}), Images>);           // broadcast
+static_assert(std::is_same_v<decltype(Images{} + Tensor<float, 784>{}), Images>);  // broadcast
 static_assert(std::is_same_v<decltype(Tensor<float, 3, 1>{} * Tensor<float, 4>{}), Tensor<float, 3, 4>>);
 static_assert(std::is_same_v<decltype(sum<0>(Images{})), Tensor<float, 784>>);
 static_assert(std::is_same_v<decltype(reshape<32, 28, -1>(Images{})), Tensor<float, 32, 28, 28>>);
 static_assert(std::is_same_v<decltype(transpose(Weights{})), Tensor<float, 10, 784>>);
 static_assert(std::is_same_v<decltype(Images{} > 0), Tensor<bool, 32, 784>>);
-static_assert(std::is_same_v<decltype(Tensor<int, 2>{} + Tensor<double, 2>{}), Tensor<double, 2>>);  // promoted
+static_assert(
+    std::is_same_v<decltype(Tensor<int, 2>{} + Tensor<double, 2>{}), Tensor<double, 2>>);  // promoted
 
 // This does not compile (tests/compile_fail/matmul_inner.cpp):
 //
@@ -34,7 +35,9 @@ auto normalised(Tensor<float, N, D> const& x) {
 }
 
 // `dyn` is a size that only the running program knows. What is known besides is still checked.
-Tensor<float, dyn, 10> scores(Tensor<float, dyn, 784> const& images, Weights const& w) { return matmul(images, w); }
+Tensor<float, dyn, 10> scores(Tensor<float, dyn, 784> const& images, Weights const& w) {
+  return matmul(images, w);
+}
 
 int main() {
   auto x = normalised(randn<float, 5, 3>(Key{1}));

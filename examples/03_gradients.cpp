@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 3: gradients. A transform takes a function and gives a function. What it computes is worked out when the file is
-// compiled: at run time there is no graph, only fused loops.
+// Lesson 3: gradients. A transform takes a function and gives a function. What it computes is worked out
+// when the file is compiled: at run time there is no graph, only fused loops.
 #include <cassert>
 #include <cmath>
 #include <cstdio>

@@ -31,7 +31,8 @@ int main() {
   auto noise = randn<float, points, 2>(Key{7});
   for (int i = 0; i < static_cast<int>(points); ++i) {
     int const arm = i % 2;
-    float const t = 0.5f + 5.5f * static_cast<float>(i) / points, angle = t + 3.14159265f * static_cast<float>(arm);
+    float const t = 0.5f + 5.5f * static_cast<float>(i) / points,
+                angle = t + 3.14159265f * static_cast<float>(arm);
     x(i, 0) = 0.3f * t * std::cos(angle) + 0.03f * noise(i, 0);
     x(i, 1) = 0.3f * t * std::sin(angle) + 0.03f * noise(i, 1);
     labels(i) = arm;
@@ -41,7 +42,8 @@ int main() {
   auto step = train_step(loss, optim::AdamW{.lr = 1e-2f});
 
   // Facts of the program are constants.
-  using Program = decltype(step)::program_for<Classifier, Tensor<float, batch, 2>, Tensor<std::int32_t, batch>>;
+  using Program =
+      decltype(step)::program_for<Classifier, Tensor<float, batch, 2>, Tensor<std::int32_t, batch>>;
   static_assert(Program::arena_bytes < 128 << 10);
   std::printf("%d kernels, %ld flop and %ld bytes of memory for a step\n", Program::kernels,
               static_cast<long>(Program::flops()), static_cast<long>(Program::arena_bytes));

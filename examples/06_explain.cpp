@@ -16,7 +16,9 @@ struct Layer {
   constexpr auto operator()(auto const& x) const { return fc2(relu(fc1(x))); }
 };
 
-constexpr auto loss = [](auto const& model, auto const& x, auto const& y) { return mse_loss(softmax(model(x)), y); };
+constexpr auto loss = [](auto const& model, auto const& x, auto const& y) {
+  return mse_loss(softmax(model(x)), y);
+};
 
 using X = Tensor<float, 16, 32>;
 using Y = Tensor<float, 16, 8>;

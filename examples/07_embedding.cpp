@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 7: inside another project. An ordinary class wraps a compiled function: no globals, nothing printed, errors are
-// exceptions, and copies are independent, so that each thread can have its own. The class could live in a .cpp file of
-// its own, so that only that file is compiled with dfdx; one header is enough (cmake --build ... -t dfdx_single_header).
+// Lesson 7: inside another project. An ordinary class wraps a compiled function: no globals, nothing
+// printed, errors are exceptions, and copies are independent, so that each thread can have its own. The
+// class could live in a .cpp file of its own, so that only that file is compiled with dfdx; one header is
+// enough (cmake --build ... -t dfdx_single_header).
 #include <cassert>
 #include <cmath>
 #include <cstdio>
@@ -70,7 +71,8 @@ int main() {
   CurveFit one;
   auto const curve = one.fit(x, y);
   std::printf("y = %.3f exp(-%.3f x) + %.3f, error %.2g\n", curve.a, curve.b, curve.c, one.error());
-  assert(std::fabs(curve.a - 2.5) < 1e-3 && std::fabs(curve.b - 1.3) < 1e-3 && std::fabs(curve.c - 0.5) < 1e-3);
+  assert(std::fabs(curve.a - 2.5) < 1e-3 && std::fabs(curve.b - 1.3) < 1e-3 &&
+         std::fabs(curve.c - 0.5) < 1e-3);
 
   // A copy for each thread.
   double found[2] = {};

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // Value and gradient of small array functions (those of arXiv 2102.03681), compiled with static sizes, against
-// gradients written by hand. Every result is checked against the hand-written one before it is timed. One line a
-// case: case,size,ours_ns,hand_ns,ratio,error
+// gradients written by hand. Every result is checked against the hand-written one before it is timed; then rounds of
+// both take turns, and medians count.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include <dfdx/dfdx.hpp>
 
+#include "../row.hpp"
 #include "hand.hpp"
 
 using namespace dfdx;
@@ -33,28 +34,25 @@ constexpr auto f_regression = [](auto const& p, auto const& xt, auto const& y) {
          constant_math::log(9.9);
 };
 
-double seconds_of(auto&& f, long times) {
-  auto const start = std::chrono::steady_clock::now();
-  for (long i = 0; i < times; ++i) {
-    f();
-    asm volatile("" ::: "memory");
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Interleaved: a round of ours, a round of theirs; medians of the rounds.
 void compare(char const* name, int size, auto&& ours, auto&& theirs, double error) {
-  long times = 1;
-  while (seconds_of(theirs, times) < 1e-3) times *= 2;
+  std::string const label = std::string(name) + " " + std::to_string(size);
+  if (!(error < 1e-9)) {
+    std::fprintf(stderr, "ad: %s is off by %g\n", label.c_str(), error);
+    std::exit(1);
+  }
+  long const calls = bench::calls_for(theirs, 1e-3);
   std::vector<double> a, b;
   for (int round = 0; round < 15; ++round) {
-    a.push_back(seconds_of(ours, times) / static_cast<double>(times) * 1e9);
-    b.push_back(seconds_of(theirs, times) / static_cast<double>(times) * 1e9);
+    a.push_back(bench::time_of(ours, calls));
+    b.push_back(bench::time_of(theirs, calls));
   }
-  std::nth_element(a.begin(), a.begin() + 7, a.end());
-  std::nth_element(b.begin(), b.begin() + 7, b.end());
-  std::printf("%s,%d,%.2f,%.2f,%.3f,%.2g\n", name, size, a[7], b[7], a[7] / b[7], error);
-  std::fflush(stdout);
+  bench::print({.bench = "ad",
+                .name = label,
+                .ours_ms = bench::median(a) * 1e3,
+                .peer = "by hand",
+                .peer_ms = bench::median(b) * 1e3,
+                .error = error});
 }
 
 double largest_error(double const* got, double const* want, std::size_t n, double value, double want_value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 8, second file: what a test of an op looks like, and the op at work. The library's own ops are tested in the same
-// way: a record (tests/ops/elementwise.cpp) holds the function, plain code in double, and where to draw operands from.
+// Lesson 8, second file: what a test of an op looks like, and the op at work. The library's own ops are
+// tested in the same way: a record (tests/ops/elementwise.cpp) holds the function, plain code in double, and
+// where to draw operands from.
 #include <cassert>
 #include <cmath>
 #include <iostream>
@@ -25,10 +26,10 @@ void check(double tolerance) {
   constexpr std::size_t n = 37;  // more than a vector, and not a multiple of one
   auto const x = uniform<T, n>(Key{5}, -3, 3);
   auto const ct = randn<T, n>(Key{6});
-  auto const eager = my::softsign(x);              // the reference kernel
-  auto const fused = compile(function)(x);         // a vectorised loop
-  auto const [y, dx] = vjp(function)(x, ct);       // reverse mode
-  auto const [z, dy] = jvp(function)(x, ct);       // forward mode
+  auto const eager = my::softsign(x);         // the reference kernel
+  auto const fused = compile(function)(x);    // a vectorised loop
+  auto const [y, dx] = vjp(function)(x, ct);  // reverse mode
+  auto const [z, dy] = jvp(function)(x, ct);  // forward mode
   for (std::size_t k = 0; k < n; ++k) {
     auto const i = static_cast<index_t>(k);
     double const at = static_cast<double>(x(i)), slope = derivative(at) * static_cast<double>(ct(i));

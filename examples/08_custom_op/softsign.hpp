@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 8, first file: an op of one's own. Its value on a lane (a number, or a vector of them), its derivative in terms
-// of other ops, and a number from 1024 on by which fused loops find it: that is all. Gradients, forward mode, fusion,
-// vectorisation and error messages follow.
+// Lesson 8, first file: an op of one's own. Its value on a lane (a number, or a vector of them), its
+// derivative in terms of other ops, and a number from 1024 on by which fused loops find it: that is all.
+// Gradients, forward mode, fusion, vectorisation and error messages follow.
 #pragma once
 
 #include <dfdx/dfdx.hpp>
 
+// [readme:op]
 namespace my {
 
 /// softsign - a sigmoid that approaches its limits slowly.
@@ -43,3 +44,4 @@ template <>
 struct dfdx::op::fused<1024> {
   using type = my::softsign_op;
 };
+// [/readme:op]

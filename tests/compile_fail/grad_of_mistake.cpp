@@ -12,7 +12,9 @@ using Target = Tensor<float, 4>;
 using Target = Tensor<float, 8>;
 #endif
 
-constexpr auto error_of = [](auto const& w, auto const& x, auto const& y) { return mean(square(matmul(x, w) - y)); };
+constexpr auto error_of = [](auto const& w, auto const& x, auto const& y) {
+  return mean(square(matmul(x, w) - y));
+};
 
 float slope(Tensor<float, 3> const& w, Tensor<float, 8, 3> const& x, Target const& y) {
   auto [value, dw] = value_and_grad(error_of)(w, x, y);

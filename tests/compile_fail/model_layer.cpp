@@ -18,7 +18,9 @@ struct Net {
   constexpr auto operator()(auto const& x) const { return fc2(relu(fc1(x))); }
 };
 
-constexpr auto loss = [](auto const& net, auto const& x, auto const& labels) { return cross_entropy(net(x), labels); };
+constexpr auto loss = [](auto const& net, auto const& x, auto const& labels) {
+  return cross_entropy(net(x), labels);
+};
 
 float step(Net& net, Tensor<float, 64, 5> const& x, Tensor<std::int32_t, 64> const& labels) {
   auto train = train_step(loss, optim::SGD{.lr = 0.1f});

@@ -31,8 +31,12 @@ constexpr index_t symbol(int k) { return symbol_flag | (index_t{1} << (factor_bi
 /// mul - product of two extents; a product that does not fit becomes `unknown` when symbolic and -2 when static.
 constexpr index_t mul(index_t a, index_t b) {
   if (a >= 0 && b >= 0) {
+#if defined(__CUDACC__)  // whose front end does not know the builtin in constant expressions
+    return b != 0 && a > INT64_MAX / b ? index_t{-2} : a * b;
+#else
     index_t r = 0;
     return __builtin_mul_overflow(a, b, &r) ? index_t{-2} : r;
+#endif
   }
   if (a == 0 || b == 0) return 0;
   if (a == 1) return b;

@@ -27,6 +27,8 @@ struct Buffer {
 struct Step {
   enum class Kind : unsigned char { loop, matmul, opaque, move } kind = Kind::loop;
   int node = -1;
+  /// Of the node.
+  DType dtype = DType::f32;
   int code = 0, code_size = 0;
   int argument = 0, arguments = 0;
   /// A matrix product whose results go through a loop group as they are stored: where the description of that loop

@@ -241,7 +241,12 @@ class Planner {
   }
 
   constexpr Step begin_step(Step::Kind kind, int node) const {
-    return Step{kind, node, static_cast<int>(plan.code.size()), 0, static_cast<int>(plan.arguments.size()),
+    return Step{kind,
+                node,
+                g_[node].meta.dtype,
+                static_cast<int>(plan.code.size()),
+                0,
+                static_cast<int>(plan.arguments.size()),
                 0};
   }
 
@@ -331,12 +336,7 @@ class Planner {
     for (Node const& n : g_.nodes)
       if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < moved_.size(); ++i) {
-      Step s{Step::Kind::move,
-             moved_[i],
-             static_cast<int>(plan.code.size()),
-             0,
-             static_cast<int>(plan.arguments.size()),
-             0};
+      Step s = begin_step(Step::Kind::move, moved_[i]);
       Node const& n = g_[moved_[i]];
       plan.code.push_back(n.meta.shape.numel());
       plan.arguments.push_back(argument(moved_[i], 0));

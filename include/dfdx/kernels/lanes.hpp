@@ -59,6 +59,11 @@ struct Lanes {
   static DFDX_INLINE constexpr void store(M* p, index_t, compute_t<M> x, int) {
     *p = static_cast<M>(x);
   }
+  /// Stores a value that all lanes have in common.
+  template <class M>
+  static DFDX_INLINE constexpr void store_row(M* p, compute_t<M> x) {
+    *p = static_cast<M>(x);
+  }
   template <class To, class From>
   static DFDX_INLINE constexpr To convert(From const& x) {
     return convert_number<To>(x);
@@ -147,6 +152,11 @@ struct VectorLanes {
       x.store_aligned(buffer);
       for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = static_cast<M>(buffer[i]);
     }
+  }
+
+  template <class M>
+  static DFDX_INLINE void store_row(M* p, compute_t<M> x) {
+    *p = static_cast<M>(x);
   }
 
   template <class To, class From>

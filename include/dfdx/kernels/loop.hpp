@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/loop_values.hpp>
 
 namespace dfdx::kernels {
@@ -18,28 +19,13 @@ namespace dfdx::kernels {
 /// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is
 /// the epilogue of a matrix product (`at`).
 template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1>
-class Loop {
-  static constexpr auto const& code = Code::value;
-  static constexpr int dims = static_cast<int>(code[loop_code::dims]);
-  static constexpr int split = static_cast<int>(code[loop_code::split]);
-  static constexpr int operands = static_cast<int>(code[loop_code::operands]);
-  static constexpr int instructions = static_cast<int>(code[loop_code::instructions]);
-  static constexpr int phases = static_cast<int>(code[loop_code::phases]);
-  static constexpr std::size_t records = loop_code::header_size + dims;
-  static constexpr std::size_t record_size = loop_code::operand_size + dims;
-  static constexpr std::size_t program = records + record_size * operands;
+class Loop : LoopFacts<Code> {
+  using Facts = LoopFacts<Code>;
+  using Facts::dims, Facts::split, Facts::operands, Facts::instructions, Facts::phases;
+  using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
+  using Facts::is_reduce, Facts::in_phase, Facts::reduction, Facts::ordinal, Facts::touches;
   using L = Lanes<Width>;
 
-  static constexpr index_t field(int i, loop_code::InstructionField f) {
-    return loop_code::unpack(code + program + loop_code::instruction_size * static_cast<std::size_t>(i), f);
-  }
-  static constexpr index_t record(int k, loop_code::OperandField f) {
-    return code[records + record_size * static_cast<std::size_t>(k) + f];
-  }
-  static constexpr index_t stride_code(int k, int d) {
-    return code[records + record_size * static_cast<std::size_t>(k) + loop_code::operand_size +
-                static_cast<std::size_t>(d)];
-  }
   template <int K>
   using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
   // The type an instruction computes in.
@@ -48,7 +34,7 @@ class Loop {
 
   template <int D>
   static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
-    constexpr index_t e = code[loop_code::header_size + D];
+    constexpr index_t e = extent_code(D);
     if constexpr (e >= 0) return e;
     else return extent::resolve(e, symbols);
   }
@@ -80,24 +66,6 @@ class Loop {
     advance<D>(s, times, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
   }
 
-  static constexpr bool is_reduce(int i) {
-    return field(i, loop_code::code) >= loop_code::reduce_sum &&
-           field(i, loop_code::code) <= loop_code::reduce_min;
-  }
-  static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
-
-  // The n-th reduction of a phase, -1 if there are fewer.
-  static constexpr int reduction(int p, int n) {
-    for (int i = 0; i < instructions; ++i)
-      if (is_reduce(i) && in_phase(i, p) && n-- == 0) return i;
-    return -1;
-  }
-  static constexpr int ordinal(int p, int i) {
-    int n = 0;
-    for (int j = 0; j < i; ++j) n += is_reduce(j) && in_phase(j, p);
-    return n;
-  }
-
   // Row level
   // -------------------------------------------------------------------------------------------------------
 
@@ -123,7 +91,7 @@ class Loop {
     } else if constexpr (what == loop_code::cast) {
       s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
-      *pointer<a>(s) = static_cast<memory_t<a>>(row_value<b>(s));
+      L::store_row(pointer<a>(s), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
       auto* p = pointer<a>(s);
@@ -144,7 +112,8 @@ class Loop {
   static DFDX_INLINE void run_row(State& s, std::index_sequence<I...>) {
     auto const one = [&](auto i) {
       constexpr int k = decltype(i)::value;
-      if constexpr (field(k, loop_code::level) == loop_code::row_level && field(k, loop_code::phase) == P)
+      if constexpr (Facts::field(k, loop_code::level) == loop_code::row_level &&
+                    Facts::field(k, loop_code::phase) == P)
         run_row_instruction<k>(s);
     };
     (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
@@ -239,10 +208,6 @@ class Loop {
     }
   }
 
-  static constexpr bool touches(int i, index_t what, int operand) {
-    return operand >= 0 && field(i, loop_code::code) == what && field(i, loop_code::a) == operand;
-  }
-
   // Runs instruction I of phase P on the lanes from element i on, then those after it.
   template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
   static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
@@ -284,7 +249,7 @@ class Loop {
       advance<D>(s, -n);
     } else {
       index_t i = 0;
-      constexpr index_t e = code[loop_code::header_size + D];
+      constexpr index_t e = extent_code(D);
       if constexpr (e < 0 || e >= L::size)
         for (; i + L::size <= n; i += L::size) step<0, P, false>(s, i, L::size, sums...);
       if constexpr (L::size > 1 && (e < 0 || e % L::size != 0))
@@ -350,7 +315,64 @@ class Loop {
     }
   }
 
+  // For backends that divide the nest themselves. Goes to position `index` of the dims [First, Last), counted row by row.
+  template <int First, int Last, class Index>
+  static DFDX_INLINE void seek(State& s, Index index) {
+    if constexpr (Last - First == 1) {
+      advance<First>(s, static_cast<index_t>(index));
+    } else if constexpr (Last > First) {
+      auto const n = static_cast<Index>(extent_of<Last - 1>(s.symbols));
+      advance<Last - 1>(s, static_cast<index_t>(index % n));
+      seek<First, Last - 1>(s, static_cast<Index>(index / n));
+    }
+  }
+  template <int First, int Last>
+  static DFDX_INLINE constexpr index_t count(index_t const* symbols) {
+    if constexpr (First == Last) return 1;
+    else return extent_of<First>(symbols) * count<First + 1, Last>(symbols);
+  }
+  // Divisions in 32 bits are several times faster on GPUs.
+  using position_t = std::conditional_t<Facts::is_small(), std::uint32_t, index_t>;
+
+  template <std::size_t... K>
+  static DFDX_INLINE void go_to_scratch(State& s, index_t elements, std::index_sequence<K...>) {
+    ((s.at[K] += Facts::is_scratch(static_cast<int>(K)) ? elements : 0), ...);
+  }
+
  public:
+  /// rows, row_size - iterations of the outer dims, and of the inner ones.
+  static DFDX_INLINE constexpr index_t rows(index_t const* symbols) { return count<0, split>(symbols); }
+  static DFDX_INLINE constexpr index_t row_size(index_t const* symbols) {
+    return count<split, dims>(symbols);
+  }
+  /// scratch_size - elements of scratch operand k for that many rows at once; 0 if k is no scratch.
+  static constexpr index_t scratch_size(int k, index_t rows_at_once, index_t const* symbols) {
+    return Facts::is_scratch(k) ? rows_at_once * row_size(symbols) : 0;
+  }
+
+  /// row - all phases of one row. Rows are independent of one another unless the loop accumulates; those of one
+  /// `worker` share scratch and must follow one another.
+  static DFDX_INLINE void row(void* const* base, index_t const* symbols, index_t index, index_t worker) {
+    State s{base, symbols};
+    seek<0, split>(s, static_cast<position_t>(index));
+    go_to_scratch(s, worker * row_size(symbols),
+                  std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    phase<0>(s);
+  }
+
+  /// element - one element of a map, counted over all dims row by row.
+  static DFDX_INLINE void element(void* const* base, index_t const* symbols, index_t index) {
+    static_assert(Facts::is_map() && L::size == 1,
+                  "loop: only the elements of a map can be computed one by one");
+    State s{base, symbols};
+    auto const n = static_cast<position_t>(extent_of<dims - 1>(symbols));
+    auto const at = static_cast<position_t>(index);
+    seek<0, dims - 1>(s, static_cast<position_t>(at / n));
+    run_row<0>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    detail::Absent none;
+    step<0, 0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
+  }
+
   /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.
   template <bool Tail, class V>
   static DFDX_INLINE V at(void* const* base, index_t const* symbols, V sum, index_t m, index_t n, int count) {

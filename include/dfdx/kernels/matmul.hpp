@@ -7,9 +7,7 @@
 #include <dfdx/core/shape.hpp>
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
-#if !defined(__CUDACC__)
 #include <dfdx/kernels/simd/gemm.hpp>
-#endif
 
 namespace dfdx::kernels {
 

@@ -25,13 +25,19 @@ constexpr auto number_name(std::index_sequence<K...>) {
   return boost::hana::string_c<digit(K)...>;
 }
 
+// The I-th of the layers. A struct, since nvcc refuses a lambda that names the pack it is expanded with.
+template <std::size_t I>
+struct LayerAccessor {
+  constexpr decltype(auto) operator()(auto&& self) const {
+    return std::get<I>(static_cast<decltype(self)&&>(self).layers);
+  }
+};
+
 // The accessors of a Hana Struct whose fields are the elements of `layers`, named "0", "1", ...
 template <std::size_t... I>
 constexpr auto layer_accessors(std::index_sequence<I...>) {
   return boost::hana::make_tuple(boost::hana::make_pair(
-      number_name<I>(std::make_index_sequence<digit_count<I>>{}), [](auto&& self) -> decltype(auto) {
-        return std::get<I>(static_cast<decltype(self)&&>(self).layers);
-      })...);
+      number_name<I>(std::make_index_sequence<digit_count<I>>{}), LayerAccessor<I>{})...);
 }
 
 }  // namespace detail

@@ -206,7 +206,7 @@ template <class P>
 constexpr auto interpret(double const* inputs) {
   std::array<double, static_cast<std::size_t>(P::nodes)> v{};
   for (std::size_t i = 0; i < v.size(); ++i) {
-    Node const& n = P::graph.nodes[i];
+    Node const& n = program_graph<P>.nodes[i];
     double x[max_arity] = {};
     for (int k = 0; k < n.arity(); ++k) x[k] = v[static_cast<std::size_t>(n.in[k])];
     double r = x[0];  // views, casts and reductions of one element
@@ -219,7 +219,8 @@ constexpr auto interpret(double const* inputs) {
     v[i] = n.meta.dtype == DType::f32 ? static_cast<float>(r) : r;
   }
   std::array<double, static_cast<std::size_t>(P::outputs)> out{};
-  for (std::size_t k = 0; k < out.size(); ++k) out[k] = v[static_cast<std::size_t>(P::graph.outputs[k])];
+  for (std::size_t k = 0; k < out.size(); ++k)
+    out[k] = v[static_cast<std::size_t>(program_graph<P>.outputs[k])];
   double const* p = out.data();
   return next_number(std::type_identity<typename P::result>{}, p);
 }

@@ -49,7 +49,7 @@ struct ProgramFacts {
 template <class P>
 constexpr auto node_facts() {
   std::array<NodeFacts, static_cast<std::size_t>(P::nodes)> r{};
-  graph::Fusion const f = graph::fuse(P::graph.thaw());
+  graph::Fusion const f = graph::fuse(program_graph<P>.thaw());
   std::vector<int> step_of(f.groups.size(), -1);
   int k = 0;
   for (graph::Step const& s : P::plan.steps) {
@@ -59,7 +59,7 @@ constexpr auto node_facts() {
     ++k;
   }
   for (std::size_t i = 0; i < r.size(); ++i) {
-    Node const& n = P::graph.nodes[i];
+    Node const& n = program_graph<P>.nodes[i];
     int const group = f.place[i].group;
     r[i] = NodeFacts{n.op->name,
                      n.code(),
@@ -79,15 +79,15 @@ template <class P>
 inline constexpr auto step_facts_of = [] {
   std::array<StepFacts, static_cast<std::size_t>(P::kernels)> r{};
   for (std::size_t k = 0; k < r.size(); ++k) {
-    auto const first = static_cast<int>(graph::first_with_kernel(P::plan, P::graph.nodes, k));
+    auto const first = static_cast<int>(graph::first_with_kernel(P::plan, program_graph<P>.nodes, k));
     if (first != static_cast<int>(k)) r[k].same_as = first;
-    if (P::is_static) r[k].bytes = graph::bytes_moved(P::plan, P::graph.nodes, P::plan.steps[k]);
+    if (P::is_static) r[k].bytes = graph::bytes_moved(P::plan, program_graph<P>.nodes, P::plan.steps[k]);
   }
   for (std::size_t i = 0; P::is_static && i < node_facts_of<P>.size(); ++i) {
-    Node const& n = P::graph.nodes[i];
+    Node const& n = program_graph<P>.nodes[i];
     if (n.arity() == 0 || node_facts_of<P>[i].step < 0) continue;
     r[static_cast<std::size_t>(node_facts_of<P>[i].step)].flops +=
-        graph::flops(n, P::graph.nodes[static_cast<std::size_t>(n.in[0])].meta.shape);
+        graph::flops(n, program_graph<P>.nodes[static_cast<std::size_t>(n.in[0])].meta.shape);
   }
   return r;
 }();
@@ -96,7 +96,7 @@ inline constexpr auto step_facts_of = [] {
 template <class P>
 inline constexpr auto plan_of = P::plan;
 template <class P>
-inline constexpr auto outputs_of = P::graph.outputs;
+inline constexpr auto outputs_of = program_graph<P>.outputs;
 
 template <class F>
 std::string argument_name(std::size_t i) {

@@ -17,7 +17,8 @@ namespace detail {
 template <class T, std::size_t N>
 constexpr std::array<T, N> frozen(Vec<T> const& v) {
   std::array<T, N> r{};
-  for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
+  if constexpr (N != 0)
+    for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
   return r;
 }
 
@@ -115,10 +116,36 @@ constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
   return {freeze_plan<plan_bound(N)>(p), size};
 }
 
+// The graph as the plan takes it.
+template <class F, class... A>
+constexpr Graph build_graph() {
+  return graph::prepare(graph::simplify(trace<F, A...>()), aliases_of<F, A...>());
+}
+
+// These are not members of program: g++ evaluates such a member once with the class and once for itself.
+template <class F, class... A>
+inline constexpr std::size_t plan_room = [] {
+  Graph const g = trace<F, A...>();
+  return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + 8;
+}();
+template <class F, class... A>
+inline constexpr RoomyPlan<plan_room<F, A...>> roomy_plan =
+    keep_plan<plan_room<F, A...>>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
+
 // Part of a list of numbers as a type.
 template <class Plan, int Begin, std::size_t... I>
 auto numbers_of(std::index_sequence<I...>)
-    -> kernels::Numbers<Plan::plan.code[static_cast<std::size_t>(Begin) + I]...>;
+    -> kernels::Numbers<Plan::code[static_cast<std::size_t>(Begin) + I]...>;
+
+// The graph of program P after simplification, a constant. Not a member of program: it would be made with the class,
+// and only reports and constant expressions ask for it.
+template <class P>
+inline constexpr GraphSize graph_size = [] {
+  Graph const g = P::build();
+  return GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size()};
+}();
+template <class P>
+inline constexpr auto program_graph = freeze_graph<graph_size<P>>(P::build());
 
 // A result copied onto the input whose memory it takes over.
 template <class P, int S>
@@ -160,30 +187,16 @@ template <class F, class... A>
 struct program {
   using result = result_t<F, A...>;
 
-  /// The graph as the plan takes it, anew.
-  static constexpr Graph build() {
-    return graph::prepare(graph::simplify(trace<F, A...>()), detail::aliases_of<F, A...>());
-  }
+  static constexpr Graph build() { return detail::build_graph<F, A...>(); }
 
- private:
-  static constexpr std::size_t bound = [] {
-    Graph const g = trace<F, A...>();
-    return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + 8;
-  }();
-  static constexpr auto roomy_plan =
-      detail::keep_plan<bound>(graph::make_plan(build(), detail::aliases_of<F, A...>()));
-
- public:
-  static constexpr detail::PlanSize plan_size = roomy_plan.size;
+  static constexpr detail::PlanSize plan_size = detail::roomy_plan<F, A...>.size;
   /// The plan, a constant. It is all that running needs: the graph below is made only for those who ask for it.
-  static constexpr auto plan = detail::freeze_plan<plan_size>(roomy_plan.plan);
+  static constexpr detail::FrozenPlan<plan_size> plan =
+      detail::freeze_plan<plan_size>(detail::roomy_plan<F, A...>.plan);
 
-  static constexpr detail::GraphSize graph_size = [] {
-    Graph const g = build();
-    return detail::GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size()};
-  }();
-  /// The graph after simplification, a constant.
-  static constexpr auto graph = detail::freeze_graph<graph_size>(build());
+  // Parts of the plan by themselves: to read an element of a constant, g++ first copies all of it.
+  static constexpr auto steps = plan.steps;
+  static constexpr auto code = plan.code;
 
   static constexpr int inputs = plan.inputs;
   static constexpr int outputs = static_cast<int>(plan_size.results);
@@ -193,13 +206,18 @@ struct program {
 
   /// distinct_kernels - kernels that had to be compiled: steps with equal descriptions share one. This and the two
   /// below are functions, so that a program that nobody asks does not pay for the answer.
-  static constexpr int distinct_kernels() { return graph::distinct_kernels(plan, graph.nodes); }
+  static constexpr int distinct_kernels() {
+    return graph::distinct_kernels(plan, detail::program_graph<program>.nodes);
+  }
   /// flops, bytes_moved - of one run; -1 where a dim is dyn, unless the values of the symbolic extents are given.
   static constexpr index_t flops(index_t const* symbols = nullptr) {
-    return is_static || symbols != nullptr ? graph::total_flops(graph.nodes, symbols) : -1;
+    return is_static || symbols != nullptr ? graph::total_flops(detail::program_graph<program>.nodes, symbols)
+                                           : -1;
   }
   static constexpr index_t bytes_moved(index_t const* symbols = nullptr) {
-    return is_static || symbols != nullptr ? graph::total_bytes_moved(plan, graph.nodes, symbols) : -1;
+    return is_static || symbols != nullptr
+               ? graph::total_bytes_moved(plan, detail::program_graph<program>.nodes, symbols)
+               : -1;
   }
 
  private:
@@ -214,7 +232,7 @@ struct program {
   };
 
  private:
-  static constexpr graph::Step step_at(int s) { return plan.steps[static_cast<std::size_t>(s)]; }
+  static constexpr graph::Step const& step_at(int s) { return steps[static_cast<std::size_t>(s)]; }
   template <int Begin, int End>
   using numbers = decltype(detail::numbers_of<program, Begin>(
       std::make_index_sequence<static_cast<std::size_t>(End - Begin)>{}));
@@ -229,7 +247,7 @@ struct program {
   }
   template <int S>
   using matmul_kernel = dfdx::kernels::Matmul<
-      element_t<plan.arguments[static_cast<std::size_t>(step_at(S).argument)].dtype>,
+      element_t<static_cast<DType>(step_at(S).dtype)>,
       numbers<step_at(S).code, step_at(S).epilogue >= 0 ? step_at(S).epilogue : code_end(S)>,
       typename decltype(epilogue_of<S>())::type>;
 
@@ -329,11 +347,18 @@ struct program {
   }(std::make_index_sequence<plan_size.steps>{});
 };
 
+/// step_code_t - the description of step S of a program as a type, which backends generate a kernel from.
+template <class Program, int S>
+using step_code_t = decltype(detail::numbers_of<Program, Program::steps[static_cast<std::size_t>(S)].code>(
+    std::make_index_sequence<static_cast<std::size_t>(
+        Program::steps[static_cast<std::size_t>(S)].code_size)>{}));
+
 /// node_t - node I of a program as a type: the typed graph, open to metaprograms.
 template <class Program, int I>
 struct node_t {
-  static constexpr Node const& node = Program::graph.nodes[static_cast<std::size_t>(I)];
-  static constexpr OpInfo const& op = *node.op;
+  // auto: nvcc loses the initialiser of a reference whose type does not depend on the parameters.
+  static constexpr auto const& node = detail::program_graph<Program>.nodes[static_cast<std::size_t>(I)];
+  static constexpr auto const& op = *node.op;
   static constexpr DType dtype = node.meta.dtype;
   static constexpr Shape shape = node.meta.shape;
   template <int K>

@@ -25,7 +25,7 @@ class Array {
   /// Fresh, uninitialised, row-major memory.
   explicit Array(Meta const& meta, Device device = {}) : meta_(meta), strides_(contiguous(meta.shape)) {
     index_t const n = meta.shape.numel();
-    if (n < 0) raise("array: size overflows: ", meta.shape);
+    if (n < 0 || n > (index_t{1} << 56)) raise("array: size overflows: ", meta.shape);
     storage_ = Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device);
     data_ = storage_->data();
   }

@@ -111,8 +111,8 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
 }
 
 namespace detail {
-constexpr Graph* graph_of(Sym const& x) { return x.graph; }
-constexpr Graph* graph_of(Array const& x) { return x.graph(); }
+constexpr Graph* recorder_of(Sym const& x) { return x.graph; }
+constexpr Graph* recorder_of(Array const& x) { return x.graph(); }
 }  // namespace detail
 
 /// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy). Extents known only
@@ -128,7 +128,7 @@ constexpr V broadcast_to(V const& x, Shape const& shape, char const* op = "expan
   }
   V const y = from.rank == shape.rank ? x : bind_as<op::reshape>(Meta{x.dtype(), aligned}, Attrs{}, x);
   if (aligned == shape) return y;
-  if (Graph* const g = detail::graph_of(x))
+  if (Graph* const g = detail::recorder_of(x))
     for (int i = 0; i < shape.rank; ++i)
       if (aligned[i] != 1 && aligned[i] != shape[i])
         g->requirements.push_back(SameExtent{op, shape[i], aligned[i]});

@@ -167,7 +167,7 @@ constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   detail::checked_infer<op::gather>(Attrs{{axis}}, in);
   if (!(src.shape() == index.shape()))
     raise("scatter_add: index ", index.shape(), " and source ", src.shape(), " differ");
-  if (Graph* const g = detail::graph_of(x)) detail::require_same<op::gather>(*g, Attrs{{axis}}, in, 2);
+  if (Graph* const g = detail::recorder_of(x)) detail::require_same<op::gather>(*g, Attrs{{axis}}, in, 2);
   auto const added =
       bind_as<op::scatter>(x.meta(), Attrs{{axis}}, detail::untyped(src), detail::untyped(index));
   if constexpr (typed<X>) return x + detail::wrap<X>(added);

@@ -8,10 +8,10 @@
 // and gemm_blocked do.
 #pragma once
 
+#include <cstdint>
+
 #include <dfdx/core/config.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
-
-#if !defined(__CUDACC__)
 
 namespace dfdx::kernels {
 
@@ -27,6 +27,8 @@ struct store_sum {
     return sum;
   }
 };
+
+#if !defined(__CUDACC__)  // the name above is needed in every compiler
 
 /// add_scaled - the epilogue C += scale * A B, and, with old another matrix, C = old + scale * A B.
 template <class T>
@@ -180,6 +182,7 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
 }
 
 }  // namespace detail
-}  // namespace dfdx::kernels
 
 #endif  // !__CUDACC__
+
+}  // namespace dfdx::kernels

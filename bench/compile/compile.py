@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""compile.py FLAGS [REPETITIONS]: what programs cost to compile with -O2, one row of bench/report.py each.
+
+FLAGS is a file with one switch a line (include folders, standard), as bench/CMakeLists.txt writes it. Time is that of
+the processor, user and system, best of three; memory the largest process's. The peer is the target.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGET_MB = 600
+CASES = (  # name, file, switches, target in seconds
+    ("hello-gradient", "gradient.cpp", [], 2.5),
+    ("words training program", "words.cpp", [], 6.0),
+    ("residual MLP, 1 block", "blocks.cpp", ["-DBLOCKS=1"], None),
+    ("residual MLP, 10 blocks", "blocks.cpp", ["-DBLOCKS=10"], None),
+    ("residual MLP, 50 blocks", "blocks.cpp", ["-DBLOCKS=50"], 8.0),
+)
+COMPILERS = (  # command, what it says when a constant expression takes too long, the switch against that
+    ("g++", "-fconstexpr-ops-limit", "-fconstexpr-ops-limit=2000000000"),
+    ("clang++-19", "-fconstexpr-steps", "-fconstexpr-steps=2000000000"),
+)
+
+
+def compile_once(command: list[str]) -> tuple[float, float, str]:
+    """Seconds, megabytes, and the messages of a compiler that fails."""
+    with tempfile.TemporaryFile("w+") as messages:
+        child = subprocess.Popen(command, stdout=messages, stderr=messages)
+        _, status, used = os.wait4(child.pid, 0)  # of the driver and the processes that it has waited for
+        child.returncode = os.waitstatus_to_exitcode(status)
+        messages.seek(0)
+        text = messages.read()
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, text if child.returncode else ""
+
+
+def measure(compiler, case, flags: list[str], repetitions: int) -> bool:
+    command, complaint, remedy = compiler
+    name, source, switches, target = case
+    row = {"bench": "compile", "case": f"{name}, {command} -O2", "ours_ms": None,
+           "peer": "target" if target else "no target", "peer_ms": target and target * 1000, "ratio": None,
+           "roof": None, "error": None, "peak_mb": None, "note": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        line = [command, "-O2", *flags, *switches, "-c", str(HERE / source), "-o", f"{folder}/program.o"]
+        seconds, megabytes, messages = compile_once(line)
+        if complaint in messages:
+            line.append(remedy)
+            row["note"] = f"; with {remedy}"
+            seconds, megabytes, messages = compile_once(line)
+        for _ in range(repetitions - 1 if not messages else 0):
+            again, memory, _ = compile_once(line)
+            seconds, megabytes = min(seconds, again), min(megabytes, memory)
+    if messages:
+        print(messages, file=sys.stderr)
+        row["note"] = "does not compile"
+    else:
+        row["ours_ms"] = round(seconds * 1000, 1)
+        row["ratio"] = target and round(seconds / target, 4)
+        row["peak_mb"] = round(megabytes)
+        row["note"] = f"{megabytes:.0f} MB of {TARGET_MB}" + row["note"]
+    print(json.dumps(row), flush=True)
+    return not messages
+
+
+def main(flags_file: str, repetitions: str = "3") -> int:
+    flags = pathlib.Path(flags_file).read_text().split("\n")
+    flags = [flag for flag in flags if flag]
+    compilers = [c for c in COMPILERS if shutil.which(c[0])]
+    return 0 if all([measure(c, case, flags, int(repetitions)) for c in compilers for case in CASES]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

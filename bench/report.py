@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""report.py [ROWS [RESULTS]]: prints the rows (one JSON object a line; standard input without ROWS) as a table.
+
+RESULTS is written as one JSON list of the same rows. Geometric means of the ratios stand below the table.
+"""
+import json
+import math
+import os
+import pathlib
+import sys
+
+KEYS = ("bench", "case", "ours_ms", "peer", "peer_ms", "ratio", "roof", "error")
+
+
+def machine() -> str:
+    names = [line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]
+    load = " ".join(f"{x:.1f}" for x in os.getloadavg())
+    return f"{names[0] if names else 'unknown processor'}, {os.cpu_count()} threads; load now {load}"
+
+
+def time(ms) -> str:
+    if ms is None:
+        return "-"
+    for unit, scale in (("s", 1e-3), ("ms", 1.0), ("us", 1e3)):
+        if ms * scale >= 1:
+            return f"{ms * scale:.3g} {unit}" if ms * scale < 1000 else f"{ms * scale:.0f} {unit}"
+    return f"{ms * 1e6:.3g} ns"
+
+
+def number(value, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def table(rows) -> str:
+    lines = [("bench", "case", "ours", "peer", "peer's", "ratio", "roof", "error", "note")]
+    for row in rows:
+        lines.append((row["bench"], row["case"], time(row["ours_ms"]), row["peer"] or "missing", time(row["peer_ms"]),
+                      number(row["ratio"], ".2f"), number(row["roof"], ".0%"), number(row["error"], ".1g"),
+                      row.get("note", "")))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    left = (0, 1, 3, 8)
+    return "\n".join("  ".join(cell.ljust(width) if i in left else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines)
+
+
+def means(rows) -> str:
+    lines = []
+    for key in dict.fromkeys((row["bench"], row["peer"]) for row in rows if row["ratio"]):
+        ratios = [row["ratio"] for row in rows if (row["bench"], row["peer"]) == key and row["ratio"]]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        lines.append(f"{key[0]} / {key[1]}: geometric mean {mean:.2f}, worst {max(ratios):.2f} of {len(ratios)} rows")
+    return "\n".join(lines)
+
+
+def main(arguments) -> None:
+    text = pathlib.Path(arguments[0]).read_text() if arguments else sys.stdin.read()
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    for row in rows:
+        assert all(key in row for key in KEYS), row
+    print(machine())
+    print(table(rows))
+    print(means(rows))
+    if len(arguments) > 1:
+        body = ",\n".join(json.dumps(row) for row in rows)
+        pathlib.Path(arguments[1]).write_text(f"[\n{body}\n]\n")
+
+
+main(sys.argv[1:])

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# run.sh [NAME...]: builds the named benchmarks (ad words gemm compile; all without a name) in release below build/bench,
+# runs them, prints one table and writes its rows to build/bench/results.json. peers.sh installs what they compare with.
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- ad words gemm compile
+targets=''
+for name in "$@"; do
+  case $name in
+    ad | words | gemm) targets="$targets bench_$name" ;;
+    compile) ;;
+    *) echo "run.sh: no benchmark $name; there are ad, words, gemm and compile" >&2 && exit 1 ;;
+  esac
+done
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
+sh cmake/install_dependencies.sh demo
+mkdir -p build/bench
+log=build/bench/build.log
+if ! { cmake --preset release -B build/bench -DDFDX_TESTS=OFF -DDFDX_EXAMPLES=OFF -DDFDX_BENCH=ON -DDFDX_LINT=OFF &&
+  { [ -z "$targets" ] || cmake --build build/bench --target $targets; }; } >$log 2>&1; then
+  grep -m 5 -i error $log >&2 || tail -n 5 $log >&2
+  echo "run.sh: it does not build, see $log" >&2
+  exit 1
+fi
+
+rows=build/bench/rows.jsonl
+: > $rows
+failed=0
+for name in "$@"; do
+  echo "run.sh: $name ..." >&2
+  case $name in
+    compile) python3 bench/compile/compile.py build/bench/bench/compile_flags.txt >>$rows || failed=1 ;;
+    *) build/bench/bench/bench_"$name" >>$rows || failed=1 ;;
+  esac
+done
+python3 bench/report.py $rows build/bench/results.json
+[ $failed -eq 0 ] || echo 'run.sh: a benchmark failed, see above' >&2
+exit $failed

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+// What can be read off the description of a fused loop group (core/loop_code.hpp): its sizes, its fields, and what
+// a backend has to know before it divides the work. All of it is constant.
+#pragma once
+
+#include <dfdx/core/loop_code.hpp>
+
+namespace dfdx::kernels {
+
+/// LoopFacts - the facts of one description.
+template <class Code>
+struct LoopFacts {
+  static constexpr auto const& code = Code::value;
+  static constexpr int dims = static_cast<int>(code[loop_code::dims]);
+  static constexpr int split = static_cast<int>(code[loop_code::split]);
+  static constexpr int operands = static_cast<int>(code[loop_code::operands]);
+  static constexpr int instructions = static_cast<int>(code[loop_code::instructions]);
+  static constexpr int phases = static_cast<int>(code[loop_code::phases]);
+  static constexpr std::size_t records = loop_code::header_size + dims;
+  static constexpr std::size_t record_size = loop_code::operand_size + dims;
+  static constexpr std::size_t program = records + record_size * operands;
+
+  static constexpr index_t field(int i, loop_code::InstructionField f) {
+    return loop_code::unpack(code + program + loop_code::instruction_size * static_cast<std::size_t>(i), f);
+  }
+  static constexpr index_t extent_code(int d) {
+    return code[loop_code::header_size + static_cast<std::size_t>(d)];
+  }
+  static constexpr index_t record(int k, loop_code::OperandField f) {
+    return code[records + record_size * static_cast<std::size_t>(k) + f];
+  }
+  static constexpr index_t stride_code(int k, int d) {
+    return code[records + record_size * static_cast<std::size_t>(k) + loop_code::operand_size +
+                static_cast<std::size_t>(d)];
+  }
+  static constexpr bool is_reduce(int i) {
+    return field(i, loop_code::code) >= loop_code::reduce_sum &&
+           field(i, loop_code::code) <= loop_code::reduce_min;
+  }
+  static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
+
+  // The n-th reduction of a phase, -1 if there are fewer.
+  static constexpr int reduction(int p, int n) {
+    for (int i = 0; i < instructions; ++i)
+      if (is_reduce(i) && in_phase(i, p) && n-- == 0) return i;
+    return -1;
+  }
+  static constexpr int ordinal(int p, int i) {
+    int n = 0;
+    for (int j = 0; j < i; ++j) n += is_reduce(j) && in_phase(j, p);
+    return n;
+  }
+
+  static constexpr bool touches(int i, index_t what, int operand) {
+    return operand >= 0 && field(i, loop_code::code) == what && field(i, loop_code::a) == operand;
+  }
+
+  /// is_small - positions fit 32 bits, as far as one knows now.
+  static constexpr bool is_small() {
+    index_t n = 1;
+    for (int d = 0; d < dims; ++d) n = extent::mul(n, extent_code(d));
+    return n >= 0 && n < (index_t{1} << 31);
+  }
+  /// The extent of the dim that runs in lanes; may be symbolic.
+  static constexpr index_t lane_extent() { return extent_code(dims - 1); }
+
+  static constexpr bool stores_elements(int i) {
+    return field(i, loop_code::code) == loop_code::store &&
+           field(i, loop_code::level) == loop_code::element_level;
+  }
+  /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.
+  static constexpr bool is_map() {
+    for (int i = 0; i < instructions; ++i) {
+      index_t const what = field(i, loop_code::code);
+      if (is_reduce(i) || what == loop_code::accumulate || (what == loop_code::store && !stores_elements(i)))
+        return false;
+    }
+    return phases == 1;
+  }
+  /// accumulates - iterations add to memory of others: they have to run in order.
+  static constexpr bool accumulates() {
+    for (int i = 0; i < instructions; ++i)
+      if (field(i, loop_code::code) == loop_code::accumulate) return true;
+    return false;
+  }
+  /// is_scratch - operand k is memory in which a row keeps values from one phase to the next: the one memory that is
+  /// stored to element by element and not walked by the outer dims. Rows that run at once need one such row each.
+  static constexpr bool is_scratch(int k) {
+    bool stored = false;
+    for (int i = 0; i < instructions; ++i)
+      stored = stored || (stores_elements(i) && field(i, loop_code::a) == k);
+    for (int d = 0; d < split; ++d) stored = stored && stride_code(k, d) == 0;
+    return stored;
+  }
+};
+
+}  // namespace dfdx::kernels

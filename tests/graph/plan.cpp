@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSL-1.0
+// fuse and plan: which nodes share a kernel, in what order kernels run, where values lie, and when parameters may be
+// written over.
+#include <dfdx/testing/run_plan.hpp>
+#include <dfdx/vocabulary/create.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <functional>
+
+namespace {
+
+using namespace dfdx;
+
+using V = std::span<Array const>;
+using F = std::function<std::vector<Array>(V)>;
+
+Graph ready(F const& f, std::vector<Meta> const& metas, graph::Aliases const& aliases = {}) {
+  return graph::prepare(graph::simplify(testing::record(f, metas)), aliases);
+}
+Meta single(Shape const& s) { return Meta{DType::f32, s}; }
+
+int count(graph::Fusion const& f, graph::Group::Kind kind) {
+  int n = 0;
+  for (graph::Group const& g : f.groups) n += g.kind == kind;
+  return n;
+}
+
+// What every plan owes: values that live at the same time do not share bytes, and are written before they are read.
+void check_layout(graph::Plan const& plan) {
+  std::vector<index_t> offsets(plan.buffers.size() + 1);
+  index_t const total = graph::place_buffers(plan.buffers, nullptr, offsets);
+  auto const bytes = [&](std::size_t i) { return plan.buffers[i].elements * static_cast<index_t>(size_of(plan.buffers[i].dtype)); };
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    CHECK(offsets[i] % 64 == 0);
+    CHECK(offsets[i] + bytes(i) <= total);
+    for (std::size_t j = 0; j < i; ++j) {
+      bool const together = plan.buffers[i].first <= plan.buffers[j].last && plan.buffers[j].first <= plan.buffers[i].last;
+      bool const overlap = offsets[i] < offsets[j] + bytes(j) && offsets[j] < offsets[i] + bytes(i);
+      CHECK(!(together && overlap));
+    }
+  }
+}
+
+Graph training_step(F const& loss, std::vector<Meta> const& metas, int parameters, graph::Aliases& aliases) {
+  Graph g = testing::record(loss, metas);
+  std::vector<int> wrt;
+  for (int i = 0; i < parameters; ++i) wrt.push_back(i);
+  Sym const y{&g, g.outputs[0]};
+  std::vector<Sym> const ends = {y}, cts = {full_as(y, y.meta(), 1)};
+  auto const d = graph::pull_back(g, ends, cts, wrt);
+  aliases = graph::Aliases(1, -1);
+  for (int i = 0; i < parameters; ++i) {
+    g.outputs.push_back((Sym{&g, i} - d[static_cast<std::size_t>(i)] * 0.1).id);
+    aliases.push_back(i);
+  }
+  return graph::prepare(graph::simplify(g), aliases);
+}
+
+void check_in_place(Graph const& g, std::vector<Meta> const& metas, graph::Aliases const& aliases) {
+  std::vector<Array> inputs;
+  for (std::size_t i = 0; i < metas.size(); ++i)
+    inputs.push_back(is_floating(metas[i].dtype) ? randn(metas[i].shape, Key{i}, metas[i].dtype)
+                                                 : randint(metas[i].shape, Key{i}, 0, 3, metas[i].dtype));
+  std::vector<Array> const want = testing::interpret(g, inputs);
+  testing::PlanRun const run = testing::run_plan(g, inputs, aliases);
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    CHECK(allclose(run.results[k], want[k], 1e-4, 1e-5));
+    if (k < aliases.size() && aliases[k] >= 0)
+      CHECK(allclose(run.inputs[static_cast<std::size_t>(aliases[k])], want[k], 1e-4, 1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("elementwise chains and their reductions are one loop", "[graph]") {
+  auto const groups = [](F const& f, std::vector<Meta> const& metas) { return graph::fuse(ready(f, metas)).groups.size(); };
+  std::vector<Meta> const two = {single(make_shape(8, 16)), single(make_shape(8, 16))};
+  CHECK(groups([](V v) { return std::vector<Array>{tanh(v[0] * v[1]) + v[0]}; }, two) == 1);
+  CHECK(groups([](V v) { return std::vector<Array>{sum(square(v[0] - v[1]))}; }, two) == 1);
+  CHECK(groups([](V v) { return std::vector<Array>{softmax<1>(v[0])}; }, two) == 1);
+  CHECK(groups([](V v) { return std::vector<Array>{layer_norm(v[0], ones_like(reshape(slice<0, 0, 1>(v[0]), {16})),
+                                                              zeros_like(reshape(slice<0, 0, 1>(v[0]), {16})))}; }, two) == 1);
+}
+
+TEST_CASE("softmax and cross entropy, forward and backward, are loops over rows with phases", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(8, 16)), Meta{DType::i32, make_shape(8)}};
+  Graph g = testing::record([](V v) { return std::vector<Array>{cross_entropy(v[0], v[1])}; }, metas);
+  Sym const y{&g, g.outputs[0]};
+  std::vector<Sym> const ends = {y}, cts = {full_as(y, y.meta(), 1)};
+  std::vector<int> const wrt = {0};
+  g.outputs.push_back(graph::pull_back(g, ends, cts, wrt)[0].id);
+  Graph const small = graph::prepare(graph::simplify(g), {});
+  graph::Fusion const f = graph::fuse(small);
+  int rows = 0;
+  for (graph::Group const& x : f.groups) {
+    CHECK(x.kind == graph::Group::Kind::loop);
+    rows += x.split == 1;
+  }
+  CHECK(rows >= 1);
+  CHECK(rows <= 2);
+  CHECK(f.groups.size() <= 3);  // the last divides the sum by its count
+}
+
+TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(8, 16))};
+  Graph const g = ready([](V v) { return std::vector<Array>{sum<0>(tanh(v[0])), tanh(v[0]) * 2.0}; }, metas);
+  graph::Fusion const f = graph::fuse(g);
+  REQUIRE(f.groups.size() == 1);
+  int accumulated = 0;
+  for (int id = 0; id < g.size(); ++id)
+    if (g[id].code() == Code::reduce_sum) accumulated += f.place[static_cast<std::size_t>(id)].accumulated;
+  CHECK(accumulated == 1);
+}
+
+TEST_CASE("matrix products and ops with kernels of their own stand alone", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(8, 16)), single(make_shape(16, 4)), Meta{DType::i32, make_shape(5)}};
+  Graph const g = ready([](V v) { return std::vector<Array>{tanh(matmul(v[0] * 2.0, v[1])), take(v[1], v[2]) + 1.0}; }, metas);
+  graph::Fusion const f = graph::fuse(g);
+  CHECK(count(f, graph::Group::Kind::matmul) == 1);
+  CHECK(count(f, graph::Group::Kind::opaque) == 1);
+  CHECK(count(f, graph::Group::Kind::loop) == 3);
+  for (graph::Group const& x : f.groups)
+    if (x.kind != graph::Group::Kind::loop) CHECK(x.members.size() == 1);
+}
+
+TEST_CASE("what a group reads is complete before it runs", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 6))};
+  // A sum over rows that is needed by what made it, products between, and values used far apart.
+  Graph const g = ready(
+      [](V v) {
+        Array const a = tanh(v[0]), total = sum<0>(a, keepdim), b = a / total, c = matmul(b, a) + total;
+        return std::vector<Array>{c * a + sum<1>(c, keepdim), max<0>(b * c)};
+      },
+      metas);
+  graph::Fusion const f = graph::fuse(g);
+  for (int id = 0; id < g.size(); ++id) {
+    int const mine = f.place[static_cast<std::size_t>(id)].group;
+    for (int k = 0; mine >= 0 && k < g[id].arity(); ++k) {
+      int const root = f.access[static_cast<std::size_t>(g[id].in[k])].root;
+      int const other = f.place[static_cast<std::size_t>(root)].group;
+      if (other >= 0 && other != mine)
+        CHECK(f.groups[static_cast<std::size_t>(other)].level < f.groups[static_cast<std::size_t>(mine)].level);
+    }
+  }
+  check_layout(graph::make_plan(g, {}));
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("a value smaller than its group's space is computed once", "[graph]") {
+  // The sum over a row of the second input must not be added up once for each row of the first.
+  std::vector<Meta> const metas = {single(make_shape(5, 7)), single(make_shape(1, 7))};
+  Graph const g = ready(
+      [](V v) { return std::vector<Array>{sum<1>(v[1] / (square(min<0, 1>(v[0], keepdim)) + 1.0), keepdim)}; }, metas);
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("buffers that live at the same time do not overlap", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(16, 16)), single(make_shape(16, 16))};
+  Graph const g = ready(
+      [](V v) {
+        Array x = v[0];
+        std::vector<Array> kept;
+        for (int i = 0; i < 12; ++i) {
+          x = matmul(tanh(x), v[1]);
+          if (i % 4 == 0) kept.push_back(x);
+        }
+        for (Array const& k : kept) x = x + k;
+        return std::vector<Array>{x};
+      },
+      metas);
+  graph::Plan const plan = graph::make_plan(g, {});
+  check_layout(plan);
+  std::vector<index_t> offsets(plan.buffers.size() + 1);
+  // A chain needs the memory of a few of its values, not of all.
+  CHECK(graph::place_buffers(plan.buffers, nullptr, offsets) <= 7 * 16 * 16 * 4);
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("parameters are written after their last use", "[graph]") {
+  graph::Aliases aliases;
+  SECTION("a parameter used twice, once transposed") {
+    std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(4, 6))};
+    Graph const g = training_step(
+        [](V v) { return std::vector<Array>{sum(square(matmul(tanh(matmul(v[1], v[0])), transpose(v[0]))))}; }, metas, 1,
+        aliases);
+    check_in_place(g, metas, aliases);
+  }
+  SECTION("an elementwise use of the parameter's transpose in the group that updates it") {
+    std::vector<Meta> const metas = {single(make_shape(5, 5))};
+    Graph const g = training_step([](V v) { return std::vector<Array>{sum(v[0] * transpose(v[0]) * 0.5)}; }, metas, 1,
+                                  aliases);
+    check_in_place(g, metas, aliases);
+  }
+  SECTION("two parameters whose updates read each other") {
+    std::vector<Meta> const metas = {single(make_shape(7)), single(make_shape(7))};
+    Graph const g = training_step([](V v) { return std::vector<Array>{sum(v[0] * v[1] * v[1])}; }, metas, 2, aliases);
+    check_in_place(g, metas, aliases);
+  }
+  SECTION("a table that is looked up and a bias that is broadcast") {
+    std::vector<Meta> const metas = {single(make_shape(3, 6)), single(make_shape(6)), Meta{DType::i32, make_shape(4)}};
+    Graph const g = training_step(
+        [](V v) { return std::vector<Array>{sum(square(tanh(take(v[0], v[2]) + v[1])))}; }, metas, 2, aliases);
+    check_in_place(g, metas, aliases);
+  }
+  SECTION("a parameter that is handed through and swapped with another") {
+    std::vector<Meta> const metas = {single(make_shape(4, 3)), single(make_shape(4, 3))};
+    Graph const swap = testing::record([](V v) { return std::vector<Array>{v[1], v[0]}; }, metas);
+    graph::Aliases const both = {0, 1};
+    check_in_place(graph::prepare(graph::simplify(swap), both), metas, both);
+  }
+}
+
+TEST_CASE("passes visit nodes in proportion to their number", "[graph]") {
+  auto const nodes = [](int layers) {
+    std::vector<Meta> const metas = {single(make_shape(4, 8)), single(make_shape(8, 8))};
+    Graph g = testing::record(
+        [&](V v) {
+          Array x = v[0];
+          for (int i = 0; i < layers; ++i) x = x + tanh(matmul(x, v[1]) * (1.0 + i));
+          return std::vector<Array>{sum(x)};
+        },
+        metas);
+    std::vector<int> const wrt = {1};
+    testing::add_vjp(g, wrt);
+    Graph const small = graph::simplify(g);
+    graph::Plan const plan = graph::make_plan(graph::prepare(small, {}), {});
+    check_layout(plan);
+    return std::pair(small.size(), static_cast<int>(plan.steps.size()));
+  };
+  auto const [n10, s10] = nodes(10);
+  auto const [n20, s20] = nodes(20);
+  auto const [n40, s40] = nodes(40);
+  CHECK(n40 - n20 == 2 * (n20 - n10));
+  CHECK(s40 - s20 == 2 * (s20 - s10));
+}

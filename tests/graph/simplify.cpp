@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+// simplify, rule by rule: each graph is recorded at run time, and the same passes run in constant expressions below.
+#include <dfdx/graph/prepare.hpp>
+#include <dfdx/graph/verify.hpp>
+#include <dfdx/program/trace.hpp>
+#include <dfdx/testing/interpret.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <functional>
+
+namespace {
+
+using namespace dfdx;
+
+using V = std::span<Array const>;
+using F = std::function<Array(V)>;
+
+Graph simplified(F const& f, std::vector<Shape> const& shapes = {make_shape(3, 4), make_shape(3, 4)},
+                 DType dtype = DType::f32) {
+  std::vector<Meta> metas;
+  for (Shape const& s : shapes) metas.push_back(Meta{dtype, s});
+  Graph const g = testing::record([&](V v) { return std::vector<Array>{f(v)}; }, metas);
+  REQUIRE(std::string(graph::verify(g).c_str()).empty());
+  Graph const r = graph::simplify(g);
+  REQUIRE(std::string(graph::verify(r).c_str()).empty());
+  return r;
+}
+
+// Names of the nodes that are not inputs.
+std::string ops(Graph const& g) {
+  std::string r;
+  for (Node const& n : g.nodes)
+    if (n.code() != Code::input) r += (r.empty() ? "" : " ") + std::string(n.op->name);
+  return r;
+}
+std::string ops(F const& f, std::vector<Shape> const& shapes = {make_shape(3, 4), make_shape(3, 4)}) {
+  return ops(simplified(f, shapes));
+}
+
+}  // namespace
+
+TEST_CASE("equal nodes become one", "[graph]") {
+  CHECK(ops([](V v) { return exp(v[0]) + exp(v[0]); }) == "exp add");
+  CHECK(ops([](V v) { return exp(v[0] * v[1]) * (v[0] * v[1]); }) == "mul exp mul");
+  CHECK(ops([](V v) { return exp(v[0]) + exp(v[1]); }) == "exp exp add");
+  // Not equal: other attributes, other dtypes, other shapes, other numbers.
+  CHECK(ops([](V v) { return slice<0, 0, 2>(v[0]) + slice<0, 1, 3>(v[0]); }) == "slice slice add");
+  CHECK(ops([](V v) { return concat<0>(v[0] * 2.0, v[0] * 3.0); }) == "constant mul constant mul concat");
+  CHECK(ops([](V v) { return cast_to(cast_to(v[0], DType::f16), DType::f64) + cast_to(cast_to(v[0], DType::bf16), DType::f64); }) ==
+        "cast cast cast cast add");
+  CHECK(ops([](V v) { return v[0] / (zeros_like(v[0]) * -1.0) + v[0] / zeros_like(v[0]); }).find("div") != std::string::npos);
+}
+
+TEST_CASE("what no output needs is dropped, inputs keep their positions", "[graph]") {
+  Graph const g = simplified([](V v) { return static_cast<void>(exp(v[0])), sin(v[1]); });
+  CHECK(ops(g) == "sin");
+  CHECK(g.inputs == 2);
+  CHECK(g.size() == 2);
+  CHECK(g[0].attrs.i[0] == 1);
+}
+
+TEST_CASE("numbers are folded", "[graph]") {
+  auto const value = [](F const& f) {
+    Graph const g = simplified(f);
+    REQUIRE(ops(g) == "constant");
+    return g[g.outputs[0]].attrs.f[0];
+  };
+  CHECK(value([](V v) { return full_like(v[0], 2) * 3.0 + 1.0; }) == 7);
+  CHECK(value([](V v) { return sum(full_like(v[0], 2)); }) == 24);
+  CHECK(value([](V v) { return sum<0>(full_like(v[0], 2)); }) == 6);
+  CHECK(value([](V v) { return transpose(full_like(v[0], 2)); }) == 2);
+  CHECK(value([](V v) { return reshape(full_like(v[0], 2), {12}); }) == 2);
+  CHECK(value([](V v) { return slice<0, 0, 2>(full_like(v[0], 2)); }) == 2);
+  CHECK(value([](V v) { return cast_to(full_like(v[0], 2.75), DType::i32); }) == 2);
+  CHECK(value([](V v) { return where(full_like(v[0], 2) > 1.0, full_like(v[0], 5), full_like(v[0], 6)); }) == 5);
+  CHECK(value([](V v) { return full_like(v[0], 0.1); }) == 0.1);
+  CHECK(value([](V v) { return full_like(v[0], 0.1) + 0.0; }) == static_cast<double>(0.1f + 0.0f));
+}
+
+TEST_CASE("neutral elements go away, and only those that are exact", "[graph]") {
+  for (auto const& f : std::vector<F>{[](V v) { return v[0] + 0.0; }, [](V v) { return 0.0 + v[0]; },
+                                      [](V v) { return v[0] - 0.0; }, [](V v) { return v[0] * 1.0; },
+                                      [](V v) { return 1.0 * v[0]; }, [](V v) { return v[0] / 1.0; },
+                                      [](V v) { return -(-v[0]); }, [](V v) { return where(v[1] > 0.0, v[0], v[0]); },
+                                      [](V v) { return stop_gradient(v[0]); }, [](V v) { return cast_to(v[0], DType::f32); },
+                                      [](V v) { return transpose(transpose(v[0])); },
+                                      [](V v) { return reshape(reshape(v[0], {12}), {3, 4}); },
+                                      [](V v) { return slice<0, 0, 3>(v[0]); }})
+    CHECK(ops(f).empty());
+  // 0 * x is not 0 where x is infinite or NaN.
+  CHECK(ops([](V v) { return v[0] * 0.0; }).find("mul") != std::string::npos);
+  CHECK(ops([](V v) { return v[0] - v[0]; }) == "sub");
+  CHECK(ops([](V v) { return v[0] / v[0]; }) == "div");
+}
+
+TEST_CASE("views of views", "[graph]") {
+  std::vector<Shape> const cube = {make_shape(2, 3, 4)};
+  CHECK(ops([](V v) { return permute<2, 0, 1>(permute<1, 0, 2>(v[0])); }, cube) == "permute");
+  CHECK(ops([](V v) { return permute<1, 2, 0>(permute<2, 0, 1>(v[0])); }, cube).empty());
+  CHECK(ops([](V v) { return reshape(reshape(v[0], {6, 4}), {24}); }, cube) == "reshape");
+  CHECK(ops([](V v) { return transpose(v[0]); }, {make_shape(1, 4)}) == "reshape");
+  CHECK(ops([](V v) { return sum<0>(sum<1>(v[0], keepdim), keepdim); }) == "sum");
+}
+
+TEST_CASE("simplify is idempotent and keeps values", "[graph]") {
+  F const f = [](V v) {
+    Array const z = matmul(v[0], transpose(v[1])) * 1.0;
+    return sum(square(softmax<1>(z + 0.0)) - exp(z) * 2.0) + sum(v[0] * v[0]) / 3.0;
+  };
+  Graph const once = simplified(f), twice = graph::simplify(once);
+  CHECK(ops(once) == ops(twice));
+  CHECK(once.size() == twice.size());
+}
+
+TEST_CASE("prepare gives memory to what needs it", "[graph]") {
+  auto const prepared = [](F const& f, graph::Aliases const& aliases = {}) {
+    return ops(graph::prepare(simplified(f), aliases));
+  };
+  CHECK(prepared([](V v) { return v[0]; }) == "copy");
+  CHECK(prepared([](V v) { return transpose(v[0]); }) == "permute copy");
+  CHECK(prepared([](V v) { return full_like(v[0], 3); }) == "constant copy");
+  CHECK(prepared([](V v) { return matmul(v[0], full_like(transpose(v[1]), 2)); }) == "constant copy matmul");
+  CHECK(prepared([](V v) { return v[0] + v[1]; }) == "add");
+}
+
+// --- the same passes in constant expressions ------------------------------------------------------------------------
+namespace {
+constexpr auto traced = [](Tensor<float, 3, 4> const& x) { return sum(exp(x) * exp(x) + 0.0); };
+static_assert(graph::verify(trace<decltype(traced), Tensor<float, 3, 4>>()).size() == 0);
+static_assert(graph::verify(graph::simplify(trace<decltype(traced), Tensor<float, 3, 4>>())).size() == 0);
+static_assert(graph::simplify(trace<decltype(traced), Tensor<float, 3, 4>>()).size() <
+              trace<decltype(traced), Tensor<float, 3, 4>>().size());
+}  // namespace
+
+TEST_CASE("trace makes one input for each leaf and one output for each result", "[graph]") {
+  constexpr auto f = [](std::array<Tensor<float, 2>, 2> const& pair, Tensor<double> const& x) {
+    return std::tuple(pair[0] + pair[1], x * 2.0);
+  };
+  Graph const g = trace<decltype(f), std::array<Tensor<float, 2>, 2>, Tensor<double>>();
+  CHECK(g.inputs == 3);
+  CHECK(g.outputs.size() == 2);
+  CHECK(g[g.outputs[0]].meta == Meta{DType::f32, make_shape(2)});
+  CHECK(g[g.outputs[1]].meta == Meta{DType::f64, Shape{}});
+  Graph const d = trace<decltype(traced), Tensor<float, 3, 4>>();
+  CHECK(std::string(graph::verify(d).c_str()).empty());
+}
+
+TEST_CASE("verify finds what is wrong", "[graph]") {
+  std::vector<Meta> const metas = {Meta{DType::f32, make_shape(2)}, Meta{DType::f32, make_shape(2)}};
+  auto const broken = [&](auto const& damage) {
+    Graph g = testing::record([](V v) { return std::vector<Array>{exp(v[0] + v[1])}; }, metas);
+    REQUIRE(graph::verify(g).size() == 0);
+    damage(g);
+    return graph::verify(g).size() != 0;
+  };
+  CHECK(broken([](Graph& g) { g[2].in[0] = 3; }));
+  CHECK(broken([](Graph& g) { g[2].in[1] = -1; }));
+  CHECK(broken([](Graph& g) { g[2].meta.shape = make_shape(3); }));
+  CHECK(broken([](Graph& g) { g[3].meta.dtype = DType::f64; }));
+  CHECK(broken([](Graph& g) { g[1].attrs.i[0] = 0; }));
+  CHECK(broken([](Graph& g) { g[0].attrs.i[0] = 7; }));
+  CHECK(broken([](Graph& g) { g.outputs[0] = 4; }));
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+// Compiled programs against the eager kernels: every distinct program costs compile time, so each covers many ops.
+#pragma once
+
+#include <dfdx/program/transforms.hpp>
+#include <dfdx/testing/interpret.hpp>
+#include <dfdx/vocabulary/create.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace compiled {
+
+using namespace dfdx;
+
+inline double tolerance(DType d) {
+  if (d == DType::f64) return 1e-12;
+  if (d == DType::f32) return 2e-5;
+  return d == DType::f16 ? 1e-2 : d == DType::bf16 ? 5e-2 : 0;
+}
+
+template <class Tree>
+std::vector<Array> leaves(Tree const& t) {
+  std::vector<Array> r;
+  visit(t, [&](auto const& leaf) { r.push_back(leaf); });
+  return r;
+}
+
+inline void require_same(std::vector<Array> const& got, std::vector<Array> const& want, char const* what) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    double scale = 0;
+    Array const dense = dfdx::detail::packed(want[i]);
+    for (index_t k = 0; k < dense.size(); ++k)
+      if (double const v = std::fabs(read_real(dense.operand(), k)); v > scale && std::isfinite(v)) scale = v;
+    double const t = tolerance(want[i].dtype());
+    INFO(what << ", result " << i << ", " << name_of(want[i].dtype()));
+    CHECK(got[i].dtype() == want[i].dtype());
+    CHECK(testing::error_ratio(got[i], want[i], t, t * scale + 1e-300) <= 1);
+  }
+}
+
+/// The program of f against f on memory and against its graph, node by node.
+template <class F, class... A>
+void check(F const& f, A const&... args) {
+  auto const result = compile(f)(args...);
+  std::vector<Array> const got = leaves(result);
+  std::vector<Array> inputs;
+  (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
+  require_same(got, testing::interpret(trace<F, A...>(), inputs), "compiled");
+  require_same(leaves(f(args...)), got, "eager");
+}
+
+/// The same for its gradients: cotangents are drawn at random.
+template <class F, class... A>
+void check_vjp(F const& f, A const&... args) {
+  using Y = result_t<F, A...>;
+  Y ct{};
+  std::uint64_t k = 0;
+  visit(ct, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    leaf = uniform<Leaf>(Key{900 + k++}, -1, 1);
+  });
+  auto const result = vjp(f)(args..., ct);
+  std::vector<Array> inputs;
+  (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
+  visit(ct, [&](auto const& leaf) { inputs.push_back(leaf); });
+  require_same(leaves(result), testing::interpret(trace<Vjp<F>, A..., Y>(), inputs), "vjp");
+}
+
+}  // namespace compiled

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+// Compiled elementwise ops of every dtype, with tails.
+#include "ops/compiled.hpp"
+
+namespace {
+
+using namespace compiled;
+
+constexpr auto floats = [](auto const& x, auto const& p) {
+  return std::tuple(-x, exp(x), expm1(x), log(p), log1p(p), sqrt(p), rsqrt(p), square(x), abs(x), sign(x), sin(x), cos(x),
+                    tanh(x), sigmoid(x), erf(x), relu(x), x + p, x - p, x * p, x / p, pow(p, x), maximum(x, p),
+                    minimum(x, p), where(x < p, x, p), x * 2.5 + 1.0, 1.0 / p);
+};
+constexpr auto integers = [](auto const& x, auto const& p) {
+  return std::tuple(square(x), abs(x), sign(x), relu(x), x + p, x - p, x * p, x / p, maximum(x, p), minimum(x, p),
+                    where(x < p, x, p), x == p, x != p, x <= p, x > p, x >= p, x * 2 + 1, -x);
+};
+template <class T>
+void check_floats() {
+  auto const x = uniform<T, 37>(Key{1}, -2, 2), p = uniform<T, 37>(Key{2}, 0.5, 2);
+  check(floats, x, p);
+}
+template <class T>
+void check_integers() {
+  int const low = std::is_unsigned_v<T> ? 0 : -9;
+  check(integers, randint<T, 37>(Key{1}, low, 9), randint<T, 37>(Key{2}, 1, 5));
+}
+
+}  // namespace
+
+TEST_CASE("compiled elementwise ops in f32", "[ops]") { check_floats<float>(); }
+TEST_CASE("compiled elementwise ops in f64", "[ops]") { check_floats<double>(); }
+TEST_CASE("compiled elementwise ops in f16", "[ops]") { check_floats<float16>(); }
+TEST_CASE("compiled elementwise ops in bf16", "[ops]") { check_floats<bfloat16>(); }
+TEST_CASE("compiled elementwise ops in i32", "[ops]") { check_integers<std::int32_t>(); }
+TEST_CASE("compiled elementwise ops in i64", "[ops]") { check_integers<std::int64_t>(); }
+TEST_CASE("compiled elementwise ops in u8", "[ops]") { check_integers<std::uint8_t>(); }
