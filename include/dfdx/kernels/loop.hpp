@@ -315,7 +315,7 @@ class Loop : LoopFacts<Code> {
     }
   }
 
-  // For backends that divide the nest themselves. Goes to position `index` of the dims [First, Last), counted row by row.
+  // For backends that divide the nest: goes to position `index` of the dims [First, Last), counted row by row.
   template <int First, int Last, class Index>
   static DFDX_INLINE void seek(State& s, Index index) {
     if constexpr (Last - First == 1) {

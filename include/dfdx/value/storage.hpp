@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include <dfdx/core/error.hpp>
+
 namespace dfdx {
 
 /// Device - where memory lies. Index 0 of the CPU is the only device of a build without CUDA.
@@ -22,7 +24,9 @@ class Storage {
   static constexpr std::size_t alignment = 64;
 
   /// Cost: one allocation. The bytes are not initialised.
+  /// Errors  "storage: no memory on a CUDA device in this build": that memory comes with the CUDA backend
   static Storage* allocate(std::size_t bytes, Device device = {}) {
+    if (device.kind != Device::Kind::cpu) raise("storage: no memory on a CUDA device in this build");
     void* raw = ::operator new(alignment + bytes, std::align_val_t{alignment});
     return new (raw) Storage(bytes, device);
   }

@@ -59,8 +59,8 @@ cudaError_t launch(LoopArguments<Code> const& arguments, index_t most_blocks, cu
   using Body = Loop<Code, loop_code::scalar>;
   static_assert(
       !LoopFacts<Code>::accumulates(),
-      "cuda: this loop adds to memory that its rows share, which is not offered on devices yet; keep "
-      "the sum over outer dims in a program of its own");
+      "cuda: this loop adds to memory that its rows share, which is not offered on devices yet: run the "
+      "program on the CPU");
   index_t const rows = Body::rows(arguments.symbols);
   index_t const blocks = LoopFacts<Code>::is_map()
                              ? (rows * Body::row_size(arguments.symbols) + map_threads - 1) / map_threads
