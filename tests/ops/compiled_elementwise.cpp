@@ -35,3 +35,17 @@ TEST_CASE("compiled elementwise ops in bf16", "[ops]") { check_floats<bfloat16>(
 TEST_CASE("compiled elementwise ops in i32", "[ops]") { check_integers<std::int32_t>(); }
 TEST_CASE("compiled elementwise ops in i64", "[ops]") { check_integers<std::int64_t>(); }
 TEST_CASE("compiled elementwise ops in u8", "[ops]") { check_integers<std::uint8_t>(); }
+
+TEST_CASE("compiled integer division by zero", "[ops]") {
+  constexpr auto f = [](auto const& x, auto const& y) { return x / y; };
+  int const least = std::numeric_limits<std::int32_t>::min();
+  check(f, Tensor<std::int32_t, 5>::from({7, 0, -7, least, 9}), Tensor<std::int32_t, 5>::from({0, 0, 2, -1, 4}));
+}
+
+TEST_CASE("compiled division of numbers by zero", "[ops]") {
+  // Folded by the compiler.
+  constexpr auto f = [](auto const& x) {
+    return std::tuple(x + ones_like(x) / zeros_like(x), x * (zeros_like(x) / zeros_like(x)), x - ones_like(x) / (zeros_like(x) * -1.0));
+  };
+  check(f, ones<float, 3>());
+}

@@ -221,6 +221,13 @@ TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
   }
 }
 
+TEST_CASE("integers divide by zero to zero, and wrap", "[ops]") {
+  std::int32_t const least = std::numeric_limits<std::int32_t>::min();
+  CHECK(array_equal(from<std::int32_t>({7, 0, -7, least}) / from<std::int32_t>({0, 0, 2, -1}),
+                    from<std::int32_t>({0, 0, -3, least})));
+  CHECK(array_equal(from<std::uint8_t>({7, 9}) / from<std::uint8_t>({0, 2}), from<std::uint8_t>({0, 4})));
+}
+
 TEST_CASE("conventions at kinks and ties", "[ops]") {
   auto const gradient = [](Function const& f, std::vector<Array> const& x) {
     Graph g = suite::detail::recorded([&](V v) { return sum(f(v)); }, x, DType::f64);

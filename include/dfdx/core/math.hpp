@@ -3,7 +3,10 @@
 // (found by argument-dependent lookup, so this header knows no backend). Constant expressions use constant_math.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include <dfdx/core/constant_math.hpp>
@@ -140,6 +143,52 @@ template <class C, class X>
 DFDX_INLINE constexpr X select(C const& c, X const& x, X const& y) {
   if constexpr (std::is_same_v<C, bool>) return c ? x : y;
   else return detail::lookup::call_select(c, x, y);
+}
+
+namespace detail {
+template <class X>
+struct element_of_lane {
+  using type = X;
+};
+template <class X>
+  requires requires { typename X::value_type; }
+struct element_of_lane<X> {
+  using type = typename X::value_type;
+};
+}  // namespace detail
+
+/// divide - x / y. Floats follow IEEE, also in constant expressions; integers truncate, and by zero give zero, for a
+/// processor would trap (also at the lanes of a vector that no element fills).
+template <class X>
+DFDX_INLINE constexpr X divide(X const& x, X const& y) {
+  using E = typename detail::element_of_lane<X>::type;
+  if constexpr (!std::is_integral_v<E>) {
+    if constexpr (is_number<X>) {
+      using L = std::numeric_limits<X>;
+      if (std::is_constant_evaluated() && y == X(0)) {
+        if (x == X(0) || x != x) return L::quiet_NaN();
+        bool const negative = std::bit_cast<std::uint64_t>(static_cast<double>(y)) >> 63 != 0;
+        return (x < X(0)) == negative ? L::infinity() : -L::infinity();
+      }
+    }
+    return x / y;
+  } else if constexpr (is_number<X>) {
+    if (y == X(0)) return X(0);
+    // The least number has no negative: its quotient by -1 wraps.
+    if constexpr (std::is_signed_v<X>)
+      if (y == X(-1)) return static_cast<X>(std::make_unsigned_t<X>(0) - static_cast<std::make_unsigned_t<X>>(x));
+    return static_cast<X>(x / y);
+  } else {
+    X const one(static_cast<E>(1)), zero(static_cast<E>(0));
+    auto const by_zero = y == zero;
+    if constexpr (std::is_signed_v<E>) {
+      auto const by_minus_one = y == X(static_cast<E>(-1));
+      X const quotient = x / select(by_zero || by_minus_one, one, y);
+      return select(by_zero, zero, select(by_minus_one, zero - quotient, quotient));
+    } else {
+      return select(by_zero, zero, x / select(by_zero, one, y));
+    }
+  }
 }
 
 /// maximum, minimum - the larger, the smaller; NaN if either operand is NaN (as PyTorch, unlike fmax).

@@ -70,7 +70,7 @@ struct fused<66> {
   using type = mul;
 };
 
-/// div - x over y; integers truncate.
+/// div - x over y; integers truncate, and by zero give zero.
 ///
 /// Math      z = x / y, dz/dx = 1 / y, dz/dy = -z / y
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
@@ -81,7 +81,7 @@ struct div : arithmetic<div, 2> {
   static constexpr char const* name = "div";
   static constexpr Code code = numbered(67);
   static constexpr int cost = 2;
-  static constexpr auto eval(auto const& x, auto const& y) { return x / y; }
+  static constexpr auto eval(auto const& x, auto const& y) { return math::divide(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     if constexpr (I == 0) return t / s.x[1];
