@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 1: values. A Tensor is an n-dimensional array whose element type and shape are part of its C++ type. Ops on
-// values that hold memory run at once; views share memory and never copy.
+// Lesson 1: values. A Tensor is an n-dimensional array whose element type and shape are part of its C++ type. Ops
+// on values that hold memory run at once; views share memory and never copy.
 #include <cassert>
 #include <cmath>
 #include <iostream>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 4: a model is a struct. DFDX_FIELDS names its parameters, and with that it is a tree which can be initialised,
-// visited by name, counted, and mirrored by a tree of gradients. There is no base class and no registration.
+// Lesson 4: a model is a struct. DFDX_FIELDS names its parameters, and with that it is a tree which can be
+// initialised, visited by name, counted, and mirrored by a tree of gradients. There is no base class and no
+// registration.
 #include <cassert>
 #include <cmath>
 #include <iostream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 5: training. train_step compiles forward pass, backward pass and the optimizer's update into one program that
-// writes the parameters in place and allocates nothing. The task: tell the arms of two spirals apart.
+// Lesson 5: training. train_step compiles forward pass, backward pass and the optimizer's update into one program
+// that writes the parameters in place and allocates nothing. The task: tell the arms of two spirals apart.
 #include <cassert>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 6: looking inside. What the compiler made of a function can be printed: the kernels, what each computes, reads
-// and writes, and what all of it costs. The totals are constants that code can rely on.
+// Lesson 6: looking inside. What the compiler made of a function can be printed: the kernels, what each computes,
+// reads and writes, and what all of it costs. The totals are constants that code can rely on.
 #include <cassert>
 #include <iostream>
 
@@ -26,7 +26,8 @@ using Y = Tensor<float, 16, 8>;
 using Forward = decltype(compile(loss))::program_for<Layer, X, Y>;
 using Training = decltype(train_step(loss, optim::SGD{}))::program_for<Layer, X, Y>;
 
-// Forward: two matrix products with bias and relu in their epilogues, and one loop over rows for softmax and the loss.
+// Forward: two matrix products with bias and relu in their epilogues, and one loop over rows for softmax and the
+// loss.
 static_assert(Forward::kernels <= 4);
 static_assert(Forward::flops() > 2 * 16 * (32 * 64 + 64 * 8));  // the two products alone
 // Training costs about three times the products of the forward pass, and its arena is small and known.

@@ -12,7 +12,8 @@
 
 #include <dfdx/dfdx.hpp>
 
-// --- what would be curve_fit.hpp: plain C++ for the rest of the project --------------------------------------------
+// --- what would be curve_fit.hpp: plain C++ for the rest of the project
+// --------------------------------------------
 
 /// CurveFit - fits y = a exp(-b x) + c to points by gradient descent.
 class CurveFit {
@@ -38,7 +39,8 @@ class CurveFit {
   double error_ = 0;
 };
 
-// --- what would be curve_fit.cpp -----------------------------------------------------------------------------------
+// --- what would be curve_fit.cpp
+// -----------------------------------------------------------------------------------
 
 CurveFit::Curve CurveFit::fit(std::span<double const> x, std::span<double const> y, int steps) {
   using Points = dfdx::Tensor<double, dfdx::dyn>;
@@ -60,7 +62,8 @@ CurveFit::Curve CurveFit::fit(std::span<double const> x, std::span<double const>
   return {p.a.item(), p.b.item(), p.c.item()};
 }
 
-// --- the rest of the project -----------------------------------------------------------------------------------------
+// --- the rest of the project
+// -----------------------------------------------------------------------------------------
 
 int main() {
   std::vector<double> x, y;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Value and gradient of small array functions (those of arXiv 2102.03681), compiled with static sizes, against
-// gradients written by hand. Every result is checked against the hand-written one before it is timed; then rounds of
-// both take turns, and medians count.
+// gradients written by hand. Every result is checked against the hand-written one before it is timed; then rounds
+// of both take turns, and medians count.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -17,7 +17,8 @@ namespace {
 
 using namespace words;
 
-// Of each layer y = x W': y itself, the gradient of W, and the gradient of x, which the embedding's table needs too.
+// Of each layer y = x W': y itself, the gradient of W, and the gradient of x, which the embedding's table needs
+// too.
 constexpr double flops = 3 * 2.0 * batch * (context * width * hidden + hidden * hidden + hidden * letters);
 constexpr float lr = 0.1f;
 constexpr int compared = 20, rounds = 41;

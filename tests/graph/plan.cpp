@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// fuse and plan: which nodes share a kernel, in what order kernels run, where values lie, and when parameters may be
-// written over.
+// fuse and plan: which nodes share a kernel, in what order kernels run, where values lie, and when parameters may
+// be written over.
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
 
@@ -30,12 +30,15 @@ int count(graph::Fusion const& f, graph::Group::Kind kind) {
 void check_layout(graph::Plan const& plan) {
   std::vector<index_t> offsets(plan.buffers.size() + 1);
   index_t const total = graph::place_buffers(plan.buffers, nullptr, offsets);
-  auto const bytes = [&](std::size_t i) { return plan.buffers[i].elements * static_cast<index_t>(size_of(plan.buffers[i].dtype)); };
+  auto const bytes = [&](std::size_t i) {
+    return plan.buffers[i].elements * static_cast<index_t>(size_of(plan.buffers[i].dtype));
+  };
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     CHECK(offsets[i] % 64 == 0);
     CHECK(offsets[i] + bytes(i) <= total);
     for (std::size_t j = 0; j < i; ++j) {
-      bool const together = plan.buffers[i].first <= plan.buffers[j].last && plan.buffers[j].first <= plan.buffers[i].last;
+      bool const together =
+          plan.buffers[i].first <= plan.buffers[j].last && plan.buffers[j].first <= plan.buffers[i].last;
       bool const overlap = offsets[i] < offsets[j] + bytes(j) && offsets[j] < offsets[i] + bytes(i);
       CHECK(!(together && overlap));
     }
@@ -74,13 +77,19 @@ void check_in_place(Graph const& g, std::vector<Meta> const& metas, graph::Alias
 }  // namespace
 
 TEST_CASE("elementwise chains and their reductions are one loop", "[graph]") {
-  auto const groups = [](F const& f, std::vector<Meta> const& metas) { return graph::fuse(ready(f, metas)).groups.size(); };
+  auto const groups = [](F const& f, std::vector<Meta> const& metas) {
+    return graph::fuse(ready(f, metas)).groups.size();
+  };
   std::vector<Meta> const two = {single(make_shape(8, 16)), single(make_shape(8, 16))};
   CHECK(groups([](V v) { return std::vector<Array>{tanh(v[0] * v[1]) + v[0]}; }, two) == 1);
   CHECK(groups([](V v) { return std::vector<Array>{sum(square(v[0] - v[1]))}; }, two) == 1);
   CHECK(groups([](V v) { return std::vector<Array>{softmax<1>(v[0])}; }, two) == 1);
-  CHECK(groups([](V v) { return std::vector<Array>{layer_norm(v[0], ones_like(reshape(slice<0, 0, 1>(v[0]), {16})),
-                                                              zeros_like(reshape(slice<0, 0, 1>(v[0]), {16})))}; }, two) == 1);
+  CHECK(groups(
+            [](V v) {
+              return std::vector<Array>{layer_norm(v[0], ones_like(reshape(slice<0, 0, 1>(v[0]), {16})),
+                                                   zeros_like(reshape(slice<0, 0, 1>(v[0]), {16})))};
+            },
+            two) == 1);
 }
 
 TEST_CASE("softmax and cross entropy, forward and backward, are loops over rows with phases", "[graph]") {
@@ -114,8 +123,10 @@ TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {
 }
 
 TEST_CASE("matrix products and ops with kernels of their own stand alone", "[graph]") {
-  std::vector<Meta> const metas = {single(make_shape(8, 16)), single(make_shape(16, 4)), Meta{DType::i32, make_shape(5)}};
-  Graph const g = ready([](V v) { return std::vector<Array>{tanh(matmul(v[0] * 2.0, v[1])), take(v[1], v[2]) + 1.0}; }, metas);
+  std::vector<Meta> const metas = {single(make_shape(8, 16)), single(make_shape(16, 4)),
+                                   Meta{DType::i32, make_shape(5)}};
+  Graph const g = ready(
+      [](V v) { return std::vector<Array>{tanh(matmul(v[0] * 2.0, v[1])), take(v[1], v[2]) + 1.0}; }, metas);
   graph::Fusion const f = graph::fuse(g);
   CHECK(count(f, graph::Group::Kind::matmul) == 1);
   CHECK(count(f, graph::Group::Kind::opaque) == 1);
@@ -140,7 +151,8 @@ TEST_CASE("what a group reads is complete before it runs", "[graph]") {
       int const root = f.access[static_cast<std::size_t>(g[id].in[k])].root;
       int const other = f.place[static_cast<std::size_t>(root)].group;
       if (other >= 0 && other != mine)
-        CHECK(f.groups[static_cast<std::size_t>(other)].level < f.groups[static_cast<std::size_t>(mine)].level);
+        CHECK(f.groups[static_cast<std::size_t>(other)].level <
+              f.groups[static_cast<std::size_t>(mine)].level);
     }
   }
   check_layout(graph::make_plan(g, {}));
@@ -151,7 +163,10 @@ TEST_CASE("a value smaller than its group's space is computed once", "[graph]") 
   // The sum over a row of the second input must not be added up once for each row of the first.
   std::vector<Meta> const metas = {single(make_shape(5, 7)), single(make_shape(1, 7))};
   Graph const g = ready(
-      [](V v) { return std::vector<Array>{sum<1>(v[1] / (square(min<0, 1>(v[0], keepdim)) + 1.0), keepdim)}; }, metas);
+      [](V v) {
+        return std::vector<Array>{sum<1>(v[1] / (square(min<0, 1>(v[0], keepdim)) + 1.0), keepdim)};
+      },
+      metas);
   check_in_place(g, metas, {});
 }
 
@@ -182,25 +197,30 @@ TEST_CASE("parameters are written after their last use", "[graph]") {
   SECTION("a parameter used twice, once transposed") {
     std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(4, 6))};
     Graph const g = training_step(
-        [](V v) { return std::vector<Array>{sum(square(matmul(tanh(matmul(v[1], v[0])), transpose(v[0]))))}; }, metas, 1,
-        aliases);
+        [](V v) {
+          return std::vector<Array>{sum(square(matmul(tanh(matmul(v[1], v[0])), transpose(v[0]))))};
+        },
+        metas, 1, aliases);
     check_in_place(g, metas, aliases);
   }
   SECTION("an elementwise use of the parameter's transpose in the group that updates it") {
     std::vector<Meta> const metas = {single(make_shape(5, 5))};
-    Graph const g = training_step([](V v) { return std::vector<Array>{sum(v[0] * transpose(v[0]) * 0.5)}; }, metas, 1,
-                                  aliases);
+    Graph const g = training_step([](V v) { return std::vector<Array>{sum(v[0] * transpose(v[0]) * 0.5)}; },
+                                  metas, 1, aliases);
     check_in_place(g, metas, aliases);
   }
   SECTION("two parameters whose updates read each other") {
     std::vector<Meta> const metas = {single(make_shape(7)), single(make_shape(7))};
-    Graph const g = training_step([](V v) { return std::vector<Array>{sum(v[0] * v[1] * v[1])}; }, metas, 2, aliases);
+    Graph const g =
+        training_step([](V v) { return std::vector<Array>{sum(v[0] * v[1] * v[1])}; }, metas, 2, aliases);
     check_in_place(g, metas, aliases);
   }
   SECTION("a table that is looked up and a bias that is broadcast") {
-    std::vector<Meta> const metas = {single(make_shape(3, 6)), single(make_shape(6)), Meta{DType::i32, make_shape(4)}};
-    Graph const g = training_step(
-        [](V v) { return std::vector<Array>{sum(square(tanh(take(v[0], v[2]) + v[1])))}; }, metas, 2, aliases);
+    std::vector<Meta> const metas = {single(make_shape(3, 6)), single(make_shape(6)),
+                                     Meta{DType::i32, make_shape(4)}};
+    Graph const g =
+        training_step([](V v) { return std::vector<Array>{sum(square(tanh(take(v[0], v[2]) + v[1])))}; },
+                      metas, 2, aliases);
     check_in_place(g, metas, aliases);
   }
   SECTION("a parameter that is handed through and swapped with another") {

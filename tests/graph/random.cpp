@@ -22,7 +22,9 @@ void require_same(std::vector<Array> const& got, std::vector<Array> const& want,
   for (std::size_t i = 0; i < got.size(); ++i) {
     double scale = 1e-3;  // where values cancel, of what cancelled
     for (index_t k = 0; k < want[i].size(); ++k)
-      if (double const v = std::fabs(read_real(dfdx::detail::packed(want[i]).operand(), k)); v > scale && std::isfinite(v)) scale = v;
+      if (double const v = std::fabs(read_real(dfdx::detail::packed(want[i]).operand(), k));
+          v > scale && std::isfinite(v))
+        scale = v;
     INFO(what << ", output " << i);
     REQUIRE(testing::error_ratio(got[i], want[i], tolerance(d), tolerance(d) * scale) <= 1);
   }
@@ -59,7 +61,8 @@ void check_sample(random_graph::Sample s, DType d) {
   check_passes(forward, with_tangents, d);
 
   double left = 0, right = 0, scale = 1e-3;
-  std::vector<Array> const jv = testing::interpret(forward, with_tangents), jw = testing::interpret(reverse, with_cts);
+  std::vector<Array> const jv = testing::interpret(forward, with_tangents),
+                           jw = testing::interpret(reverse, with_cts);
   for (std::size_t i = 0; i < jv.size(); ++i) {
     left += testing::dot(jv[i], cts[i]);
     scale += std::sqrt(testing::dot(jv[i], jv[i]) * testing::dot(cts[i], cts[i]));
@@ -132,6 +135,7 @@ TEST_CASE("random training steps in place", "[graph]") {
 TEST_CASE("random graphs in f32", "[graph]") {
   for (int seed = 0; seed < rounds(60); ++seed) {
     INFO("seed " << seed);
-    check_sample(random_graph::make(1000 + static_cast<std::uint64_t>(seed), 3 + seed % 9, DType::f32), DType::f32);
+    check_sample(random_graph::make(1000 + static_cast<std::uint64_t>(seed), 3 + seed % 9, DType::f32),
+                 DType::f32);
   }
 }

@@ -93,8 +93,10 @@ struct Builder {
       case 2: return dfdx::detail::reduce_mask<op::prod, void>(tanh(x), mask, keep);
       case 3: return softmax<-1>(x);
       case 4: return log_softmax<-1>(x);
-      case 5: return layer_norm(x, ones_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1])),
-                                full_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1]), 0.5), 0.1);
+      case 5:
+        return layer_norm(
+            x, ones_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1])),
+            full_like(slice_axis(reshape_to(x, make_shape(-1)), 0, 0, x.shape()[rank - 1]), 0.5), 0.1);
       default: return dfdx::detail::reduce_mask<op::sum, void>(x, mask, keep) * 0.25;
     }
   }
@@ -185,9 +187,11 @@ struct Builder {
 inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false) {
   Sample s;
   detail::Builder b{Dice(seed), dtype, {}, {}};
-  Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0), make_shape(1, 4)};
-  Shape const shapes[] = {make_shape(3, 4), make_shape(4), make_shape(4, 3), make_shape(2, 3, 4), make_shape(1, 4),
-                          make_shape(3, 1), make_shape(), make_shape(5, 7), make_shape(2, 1, 4), make_shape(6)};
+  Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0),
+                          make_shape(1, 4)};
+  Shape const shapes[] = {make_shape(3, 4),    make_shape(4),    make_shape(4, 3), make_shape(2, 3, 4),
+                          make_shape(1, 4),    make_shape(3, 1), make_shape(),     make_shape(5, 7),
+                          make_shape(2, 1, 4), make_shape(6)};
   s.parameters = 2 + b.dice(3);
   for (int i = 0; i < s.parameters; ++i) {
     Shape const shape = empties && b.dice.once_in(2) ? hollow[b.dice(5)] : shapes[b.dice(10)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// simplify, rule by rule: each graph is recorded at run time, and the same passes run in constant expressions below.
+// simplify, rule by rule: each graph is recorded at run time, and the same passes run in constant expressions
+// below.
 #include <dfdx/graph/prepare.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/program/trace.hpp>
@@ -47,9 +48,12 @@ TEST_CASE("equal nodes become one", "[graph]") {
   // Not equal: other attributes, other dtypes, other shapes, other numbers.
   CHECK(ops([](V v) { return slice<0, 0, 2>(v[0]) + slice<0, 1, 3>(v[0]); }) == "slice slice add");
   CHECK(ops([](V v) { return concat<0>(v[0] * 2.0, v[0] * 3.0); }) == "constant mul constant mul concat");
-  CHECK(ops([](V v) { return cast_to(cast_to(v[0], DType::f16), DType::f64) + cast_to(cast_to(v[0], DType::bf16), DType::f64); }) ==
-        "cast cast cast cast add");
-  CHECK(ops([](V v) { return v[0] / (zeros_like(v[0]) * -1.0) + v[0] / zeros_like(v[0]); }).find("div") != std::string::npos);
+  CHECK(ops([](V v) {
+          return cast_to(cast_to(v[0], DType::f16), DType::f64) +
+                 cast_to(cast_to(v[0], DType::bf16), DType::f64);
+        }) == "cast cast cast cast add");
+  CHECK(ops([](V v) { return v[0] / (zeros_like(v[0]) * -1.0) + v[0] / zeros_like(v[0]); }).find("div") !=
+        std::string::npos);
 }
 
 TEST_CASE("what no output needs is dropped, inputs keep their positions", "[graph]") {
@@ -73,20 +77,21 @@ TEST_CASE("numbers are folded", "[graph]") {
   CHECK(value([](V v) { return reshape(full_like(v[0], 2), {12}); }) == 2);
   CHECK(value([](V v) { return slice<0, 0, 2>(full_like(v[0], 2)); }) == 2);
   CHECK(value([](V v) { return cast_to(full_like(v[0], 2.75), DType::i32); }) == 2);
-  CHECK(value([](V v) { return where(full_like(v[0], 2) > 1.0, full_like(v[0], 5), full_like(v[0], 6)); }) == 5);
+  CHECK(value([](V v) { return where(full_like(v[0], 2) > 1.0, full_like(v[0], 5), full_like(v[0], 6)); }) ==
+        5);
   CHECK(value([](V v) { return full_like(v[0], 0.1); }) == 0.1);
   CHECK(value([](V v) { return full_like(v[0], 0.1) + 0.0; }) == static_cast<double>(0.1f + 0.0f));
 }
 
 TEST_CASE("neutral elements go away, and only those that are exact", "[graph]") {
-  for (auto const& f : std::vector<F>{[](V v) { return v[0] + 0.0; }, [](V v) { return 0.0 + v[0]; },
-                                      [](V v) { return v[0] - 0.0; }, [](V v) { return v[0] * 1.0; },
-                                      [](V v) { return 1.0 * v[0]; }, [](V v) { return v[0] / 1.0; },
-                                      [](V v) { return -(-v[0]); }, [](V v) { return where(v[1] > 0.0, v[0], v[0]); },
-                                      [](V v) { return stop_gradient(v[0]); }, [](V v) { return cast_to(v[0], DType::f32); },
-                                      [](V v) { return transpose(transpose(v[0])); },
-                                      [](V v) { return reshape(reshape(v[0], {12}), {3, 4}); },
-                                      [](V v) { return slice<0, 0, 3>(v[0]); }})
+  for (auto const& f : std::vector<F>{
+           [](V v) { return v[0] + 0.0; }, [](V v) { return 0.0 + v[0]; }, [](V v) { return v[0] - 0.0; },
+           [](V v) { return v[0] * 1.0; }, [](V v) { return 1.0 * v[0]; }, [](V v) { return v[0] / 1.0; },
+           [](V v) { return -(-v[0]); }, [](V v) { return where(v[1] > 0.0, v[0], v[0]); },
+           [](V v) { return stop_gradient(v[0]); }, [](V v) { return cast_to(v[0], DType::f32); },
+           [](V v) { return transpose(transpose(v[0])); },
+           [](V v) { return reshape(reshape(v[0], {12}), {3, 4}); },
+           [](V v) { return slice<0, 0, 3>(v[0]); }})
     CHECK(ops(f).empty());
   // 0 * x is not 0 where x is infinite or NaN.
   CHECK(ops([](V v) { return v[0] * 0.0; }).find("mul") != std::string::npos);
@@ -124,7 +129,8 @@ TEST_CASE("prepare gives memory to what needs it", "[graph]") {
   CHECK(prepared([](V v) { return v[0] + v[1]; }) == "add");
 }
 
-// --- the same passes in constant expressions ------------------------------------------------------------------------
+// --- the same passes in constant expressions
+// ------------------------------------------------------------------------
 namespace {
 constexpr auto traced = [](Tensor<float, 3, 4> const& x) { return sum(exp(x) * exp(x) + 0.0); };
 static_assert(graph::verify(trace<decltype(traced), Tensor<float, 3, 4>>()).size() == 0);

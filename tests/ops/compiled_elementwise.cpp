@@ -7,13 +7,13 @@ namespace {
 using namespace compiled;
 
 constexpr auto floats = [](auto const& x, auto const& p) {
-  return std::tuple(-x, exp(x), expm1(x), log(p), log1p(p), sqrt(p), rsqrt(p), square(x), abs(x), sign(x), sin(x), cos(x),
-                    tanh(x), sigmoid(x), erf(x), relu(x), x + p, x - p, x * p, x / p, pow(p, x), maximum(x, p),
-                    minimum(x, p), where(x < p, x, p), x * 2.5 + 1.0, 1.0 / p);
+  return std::tuple(-x, exp(x), expm1(x), log(p), log1p(p), sqrt(p), rsqrt(p), square(x), abs(x), sign(x),
+                    sin(x), cos(x), tanh(x), sigmoid(x), erf(x), relu(x), x + p, x - p, x * p, x / p,
+                    pow(p, x), maximum(x, p), minimum(x, p), where(x < p, x, p), x * 2.5 + 1.0, 1.0 / p);
 };
 constexpr auto integers = [](auto const& x, auto const& p) {
-  return std::tuple(square(x), abs(x), sign(x), relu(x), x + p, x - p, x * p, x / p, maximum(x, p), minimum(x, p),
-                    where(x < p, x, p), x == p, x != p, x <= p, x > p, x >= p, x * 2 + 1, -x);
+  return std::tuple(square(x), abs(x), sign(x), relu(x), x + p, x - p, x * p, x / p, maximum(x, p),
+                    minimum(x, p), where(x < p, x, p), x == p, x != p, x <= p, x > p, x >= p, x * 2 + 1, -x);
 };
 template <class T>
 void check_floats() {
@@ -39,13 +39,15 @@ TEST_CASE("compiled elementwise ops in u8", "[ops]") { check_integers<std::uint8
 TEST_CASE("compiled integer division by zero", "[ops]") {
   constexpr auto f = [](auto const& x, auto const& y) { return x / y; };
   int const least = std::numeric_limits<std::int32_t>::min();
-  check(f, Tensor<std::int32_t, 5>::from({7, 0, -7, least, 9}), Tensor<std::int32_t, 5>::from({0, 0, 2, -1, 4}));
+  check(f, Tensor<std::int32_t, 5>::from({7, 0, -7, least, 9}),
+        Tensor<std::int32_t, 5>::from({0, 0, 2, -1, 4}));
 }
 
 TEST_CASE("compiled division of numbers by zero", "[ops]") {
   // Folded by the compiler.
   constexpr auto f = [](auto const& x) {
-    return std::tuple(x + ones_like(x) / zeros_like(x), x * (zeros_like(x) / zeros_like(x)), x - ones_like(x) / (zeros_like(x) * -1.0));
+    return std::tuple(x + ones_like(x) / zeros_like(x), x * (zeros_like(x) / zeros_like(x)),
+                      x - ones_like(x) / (zeros_like(x) * -1.0));
   };
   check(f, ones<float, 3>());
 }

@@ -7,9 +7,9 @@ namespace {
 using namespace compiled;
 
 constexpr auto floats = [](auto const& x, auto const& p) {
-  return std::tuple(-x, exp(x), expm1(x), log(p), log1p(p), sqrt(p), rsqrt(p), square(x), abs(x), sign(x), sin(x), cos(x),
-                    tanh(x), sigmoid(x), erf(x), relu(x), x + p, x - p, x * p, x / p, pow(p, x), maximum(x, p),
-                    minimum(x, p), where(x < p, x, p), x * 2.5 + 1.0, 1.0 / p);
+  return std::tuple(-x, exp(x), expm1(x), log(p), log1p(p), sqrt(p), rsqrt(p), square(x), abs(x), sign(x),
+                    sin(x), cos(x), tanh(x), sigmoid(x), erf(x), relu(x), x + p, x - p, x * p, x / p,
+                    pow(p, x), maximum(x, p), minimum(x, p), where(x < p, x, p), x * 2.5 + 1.0, 1.0 / p);
 };
 
 }  // namespace
@@ -17,8 +17,8 @@ constexpr auto floats = [](auto const& x, auto const& p) {
 TEST_CASE("compiled gradients of elementwise ops", "[ops]") {
   check_vjp(floats, uniform<float, 19>(Key{3}, -2, 2), uniform<float, 19>(Key{4}, 0.5, 2));
   check_vjp(floats, uniform<double, 19>(Key{3}, -2, 2), uniform<double, 19>(Key{4}, 0.5, 2));
-  check_vjp([](auto const& x, auto const& p) { return tanh(x * p) + sqrt(p); }, uniform<float16, 19>(Key{3}, -2, 2),
-            uniform<float16, 19>(Key{4}, 0.5, 2));
+  check_vjp([](auto const& x, auto const& p) { return tanh(x * p) + sqrt(p); },
+            uniform<float16, 19>(Key{3}, -2, 2), uniform<float16, 19>(Key{4}, 0.5, 2));
 }
 
 TEST_CASE("compiled broadcasting", "[ops]") {
@@ -37,23 +37,26 @@ TEST_CASE("compiled casts and truths", "[ops]") {
   constexpr auto f = [](auto const& x) {
     auto const truth = x > 0.0;
     return std::tuple(cast<double>(x), cast<float16>(x), cast<bfloat16>(x), cast<std::int32_t>(x * 9.0),
-                      cast<std::int64_t>(x * 9.0), cast<std::uint8_t>(abs(x) * 9.0), cast<bool>(x), cast<float>(truth),
-                      logical_and(truth, x < 1.0), logical_or(truth, x < -1.0), !truth, where(truth, truth, x < -1.0),
-                      cast<std::int32_t>(truth) + 1);
+                      cast<std::int64_t>(x * 9.0), cast<std::uint8_t>(abs(x) * 9.0), cast<bool>(x),
+                      cast<float>(truth), logical_and(truth, x < 1.0), logical_or(truth, x < -1.0), !truth,
+                      where(truth, truth, x < -1.0), cast<std::int32_t>(truth) + 1);
   };
   check(f, uniform<float, 23>(Key{5}, -2, 2));
   check(f, uniform<double, 23>(Key{5}, -2, 2));
-  constexpr auto through = [](auto const& x) { return sum(square(cast<double>(x)) * cast<double>(cast<float>(x))); };
+  constexpr auto through = [](auto const& x) {
+    return sum(square(cast<double>(x)) * cast<double>(cast<float>(x)));
+  };
   check_vjp(through, uniform<float, 11>(Key{6}, -2, 2));
 }
 
 TEST_CASE("compiled special values", "[ops]") {
   float const inf = HUGE_VALF, nan = std::nanf("");
-  auto const x = Tensor<float, 20>::from({0, -0.0f, inf, -inf, nan, 1, -1, 88, -104, 1e30f, 0, -0.0f, inf, -inf, nan, 1, -1, 89, -88, 3});
+  auto const x = Tensor<float, 20>::from(
+      {0, -0.0f, inf, -inf, nan, 1, -1, 88, -104, 1e30f, 0, -0.0f, inf, -inf, nan, 1, -1, 89, -88, 3});
   constexpr auto f = [](auto const& x) {
-    return std::tuple(exp(x), log(x), log1p(x), expm1(x), sqrt(x), rsqrt(x), tanh(x), sigmoid(x), erf(x), relu(x), abs(x),
-                      maximum(x, zeros_like(x)), minimum(zeros_like(x), x), pow(x, 2.0), pow(x, 0.5), x == x, sin(x * 0.01),
-                      max(x), min(x), sign(x));
+    return std::tuple(exp(x), log(x), log1p(x), expm1(x), sqrt(x), rsqrt(x), tanh(x), sigmoid(x), erf(x),
+                      relu(x), abs(x), maximum(x, zeros_like(x)), minimum(zeros_like(x), x), pow(x, 2.0),
+                      pow(x, 0.5), x == x, sin(x * 0.01), max(x), min(x), sign(x));
   };
   check(f, x);
 }

@@ -15,8 +15,9 @@ void check_products() {
   auto const v = uniform<T, 5>(Key{3}, -1, 1);
   auto const row = uniform<T, 9>(Key{4}, -1, 1);
   constexpr auto f = [](auto const& a, auto const& b, auto const& v, auto const& row) {
-    return std::tuple(matmul(a, b), matmul(transpose(b), transpose(a)), matmul(a, v), matmul(v, b), matmul(v, v),
-                      tanh(matmul(a, b) + row), matmul(a, b) * 2.0 + matmul(a, b * 0.5), matmul(transpose(a), a));
+    return std::tuple(matmul(a, b), matmul(transpose(b), transpose(a)), matmul(a, v), matmul(v, b),
+                      matmul(v, v), tanh(matmul(a, b) + row), matmul(a, b) * 2.0 + matmul(a, b * 0.5),
+                      matmul(transpose(a), a));
   };
   check(f, a, b, v, row);
   if constexpr (is_floating(dtype_v<T>)) check_vjp(f, a, b, v, row);
@@ -27,7 +28,9 @@ void check_products() {
 TEST_CASE("compiled products in f32", "[ops]") { check_products<float>(); }
 TEST_CASE("compiled products in f64", "[ops]") { check_products<double>(); }
 TEST_CASE("compiled products of other dtypes", "[ops]") {
-  constexpr auto f = [](auto const& a, auto const& b) { return std::tuple(matmul(a, b), matmul(transpose(b), transpose(a))); };
+  constexpr auto f = [](auto const& a, auto const& b) {
+    return std::tuple(matmul(a, b), matmul(transpose(b), transpose(a)));
+  };
   check(f, uniform<float16, 4, 7>(Key{1}, -1, 1), uniform<float16, 7, 3>(Key{2}, -1, 1));
   check(f, uniform<bfloat16, 4, 7>(Key{1}, -1, 1), uniform<bfloat16, 7, 3>(Key{2}, -1, 1));
   check(f, randint<std::int32_t, 4, 7>(Key{1}, -5, 5), randint<std::int32_t, 7, 3>(Key{2}, -5, 5));
@@ -38,7 +41,8 @@ TEST_CASE("compiled batched products", "[ops]") {
   constexpr auto f = [](auto const& a, auto const& b, auto const& m) {
     return std::tuple(matmul(a, b), matmul(a, m), matmul(transpose(a), a), matmul(transpose(m), b));
   };
-  check(f, uniform<float, 2, 3, 6, 5>(Key{1}, -1, 1), uniform<float, 3, 5, 4>(Key{2}, -1, 1), uniform<float, 5, 4>(Key{3}, -1, 1));
+  check(f, uniform<float, 2, 3, 6, 5>(Key{1}, -1, 1), uniform<float, 3, 5, 4>(Key{2}, -1, 1),
+        uniform<float, 5, 4>(Key{3}, -1, 1));
   check_vjp(f, uniform<double, 2, 3, 6, 5>(Key{1}, -1, 1), uniform<double, 3, 5, 4>(Key{2}, -1, 1),
             uniform<double, 5, 4>(Key{3}, -1, 1));
 }

@@ -9,20 +9,21 @@ namespace {
 using namespace compiled;
 
 constexpr auto reductions = [](auto const& x) {
-  return std::tuple(sum(x), sum<0>(x), sum<1>(x), sum<2>(x), sum<0, 2>(x), prod<1>(x), prod<2>(x), max<0>(x), max<1, 2>(x),
-                    min(x), min<2>(x, keepdim), sum<0, 1>(x, keepdim));
+  return std::tuple(sum(x), sum<0>(x), sum<1>(x), sum<2>(x), sum<0, 2>(x), prod<1>(x), prod<2>(x), max<0>(x),
+                    max<1, 2>(x), min(x), min<2>(x, keepdim), sum<0, 1>(x, keepdim));
 };
 constexpr auto moments = [](auto const& x) {
   return std::tuple(mean<-1>(x), var<-1>(x), dfdx::std<0>(x), mean(x), x - mean<0>(x, keepdim));
 };
 constexpr auto views = [](auto const& x, auto const& row) {
-  return std::tuple(transpose(x) + 1.0, reshape<35>(x) * 2.0, slice<1, 1, 7, 2>(x) * slice<1, 0, 3>(x), permute<1, 0>(x),
-                    concat<0>(x, x * 2.0), pad<1, 1, 2>(x, 3.0), stack<1>(row, row + 1.0), expand<5, 7>(row) + x,
-                    squeeze<0>(unsqueeze<0>(x)), reshape<7, 5>(transpose(x)) - 1.0, slice<0, 2, 2>(x));
+  return std::tuple(transpose(x) + 1.0, reshape<35>(x) * 2.0, slice<1, 1, 7, 2>(x) * slice<1, 0, 3>(x),
+                    permute<1, 0>(x), concat<0>(x, x * 2.0), pad<1, 1, 2>(x, 3.0), stack<1>(row, row + 1.0),
+                    expand<5, 7>(row) + x, squeeze<0>(unsqueeze<0>(x)), reshape<7, 5>(transpose(x)) - 1.0,
+                    slice<0, 2, 2>(x));
 };
 constexpr auto composites = [](auto const& x, auto const& w, auto const& b) {
-  return std::tuple(softmax<1>(x), softmax<0>(x), log_softmax<1>(x), logsumexp<1>(x), logsumexp(x), layer_norm(x, w, b),
-                    gelu(x), gelu_tanh(x), silu(x), softplus(x));
+  return std::tuple(softmax<1>(x), softmax<0>(x), log_softmax<1>(x), logsumexp<1>(x), logsumexp(x),
+                    layer_norm(x, w, b), gelu(x), gelu_tanh(x), silu(x), softplus(x));
 };
 constexpr auto losses = [](auto const& x, auto const& y, auto const& labels) {
   return std::tuple(cross_entropy(x, labels), nll_loss(log_softmax<1>(y), labels), mse_loss(x, y));
@@ -37,9 +38,12 @@ TEST_CASE("compiled reductions", "[ops]") {
   check(reductions, uniform<float, 3, 4, 21>(Key{1}, 0.5, 1.5));
   check(reductions, uniform<double, 3, 4, 21>(Key{1}, 0.5, 1.5));
   check(reductions, randint<std::int32_t, 3, 4, 5>(Key{1}, -2, 3));
-  check([](auto const& x) { return std::tuple(sum<1>(x), max<0>(x), sum(x), min<1>(x)); }, uniform<float16, 5, 19>(Key{2}, -1, 1));
-  check([](auto const& x) { return std::tuple(sum<1>(x), prod<0>(x), max(x)); }, randint<std::int64_t, 4, 9>(Key{2}, -2, 3));
-  check([](auto const& x) { return std::tuple(sum<1>(x), sum<0>(x), prod<1>(x), sum(x) + 1.0); }, zeros<float, 3, 0>());
+  check([](auto const& x) { return std::tuple(sum<1>(x), max<0>(x), sum(x), min<1>(x)); },
+        uniform<float16, 5, 19>(Key{2}, -1, 1));
+  check([](auto const& x) { return std::tuple(sum<1>(x), prod<0>(x), max(x)); },
+        randint<std::int64_t, 4, 9>(Key{2}, -2, 3));
+  check([](auto const& x) { return std::tuple(sum<1>(x), sum<0>(x), prod<1>(x), sum(x) + 1.0); },
+        zeros<float, 3, 0>());
 }
 
 TEST_CASE("compiled gradients of reductions", "[ops]") {
@@ -53,7 +57,8 @@ TEST_CASE("compiled views and joins", "[ops]") {
   check(views, uniform<float, 5, 7>(Key{1}, -1, 1), uniform<float, 7>(Key{2}, -1, 1));
   check_vjp(views, uniform<double, 5, 7>(Key{1}, -1, 1), uniform<double, 7>(Key{2}, -1, 1));
   constexpr auto moved = [](auto const& x) {
-    return std::tuple(transpose(x), reshape<7, 5>(x), slice<0, 1, 4>(x), concat<1>(x, x), pad<0, 1, 1>(x, 7), x + x);
+    return std::tuple(transpose(x), reshape<7, 5>(x), slice<0, 1, 4>(x), concat<1>(x, x), pad<0, 1, 1>(x, 7),
+                      x + x);
   };
   check(moved, randint<std::uint8_t, 5, 7>(Key{1}, 0, 9));
   check(moved, randint<std::int64_t, 5, 7>(Key{1}, 0, 9));
@@ -67,7 +72,8 @@ TEST_CASE("compiled composites", "[ops]") {
   auto const labels = randint<std::int32_t, 5>(Key{4}, 0, 21);
   auto const y = uniform<float, 5, 21>(Key{5}, -3, 3);
   check(losses, x, y, labels);
-  check_vjp([](auto const& x, auto const& y) { return std::tuple(mse_loss(x, y), logsumexp<0>(x * y)); }, x, y);
+  check_vjp([](auto const& x, auto const& y) { return std::tuple(mse_loss(x, y), logsumexp<0>(x * y)); }, x,
+            y);
 }
 
 TEST_CASE("compiled losses with labels: gradients", "[ops]") {
@@ -88,8 +94,11 @@ TEST_CASE("compiled indexing", "[ops]") {
   auto const places = randint<std::int64_t, 6, 4>(Key{2}, 0, 5);
   auto const src = uniform<float, 6, 4>(Key{3}, -1, 1);
   check(indexing, table, rows, places, src);
-  check([](auto const& x, auto const& i) { return std::tuple(argmax<1>(x), argmin<0>(x), one_hot<6>(i), argmax<1>(x * 2.0)); },
-        table, rows);
+  check(
+      [](auto const& x, auto const& i) {
+        return std::tuple(argmax<1>(x), argmin<0>(x), one_hot<6>(i), argmax<1>(x * 2.0));
+      },
+      table, rows);
   constexpr auto looked_up = [](auto const& table) {
     // An index that is computed: the table's own order.
     return take(table, argmax<1>(table)) * 2.0;

@@ -33,7 +33,12 @@ std::vector<Record> const& records() {
       {"rsqrt", [](V v) { return rsqrt(v[0]); }, [](N x) { return 1 / std::sqrt(x[0]); }, {{0.5, 3}}},
       {"square", [](V v) { return square(v[0]); }, [](N x) { return x[0] * x[0]; }, {{-3, 3}}, true},
       {"abs", [](V v) { return abs(v[0]); }, [](N x) { return std::fabs(x[0]); }, {{}}, true, false},
-      {"sign", [](V v) { return sign(v[0]); }, [](N x) { return double((x[0] > 0) - (x[0] < 0)); }, {{}}, true, false},
+      {"sign",
+       [](V v) { return sign(v[0]); },
+       [](N x) { return double((x[0] > 0) - (x[0] < 0)); },
+       {{}},
+       true,
+       false},
       {"sin", [](V v) { return sin(v[0]); }, [](N x) { return std::sin(x[0]); }, {{}}},
       {"cos", [](V v) { return cos(v[0]); }, [](N x) { return std::cos(x[0]); }, {{}}},
       {"tanh", [](V v) { return tanh(v[0]); }, [](N x) { return std::tanh(x[0]); }, {{}}},
@@ -45,19 +50,42 @@ std::vector<Record> const& records() {
       {"mul", [](V v) { return v[0] * v[1]; }, [](N x) { return x[0] * x[1]; }, {{-3, 3}, {-3, 3}}, true},
       {"div", [](V v) { return v[0] / v[1]; }, [](N x) { return x[0] / x[1]; }, {{-9, 9}, {1, 4}}, true},
       {"pow", [](V v) { return pow(v[0], v[1]); }, [](N x) { return std::pow(x[0], x[1]); }, {{0.5, 2}, {}}},
-      {"maximum", [](V v) { return maximum(v[0], v[1]); }, [](N x) { return x[0] > x[1] ? x[0] : x[1]; }, {{}, {}}, true,
+      {"maximum",
+       [](V v) { return maximum(v[0], v[1]); },
+       [](N x) { return x[0] > x[1] ? x[0] : x[1]; },
+       {{}, {}},
+       true,
        false},
-      {"minimum", [](V v) { return minimum(v[0], v[1]); }, [](N x) { return x[0] < x[1] ? x[0] : x[1]; }, {{}, {}}, true,
+      {"minimum",
+       [](V v) { return minimum(v[0], v[1]); },
+       [](N x) { return x[0] < x[1] ? x[0] : x[1]; },
+       {{}, {}},
+       true,
        false},
-      {"where", [](V v) { return where(v[0], v[1], v[2]); }, [](N x) { return x[0] != 0 ? x[1] : x[2]; }, {{}, {}, {}}, true,
-       false, true},
-      {"gelu", [](V v) { return gelu(v[0]); }, [](N x) { return x[0] * 0.5 * (1 + std::erf(x[0] / std::sqrt(2.0))); }, {{}}},
-      {"gelu_tanh", [](V v) { return gelu_tanh(v[0]); },
-       [](N x) { return x[0] * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x[0] + 0.044715 * x[0] * x[0] * x[0]))); }, {{}}},
+      {"where",
+       [](V v) { return where(v[0], v[1], v[2]); },
+       [](N x) { return x[0] != 0 ? x[1] : x[2]; },
+       {{}, {}, {}},
+       true,
+       false,
+       true},
+      {"gelu",
+       [](V v) { return gelu(v[0]); },
+       [](N x) { return x[0] * 0.5 * (1 + std::erf(x[0] / std::sqrt(2.0))); },
+       {{}}},
+      {"gelu_tanh",
+       [](V v) { return gelu_tanh(v[0]); },
+       [](N x) {
+         return x[0] * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x[0] + 0.044715 * x[0] * x[0] * x[0])));
+       },
+       {{}}},
       {"silu", [](V v) { return silu(v[0]); }, [](N x) { return x[0] / (1 + std::exp(-x[0])); }, {{}}},
       {"softplus", [](V v) { return softplus(v[0]); }, [](N x) { return std::log1p(std::exp(x[0])); }, {{}}},
       {"stop_gradient", [](V v) { return stop_gradient(v[0]) * v[0]; }, nullptr, {{}}, false, false},
-      {"number", [](V v) { return 2.0 / (1.5 + v[0]) - v[0] * 3.0; }, [](N x) { return 2 / (1.5 + x[0]) - 3 * x[0]; }, {{0, 2}}},
+      {"number",
+       [](V v) { return 2.0 / (1.5 + v[0]) - v[0] * 3.0; },
+       [](N x) { return 2 / (1.5 + x[0]) - 3 * x[0]; },
+       {{0, 2}}},
   };
   return all;
 }
@@ -81,14 +109,21 @@ std::vector<Comparison> const& comparisons() {
 
 // Shapes for one, two or three operands: broadcasting, empty, rank 0, size 1, prime extents.
 std::vector<std::vector<Shape>> shapes_for(std::size_t operands) {
-  Shape const number, one = make_shape(1), seven = make_shape(7), empty = make_shape(0), hollow = make_shape(3, 0);
-  Shape const matrix = make_shape(3, 5), cube = make_shape(2, 3, 4), column = make_shape(3, 1), row = make_shape(1, 5);
+  Shape const number, one = make_shape(1), seven = make_shape(7), empty = make_shape(0),
+                      hollow = make_shape(3, 0);
+  Shape const matrix = make_shape(3, 5), cube = make_shape(2, 3, 4), column = make_shape(3, 1),
+              row = make_shape(1, 5);
   std::vector<std::vector<Shape>> r;
   for (Shape const& s : {number, one, seven, empty, hollow, matrix, cube, make_shape(13, 17)})
     r.push_back(std::vector<Shape>(operands, s));
-  if (operands == 2) r.insert(r.end(), {{column, row}, {number, matrix}, {cube, make_shape(4)}, {one, empty},
-                                        {make_shape(2, 1, 4), column}});
-  if (operands == 3) r.insert(r.end(), {{column, row, number}, {matrix, make_shape(5), column}, {one, hollow, hollow}});
+  if (operands == 2)
+    r.insert(r.end(), {{column, row},
+                       {number, matrix},
+                       {cube, make_shape(4)},
+                       {one, empty},
+                       {make_shape(2, 1, 4), column}});
+  if (operands == 3)
+    r.insert(r.end(), {{column, row, number}, {matrix, make_shape(5), column}, {one, hollow, hollow}});
   return r;
 }
 
@@ -169,14 +204,16 @@ TEST_CASE("comparisons", "[ops]") {
     for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
       for (auto const& shapes : shapes_for(2)) {
         INFO(c.name << " " << name_of(d));
-        Array const x = laid_out(draw(shapes[0], {0, 3}, 1, d), Layout::turned), y = draw(shapes[1], {0, 3}, 2, d);
+        Array const x = laid_out(draw(shapes[0], {0, 3}, 1, d), Layout::turned),
+                    y = draw(shapes[1], {0, 3}, 2, d);
         std::vector<Array> const operands = {x, y};
         Array const got = c.f(operands);
         Shape const shape = common(shapes);
         REQUIRE(got.shape() == shape);
         REQUIRE(got.dtype() == DType::boolean);
         Array const a = broadcast_to(x, shape), b = broadcast_to(y, shape);
-        for (index_t i = 0; i < got.size(); ++i) REQUIRE((at(got, i) != 0) == c.reference(at(a, i), at(b, i)));
+        for (index_t i = 0; i < got.size(); ++i)
+          REQUIRE((at(got, i) != 0) == c.reference(at(a, i), at(b, i)));
       }
   Array const p = from<bool>({true, true, false, false}), q = from<bool>({true, false, true, false});
   CHECK(array_equal(logical_and(p, q), from<bool>({true, false, false, false})));
@@ -254,7 +291,8 @@ TEST_CASE("conventions at kinks and ties", "[ops]") {
   CHECK(array_equal(of_product({2, 0, 3}), from<double>({0, 6, 0})));
   CHECK(array_equal(of_product({0, 0, 3}), from<double>({0, 0, 0})));
   // Powers where the formula meets 0 times infinity.
-  auto const powers = gradient([](V v) { return pow(v[0], v[1]); }, {from<double>({0, 0, 2}), from<double>({0, 2, 0})});
+  auto const powers =
+      gradient([](V v) { return pow(v[0], v[1]); }, {from<double>({0, 0, 2}), from<double>({0, 2, 0})});
   CHECK(array_equal(powers[0], from<double>({0, 0, 0})));
   CHECK(at(powers[1], 0) == 0);
   CHECK(at(powers[1], 1) == 0);
@@ -296,8 +334,8 @@ TEST_CASE("casts", "[ops]") {
       }
     }
   // Through a dtype and back; integers and truths carry no gradient.
-  check_rules([](V v) { return cast_to(square(cast_to(v[0], DType::f64)), DType::f32); }, {from<float>({1.5f, -2})},
-              DType::f32, false);
-  check_rules([](V v) { return cast_to(cast_to(v[0], DType::i32), v[0].dtype()) * v[0]; }, {from<float>({1.5f, -2.5f})},
-              DType::f32, false);
+  check_rules([](V v) { return cast_to(square(cast_to(v[0], DType::f64)), DType::f32); },
+              {from<float>({1.5f, -2})}, DType::f32, false);
+  check_rules([](V v) { return cast_to(cast_to(v[0], DType::i32), v[0].dtype()) * v[0]; },
+              {from<float>({1.5f, -2.5f})}, DType::f32, false);
 }

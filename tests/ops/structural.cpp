@@ -55,21 +55,26 @@ struct Reduction {
 };
 std::vector<Reduction> const& reductions() {
   static std::vector<Reduction> const all = {
-      {"sum", [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::sum, void>(x, m, k); }, 0,
+      {"sum",
+       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::sum, void>(x, m, k); }, 0,
        [](double a, double b) { return a + b; }, true},
-      {"prod", [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::prod, void>(x, m, k); }, 1,
-       [](double a, double b) { return a * b; }, true},
-      {"max", [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::max, void>(x, m, k); },
+      {"prod",
+       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::prod, void>(x, m, k); },
+       1, [](double a, double b) { return a * b; }, true},
+      {"max",
+       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::max, void>(x, m, k); },
        -HUGE_VAL, [](double a, double b) { return a > b ? a : b; }, false},
-      {"min", [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::min, void>(x, m, k); },
+      {"min",
+       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::min, void>(x, m, k); },
        HUGE_VAL, [](double a, double b) { return a < b ? a : b; }, false},
   };
   return all;
 }
 
 std::vector<Shape> const& sample_shapes() {
-  static std::vector<Shape> const all = {make_shape(),        make_shape(1),    make_shape(7),       make_shape(3, 5),
-                                         make_shape(2, 3, 4), make_shape(4, 1), make_shape(2, 1, 3, 2)};
+  static std::vector<Shape> const all = {make_shape(),          make_shape(1),       make_shape(7),
+                                         make_shape(3, 5),      make_shape(2, 3, 4), make_shape(4, 1),
+                                         make_shape(2, 1, 3, 2)};
   return all;
 }
 
@@ -139,23 +144,27 @@ TEST_CASE("mean, var, std", "[ops]") {
     auto const var_of = [&](V v, double correction) {
       Array const m = broadcast_to(mean_of(v), v[0].shape());
       Array squares = doubles(s);
-      for_indices(s, [&](index_t const* i) { cell(squares, i) = std::pow(value_at(v[0], i) - value_at(m, i), 2); });
+      for_indices(
+          s, [&](index_t const* i) { cell(squares, i) = std::pow(value_at(v[0], i) - value_at(m, i), 2); });
       return reduced(squares, last, false, 0, [](double a, double b) { return a + b; }) / (n - correction);
     };
     check_op("mean", [](V v) { return mean<-1>(v[0], keepdim); }, mean_of, {x}, false, true);
     check_op("var", [](V v) { return var<-1>(v[0]); }, [&](V v) { return var_of(v, 1); }, {x}, false, true);
-    check_op("var 0", [](V v) { return var<-1>(v[0], 0); }, [&](V v) { return var_of(v, 0); }, {x}, false, true);
-    check_op("std", [](V v) { return dfdx::std<-1>(v[0]); },
-             [&](V v) {
-               Array const r = var_of(v, 1);
-               for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = std::sqrt(cell(r, i)); });
-               return r;
-             },
-             {x}, false, true);
+    check_op(
+        "var 0", [](V v) { return var<-1>(v[0], 0); }, [&](V v) { return var_of(v, 0); }, {x}, false, true);
+    check_op(
+        "std", [](V v) { return dfdx::std<-1>(v[0]); },
+        [&](V v) {
+          Array const r = var_of(v, 1);
+          for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = std::sqrt(cell(r, i)); });
+          return r;
+        },
+        {x}, false, true);
   }
-  check_op("mean of all", [](V v) { return mean(v[0]); },
-           [](V v) { return reduced(v[0], 3, false, 0, [](double a, double b) { return a + b; }) / 15.0; },
-           {draw(make_shape(3, 5), {}, 4, DType::f64)}, false, true);
+  check_op(
+      "mean of all", [](V v) { return mean(v[0]); },
+      [](V v) { return reduced(v[0], 3, false, 0, [](double a, double b) { return a + b; }) / 15.0; },
+      {draw(make_shape(3, 5), {}, 4, DType::f64)}, false, true);
 }
 
 TEST_CASE("argmax and argmin", "[ops]") {
@@ -181,7 +190,8 @@ TEST_CASE("argmax and argmin", "[ops]") {
 }
 
 TEST_CASE("views", "[ops]") {
-  Array const cube = draw(make_shape(2, 3, 4), {}, 5, DType::f64), row = draw(make_shape(1, 4), {}, 6, DType::f64);
+  Array const cube = draw(make_shape(2, 3, 4), {}, 5, DType::f64),
+              row = draw(make_shape(1, 4), {}, 6, DType::f64);
   auto const moved = [](Shape const& to, auto const& place) {
     return [=](V v) {
       Array r = doubles(to);
@@ -193,31 +203,43 @@ TEST_CASE("views", "[ops]") {
       return r;
     };
   };
-  check_op("reshape", [](V v) { return reshape(v[0], {6, 4}); },
-           moved(make_shape(6, 4), [](index_t const* i, index_t* j) { j[0] = i[0] / 3, j[1] = i[0] % 3, j[2] = i[1]; }),
-           {cube}, true, true);
-  check_op("reshape -1", [](V v) { return reshape(v[0], {4, -1}); },
-           moved(make_shape(4, 6),
-                 [](index_t const* i, index_t* j) {
-                   index_t const n = i[0] * 6 + i[1];
-                   j[0] = n / 12, j[1] = n / 4 % 3, j[2] = n % 4;
-                 }),
-           {cube}, true, true);
-  check_op("permute", [](V v) { return permute<2, 0, 1>(v[0]); },
-           moved(make_shape(4, 2, 3), [](index_t const* i, index_t* j) { j[2] = i[0], j[0] = i[1], j[1] = i[2]; }), {cube},
-           true, true);
-  check_op("transpose", [](V v) { return transpose(v[0]); },
-           moved(make_shape(2, 4, 3), [](index_t const* i, index_t* j) { j[0] = i[0], j[2] = i[1], j[1] = i[2]; }), {cube},
-           true, true);
-  check_op("expand", [](V v) { return expand<3, 2, 4>(v[0]); },
-           moved(make_shape(3, 2, 4), [](index_t const* i, index_t* j) { j[0] = 0, j[1] = i[2]; }), {row}, true, true);
-  check_op("slice", [](V v) { return slice<2, 1, 4, 2>(slice<1, -2, 3>(v[0])); },
-           moved(make_shape(2, 2, 2), [](index_t const* i, index_t* j) { j[0] = i[0], j[1] = i[1] + 1, j[2] = 1 + 2 * i[2]; }),
-           {cube}, true, true);
-  check_op("slice to nothing", [](V v) { return slice<1, 2, 2>(v[0]); },
-           moved(make_shape(2, 0, 4), [](index_t const*, index_t*) {}), {cube}, true, false);
-  check_op("squeeze and unsqueeze", [](V v) { return unsqueeze<-1>(squeeze<0>(v[0])); },
-           moved(make_shape(4, 1), [](index_t const* i, index_t* j) { j[0] = 0, j[1] = i[0]; }), {row}, true, true);
+  check_op(
+      "reshape", [](V v) { return reshape(v[0], {6, 4}); },
+      moved(make_shape(6, 4),
+            [](index_t const* i, index_t* j) { j[0] = i[0] / 3, j[1] = i[0] % 3, j[2] = i[1]; }),
+      {cube}, true, true);
+  check_op(
+      "reshape -1", [](V v) { return reshape(v[0], {4, -1}); },
+      moved(make_shape(4, 6),
+            [](index_t const* i, index_t* j) {
+              index_t const n = i[0] * 6 + i[1];
+              j[0] = n / 12, j[1] = n / 4 % 3, j[2] = n % 4;
+            }),
+      {cube}, true, true);
+  check_op(
+      "permute", [](V v) { return permute<2, 0, 1>(v[0]); },
+      moved(make_shape(4, 2, 3), [](index_t const* i, index_t* j) { j[2] = i[0], j[0] = i[1], j[1] = i[2]; }),
+      {cube}, true, true);
+  check_op(
+      "transpose", [](V v) { return transpose(v[0]); },
+      moved(make_shape(2, 4, 3), [](index_t const* i, index_t* j) { j[0] = i[0], j[2] = i[1], j[1] = i[2]; }),
+      {cube}, true, true);
+  check_op(
+      "expand", [](V v) { return expand<3, 2, 4>(v[0]); },
+      moved(make_shape(3, 2, 4), [](index_t const* i, index_t* j) { j[0] = 0, j[1] = i[2]; }), {row}, true,
+      true);
+  check_op(
+      "slice", [](V v) { return slice<2, 1, 4, 2>(slice<1, -2, 3>(v[0])); },
+      moved(make_shape(2, 2, 2),
+            [](index_t const* i, index_t* j) { j[0] = i[0], j[1] = i[1] + 1, j[2] = 1 + 2 * i[2]; }),
+      {cube}, true, true);
+  check_op(
+      "slice to nothing", [](V v) { return slice<1, 2, 2>(v[0]); },
+      moved(make_shape(2, 0, 4), [](index_t const*, index_t*) {}), {cube}, true, false);
+  check_op(
+      "squeeze and unsqueeze", [](V v) { return unsqueeze<-1>(squeeze<0>(v[0])); },
+      moved(make_shape(4, 1), [](index_t const* i, index_t* j) { j[0] = 0, j[1] = i[0]; }), {row}, true,
+      true);
   // Views of memory share it; a reshape copies only what strides cannot say.
   CHECK(transpose(cube).bytes() == cube.bytes());
   CHECK(reshape(cube, {24}).bytes() == cube.bytes());
@@ -233,46 +255,50 @@ TEST_CASE("views", "[ops]") {
 
 TEST_CASE("pad, concat, stack", "[ops]") {
   Array const x = draw(make_shape(2, 3), {}, 5, DType::f64), y = draw(make_shape(2, 4), {}, 6, DType::f64);
-  check_op("pad", [](V v) { return pad<1, 2, 1>(v[0], 7.0); },
-           [](V v) {
-             Array const r = full({2, 6}, 7, DType::f64);
-             for_indices(v[0].shape(), [&](index_t const* i) {
-               index_t const to[] = {i[0], i[1] + 2};
-               cell(r, to) = value_at(v[0], i);
-             });
-             return r;
-           },
-           {x}, true, true);
-  check_op("pad with gaps", [](V v) { return pad_axis(v[0], 0, 1, 0, 2); },
-           [](V v) {
-             Array const r = full({5, 3}, 0, DType::f64);
-             for_indices(v[0].shape(), [&](index_t const* i) {
-               index_t const to[] = {1 + 3 * i[0], i[1]};
-               cell(r, to) = value_at(v[0], i);
-             });
-             return r;
-           },
-           {x}, true, true);
-  check_op("concat", [](V v) { return concat<1>(v[0], v[1], v[0]); },
-           [](V v) {
-             Array const r = full({2, 10}, 0, DType::f64);
-             for_indices(r.shape(), [&](index_t const* i) {
-               index_t const in_x[] = {i[0], i[1] < 3 ? i[1] : i[1] - 7}, in_y[] = {i[0], i[1] - 3};
-               cell(r, i) = i[1] >= 3 && i[1] < 7 ? value_at(v[1], in_y) : value_at(v[0], in_x);
-             });
-             return r;
-           },
-           {x, y}, true, true);
-  check_op("stack", [](V v) { return stack<1>(v[0], v[1]); },
-           [](V v) {
-             Array const r = full({2, 2, 3}, 0, DType::f64);
-             for_indices(r.shape(), [&](index_t const* i) {
-               index_t const in[] = {i[0], i[2]};
-               cell(r, i) = value_at(v[static_cast<std::size_t>(i[1])], in);
-             });
-             return r;
-           },
-           {x, draw(make_shape(2, 3), {}, 9, DType::f64)}, true, true);
+  check_op(
+      "pad", [](V v) { return pad<1, 2, 1>(v[0], 7.0); },
+      [](V v) {
+        Array const r = full({2, 6}, 7, DType::f64);
+        for_indices(v[0].shape(), [&](index_t const* i) {
+          index_t const to[] = {i[0], i[1] + 2};
+          cell(r, to) = value_at(v[0], i);
+        });
+        return r;
+      },
+      {x}, true, true);
+  check_op(
+      "pad with gaps", [](V v) { return pad_axis(v[0], 0, 1, 0, 2); },
+      [](V v) {
+        Array const r = full({5, 3}, 0, DType::f64);
+        for_indices(v[0].shape(), [&](index_t const* i) {
+          index_t const to[] = {1 + 3 * i[0], i[1]};
+          cell(r, to) = value_at(v[0], i);
+        });
+        return r;
+      },
+      {x}, true, true);
+  check_op(
+      "concat", [](V v) { return concat<1>(v[0], v[1], v[0]); },
+      [](V v) {
+        Array const r = full({2, 10}, 0, DType::f64);
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const in_x[] = {i[0], i[1] < 3 ? i[1] : i[1] - 7}, in_y[] = {i[0], i[1] - 3};
+          cell(r, i) = i[1] >= 3 && i[1] < 7 ? value_at(v[1], in_y) : value_at(v[0], in_x);
+        });
+        return r;
+      },
+      {x, y}, true, true);
+  check_op(
+      "stack", [](V v) { return stack<1>(v[0], v[1]); },
+      [](V v) {
+        Array const r = full({2, 2, 3}, 0, DType::f64);
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const in[] = {i[0], i[2]};
+          cell(r, i) = value_at(v[static_cast<std::size_t>(i[1])], in);
+        });
+        return r;
+      },
+      {x, draw(make_shape(2, 3), {}, 9, DType::f64)}, true, true);
   CHECK_THROWS_AS(concat<0>(x, y), error);
 }
 
@@ -324,8 +350,9 @@ TEST_CASE("matmul in all cases of NumPy", "[ops]") {
       return r;
     };
     INFO("ranks " << c.a.rank << " x " << c.b.rank);
-    check_op("matmul", [](V v) { return matmul(v[0], v[1]); }, reference,
-             {draw(c.a, {-2, 2}, 1, DType::f64), draw(c.b, {-2, 2}, 2, DType::f64)}, c.a.rank < 3, true);
+    check_op(
+        "matmul", [](V v) { return matmul(v[0], v[1]); }, reference,
+        {draw(c.a, {-2, 2}, 1, DType::f64), draw(c.b, {-2, 2}, 2, DType::f64)}, c.a.rank < 3, true);
   }
   CHECK_THROWS_WITH(matmul(zeros({32, 784}), zeros({128, 10})),
                     "matmul: inner dimensions differ: [32, 784] x [128, 10]");
@@ -337,43 +364,49 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
   Array const table = draw(make_shape(5, 3), {}, 1, DType::f64);
   for (DType index_type : {DType::i32, DType::i64, DType::u8}) {
     Array const rows = cast_to(from<std::int64_t>({4, 0, 4, 2}, {2, 2}), index_type);
-    check_op("take", [](V v) { return take(v[0], v[1]); },
-             [](V v) {
-               Array const r = doubles(make_shape(2, 2, 3));
-               for_indices(r.shape(), [&](index_t const* i) {
-                 index_t const from_index[] = {static_cast<index_t>(value_at(v[1], i)), i[2]};
-                 cell(r, i) = value_at(v[0], from_index);
-               });
-               return r;
-             },
-             {table, rows}, true, true);
+    check_op(
+        "take", [](V v) { return take(v[0], v[1]); },
+        [](V v) {
+          Array const r = doubles(make_shape(2, 2, 3));
+          for_indices(r.shape(), [&](index_t const* i) {
+            index_t const from_index[] = {static_cast<index_t>(value_at(v[1], i)), i[2]};
+            cell(r, i) = value_at(v[0], from_index);
+          });
+          return r;
+        },
+        {table, rows}, true, true);
     Array const places = cast_to(from<std::int64_t>({0, 2, 2, 1, 1, 0, 0, 0}, {4, 2}), index_type);
-    check_op("gather", [](V v) { return gather<1>(v[0], v[1]); },
-             [](V v) {
-               Array const r = doubles(make_shape(4, 2));
-               for_indices(r.shape(), [&](index_t const* i) {
-                 index_t const from_index[] = {i[0], static_cast<index_t>(value_at(v[1], i))};
-                 cell(r, i) = value_at(v[0], from_index);
-               });
-               return r;
-             },
-             {table, places}, true, true);
-    check_op("scatter_add", [](V v) { return scatter_add<1>(v[0], v[1], v[2]); },
-             [](V v) {
-               Array const r = doubles(make_shape(5, 3));
-               for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = value_at(v[0], i); });
-               for_indices(make_shape(4, 2), [&](index_t const* i) {
-                 index_t const to[] = {i[0], static_cast<index_t>(value_at(v[1], i))};
-                 cell(r, to) += value_at(v[2], i);
-               });
-               return r;
-             },
-             {table, places, draw(make_shape(4, 2), {}, 2, DType::f64)}, true, true);
+    check_op(
+        "gather", [](V v) { return gather<1>(v[0], v[1]); },
+        [](V v) {
+          Array const r = doubles(make_shape(4, 2));
+          for_indices(r.shape(), [&](index_t const* i) {
+            index_t const from_index[] = {i[0], static_cast<index_t>(value_at(v[1], i))};
+            cell(r, i) = value_at(v[0], from_index);
+          });
+          return r;
+        },
+        {table, places}, true, true);
+    check_op(
+        "scatter_add", [](V v) { return scatter_add<1>(v[0], v[1], v[2]); },
+        [](V v) {
+          Array const r = doubles(make_shape(5, 3));
+          for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = value_at(v[0], i); });
+          for_indices(make_shape(4, 2), [&](index_t const* i) {
+            index_t const to[] = {i[0], static_cast<index_t>(value_at(v[1], i))};
+            cell(r, to) += value_at(v[2], i);
+          });
+          return r;
+        },
+        {table, places, draw(make_shape(4, 2), {}, 2, DType::f64)}, true, true);
     Array const hot = one_hot<5, double>(rows);
     REQUIRE(hot.shape() == make_shape(2, 2, 5));
-    for_indices(hot.shape(), [&](index_t const* i) { CHECK((value_at(hot, i) != 0) == (value_at(rows, i) == static_cast<double>(i[2]))); });
+    for_indices(hot.shape(), [&](index_t const* i) {
+      CHECK((value_at(hot, i) != 0) == (value_at(rows, i) == static_cast<double>(i[2])));
+    });
   }
-  CHECK_THROWS_WITH(take(table, from<std::int32_t>({1, 5})), "take: index 5 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(take(table, from<std::int32_t>({1, 5})),
+                    "take: index 5 out of range for axis 0 of [5, 3]");
   CHECK_THROWS_AS(take(table, from<std::int32_t>({-1})), error);
   CHECK_THROWS_AS(gather<0>(table, from<std::int64_t>({9}, {1, 1})), error);
   CHECK_THROWS_AS(take(table, table), error);
@@ -403,60 +436,69 @@ TEST_CASE("composites", "[ops]") {
     for (int j = 0; j < 5; ++j) out[j] = std::log(out[j]);
   };
   check_op("softmax", [](V v) { return softmax<1>(v[0]); }, over_rows(soft), {x}, false, true);
-  check_op("softmax along 0", [](V v) { return softmax<0>(v[0]); },
-           [&](V v) {
-             Array const r = doubles(make_shape(3, 5));
-             for_indices(r.shape(), [&](index_t const* i) {
-               double total = 0;
-               for (index_t k = 0; k < 3; ++k) total += std::exp(at(slice_axis(v[0], 0, k, 1), i[1]));
-               cell(r, i) = std::exp(value_at(v[0], i)) / total;
-             });
-             return r;
-           },
-           {x}, false, true);
+  check_op(
+      "softmax along 0", [](V v) { return softmax<0>(v[0]); },
+      [&](V v) {
+        Array const r = doubles(make_shape(3, 5));
+        for_indices(r.shape(), [&](index_t const* i) {
+          double total = 0;
+          for (index_t k = 0; k < 3; ++k) total += std::exp(at(slice_axis(v[0], 0, k, 1), i[1]));
+          cell(r, i) = std::exp(value_at(v[0], i)) / total;
+        });
+        return r;
+      },
+      {x}, false, true);
   check_op("log_softmax", [](V v) { return log_softmax<1>(v[0]); }, over_rows(log_soft), {x}, false, true);
-  check_op("logsumexp", [](V v) { return logsumexp<0, 1>(v[0]); },
-           [](V v) {
-             double total = 0;
-             for_indices(v[0].shape(), [&](index_t const* i) { total += std::exp(value_at(v[0], i)); });
-             return full({}, std::log(total), DType::f64);
-           },
-           {x}, false, true);
-  check_op("layer_norm", [](V v) { return layer_norm(v[0], v[1], v[2], 0.01); },
-           [](V v) {
-             Array const r = doubles(make_shape(3, 5));
-             for_indices(r.shape(), [&](index_t const* i) {
-               double mean = 0, var = 0;
-               for (index_t j = 0; j < 5; ++j) mean += at(slice_axis(v[0], 0, i[0], 1), j) / 5;
-               for (index_t j = 0; j < 5; ++j) var += std::pow(at(slice_axis(v[0], 0, i[0], 1), j) - mean, 2) / 5;
-               cell(r, i) = (value_at(v[0], i) - mean) / std::sqrt(var + 0.01) * at(v[1], i[1]) + at(v[2], i[1]);
-             });
-             return r;
-           },
-           {x, draw(make_shape(5), {0.5, 2}, 2, DType::f64), draw(make_shape(5), {}, 3, DType::f64)}, false, true);
+  check_op(
+      "logsumexp", [](V v) { return logsumexp<0, 1>(v[0]); },
+      [](V v) {
+        double total = 0;
+        for_indices(v[0].shape(), [&](index_t const* i) { total += std::exp(value_at(v[0], i)); });
+        return full({}, std::log(total), DType::f64);
+      },
+      {x}, false, true);
+  check_op(
+      "layer_norm", [](V v) { return layer_norm(v[0], v[1], v[2], 0.01); },
+      [](V v) {
+        Array const r = doubles(make_shape(3, 5));
+        for_indices(r.shape(), [&](index_t const* i) {
+          double mean = 0, var = 0;
+          for (index_t j = 0; j < 5; ++j) mean += at(slice_axis(v[0], 0, i[0], 1), j) / 5;
+          for (index_t j = 0; j < 5; ++j) var += std::pow(at(slice_axis(v[0], 0, i[0], 1), j) - mean, 2) / 5;
+          cell(r, i) = (value_at(v[0], i) - mean) / std::sqrt(var + 0.01) * at(v[1], i[1]) + at(v[2], i[1]);
+        });
+        return r;
+      },
+      {x, draw(make_shape(5), {0.5, 2}, 2, DType::f64), draw(make_shape(5), {}, 3, DType::f64)}, false, true);
   Array const labels = from<std::int64_t>({4, 0, 2});
-  check_op("cross_entropy", [](V v) { return cross_entropy(v[0], v[1]); },
-           [&](V v) {
-             Array const p = over_rows(log_soft)(v);
-             return full({}, -(at(p, 4) + at(p, 5) + at(p, 12)) / 3, DType::f64);
-           },
-           {x, labels}, false, true);
-  check_op("nll_loss", [](V v) { return nll_loss(v[0], v[1]); },
-           [&](V v) { return full({}, -(at(v[0], 4) + at(v[0], 5) + at(v[0], 12)) / 3, DType::f64); }, {x, labels}, false,
-           false);
-  check_op("cross_entropy of places", [](V v) { return cross_entropy(permute<0, 2, 1>(reshape(v[0], {1, 3, 5})), v[1]); },
-           [&](V v) {
-             Array const p = over_rows(log_soft)(v);
-             return full({}, -(at(p, 4) + at(p, 5) + at(p, 12)) / 3, DType::f64);
-           },
-           {x, reshape(labels, {1, 3})}, false, true);
-  check_op("mse_loss", [](V v) { return mse_loss(v[0], v[1]); },
-           [](V v) {
-             double total = 0;
-             for_indices(v[0].shape(), [&](index_t const* i) { total += std::pow(value_at(v[0], i) - value_at(v[1], i), 2); });
-             return full({}, total / 15, DType::f64);
-           },
-           {x, draw(make_shape(3, 5), {}, 8, DType::f64)}, false, true);
+  check_op(
+      "cross_entropy", [](V v) { return cross_entropy(v[0], v[1]); },
+      [&](V v) {
+        Array const p = over_rows(log_soft)(v);
+        return full({}, -(at(p, 4) + at(p, 5) + at(p, 12)) / 3, DType::f64);
+      },
+      {x, labels}, false, true);
+  check_op(
+      "nll_loss", [](V v) { return nll_loss(v[0], v[1]); },
+      [&](V v) { return full({}, -(at(v[0], 4) + at(v[0], 5) + at(v[0], 12)) / 3, DType::f64); }, {x, labels},
+      false, false);
+  check_op(
+      "cross_entropy of places",
+      [](V v) { return cross_entropy(permute<0, 2, 1>(reshape(v[0], {1, 3, 5})), v[1]); },
+      [&](V v) {
+        Array const p = over_rows(log_soft)(v);
+        return full({}, -(at(p, 4) + at(p, 5) + at(p, 12)) / 3, DType::f64);
+      },
+      {x, reshape(labels, {1, 3})}, false, true);
+  check_op(
+      "mse_loss", [](V v) { return mse_loss(v[0], v[1]); },
+      [](V v) {
+        double total = 0;
+        for_indices(v[0].shape(),
+                    [&](index_t const* i) { total += std::pow(value_at(v[0], i) - value_at(v[1], i), 2); });
+        return full({}, total / 15, DType::f64);
+      },
+      {x, draw(make_shape(3, 5), {}, 8, DType::f64)}, false, true);
   // Large scores stay finite.
   Array const large = from<float>({1e4f, -1e4f, 9990}, {1, 3});
   CHECK(std::isfinite(cross_entropy(large, from<std::int64_t>({1})).item<float>()));

@@ -42,7 +42,8 @@ inline Array laid_out(Array const& x, Layout layout) {
   int axes[max_rank] = {};
   for (int i = 0; i < x.ndim(); ++i) axes[i] = x.ndim() - 1 - i;
   index_t const reversed = op::pack_axes(axes, x.ndim());
-  if (layout == Layout::turned) return permute_axes(dfdx::detail::packed(permute_axes(x, reversed)), reversed);
+  if (layout == Layout::turned)
+    return permute_axes(dfdx::detail::packed(permute_axes(x, reversed)), reversed);
   // Every second element of an array whose others are garbage.
   Shape wide = x.shape();
   int const last = x.ndim() - 1;
@@ -56,7 +57,8 @@ inline Array laid_out(Array const& x, Layout layout) {
 inline Array draw(Shape const& shape, Interval in, std::uint64_t seed, DType dtype) {
   if (dtype == DType::boolean) return randint(shape, Key{seed}, 0, 2, dtype);
   if (!is_floating(dtype))
-    return randint(shape, Key{seed}, static_cast<std::int64_t>(in.low), static_cast<std::int64_t>(in.high) + 1, dtype);
+    return randint(shape, Key{seed}, static_cast<std::int64_t>(in.low),
+                   static_cast<std::int64_t>(in.high) + 1, dtype);
   return uniform(shape, Key{seed}, in.low, in.high, dtype);
 }
 
@@ -162,7 +164,8 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
   testing::add_vjp(second, wrt);
   std::vector<Array> inputs = point, directions;
   inputs.push_back(cast_to(ct, DType::f64));
-  for (int w : wrt) directions.push_back(draw(x[static_cast<std::size_t>(w)].shape(), {-1, 1}, 70, DType::f64));
+  for (int w : wrt)
+    directions.push_back(draw(x[static_cast<std::size_t>(w)].shape(), {-1, 1}, 70, DType::f64));
   std::vector<Array> with_directions = inputs;
   with_directions.insert(with_directions.end(), directions.begin(), directions.end());
   std::vector<Array> const hvp = testing::interpret(graph::simplify(second), with_directions);
@@ -179,7 +182,8 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
     auto const input = static_cast<std::size_t>(wrt[k]);
     Array want(Meta{DType::f64, x[input].shape()});
     for (index_t i = 0; i < want.size(); ++i)
-      write_real(want.operand(), i, detail::difference(first, with_directions, input, i, full({}, 1, DType::f64)));
+      write_real(want.operand(), i,
+                 detail::difference(first, with_directions, input, i, full({}, 1, DType::f64)));
     INFO("second derivative of operand " << input);
     require_close(hvp[k], want, {1e-6, 1e-8}, largest(want));
   }

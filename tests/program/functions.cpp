@@ -30,11 +30,17 @@ constexpr auto kinked = [](auto const& x) { return relu(x) + abs(x - 2.0); };
 static_assert(grad(kinked)(1.0) == 0.0 && grad(kinked)(3.0) == 2.0 && grad(kinked)(-1.0) == -1.0);
 static_assert(grad([](Tensor<float> const& x) { return exp(x) * 2.0; })(0.0f) == 2.0f);
 
-bool near(double a, double b, double rtol = 1e-12) { return std::fabs(a - b) <= rtol * (std::fabs(b) + 1e-300); }
+bool near(double a, double b, double rtol = 1e-12) {
+  return std::fabs(a - b) <= rtol * (std::fabs(b) + 1e-300);
+}
 
 constexpr auto wave = [](Tensor<double, 4> const& x) { return sum(sin(x) * x); };
-constexpr auto along = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) { return sum(grad(wave)(x) * v); };
-constexpr auto slope = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) { return jvp(wave)(x, v).second; };
+constexpr auto along = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) {
+  return sum(grad(wave)(x) * v);
+};
+constexpr auto slope = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v) {
+  return jvp(wave)(x, v).second;
+};
 
 constexpr auto x_exp_x = [](Tensor<double, 3> const& x) { return sum(x * exp(x)); };
 
@@ -58,10 +64,11 @@ TEST_CASE("DESIGN 10 (a): a gradient", "[program]") {
 }
 
 TEST_CASE("gradients of gradients, forward over reverse and reverse over forward", "[program]") {
-  auto const x = Tensor<double, 4>::from({0.3, -1.0, 2.0, 0.0}), v = Tensor<double, 4>::from({1.0, 2.0, -1.0, 0.5});
-  auto const hv = grad(along)(x, v);                                         // reverse over reverse
-  auto const forward = jvp(grad(wave))(x, v).second;                         // forward over reverse
-  auto const reverse = grad(slope)(x, v);                                    // reverse over forward
+  auto const x = Tensor<double, 4>::from({0.3, -1.0, 2.0, 0.0}),
+             v = Tensor<double, 4>::from({1.0, 2.0, -1.0, 0.5});
+  auto const hv = grad(along)(x, v);                  // reverse over reverse
+  auto const forward = jvp(grad(wave))(x, v).second;  // forward over reverse
+  auto const reverse = grad(slope)(x, v);             // reverse over forward
   for (index_t i = 0; i < 4; ++i) {
     double const want = (2 * std::cos(x(i)) - x(i) * std::sin(x(i))) * v(i);
     CHECK(near(hv(i), want, 1e-10));
@@ -92,14 +99,18 @@ TEST_CASE("results that are tuples, and gradients for several arguments", "[prog
 }
 
 TEST_CASE("a value that does not depend on its argument has a gradient of zeros", "[program]") {
-  constexpr auto g = [](Tensor<float, 3> const& x, Tensor<float, 3> const& y) { return sum(stop_gradient(x) * y); };
+  constexpr auto g = [](Tensor<float, 3> const& x, Tensor<float, 3> const& y) {
+    return sum(stop_gradient(x) * y);
+  };
   auto const x = Tensor<float, 3>::from({1, 2, 3});
   CHECK(array_equal(grad(g)(x, x), zeros<float, 3>()));
   CHECK(array_equal(grad(g, wrt<1>)(x, x), x));
 }
 
 TEST_CASE("arguments that are not contiguous, and the same argument twice", "[program]") {
-  constexpr auto f = [](Tensor<double, 3, 2> const& x, Tensor<double, 3, 2> const& y) { return matmul(x, transpose(y)) * 2.0; };
+  constexpr auto f = [](Tensor<double, 3, 2> const& x, Tensor<double, 3, 2> const& y) {
+    return matmul(x, transpose(y)) * 2.0;
+  };
   auto const wide = Tensor<double, 2, 3>::from({{1, 2, 3}, {4, 5, 6}});
   auto const x = transpose(wide);
   CHECK(!x.contiguous_memory());
@@ -112,11 +123,12 @@ TEST_CASE("arguments that are not contiguous, and the same argument twice", "[pr
 }
 
 TEST_CASE("element types, also mixed", "[program]") {
-  constexpr auto mixed = [](Tensor<float16, 5> const& h, Tensor<bfloat16, 5> const& b, Tensor<float, 5> const& f,
-                            Tensor<double, 5> const& d, Tensor<std::int32_t, 5> const& i, Tensor<std::int64_t, 5> const& l,
+  constexpr auto mixed = [](Tensor<float16, 5> const& h, Tensor<bfloat16, 5> const& b,
+                            Tensor<float, 5> const& f, Tensor<double, 5> const& d,
+                            Tensor<std::int32_t, 5> const& i, Tensor<std::int64_t, 5> const& l,
                             Tensor<std::uint8_t, 5> const& u, Tensor<bool, 5> const& t) {
-    return std::tuple(h * 2.0, b + f, d * i, i * i - i, l / 2, u + u, where(t, d, f), cast<float>(t) + cast<float>(u),
-                      cast<std::int32_t>(d * 10.0), h + h * h, !t);
+    return std::tuple(h * 2.0, b + f, d * i, i * i - i, l / 2, u + u, where(t, d, f),
+                      cast<float>(t) + cast<float>(u), cast<std::int32_t>(d * 10.0), h + h * h, !t);
   };
   Key const key{3};
   auto const h = uniform<float16, 5>(key), h2 = uniform<float16, 5>(Key{4});
@@ -156,10 +168,13 @@ TEST_CASE("DESIGN 10 (d): dims known when called", "[program]") {
 }
 
 TEST_CASE("dims known when called: gradients, and mismatches", "[program]") {
-  constexpr auto loss = [](Tensor<double, dyn, 3> const& w, Tensor<double, dyn, 3> const& x) { return mean(square(w * x)); };
+  constexpr auto loss = [](Tensor<double, dyn, 3> const& w, Tensor<double, dyn, 3> const& x) {
+    return mean(square(w * x));
+  };
   auto f = value_and_grad(loss);
   for (std::size_t n : {2, 5, 1}) {
-    auto const w = randn<double, dyn, 3>(Key{1}, make_shape(n, 3)), x = randn<double, dyn, 3>(Key{2}, make_shape(n, 3));
+    auto const w = randn<double, dyn, 3>(Key{1}, make_shape(n, 3)),
+               x = randn<double, dyn, 3>(Key{2}, make_shape(n, 3));
     auto const [value, dw] = f(w, x);
     REQUIRE(dw.shape() == w.shape());
     CHECK(near(value.item(), loss(w, x).item()));
@@ -191,18 +206,25 @@ TEST_CASE("extents that only a call can find wrong are errors that name the op",
   auto const with_three = compile([](Rows const& a, Tensor<float, 3, 4> const& b) { return a + b; });
   CHECK(allclose(with_three(rows(3), ones<float, 3, 4>()), full<float, 3, 4>(2)));
   says("add: extents differ: 3 x 5", [&] { return with_three(rows(5), ones<float, 3, 4>()); });
-  says("reshape: extents differ: 24 x 20", [&] { return compile([](Rows const& a) { return reshape<6, 4>(a) + 1.0; })(rows(5)); });
-  says("slice: extent too small: 5 x 6", [&] { return compile([](Rows const& a) { return slice<0, 0, 6>(a) + 1.0; })(rows(5)); });
-  says("expand: extents differ: 7 x 5", [&] { return compile([](Rows const& a) { return expand<7, 4>(a) + 1.0; })(rows(5)); });
-  says("concat: extents differ: 5 x 2",
-       [&] { return compile([](Rows const& a, Rows const& b) { return concat<1>(a, b); })(rows(5), rows(2)); });
+  says("reshape: extents differ: 24 x 20",
+       [&] { return compile([](Rows const& a) { return reshape<6, 4>(a) + 1.0; })(rows(5)); });
+  says("slice: extent too small: 5 x 6",
+       [&] { return compile([](Rows const& a) { return slice<0, 0, 6>(a) + 1.0; })(rows(5)); });
+  says("expand: extents differ: 7 x 5",
+       [&] { return compile([](Rows const& a) { return expand<7, 4>(a) + 1.0; })(rows(5)); });
+  says("concat: extents differ: 5 x 2", [&] {
+    return compile([](Rows const& a, Rows const& b) { return concat<1>(a, b); })(rows(5), rows(2));
+  });
   says("gather: extent too small: 2 x 4", [&] {
-    return compile([](Rows const& a, Tensor<std::int32_t, dyn, 2> const& i) { return gather<1>(a, i); })(rows(2), labels(4));
+    return compile([](Rows const& a, Tensor<std::int32_t, dyn, 2> const& i) { return gather<1>(a, i); })(
+        rows(2), labels(4));
   });
 }
 
 TEST_CASE("errors of compiled programs are dfdx::error", "[program]") {
-  auto const lookup = compile([](Tensor<float, 4, 2> const& table, Tensor<std::int32_t, 3> const& rows) { return take(table, rows); });
+  auto const lookup = compile([](Tensor<float, 4, 2> const& table, Tensor<std::int32_t, 3> const& rows) {
+    return take(table, rows);
+  });
   auto const table = ones<float, 4, 2>();
   CHECK_THROWS_AS(lookup(table, Tensor<std::int32_t, 3>::from({0, 4, 1})), error);
   CHECK(array_equal(lookup(table, Tensor<std::int32_t, 3>::from({0, 3, 1})), ones<float, 3, 2>()));
@@ -215,7 +237,8 @@ TEST_CASE("results stay while they are held", "[program]") {
   std::vector<Tensor<float, 64>> kept;
   for (int i = 0; i < 9; ++i) kept.push_back(f(full<float, 64>(i)));
   for (int i = 0; i < 9; ++i)
-    for (index_t k = 0; k < 64; ++k) REQUIRE(kept[static_cast<std::size_t>(i)](k) == 2.0f * static_cast<float>(i));
+    for (index_t k = 0; k < 64; ++k)
+      REQUIRE(kept[static_cast<std::size_t>(i)](k) == 2.0f * static_cast<float>(i));
   auto copy = f;  // a copy has memory of its own
   auto const mine = f(one);
   auto const its = copy(one + one);

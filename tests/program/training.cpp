@@ -63,7 +63,8 @@ bool same_bits(M const& a, M const& b) {
   visit(a, [&](auto const& leaf) { x.push_back(leaf); });
   visit(b, [&](auto const& leaf) { y.push_back(leaf); });
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (std::memcmp(x[i].bytes(), y[i].bytes(), static_cast<std::size_t>(x[i].size()) * size_of(x[i].dtype())) != 0)
+    if (std::memcmp(x[i].bytes(), y[i].bytes(),
+                    static_cast<std::size_t>(x[i].size()) * size_of(x[i].dtype())) != 0)
       return false;
   return true;
 }
@@ -96,7 +97,8 @@ TEST_CASE("DESIGN 10 (b): a model is trained", "[program]") {
   static_assert(decltype(step)::program_for<Small, Images, Labels>::arena_bytes < 1 << 14);
   // The same struct eagerly and compiled.
   auto const eager = model(images(3));
-  CHECK(allclose(compile([](auto const& m, auto const& x) { return m(x); })(model, images(3)), eager, 1e-4, 1e-5));
+  CHECK(allclose(compile([](auto const& m, auto const& x) { return m(x); })(model, images(3)), eager, 1e-4,
+                 1e-5));
 }
 
 TEST_CASE("a step is what its gradients say", "[program]") {
@@ -174,7 +176,8 @@ TEST_CASE("shared parameters and arrays of layers are updated after their last u
   auto model = init<Tied>(5), by_hand = init<Tied>(5);
   for (auto* m : {&model, &by_hand})
     for (Block& b : m->blocks) nn::init::ones(b.gain);
-  auto const tokens = Tensor<std::int32_t, 4>::from({1, 6, 1, 0}), next = Tensor<std::int32_t, 4>::from({6, 1, 0, 3});
+  auto const tokens = Tensor<std::int32_t, 4>::from({1, 6, 1, 0}),
+             next = Tensor<std::int32_t, 4>::from({6, 1, 0, 3});
   auto step = train_step(loss, optim::SGD{.lr = 0.5f, .momentum = 0.9f});
   auto gradient = value_and_grad(loss);
   std::vector<std::vector<float>> velocity;
@@ -201,9 +204,8 @@ TEST_CASE("shared parameters and arrays of layers are updated after their last u
 
 TEST_CASE("other batch sizes, other element types", "[program]") {
   using Model = nn::Linear<3, 1, true, double>;
-  constexpr auto squared = [](auto const& m, Tensor<double, dyn, 3> const& x, Tensor<double, dyn, 1> const& y) {
-    return mse_loss(m(x), y);
-  };
+  constexpr auto squared = [](auto const& m, Tensor<double, dyn, 3> const& x,
+                              Tensor<double, dyn, 1> const& y) { return mse_loss(m(x), y); };
   auto model = init<Model>(3);
   auto step = train_step(squared, optim::SGD{.lr = 0.1f});
   auto const truth = Tensor<double, 3, 1>::from({1, -2, 0.5});

@@ -18,8 +18,8 @@
 
 namespace refs {
 
-using nlohmann::json;
 using dfdx::Array;
+using nlohmann::json;
 
 inline dfdx::Shape shape_of(json const& dims) {
   dfdx::Shape s;
@@ -99,16 +99,21 @@ class Manifest {
       auto const found = tensors.find(r.id + key);
       if (found == tensors.end()) return false;
       Array const& a = found->second;
-      if (a.size() != shape.numel()) throw std::runtime_error(r.id + key + ": another size than the manifest says");
+      if (a.size() != shape.numel())
+        throw std::runtime_error(r.id + key + ": another size than the manifest says");
       to.push_back(a.view(shape, dfdx::contiguous(shape)));
       return true;
     };
-    auto const input_shape = [&](std::string const& name) { return shape_of(c.at("inputs").at(name).at("shape")); };
+    auto const input_shape = [&](std::string const& name) {
+      return shape_of(c.at("inputs").at(name).at("shape"));
+    };
     for (auto const& name : r.names)
-      if (!take("/in/" + name, input_shape(name), r.inputs)) throw std::runtime_error(r.id + ": input missing");
+      if (!take("/in/" + name, input_shape(name), r.inputs))
+        throw std::runtime_error(r.id + ": input missing");
     for (std::size_t j = 0; j < c.at("outputs").get<std::size_t>(); ++j) {
       dfdx::Shape const shape = shape_of(c.at("output_shapes").at(j));
-      if (!take("/out/" + std::to_string(j), shape, r.outputs)) throw std::runtime_error(r.id + ": output missing");
+      if (!take("/out/" + std::to_string(j), shape, r.outputs))
+        throw std::runtime_error(r.id + ": output missing");
       take("/gout/" + std::to_string(j), shape, r.gout);
     }
     for (auto const& name : r.diff) {

@@ -62,9 +62,7 @@ void add_elementwise(std::map<std::string, Function>& table) {
   table["masked_fill"] = [](Arguments const& a) {
     return std::vector<Array>{where(a["mask"], a.number("value"), a["x"])};
   };
-  table["lerp"] = [](Arguments const& a) {
-    return std::vector<Array>{a["a"] + a["w"] * (a["b"] - a["a"])};
-  };
+  table["lerp"] = [](Arguments const& a) { return std::vector<Array>{a["a"] + a["w"] * (a["b"] - a["a"])}; };
 }
 
 }  // namespace refs

@@ -27,7 +27,8 @@ void add_networks(std::map<std::string, Function>& table) {
     for (int i = 0; i < x.ndim() - over.rank; ++i) joined.push_back(x.shape()[i]);
     joined.push_back(over.numel());
     Array const flat = reshape(x, joined);
-    Array const w = a.flag("affine") ? reshape(a["w"], {-1}) : ones_like(slice_axis(reshape(x, {-1}), 0, 0, over.numel()));
+    Array const w = a.flag("affine") ? reshape(a["w"], {-1})
+                                     : ones_like(slice_axis(reshape(x, {-1}), 0, 0, over.numel()));
     Array const b = a.flag("affine") ? reshape(a["b"], {-1}) : zeros_like(w);
     return List{reshape(layer_norm(flat, w, b, a.number("eps")), x.shape())};
   };

@@ -39,7 +39,8 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
     // In place, as train_step does it: parameter and slots take over their inputs.
     graph::Aliases aliases(1, 0);
     for (std::size_t i = 0; i < slots.size(); ++i) aliases.push_back(static_cast<int>(i) + 2);
-    testing::PlanRun const run = testing::run_plan(graph::prepare(graph::simplify(g), aliases), inputs, aliases);
+    testing::PlanRun const run =
+        testing::run_plan(graph::prepare(graph::simplify(g), aliases), inputs, aliases);
     p = run.inputs[0];
     slots.assign(run.inputs.begin() + 2, run.inputs.begin() + 2 + static_cast<std::ptrdiff_t>(slots.size()));
     r.push_back(p);
@@ -51,7 +52,8 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
 
 void add_optimizers(std::map<std::string, Function>& table) {
   table["optim_sgd"] = [](Arguments const& a) {
-    auto const lr = static_cast<float>(a.number("lr")), momentum = static_cast<float>(a.number("momentum", 0));
+    auto const lr = static_cast<float>(a.number("lr")),
+               momentum = static_cast<float>(a.number("momentum", 0));
     if (a.flag("nesterov"))
       return run_optimizer(a, optim::SGD{.lr = lr,
                                          .momentum = momentum,

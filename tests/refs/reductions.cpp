@@ -9,11 +9,11 @@ namespace refs {
 namespace {
 
 // f<Axes...>(x) and f<Axes...>(x, keepdim) of the vocabulary, by axes known at run time.
-#define REFS_REDUCTION(name)                                                                       \
-  table[#name] = [](Arguments const& a) {                                                          \
-    return with_axes(a, a["x"].ndim(), [&]<int... I>(dfdx::detail::AxisList<I...>, bool keep) {    \
-      return keep ? dfdx::name<I...>(a["x"], dfdx::keepdim) : dfdx::name<I...>(a["x"]);            \
-    });                                                                                            \
+#define REFS_REDUCTION(name)                                                                    \
+  table[#name] = [](Arguments const& a) {                                                       \
+    return with_axes(a, a["x"].ndim(), [&]<int... I>(dfdx::detail::AxisList<I...>, bool keep) { \
+      return keep ? dfdx::name<I...>(a["x"], dfdx::keepdim) : dfdx::name<I...>(a["x"]);         \
+    });                                                                                         \
   }
 
 }  // namespace
@@ -54,7 +54,8 @@ void add_reductions(std::map<std::string, Function>& table) {
     });
   };
   table["softmax"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["x"].ndim(), [&](auto i) { return softmax<decltype(i)::value>(a["x"]); });
+    return with_axis(a.integer("axis"), a["x"].ndim(),
+                     [&](auto i) { return softmax<decltype(i)::value>(a["x"]); });
   };
   table["log_softmax"] = [](Arguments const& a) {
     return std::vector<Array>{log_softmax(a["x"], a.integer("axis"))};

@@ -62,7 +62,8 @@ struct Tally {
       worst = ratio;
       worst_where = where;
     }
-    if (!(ratio <= 1)) failures.push_back(where + ": error is " + std::to_string(ratio) + " of the tolerance");
+    if (!(ratio <= 1))
+      failures.push_back(where + ": error is " + std::to_string(ratio) + " of the tolerance");
   }
 };
 
@@ -95,7 +96,8 @@ void check_values(Case const& c, std::vector<Array> const& got, Tally& t, char c
     Array const want = in_shape(c.outputs[j], got[j].shape());
     // Rates and betas of our optimizers are floats, so f64 parameters follow PyTorch's to a float's precision only.
     double const floor = is_optimizer(c) ? 1e-6 : 0;
-    t.see(testing::error_ratio(got[j], want, std::max(c.rtol, floor), std::max(c.atol_out, floor * largest(want))),
+    t.see(testing::error_ratio(got[j], want, std::max(c.rtol, floor),
+                               std::max(c.atol_out, floor * largest(want))),
           c.id + " " + how);
   }
 }
@@ -110,11 +112,13 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   for (std::size_t i = 0; i < c.diff.size(); ++i) wrt.push_back(static_cast<int>(i));
   std::vector<Array> inputs = c.inputs;
   Graph forward = g;
-  for (std::size_t j = 0; j < c.gout.size(); ++j) inputs.push_back(in_shape(c.gout[j], g[g.outputs[j]].meta.shape));
+  for (std::size_t j = 0; j < c.gout.size(); ++j)
+    inputs.push_back(in_shape(c.gout[j], g[g.outputs[j]].meta.shape));
   testing::add_vjp(g, wrt);
   auto const check = [&](std::vector<Array> const& gin, char const* name) {
     for (std::size_t i = 0; i < gin.size(); ++i)
-      t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]), c.id + " " + name + " " + c.diff[i]);
+      t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]),
+            c.id + " " + name + " " + c.diff[i]);
   };
   check(testing::interpret(g, inputs), "gradient");
   check(testing::interpret(graph::simplify(g), inputs), "simplified gradient");
@@ -155,7 +159,8 @@ void run_case(Case const& c, Function const& f, Tally& t) {
   std::vector<Meta> metas;
   for (Array const& x : c.inputs) metas.push_back(x.meta());
   Graph g = testing::record(
-      [&](std::span<Array const> x) { return f(Arguments(c, std::vector<Array>(x.begin(), x.end()))); }, metas);
+      [&](std::span<Array const> x) { return f(Arguments(c, std::vector<Array>(x.begin(), x.end()))); },
+      metas);
   check_values(c, testing::interpret(graph::simplify(g), c.inputs), t, "simplified");
   check_values(c, planned(g, c.inputs), t, "planned");
   if (!c.gin.empty()) check_gradients(c, g, t);
@@ -168,7 +173,8 @@ TEST_CASE("reference results", "[refs]") {
   if (dir.empty() || !std::filesystem::exists(dir / "manifest.json"))
     SKIP("no reference results: set DFDX_REFS to a folder with a manifest.json");
   Manifest const manifest(dir);
-  std::printf("%-16s %6s %8s  %-10s %s\n", "op", "cases", "skipped", "worst", "(largest error over tolerance)");
+  std::printf("%-16s %6s %8s  %-10s %s\n", "op", "cases", "skipped", "worst",
+              "(largest error over tolerance)");
   int cases = 0;
   for (auto const& [op, f] : functions()) {
     if (!manifest.has(op)) continue;

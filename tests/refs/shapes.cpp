@@ -33,8 +33,12 @@ void add_shapes(std::map<std::string, Function>& table) {
     std::vector<int> const dims = a.attrs()["dims"];
     return List{permute_axes(a["x"], op::pack_axes(dims.data(), static_cast<int>(dims.size())))};
   };
-  table["expand"] = [](Arguments const& a) { return List{broadcast_to(a["x"], shape_of(a.attrs()["shape"]))}; };
-  table["transpose"] = [](Arguments const& a) { return List{transpose(a["x"], a.integer("a"), a.integer("b"))}; };
+  table["expand"] = [](Arguments const& a) {
+    return List{broadcast_to(a["x"], shape_of(a.attrs()["shape"]))};
+  };
+  table["transpose"] = [](Arguments const& a) {
+    return List{transpose(a["x"], a.integer("a"), a.integer("b"))};
+  };
   table["unsqueeze"] = [](Arguments const& a) {
     Array const& x = a["x"];
     int const axis = a.integer("axis");
@@ -47,7 +51,8 @@ void add_shapes(std::map<std::string, Function>& table) {
     Array r = a["x"];
     for (auto const& range : a.attrs()["ranges"]) {
       index_t const start = range[1], stop = range[2], step = range[3];
-      r = slice_axis(r, range[0].get<int>(), start, stop > start ? (stop - start + step - 1) / step : 0, step);
+      r = slice_axis(r, range[0].get<int>(), start, stop > start ? (stop - start + step - 1) / step : 0,
+                     step);
     }
     return List{r};
   };

@@ -157,8 +157,8 @@ struct element_of_lane<X> {
 };
 }  // namespace detail
 
-/// divide - x / y. Floats follow IEEE, also in constant expressions; integers truncate, and by zero give zero, for a
-/// processor would trap (also at the lanes of a vector that no element fills).
+/// divide - x / y. Floats follow IEEE, also in constant expressions; integers truncate, and by zero give zero, for
+/// a processor would trap (also at the lanes of a vector that no element fills).
 template <class X>
 DFDX_INLINE constexpr X divide(X const& x, X const& y) {
   using E = typename detail::element_of_lane<X>::type;
@@ -176,7 +176,8 @@ DFDX_INLINE constexpr X divide(X const& x, X const& y) {
     if (y == X(0)) return X(0);
     // The least number has no negative: its quotient by -1 wraps.
     if constexpr (std::is_signed_v<X>)
-      if (y == X(-1)) return static_cast<X>(std::make_unsigned_t<X>(0) - static_cast<std::make_unsigned_t<X>>(x));
+      if (y == X(-1))
+        return static_cast<X>(std::make_unsigned_t<X>(0) - static_cast<std::make_unsigned_t<X>>(x));
     return static_cast<X>(x / y);
   } else {
     X const one(static_cast<E>(1)), zero(static_cast<E>(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a plan consists of: steps, arguments, buffers and results; and the layout of buffers in an arena, which follows
-// from their sizes and lifetimes alone, so that a program with dyn dims can work it out when it is called.
+// What a plan consists of: steps, arguments, buffers and results; and the layout of buffers in an arena, which
+// follows from their sizes and lifetimes alone, so that a program with dyn dims can work it out when it is called.
 #pragma once
 
 #include <dfdx/value/node.hpp>
@@ -22,8 +22,8 @@ struct Buffer {
   int first = -1, last = -1;
 };
 
-/// Step - one kernel: what it is, and its parts of the plan's lists of numbers and arguments. A `move` copies a result
-/// onto the input whose memory it takes over, where the kernel itself could not write there.
+/// Step - one kernel: what it is, and its parts of the plan's lists of numbers and arguments. A `move` copies a
+/// result onto the input whose memory it takes over, where the kernel itself could not write there.
 struct Step {
   enum class Kind : unsigned char { loop, matmul, opaque, move } kind = Kind::loop;
   int node = -1;
@@ -32,8 +32,8 @@ struct Step {
   int code = 0, code_size = 0;
   int argument = 0, arguments = 0;
   /// A matrix product whose results go through a loop group as they are stored: where the description of that loop
-  /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its memory
-  /// is the third argument). The loop's arguments follow the product's three.
+  /// begins in the code, which of its operands is the product, and which is stored by the product's kernel (its
+  /// memory is the third argument). The loop's arguments follow the product's three.
   int epilogue = -1, given = -1, stored = -1;
   /// Of an opaque step: which of the plan's own kernels.
   int own_kernel = -1;
@@ -69,8 +69,8 @@ struct Plan {
   bool is_static = true;
 };
 
-/// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned; returns the
-/// size of the arena. Symbolic sizes are resolved with `symbols`.
+/// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned;
+/// returns the size of the arena. Symbolic sizes are resolved with `symbols`.
 template <class Buffers, class Offsets>
 constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
   struct Block {

@@ -83,8 +83,9 @@ struct LoopFacts {
       if (field(i, loop_code::code) == loop_code::accumulate) return true;
     return false;
   }
-  /// is_scratch - operand k is memory in which a row keeps values from one phase to the next: the one memory that is
-  /// stored to element by element and not walked by the outer dims. Rows that run at once need one such row each.
+  /// is_scratch - operand k is memory in which a row keeps values from one phase to the next: the one memory that
+  /// is stored to element by element and not walked by the outer dims. Rows that run at once need one such row
+  /// each.
   static constexpr bool is_scratch(int k) {
     bool stored = false;
     for (int i = 0; i < instructions; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the kernel of a fused loop holds and passes on: descriptions as types, the values of a row, and the choice of
-// one of many lane values.
+// What the kernel of a fused loop holds and passes on: descriptions as types, the values of a row, and the choice
+// of one of many lane values.
 #pragma once
 
 #include <bit>

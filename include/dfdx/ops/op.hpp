@@ -140,7 +140,8 @@ constexpr void require_view(Graph& g, Attrs const& attrs, Shape const& from, Sha
   } else if constexpr (Op::code == Code::slice) {
     index_t const n = from[Op::axis(attrs)];
     if (n < 0 && attrs.i[2] > 0)
-      g.requirements.push_back(SameExtent{Op::name, n, attrs.i[1] + Op::step(attrs) * (attrs.i[2] - 1) + 1, true});
+      g.requirements.push_back(
+          SameExtent{Op::name, n, attrs.i[1] + Op::step(attrs) * (attrs.i[2] - 1) + 1, true});
   }
 }
 

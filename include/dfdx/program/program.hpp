@@ -137,8 +137,8 @@ template <class Plan, int Begin, std::size_t... I>
 auto numbers_of(std::index_sequence<I...>)
     -> kernels::Numbers<Plan::code[static_cast<std::size_t>(Begin) + I]...>;
 
-// The graph of program P after simplification, a constant. Not a member of program: it would be made with the class,
-// and only reports and constant expressions ask for it.
+// The graph of program P after simplification, a constant. Not a member of program: it would be made with the
+// class, and only reports and constant expressions ask for it.
 template <class P>
 inline constexpr GraphSize graph_size = [] {
   Graph const g = P::build();

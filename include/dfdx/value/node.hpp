@@ -117,8 +117,8 @@ struct Node {
   constexpr Code code() const { return op->code; }
 };
 
-/// SameExtent - two extents of a program's inputs that must be equal when it is called, or, with `or_less`, of which
-/// the second must not be larger.
+/// SameExtent - two extents of a program's inputs that must be equal when it is called, or, with `or_less`, of
+/// which the second must not be larger.
 struct SameExtent {
   char const* op;
   index_t a, b;

@@ -115,8 +115,8 @@ constexpr Graph* recorder_of(Sym const& x) { return x.graph; }
 constexpr Graph* recorder_of(Array const& x) { return x.graph(); }
 }  // namespace detail
 
-/// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy). Extents known only
-/// when a program is called are checked then, with an error that names `op`.
+/// broadcast_to - the value repeated to a shape that it broadcasts to (an untyped shape; no copy). Extents known
+/// only when a program is called are checked then, with an error that names `op`.
 template <class V>
 constexpr V broadcast_to(V const& x, Shape const& shape, char const* op = "expand") {
   Shape const from = x.shape();

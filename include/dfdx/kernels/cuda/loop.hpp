@@ -14,8 +14,8 @@
 
 namespace dfdx::kernels::cuda {
 
-/// LoopArguments - what a kernel is called with: addresses of the operands on the device, and the values of symbolic
-/// extents. Scratch must be as large as scratch_size says for the number of blocks.
+/// LoopArguments - what a kernel is called with: addresses of the operands on the device, and the values of
+/// symbolic extents. Scratch must be as large as scratch_size says for the number of blocks.
 template <class Code>
 struct LoopArguments {
   void* base[static_cast<std::size_t>(Code::value[loop_code::operands])] = {};
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(row_threads<Code>()) run_rows(LoopArguments<Co
     Body::row(arguments.base, arguments.symbols, i, static_cast<index_t>(blockIdx.x));
 }
 
-/// launch - starts the kernel of a loop group on `stream` with at most `most_blocks` blocks; returns what the runtime
-/// says. Blocks beyond the work there is are not started.
+/// launch - starts the kernel of a loop group on `stream` with at most `most_blocks` blocks; returns what the
+/// runtime says. Blocks beyond the work there is are not started.
 ///
 /// Cost      asynchronous; no allocation
 template <class Code>
