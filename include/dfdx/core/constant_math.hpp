@@ -134,6 +134,7 @@ constexpr double pow(double x, double y) {
       if ((n & 1) != 0) r *= b;
     return y < 0 ? 1 / r : r;
   }
+  if (x == -infinity) return y > 0 ? infinity : 0;  // as C99, y being no integer
   return x < 0 ? nan : exp(y * log(x));
 }
 

@@ -6,21 +6,9 @@
 
 namespace dfdx::op {
 
-namespace detail {
-template <class X>
-struct scalar_of {
-  using type = X;
-};
-template <class X>
-  requires requires { typename X::value_type; }
-struct scalar_of<X> {
-  using type = typename X::value_type;
-};
-}  // namespace detail
-
 /// compute_scalar - the number type of a lane value.
 template <class X>
-using compute_scalar = typename detail::scalar_of<X>::type;
+using compute_scalar = typename math::detail::element_of_lane<X>::type;
 
 /// neg - minus x.
 ///

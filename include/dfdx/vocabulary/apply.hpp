@@ -143,9 +143,19 @@ constexpr V cast_to(V const& x, DType dtype) {
 
 namespace detail {
 
-template <class V, class X>
+// Whether operand I of Op is a Tensor that needs no conversion when the op runs in T: then none is compiled either,
+// which for memory would be one loop for each dtype.
+template <class Op, class T, int I, class X>
+constexpr bool has_operand_dtype() {
+  if constexpr (!std::is_void_v<T> && typed<X>)
+    return X::static_meta.dtype == Op::operand_dtype(I, dtype_v<T>);
+  else return false;
+}
+
+template <class V, bool HasDtype, class X>
 constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
-  if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
+  if constexpr (operand<X> && HasDtype) return broadcast_to<V>(untyped(x), shape, op);
+  else if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
   else return full_as(like, Meta{dtype, shape}, static_cast<double>(x));
 }
 
@@ -162,13 +172,10 @@ constexpr V apply_untyped(X const&... x) {
   Meta const common = Op::common(in, nullptr);
   if (!common.valid()) checked_infer<Op>(Attrs{}, in);
   V const& like = first_operand<V>(x...);
-  int i = 0;
-  auto const brought = [&](auto const& v) {
-    return fit<V>(v, like, Op::operand_dtype(i++, common.dtype), common.shape, Op::name);
-  };
-  // Braces fix the order of evaluation, and with it the numbering of operands.
-  V const operands[] = {brought(x)...};
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    // Braces fix the order of evaluation, and with it the numbering of operands.
+    V const operands[] = {fit<V, has_operand_dtype<Op, T, static_cast<int>(I), X>()>(
+        x, like, Op::operand_dtype(static_cast<int>(I), common.dtype), common.shape, Op::name)...};
     if constexpr (std::is_same_v<V, Sym>) return bind<Op>(Attrs{}, operands[I]...);
     else return bind<Op, T>(Attrs{}, operands[I]...);
   }(std::index_sequence_for<X...>{});

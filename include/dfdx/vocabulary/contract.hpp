@@ -50,10 +50,14 @@ constexpr MatmulPlan plan_matmul(Meta const& x, Meta const& y, Text* why) {
   return p;
 }
 
-template <class V, class T>
+// OneDtype: both operands are Tensors of element type T, so that no conversion is compiled.
+template <class V, class T, bool OneDtype = false>
 constexpr V matmul_untyped(V const& x0, V const& y0) {
-  DType const dtype = promote(x0.dtype(), y0.dtype());
-  V const x = cast_to(x0, dtype), y = cast_to(y0, dtype);
+  auto const brought = [&](V const& v) {
+    if constexpr (OneDtype) return v;
+    else return cast_to(v, promote(x0.dtype(), y0.dtype()));
+  };
+  V const x = brought(x0), y = brought(y0);
   MatmulPlan const p = plan_matmul(x.meta(), y.meta(), nullptr);
   if (!p.result.valid()) {
     Text why;
@@ -98,7 +102,9 @@ constexpr auto matmul(X const& x, Y const& y) {
     if constexpr (refused<R>) return Refused{};
     else
       return detail::wrap<R>(
-          detail::matmul_untyped<Array, typename R::value_type>(detail::untyped(x), detail::untyped(y)));
+          detail::matmul_untyped<Array, typename R::value_type,
+                                 std::is_same_v<typename X::value_type, typename Y::value_type>>(
+              detail::untyped(x), detail::untyped(y)));
   } else if constexpr (detail::sym<X>) {
     return detail::matmul_untyped<Sym, void>(x, y);
   } else {
