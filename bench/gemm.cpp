@@ -30,6 +30,12 @@ using Size = std::int64_t;
 constexpr int rounds = 41;
 double roof_f32 = 0;
 
+// What a product is multiplied with; for an update large enough that the check of C sees a mistake in A B.
+template <class T>
+constexpr T scale_of(bool update) {
+  return update ? T(-0.25) : T(1);
+}
+
 template <class T>
 class Buffer {
  public:
@@ -52,13 +58,13 @@ class Buffer {
 #if defined(DFDX_BENCH_BLAS)
 void blas(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
   cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), add ? -1e-9f : 1.0f, a,
+              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), scale_of<float>(add), a,
               static_cast<int>(ta ? m : k), b, static_cast<int>(tb ? k : n), add ? 1.0f : 0.0f, c,
               static_cast<int>(n));
 }
 void blas(double const* a, double const* b, double* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
   cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), add ? -1e-9 : 1.0, a,
+              static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), scale_of<double>(add), a,
               static_cast<int>(ta ? m : k), b, static_cast<int>(tb ? k : n), add ? 1.0 : 0.0, c,
               static_cast<int>(n));
 }
@@ -66,7 +72,7 @@ void blas(double const* a, double const* b, double* c, Size m, Size n, Size k, b
 
 #if defined(DFDX_BENCH_DNNL)
 void dnnl(float const* a, float const* b, float* c, Size m, Size n, Size k, bool ta, bool tb, bool add) {
-  dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, add ? -1e-9f : 1.0f, a, ta ? m : k, b, tb ? k : n,
+  dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, scale_of<float>(add), a, ta ? m : k, b, tb ? k : n,
              add ? 1.0f : 0.0f, c, n);
 }
 #endif
@@ -96,22 +102,23 @@ void row(char const* layout, gemm_sizes s = {}) {
   Size const m = pick(Shape::m, s.m), n = pick(Shape::n, s.n), k = pick(Shape::k, s.k);
   Buffer<T> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
       c(static_cast<std::size_t>(m * n));
-  Buffer<T> want(c.size());
+  Buffer<double> want(c.size());
   Buffer<char> room(workspace_bytes<Shape, add_scaled<T>>(s));
   auto ours = [&] {
     if constexpr (Add)
-      gemm<Shape>(a.data(), b.data(), c.data(), room.data(), add_scaled<T>{T(-1e-9), c.data(), n}, s);
+      gemm<Shape>(a.data(), b.data(), c.data(), room.data(), add_scaled<T>{scale_of<T>(Add), c.data(), n}, s);
     else gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
   };
   reference::gemm<double>(m, n, k, a.data(), pick(Shape::a_row, s.a_row), pick(Shape::a_col, s.a_col),
                           b.data(), pick(Shape::b_row, s.b_row), pick(Shape::b_col, s.b_col), want.data(), n);
   if constexpr (Add)
-    for (std::size_t i = 0; i < c.size(); ++i) want.data()[i] = c.data()[i] + T(-1e-9) * want.data()[i];
+    for (std::size_t i = 0; i < c.size(); ++i)
+      want.data()[i] = static_cast<double>(c.data()[i]) + scale_of<double>(Add) * want.data()[i];
   ours();
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < c.size(); ++i) {
-    worst = std::max(worst, static_cast<double>(std::fabs(c.data()[i] - want.data()[i])));
-    largest = std::max(largest, static_cast<double>(std::fabs(want.data()[i])));
+    worst = std::max(worst, std::fabs(static_cast<double>(c.data()[i]) - want.data()[i]));
+    largest = std::max(largest, std::fabs(want.data()[i]));
   }
   if (!(worst <= (sizeof(T) == 4 ? 1e-6 : 1e-14) * std::sqrt(static_cast<double>(k)) * 8)) {
     std::fprintf(stderr, "gemm: %s %ld %ld %ld is off by %g\n", layout, long(m), long(n), long(k), worst);

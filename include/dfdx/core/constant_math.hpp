@@ -126,16 +126,26 @@ constexpr double erf(double x) {
   return x < 0 ? tail - 1 : 1 - tail;
 }
 
+// As C99. Compilers refuse a constant that overflows on the way, hence the detours.
 constexpr double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
-  if (floor(y) == y && abs(y) < 1024) {
-    double r = 1, b = x;
-    for (auto n = static_cast<std::int64_t>(abs(y)); n > 0; n >>= 1, b *= b)
-      if ((n & 1) != 0) r *= b;
-    return y < 0 ? 1 / r : r;
+  if (is_nan(x) || is_nan(y) || y == 1) return is_nan(y) ? y : x;
+  double const m = abs(x);
+  bool const integer = floor(y) == y, odd = integer && floor(y / 2) != y / 2;
+  double const sign = odd && std::bit_cast<std::uint64_t>(x) >> 63 != 0 ? -1 : 1;
+  if (m == 1 && integer) return sign;
+  if (x < 0 && !integer && m != infinity) return nan;
+  bool const limit = m == 0 || m == infinity || abs(y) > 1e20;
+  double const size = limit ? ((m > 1) == (y > 0) ? infinity : -infinity) : y * log(m);
+  if (size > 709.78) return sign * infinity;
+  if (size < -745.2) return sign * 0.0;
+  if (!integer || abs(y) >= 1024 || abs(size) > 700) return sign * exp(size);
+  double r = 1, b = m;
+  for (auto n = static_cast<std::int64_t>(abs(y)); n > 0; n >>= 1) {
+    if ((n & 1) != 0) r *= b;
+    if (n > 1) b *= b;
   }
-  if (x == -infinity) return y > 0 ? infinity : 0;  // as C99, y being no integer
-  return x < 0 ? nan : exp(y * log(x));
+  return sign * (y < 0 ? 1 / r : r);
 }
 
 }  // namespace dfdx::constant_math

@@ -56,9 +56,19 @@ template <class X>
 DFDX_INLINE auto call_abs(X const& x) {
   return abs(x);
 }
+/// pow of vectors, by the logarithm. Its special values are those of C99 (F.9.4.4), which xsimd's pow has not.
 template <class X>
-DFDX_INLINE auto call_pow(X const& x, X const& y) {
-  return pow(x, y);
+DFDX_INLINE X call_pow(X const& x, X const& y) {
+  using E = typename X::value_type;
+  using Limits = std::numeric_limits<E>;
+  X const zero(E(0)), one(E(1)), half = y * X(E(0.5)), magnitude = abs(x);
+  auto const integer = floor(y) == y;  // infinite y are even integers
+  auto const odd = integer && floor(half) != half;
+  // Where the product may be 0 * infinity: anything^0, 1^anything (NaN too), (-1)^infinity.
+  auto const is_one = y == zero || x == one || (x == -one && y == y);
+  X const power = exp(select(is_one, zero, y * log(magnitude)));
+  auto const invalid = x < zero && !integer && magnitude != X(Limits::infinity());
+  return select(invalid, X(Limits::quiet_NaN()), select(odd, copysign(power, x), power));
 }
 template <class C, class X>
 DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) {

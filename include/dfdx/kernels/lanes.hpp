@@ -10,7 +10,7 @@
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// Combination - what a reduction does; named by loop_code.
 template <index_t Do>
@@ -209,4 +209,4 @@ struct Lanes<loop_code::eight_bytes> : detail::VectorLanes<double, std::int64_t>
 
 #endif
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -14,7 +14,7 @@
 #include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/loop_values.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is
 /// the epilogue of a matrix product (`at`).
@@ -396,4 +396,4 @@ class Loop : LoopFacts<Code> {
   }
 };
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

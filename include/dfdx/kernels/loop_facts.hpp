@@ -5,7 +5,7 @@
 
 #include <dfdx/core/loop_code.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// LoopFacts - the facts of one description.
 template <class Code>
@@ -95,4 +95,4 @@ struct LoopFacts {
   }
 };
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -9,7 +9,7 @@
 
 #include <dfdx/kernels/lanes.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// Numbers - a description as a type: a pack of integers, which every compiler can name a kernel by.
 template <index_t... C>
@@ -81,4 +81,4 @@ DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
 
 }  // namespace detail
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -9,7 +9,7 @@
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// LoopEpilogue - a fused loop applied to the sums of a matrix product while they are in registers. Operand Given
 /// of the loop is the sum; what it stores to operand Stored is returned, for the product's kernel to store.
@@ -125,4 +125,4 @@ class Matmul {
   }
 };
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -8,7 +8,7 @@
 
 #include <dfdx/kernels/lanes.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 namespace cuda {
 
@@ -101,4 +101,4 @@ struct Lanes<Width> {
   }
 };
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

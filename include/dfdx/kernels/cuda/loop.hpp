@@ -12,7 +12,7 @@
 #include <dfdx/kernels/cuda/lanes.hpp>
 #include <dfdx/kernels/loop.hpp>
 
-namespace dfdx::kernels::cuda {
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
 /// LoopArguments - what a kernel is called with: addresses of the operands on the device, and the values of
 /// symbolic extents. Scratch must be as large as scratch_size says for the number of blocks.
@@ -72,4 +72,4 @@ cudaError_t launch(LoopArguments<Code> const& arguments, index_t most_blocks, cu
   return cudaGetLastError();
 }
 
-}  // namespace dfdx::kernels::cuda
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

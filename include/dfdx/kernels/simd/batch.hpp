@@ -46,7 +46,7 @@
 #endif
 #endif
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// lane - the widest vector of T on the target the translation unit is compiled for.
 template <class T>
@@ -236,6 +236,6 @@ DFDX_INLINE void store_n(T* p, lane<T> v, int n) {
   }
 }
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET
 
 #endif  // !__CUDACC__

@@ -17,7 +17,7 @@
 
 #if !defined(__CUDACC__)
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// run_time - an extent or stride that is only known when the kernel is called: gemm_sizes gives it.
 inline constexpr std::int64_t run_time = -1;
@@ -194,6 +194,6 @@ void gemm(typename Shape::type const* a, typename Shape::type const* b, typename
   }
 }
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET
 
 #endif  // !__CUDACC__

@@ -16,7 +16,7 @@
 
 #if !defined(__CUDACC__)
 
-namespace dfdx::kernels::detail {
+namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
 /// Tile and block sizes. The tile is narrow in rows and wide in lanes where registers abound: B's panel then
 /// streams from the second cache at a rate it can sustain, and A's panel stays in the first.
@@ -261,6 +261,6 @@ void gemm_run_time(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, 
   }
 }
 
-}  // namespace dfdx::kernels::detail
+}  // namespace dfdx::kernels::inline DFDX_TARGET::detail
 
 #endif  // !__CUDACC__

@@ -13,7 +13,7 @@
 #include <dfdx/core/config.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// store_sum - the epilogue that stores the product as it is.
 struct store_sum {
@@ -185,4 +185,4 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
 
 #endif  // !__CUDACC__
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -13,7 +13,7 @@
 
 #if !defined(__CUDACC__)
 
-namespace dfdx::kernels::detail {
+namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
 constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 constexpr Index round_up(Index a, Index b) { return ceil_div(a, b) * b; }
@@ -272,6 +272,6 @@ struct along_row {
   void operator()(lane<T> sums, Index n, int count) const { (*this)(sums, Index(0), n, count); }
 };
 
-}  // namespace dfdx::kernels::detail
+}  // namespace dfdx::kernels::inline DFDX_TARGET::detail
 
 #endif  // !__CUDACC__

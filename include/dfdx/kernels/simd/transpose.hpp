@@ -12,7 +12,7 @@
 
 #if !defined(__CUDACC__)
 
-namespace dfdx::kernels {
+namespace dfdx::kernels::inline DFDX_TARGET {
 
 namespace detail {
 
@@ -181,6 +181,6 @@ void transpose(T const* src, std::int64_t src_row, std::int64_t rows, std::int64
   }
 }
 
-}  // namespace dfdx::kernels
+}  // namespace dfdx::kernels::inline DFDX_TARGET
 
 #endif  // !__CUDACC__
