@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Training a residual MLP of BLOCKS blocks of two layers each.
+// Training a residual MLP of BLOCKS blocks of two layers each: repeated, or, with -DUNROLLED, one by one.
 #include <array>
 #include <cstdio>
 
@@ -15,13 +15,21 @@ struct Block {
 
 struct Net {
   nn::Linear<16, 64> in;
+#ifdef UNROLLED
   std::array<Block, BLOCKS> blocks;
+#else
+  nn::Repeat<Block, BLOCKS> blocks;
+#endif
   nn::Linear<64, 10> out;
   DFDX_FIELDS(in, blocks, out)
   constexpr auto operator()(auto const& x) const {
+#ifdef UNROLLED
     auto h = in(x);
     for (auto const& block : blocks) h = block(h);
     return out(h);
+#else
+    return out(blocks(in(x)));
+#endif
   }
 };
 

@@ -14,6 +14,7 @@
 #include <dfdx/nn/init.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/clip.hpp>
@@ -25,3 +26,4 @@
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/scan.hpp>

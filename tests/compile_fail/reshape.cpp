@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: reshape
+// error: reshape: cannot view \[4, 3\] as \[5, -1\]
+// error[clang]: reshape: cannot view \[4, 3\] as .*\[5, -1\]
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace dfdx;
+using random_graph::Loops;
 
 // Rounding adds up along these chains; errors of the passes are of the size of the values.
 double tolerance(DType d) { return d == DType::f64 ? 1e-9 : 2e-3; }
@@ -101,6 +102,30 @@ void check_in_place(random_graph::Sample s, DType d) {
   require_same({run.inputs.begin(), run.inputs.begin() + s.parameters}, updated, d, "written");
 }
 
+// Values and derivatives of the first two orders.
+std::vector<std::vector<Array>> derivatives(random_graph::Sample const& s) {
+  std::vector<int> wrt;
+  for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
+  std::vector<std::vector<Array>> r;
+  for (char const* order : {"", "r", "f", "rr", "rf", "fr", "ff"}) {
+    Graph g = s.graph;
+    std::vector<Array> inputs = s.inputs;
+    for (char const* mode = order; *mode != 0; ++mode) {
+      auto const known = static_cast<int>(inputs.size());
+      if (*mode == 'r') testing::add_vjp(g, wrt);
+      else testing::add_jvp(g, wrt);
+      for (Node const& n : g.nodes)
+        if (n.code() == Code::input && n.attrs.i[0] >= known)
+          inputs.push_back(randn(n.meta.shape, Key{static_cast<std::uint64_t>(n.attrs.i[0])}, n.meta.dtype));
+    }
+    r.push_back(testing::interpret(g, inputs));
+    Graph const ready = graph::prepare(graph::simplify(g), {});
+    REQUIRE(std::string(graph::verify(ready).c_str()) == "");
+    require_same(testing::run_plan(ready, inputs).results, r.back(), DType::f64, order);
+  }
+  return r;
+}
+
 // More with DFDX_FUZZ=N in the environment.
 int rounds(int otherwise) {
   char const* n = std::getenv("DFDX_FUZZ");
@@ -129,6 +154,36 @@ TEST_CASE("random training steps in place", "[graph]") {
     INFO("seed " << seed);
     auto const at = 40000 + static_cast<std::uint64_t>(seed);
     check_in_place(random_graph::make(at, 2 + seed % 17, DType::f64, seed % 8 == 0), DType::f64);
+  }
+}
+
+TEST_CASE("random graphs with loops", "[graph]") {
+  for (int seed = 0; seed < rounds(300); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 60000 + static_cast<std::uint64_t>(seed);
+    check_sample(random_graph::make(at, 2 + seed % 9, DType::f64, seed % 10 == 0, Loops::scanned),
+                 DType::f64);
+  }
+}
+
+TEST_CASE("random loops and their derivatives are those of the unrolled ones", "[graph]") {
+  for (int seed = 0; seed < rounds(120); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 70000 + static_cast<std::uint64_t>(seed);
+    int const size = 1 + seed % 6;
+    auto const loops = derivatives(random_graph::make(at, size, DType::f64, false, Loops::scanned));
+    auto const unrolled = derivatives(random_graph::make(at, size, DType::f64, false, Loops::unrolled));
+    for (std::size_t i = 0; i < loops.size(); ++i)
+      require_same(loops[i], unrolled[i], DType::f64, "unrolled");
+  }
+}
+
+TEST_CASE("random training steps with loops in place", "[graph]") {
+  for (int seed = 0; seed < rounds(200); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 80000 + static_cast<std::uint64_t>(seed);
+    check_in_place(random_graph::make(at, 2 + seed % 7, DType::f64, seed % 8 == 0, Loops::scanned),
+                   DType::f64);
   }
 }
 

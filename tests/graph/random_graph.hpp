@@ -5,6 +5,7 @@
 
 #include <dfdx/testing/interpret.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/scan.hpp>
 
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Sample {
   int parameters = 0;  // leading floating inputs, that gradients may be asked for
 };
 
+/// Loops - whether there are scans, or in their place what they stand for.
+enum class Loops { none, scanned, unrolled };
+
 namespace detail {
 
 struct Builder {
@@ -38,6 +42,8 @@ struct Builder {
   DType dtype;
   std::vector<Array> values;
   Array index;  // i64 [4] of positions below 3
+  Loops loops = Loops::none;
+  int depth = 0;
 
   Array const& any() {
     // Recent values more often than old ones, so that graphs become deep.
@@ -163,8 +169,74 @@ struct Builder {
   }
   Array binary_or_first(Array const& x, Array const& y) { return broadcast(x, y) ? binary(x, y) : unary(x); }
 
+  // A scan whose body is a few random ops on the carries, the slices and what is outside.
+  Array loop(Array const& x) {
+    Array const xs = any(), other = any();
+    if (xs.ndim() == 0 || xs.shape()[0] > 4) return unary(x);
+    ++depth;
+    std::size_t const outside = values.size();
+    auto const body = [&](std::pair<Array, Array> const& carry, Array const& slice) {
+      values.push_back(carry.second);
+      values.push_back(slice);
+      values.push_back(carry.first);
+      for (int i = 1 + dice(4); i > 0; --i) add();
+      Array const y = any(), z = any();
+      bool const swaps = dice.once_in(4) && carry.first.meta() == carry.second.meta();
+      auto const moved = [&](Array const& c) {
+        if (dice.once_in(5)) return c;
+        if (z.shape() == c.shape()) return tanh(c * 0.5 + z);
+        return tanh(c -
+                    dfdx::detail::reduce_mask<op::sum, void>(z, (index_t{1} << z.ndim()) - 1, false) * 0.125);
+      };
+      std::pair next(moved(carry.first), dice.once_in(3) ? carry.second : moved(carry.second));
+      if (swaps) std::swap(next.first, next.second);
+      return std::pair(next, y);
+    };
+    std::pair const init(x, dice.once_in(2) ? other : x);
+    Order const order = dice.once_in(2) ? Order::forward : Order::backward;
+    auto const r = loops == Loops::scanned ? scan(body, init, xs, order) : unroll(body, init, xs, order);
+    --depth;
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(outside), values.end());
+    if (dice.once_in(2)) values.push_back(r.first.first);
+    if (dice.once_in(2)) values.push_back(r.first.second);
+    return r.second.ndim() <= 3 ? r.second : r.first.first;
+  }
+
+  // What scan stands for; every iteration takes the same random decisions.
+  template <class Body>
+  std::pair<std::pair<Array, Array>, Array> unroll(Body const& body, std::pair<Array, Array> carry,
+                                                   Array const& xs, Order order) {
+    auto const count = static_cast<int>(xs.shape()[0]);
+    std::vector<Array> stacked(static_cast<std::size_t>(count));
+    std::size_t const outside = values.size();
+    Dice const decisions = dice;
+    for (int i = 0; i < count; ++i) {
+      int const at = order == Order::forward ? i : count - 1 - i;
+      dice = decisions;
+      values.erase(values.begin() + static_cast<std::ptrdiff_t>(outside), values.end());
+      Shape part, row = make_shape(1);
+      for (int d = 1; d < xs.ndim(); ++d) part.push_back(xs.shape()[d]);
+      auto const [next, y] = body(carry, reshape_to(slice_axis(xs, 0, at, 1), part));
+      for (int d = 0; d < y.ndim(); ++d) row.push_back(y.shape()[d]);
+      stacked[static_cast<std::size_t>(at)] = reshape_to(y, row);
+      carry = next;
+    }
+    Array all = stacked[0];
+    for (std::size_t i = 1; i < stacked.size(); ++i) all = concat(all, stacked[i]);
+    return {carry, all};
+  }
+
+  void add() {
+    try {
+      values.push_back(next());
+    } catch (error const&) {  // the largest of nothing, and the like
+      values.push_back(unary(any()));
+    }
+  }
+
   Array next() {
     Array const x = any();
+    if (loops != Loops::none && depth < 2 && dice.once_in(depth == 0 ? 3 : 6)) return loop(x);
     if (x.size() > 200) return dfdx::detail::reduce_mask<op::sum, void>(x, 1, false) * 0.25;
     switch (dice(10)) {
       case 0:
@@ -183,10 +255,11 @@ struct Builder {
 }  // namespace detail
 
 /// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
-/// have no elements.
-inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false) {
+/// have no elements; loops are at most two deep.
+inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false,
+                   Loops loops = Loops::none) {
   Sample s;
-  detail::Builder b{Dice(seed), dtype, {}, {}};
+  detail::Builder b{Dice(seed), dtype, {}, {}, loops};
   Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0),
                           make_shape(1, 4)};
   Shape const shapes[] = {make_shape(3, 4),    make_shape(4),    make_shape(4, 3), make_shape(2, 3, 4),
@@ -200,13 +273,7 @@ inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = fal
   }
   s.inputs.push_back(from<std::int64_t>({2, 0, 2, 1}, {4}));
   b.index = testing::add_input(s.graph, s.inputs.back().meta());
-  for (int i = 0; i < size; ++i) {
-    try {
-      b.values.push_back(b.next());
-    } catch (error const&) {  // the largest of nothing, and the like
-      b.values.push_back(b.unary(b.any()));
-    }
-  }
+  for (int i = 0; i < size; ++i) b.add();
   int const outputs = 1 + b.dice(3);
   for (int k = 0; k < outputs; ++k) s.graph.outputs.push_back(b.any().id());
   return s;

@@ -4,6 +4,8 @@
 
 #include <dfdx/vocabulary/composite.hpp>
 
+#include <catch2/matchers/catch_matchers.hpp>
+
 namespace {
 
 using namespace compiled;
@@ -105,4 +107,18 @@ TEST_CASE("compiled indexing", "[ops]") {
   };
   check(looked_up, uniform<float, 5, 5>(Key{1}, -1, 1));
   check_vjp(looked_up, uniform<double, 5, 5>(Key{1}, -1, 1));
+}
+
+TEST_CASE("compiled scatter_add with extents known when it is called", "[ops]") {
+  using Rows = Tensor<double, dyn, 2>;
+  constexpr auto add_to_rows = [](auto const& x, auto const& index, auto const& src) {
+    return scatter_add<0>(x, index, src);
+  };
+  auto f = compile(add_to_rows);
+  auto const x = Rows::from({1, 2, 3, 4}), src = Rows::from({10, 20, 30, 40, 50, 60});
+  auto const index = Tensor<std::int64_t, dyn, 2>::from({0, 1, 1, 0, 0, 0});
+  CHECK(array_equal(f(x, index, src), Tensor<double, 2, 2>::from({{61, 102}, {33, 24}})));
+  CHECK(array_equal(add_to_rows(x, index, src), f(x, index, src)));
+  CHECK_THROWS_WITH(f(x, index, x), "scatter_add: extents differ: 3 x 2");
+  CHECK_THROWS_WITH(add_to_rows(x, index, x), "scatter_add: index [3, 2] and source [2, 2] differ");
 }

@@ -247,8 +247,13 @@ TEST_CASE("views", "[ops]") {
   CHECK(slice<1, 1, 3>(cube).bytes() != cube.bytes());
   CHECK(slice<1, 1, 3>(cube).storage() == cube.storage());
   CHECK(expand<2, 3, 4>(slice<0, 0, 1>(cube)).storage() == cube.storage());
-  CHECK_THROWS_AS(reshape(cube, {5, 5}), error);
-  CHECK_THROWS_AS(reshape(cube, {-1, 7}), error);
+  CHECK_THROWS_WITH(reshape(cube, {5, 5}), "reshape: cannot view [2, 3, 4] as [5, 5]");
+  CHECK_THROWS_WITH(reshape(cube, {-1, 7}), "reshape: cannot view [2, 3, 4] as [-1, 7]");
+  CHECK_THROWS_WITH(reshape(cube, {-1, -1}), "reshape: cannot view [2, 3, 4] as [-1, -1]");
+  CHECK_THROWS_WITH(reshape(cube, {-2, 12}), "reshape: cannot view [2, 3, 4] as [-2, 12]");
+  CHECK_THROWS_WITH(reshape(cube, {-24}), "reshape: cannot view [2, 3, 4] as [-24]");
+  CHECK_THROWS_WITH(reshape(cube, {index_t{1} << 40, index_t{1} << 40}),
+                    "reshape: cannot view [2, 3, 4] as [1099511627776, 1099511627776]");
   CHECK_THROWS_AS((expand<2, 3, 5>(cube)), error);
   CHECK_THROWS_AS((permute<0, 0, 1>(cube)), error);
 }
@@ -410,6 +415,13 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
   CHECK_THROWS_AS(take(table, from<std::int32_t>({-1})), error);
   CHECK_THROWS_AS(gather<0>(table, from<std::int64_t>({9}, {1, 1})), error);
   CHECK_THROWS_AS(take(table, table), error);
+  Array const places = zeros({4, 2}, DType::i64);
+  CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({4, 3}, DType::f64)),
+                    "scatter_add: index [4, 2] and source [4, 3] differ");
+  CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({4, 2}, DType::f32)),
+                    "scatter_add: one dtype required, got f64 and f32");
+  CHECK_THROWS_WITH(scatter_add<2>(table, places, zeros({4, 2}, DType::f64)),
+                    "scatter_add: axis 2 out of range for [5, 3]");
 }
 
 TEST_CASE("composites", "[ops]") {

@@ -29,8 +29,7 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
     Sym gradient = input(a["g" + std::to_string(k)]);
     std::vector<Sym> state, numbers;
     for (Array const& s : slots) state.push_back(input(s));
-    for (float n : optimizer.scalars_at(k + 1))
-      numbers.push_back(input(full_as(p, Meta{DType::f32, {}}, static_cast<double>(n))));
+    for (double n : optimizer.scalars_at(k + 1)) numbers.push_back(input(full_as(p, Meta{p.dtype(), {}}, n)));
     if constexpr (requires { O::prepare(&gradient, std::size_t{1}, numbers.data()); })
       O::prepare(&gradient, 1, numbers.data());
     O::update(parameter, gradient, state.data(), numbers.data());
@@ -52,35 +51,32 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
 
 void add_optimizers(std::map<std::string, Function>& table) {
   table["optim_sgd"] = [](Arguments const& a) {
-    auto const lr = static_cast<float>(a.number("lr")),
-               momentum = static_cast<float>(a.number("momentum", 0));
+    double const lr = a.number("lr"), momentum = a.number("momentum", 0);
     if (a.flag("nesterov"))
-      return run_optimizer(a, optim::SGD{.lr = lr,
-                                         .momentum = momentum,
-                                         .weight_decay = static_cast<float>(a.number("weight_decay")),
-                                         .nesterov = true});
+      return run_optimizer(
+          a, optim::SGD{
+                 .lr = lr, .momentum = momentum, .weight_decay = a.number("weight_decay"), .nesterov = true});
     if (momentum != 0) return run_optimizer(a, optim::SGD{.lr = lr, .momentum = momentum});
     return run_optimizer(a, optim::SGD{.lr = lr});
   };
   table["optim_adam"] = [](Arguments const& a) {
-    optim::Adam o{.lr = static_cast<float>(a.number("lr"))};
+    optim::Adam o{.lr = a.number("lr")};
     if (a.attrs().contains("betas")) {
-      o.beta1 = a.attrs()["betas"][0].get<float>();
-      o.beta2 = a.attrs()["betas"][1].get<float>();
+      o.beta1 = a.attrs()["betas"][0].get<double>();
+      o.beta2 = a.attrs()["betas"][1].get<double>();
     }
-    o.eps = static_cast<float>(a.number("eps", 1e-8));
-    o.weight_decay = static_cast<float>(a.number("weight_decay", 0));
+    o.eps = a.number("eps", 1e-8);
+    o.weight_decay = a.number("weight_decay", 0);
     return run_optimizer(a, o);
   };
   table["optim_adamw"] = [](Arguments const& a) {
-    return run_optimizer(a, optim::AdamW{.lr = static_cast<float>(a.number("lr")),
-                                         .weight_decay = static_cast<float>(a.number("weight_decay"))});
+    return run_optimizer(a, optim::AdamW{.lr = a.number("lr"), .weight_decay = a.number("weight_decay")});
   };
   table["clip_grad_norm"] = [](Arguments const& a) {
     using Clip = optim::ClipNorm<optim::SGD<>>;
     Graph g;
     std::vector<Array> const inputs = {a["g0"], a["g1"],
-                                       full_as(a["g0"], Meta{DType::f32, {}}, a.number("max_norm"))};
+                                       full_as(a["g0"], Meta{a["g0"].dtype(), {}}, a.number("max_norm"))};
     std::vector<Sym> x;
     for (Array const& i : inputs) x.push_back(testing::add_input(g, i.meta()).sym());
     std::vector<Sym> numbers(static_cast<std::size_t>(Clip::scalars), x[2]);

@@ -94,11 +94,7 @@ void check_values(Case const& c, std::vector<Array> const& got, Tally& t, char c
   if (got.size() != c.outputs.size()) throw std::runtime_error("another number of results");
   for (std::size_t j = 0; j < got.size(); ++j) {
     Array const want = in_shape(c.outputs[j], got[j].shape());
-    // Rates and betas of our optimizers are floats, so f64 parameters follow PyTorch's to a float's precision only.
-    double const floor = is_optimizer(c) ? 1e-6 : 0;
-    t.see(testing::error_ratio(got[j], want, std::max(c.rtol, floor),
-                               std::max(c.atol_out, floor * largest(want))),
-          c.id + " " + how);
+    t.see(testing::error_ratio(got[j], want, c.rtol, c.atol_out), c.id + " " + how);
   }
 }
 

@@ -20,12 +20,26 @@ constexpr index_t flops(Node const& n, Shape const& operand, index_t const* symb
   return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
 }
 
-/// flops - of all nodes. What kernels compute again rather than store is counted once.
-template <class Nodes>
-constexpr index_t total_flops(Nodes const& nodes, index_t const* symbols = nullptr) {
+/// flops - of all nodes, in all iterations. What kernels compute again rather than store is counted once.
+template <class Graph>
+constexpr index_t total_flops(Graph const& g, index_t const* symbols = nullptr) {
   index_t r = 0;
-  for (Node const& n : nodes)
-    if (n.arity() > 0) r += flops(n, nodes[static_cast<std::size_t>(n.in[0])].meta.shape, symbols);
+  for (Node const& n : g.nodes) {
+    if (n.arity() == 0) continue;
+    index_t times = 1;
+    for (int k = n.region; k >= 0; k = g.regions[static_cast<std::size_t>(k)].parent)
+      times *= g.regions[static_cast<std::size_t>(k)].count;
+    r += times * flops(n, g.nodes[static_cast<std::size_t>(n.in[0])].meta.shape, symbols);
+  }
+  return r;
+}
+
+/// times_run - how often a step runs.
+template <class Plan>
+constexpr index_t times_run(Plan const& plan, std::size_t step) {
+  index_t r = 1;
+  for (StepLoop const& l : plan.loops)
+    if (static_cast<std::size_t>(l.first) <= step && step < static_cast<std::size_t>(l.last)) r *= l.count;
   return r;
 }
 
@@ -95,12 +109,13 @@ constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& 
   return r;
 }
 
-/// bytes_moved - of all steps: what a program reads from and writes to memory if kernels keep nothing in cache for
-/// one another.
+/// bytes_moved - of all steps, as often as they run: what a program reads from and writes to memory if kernels keep
+/// nothing in cache for one another.
 template <class Plan, class Nodes>
 constexpr index_t total_bytes_moved(Plan const& plan, Nodes const& nodes, index_t const* symbols = nullptr) {
   index_t r = 0;
-  for (Step const& s : plan.steps) r += bytes_moved(plan, nodes, s, symbols);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s)
+    r += times_run(plan, s) * bytes_moved(plan, nodes, plan.steps[s], symbols);
   return r;
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Differentiation of a graph: reverse mode appends the cotangent nodes of some values, forward mode the tangent
 // nodes. One walk each; the rules are the ops' own. Only nodes on a path between the two ends are visited.
+//
+// A region is differentiated as a whole, into a new region: the one of reverse mode goes through the iterations
+// backwards, and what it needs of the first one's values is stacked there and read here, position by position.
 #pragma once
 
 #include <span>
 
+#include <dfdx/graph/mirror.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
@@ -16,23 +20,226 @@ constexpr Vec<char> dependents(Graph const& g, std::span<int const> sources, int
   Vec<char> active(static_cast<std::size_t>(last) + 1, 0);
   for (int s : sources)
     if (s <= last) active[static_cast<std::size_t>(s)] = 1;
-  for (int i = 0; i <= last; ++i) {
-    Node const& n = g[i];
-    if (!is_floating(n.meta.dtype)) continue;
-    for (int k = 0; k < n.arity(); ++k)
-      if (active[static_cast<std::size_t>(n.in[k])] != 0) active[static_cast<std::size_t>(i)] = 1;
+  for (bool again = true; again;) {
+    again = false;
+    for (int i = 0; i <= last; ++i) {
+      Node const& n = g[i];
+      if (!is_floating(n.meta.dtype)) continue;
+      for (int k = 0; k < n.arity(); ++k)
+        if (active[static_cast<std::size_t>(n.in[k])] != 0) active[static_cast<std::size_t>(i)] = 1;
+      // What a carry becomes, it is in the next iteration.
+      if (n.code() != Code::last || active[static_cast<std::size_t>(i)] == 0) continue;
+      char& carry = active[static_cast<std::size_t>(n.in[0])];
+      again = again || carry == 0;
+      carry = 1;
+    }
   }
   return active;
 }
 
-struct Operands {
-  Sym x[max_arity];
-  constexpr Operands(Graph& g, Node const& n) {
-    for (int k = 0; k < n.arity(); ++k) x[k] = Sym{&g, n.in[k]};
-  }
-};
+// The last node that says what a carry up to `last` becomes, or `last` itself.
+constexpr int with_carries(Graph const& g, int last) {
+  if (g.regions.empty()) return last;
+  for (int i = last + 1; i < g.size(); ++i)
+    if (g[i].code() == Code::last && g[i].in[0] <= last) last = i;
+  return last;
+}
 
 constexpr Sym plus(Sym const& a, Sym const& b) { return a ? bind<op::add>(Attrs{}, a, b) : b; }
+
+// What both modes know of the nodes up to `last`: whether they matter, and what flows at them.
+class Differentiation : protected Mirror {
+ protected:
+  constexpr Differentiation(Graph& g, std::span<int const> sources, int last)
+      : Mirror(g, last),
+        active_(dependents(g, sources, last)),
+        flow_(active_.size()),
+        given_(active_.size(), 0) {}
+
+  constexpr bool active(int id) const { return active_[static_cast<std::size_t>(id)] != 0; }
+  // Whether a node passes on what flows at it: it lies between the two ends.
+  constexpr bool flows_through(int id) const {
+    return active(id) && given_[static_cast<std::size_t>(id)] == 0;
+  }
+  constexpr Sym& flow(int id) { return flow_[static_cast<std::size_t>(id)]; }
+  // What flows at a node, zeros if nothing does.
+  constexpr Sym flow_or_zero(int id) { return flow(id) ? flow(id) : full_as(symbol(id), graph_[id].meta, 0); }
+  constexpr void add_flow(int id, Sym const& s) { flow(id) = plus(flow(id), s); }
+
+  // The node as its op's rules see it, in the region where they are applied.
+  struct Use {
+    Node node;
+    Sym x[max_arity];
+    constexpr Use(Differentiation& d, int id) : node(d.graph_[id]) {
+      for (int k = 0; k < node.arity(); ++k) x[k] = d.value(node.in[k]);
+    }
+  };
+
+  Vec<char> active_;
+  Vec<Sym> flow_;
+  Vec<char> given_;
+};
+
+class Reverse : Differentiation {
+ public:
+  constexpr Reverse(Graph& g, std::span<Sym const> ends, std::span<Sym const> cts, std::span<int const> wrt,
+                    int last)
+      : Differentiation(g, wrt, last) {
+    for (std::size_t k = 0; k < ends.size(); ++k) add_flow(ends[k].id, cts[k]);
+    for (int w : wrt) given_[static_cast<std::size_t>(w)] = 1;
+    for (int i = last; i >= 0; --i) visit(i);
+  }
+  constexpr Sym cotangent(int id) { return flow_or_zero(id); }
+
+ private:
+  // A cotangent for a value outside of the region in which it arises, once for each iteration.
+  struct Arrival {
+    int id;
+    Sym ct;
+  };
+
+  constexpr void visit(int i) {
+    if (graph_[i].region == region_ && is_exit(graph_[i])) {
+      if (lowest_exit(region_behind(graph_[i])) == i) reverse(region_behind(graph_[i]));
+    } else if (graph_[i].region == region_ && flows_through(i)) {
+      step(i);
+    }
+  }
+
+  constexpr void step(int i) {
+    Sym const ct = flow(i);
+    if (!ct) return;
+    Use const use(*this, i);
+    Site<Sym> const site{use.x, value(i), use.node.attrs};
+    for (int k = 0; k < use.node.arity(); ++k) {
+      int const operand = use.node.in[k];
+      if (!active(operand)) continue;
+      if (Sym const d = use.node.op->vjp(ct, site, k)) arrive(operand, d);
+    }
+  }
+
+  constexpr void arrive(int id, Sym const& ct) {
+    if (!active(id)) return;
+    if (graph_[id].region == region_) return add_flow(id, ct);
+    for (Arrival& a : arrivals_)
+      if (a.id == id) return static_cast<void>(a.ct = plus(a.ct, ct));
+    arrivals_.push_back(Arrival{id, ct});
+  }
+
+  constexpr void reverse(int r) {
+    Region const region = graph_.regions[static_cast<std::size_t>(r)];
+    Exits const exits = exits_of(r);
+    bool any = false;
+    for (int e : exits) any = any || (flows_through(e) && flow(e));
+    if (!any) return;
+    int const outer = region_, back = open_mirror(r, !region.reversed);
+    Vec<Arrival> outer_arrivals;
+    std::swap(outer_arrivals, arrivals_);
+    region_ = r;
+
+    Vec<int> carries;
+    Vec<Sym> carried;
+    for (int e : exits) {
+      Node const n = graph_[e];
+      if (!flows_through(e)) continue;
+      if (n.code() == Code::stack) {
+        if (flow(e)) arrive(n.in[0], each_of(back, flow(e)));
+        continue;
+      }
+      Sym const c = carry_in(back, flow_or_zero(e));
+      carries.push_back(n.in[0]);
+      carried.push_back(c);
+      arrive(n.in[1], c);
+    }
+    Vec<int> slices;
+    for (int i = exits[0] - 1; i >= region.first; --i) {
+      if (graph_[i].region == r && graph_[i].code() == Code::each && flow(i)) slices.push_back(i);
+      else if (graph_[i].code() != Code::carry || graph_[i].region != r) visit(i);
+    }
+
+    // Sums over the iterations are carries too. The exits of a region come one after another.
+    Vec<Sym> next, out;
+    for (int c : carries) next.push_back(flow_or_zero(c));
+    for (Arrival const& a : arrivals_) {
+      Sym const sum = carry_in(back, full_as(symbol(a.id), graph_[a.id].meta, 0));
+      carried.push_back(sum);
+      next.push_back(bind<op::add>(Attrs{}, sum, a.ct));
+    }
+    for (std::size_t k = 0; k < carried.size(); ++k) out.push_back(last_of(back, carried[k], next[k]));
+    for (int s : slices) out.push_back(stack_of(back, flow(s)));
+
+    std::swap(outer_arrivals, arrivals_);
+    region_ = outer;
+    close_mirror(r);
+    std::size_t k = 0;
+    for (int c : carries) arrive(graph_[c].in[0], out[k++]);
+    for (Arrival const& a : outer_arrivals) arrive(a.id, out[k++]);
+    for (int s : slices) arrive(graph_[s].in[0], out[k++]);
+  }
+
+  int region_ = -1;
+  Vec<Arrival> arrivals_;
+};
+
+class Forward : Differentiation {
+ public:
+  constexpr Forward(Graph& g, std::span<int const> wrt, std::span<Sym const> tangents, int last)
+      : Differentiation(g, wrt, last) {
+    for (std::size_t k = 0; k < wrt.size(); ++k) {
+      if (wrt[k] > last) continue;
+      flow(wrt[k]) = tangents[k];
+      given_[static_cast<std::size_t>(wrt[k])] = 1;
+    }
+    for (int i = 0; i <= last; ++i) visit(i);
+  }
+  constexpr Sym tangent(int id) { return flow_or_zero(id); }
+
+ private:
+  constexpr void visit(int i) {
+    if (graph_[i].region == region_ && is_exit(graph_[i])) {
+      if (lowest_exit(region_behind(graph_[i])) == i) advance(region_behind(graph_[i]));
+    } else if (graph_[i].region == region_ && flows_through(i)) {
+      step(i);
+    }
+  }
+
+  constexpr void step(int i) {
+    Use const use(*this, i);
+    Site<Sym> const site{use.x, value(i), use.node.attrs};
+    for (int k = 0; k < use.node.arity(); ++k) {
+      Sym const t = flow(use.node.in[k]);
+      if (!t) continue;
+      if (Sym const d = use.node.op->jvp(t, site, k)) add_flow(i, d);
+    }
+  }
+
+  constexpr void advance(int r) {
+    Region const region = graph_.regions[static_cast<std::size_t>(r)];
+    Exits const exits = exits_of(r);
+    bool any = false;
+    for (int e : exits) any = any || flows_through(e);
+    if (!any) return;
+    int const outer = region_, beside = open_mirror(r, region.reversed);
+    region_ = r;
+    for (int i = region.first; i < exits[0]; ++i) {
+      Node const n = graph_[i];
+      if (n.region != r || (n.code() != Code::carry && n.code() != Code::each)) visit(i);
+      else if (!flows_through(i)) continue;
+      else if (n.code() == Code::carry) flow(i) = carry_in(beside, flow_or_zero(n.in[0]));
+      else if (flow(n.in[0])) flow(i) = each_of(beside, flow(n.in[0]));
+    }
+    region_ = outer;
+    for (int e : exits) {
+      Node const n = graph_[e];
+      if (!flows_through(e)) continue;
+      if (n.code() == Code::last) flow(e) = last_of(beside, flow(n.in[0]), flow_or_zero(n.in[1]));
+      else if (flow(n.in[0])) flow(e) = stack_of(beside, flow(n.in[0]));
+    }
+    close_mirror(r);
+  }
+
+  int region_ = -1;
+};
 
 }  // namespace detail
 
@@ -46,31 +253,10 @@ constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym 
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
   for (int w : wrt) last = w > last ? w : last;
-  Vec<char> const active = detail::dependents(g, wrt, last);
-  Vec<char> is_end(static_cast<std::size_t>(last) + 1, 0);
-  Vec<Sym> ct(static_cast<std::size_t>(last) + 1);
-  for (std::size_t k = 0; k < ends.size(); ++k) {
-    Sym& c = ct[static_cast<std::size_t>(ends[k].id)];
-    c = detail::plus(c, cts[k]);
-  }
-  for (int w : wrt) is_end[static_cast<std::size_t>(w)] = 1;
-  for (int i = last; i >= 0; --i) {
-    auto const u = static_cast<std::size_t>(i);
-    if (active[u] == 0 || is_end[u] != 0 || !ct[u]) continue;
-    Node const n = g[i];
-    detail::Operands const operands(g, n);
-    Site<Sym> const site{operands.x, Sym{&g, i}, n.attrs};
-    for (int k = 0; k < n.arity(); ++k) {
-      auto const v = static_cast<std::size_t>(n.in[k]);
-      if (active[v] == 0) continue;
-      if (Sym const d = n.op->vjp(ct[u], site, k)) ct[v] = detail::plus(ct[v], d);
-    }
-  }
+  last = detail::with_carries(g, last);
+  detail::Reverse reverse(g, ends, cts, wrt, last);
   Vec<Sym> result;
-  for (int w : wrt) {
-    Sym const c = ct[static_cast<std::size_t>(w)];
-    result.push_back(c ? c : full_as(Sym{&g, w}, g[w].meta, 0));
-  }
+  for (int w : wrt) result.push_back(reverse.cotangent(w));
   return result;
 }
 
@@ -82,31 +268,10 @@ constexpr Vec<Sym> push_forward(Graph& g, std::span<int const> wrt, std::span<Sy
                                 std::span<Sym const> ends) {
   int last = -1;
   for (Sym const& e : ends) last = e.id > last ? e.id : last;
-  Vec<char> const active = detail::dependents(g, wrt, last);
-  Vec<Sym> tangent(static_cast<std::size_t>(last) + 1);
-  Vec<char> given(static_cast<std::size_t>(last) + 1, 0);
-  for (std::size_t k = 0; k < wrt.size(); ++k) {
-    if (wrt[k] > last) continue;
-    tangent[static_cast<std::size_t>(wrt[k])] = tangents[k];
-    given[static_cast<std::size_t>(wrt[k])] = 1;
-  }
-  for (int i = 0; i <= last; ++i) {
-    auto const u = static_cast<std::size_t>(i);
-    if (active[u] == 0 || given[u] != 0) continue;
-    Node const n = g[i];
-    detail::Operands const operands(g, n);
-    Site<Sym> const site{operands.x, Sym{&g, i}, n.attrs};
-    for (int k = 0; k < n.arity(); ++k) {
-      Sym const t = tangent[static_cast<std::size_t>(n.in[k])];
-      if (!t) continue;
-      if (Sym const d = n.op->jvp(t, site, k)) tangent[u] = detail::plus(tangent[u], d);
-    }
-  }
+  last = detail::with_carries(g, last);
+  detail::Forward forward(g, wrt, tangents, last);
   Vec<Sym> result;
-  for (Sym const& e : ends) {
-    Sym const t = tangent[static_cast<std::size_t>(e.id)];
-    result.push_back(t ? t : full_as(e, e.meta(), 0));
-  }
+  for (Sym const& e : ends) result.push_back(forward.tangent(e.id));
   return result;
 }
 

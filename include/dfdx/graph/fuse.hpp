@@ -8,19 +8,25 @@
 #pragma once
 
 #include <dfdx/graph/views.hpp>
+#include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 
-/// Group - nodes that one kernel computes.
+/// Group - nodes that one kernel computes; or a whole region, whose groups are seen from outside as this one.
 struct Group {
-  enum class Kind : unsigned char { loop, matmul, opaque } kind = Kind::loop;
+  enum class Kind : unsigned char { loop, matmul, opaque, region } kind = Kind::loop;
+  /// Above those of all groups of its region that it reads from.
   int level = 0;
+  /// The region that it runs in, and the one that it is.
+  int region = -1, behind = -1;
   /// The index space of the loop nest.
   Shape space{};
   /// First axis of the space that phases reduce over; -1 while no member asks for one.
   int split = -1;
   int reductions = 0;
+  /// Of these the ones that need a register while a row is walked.
+  int row_sums = 0;
   bool read_by_others = false;
   Vec<int> members;
 };
@@ -36,12 +42,15 @@ struct Place {
 
 struct Fusion {
   Vec<Access> access;
+  Vec<Turn> turns;
   Vec<Place> place;
   Vec<Group> groups;
+  /// For each region the group that it is to its surroundings.
+  Vec<int> units;
 };
 
 inline constexpr std::size_t max_members = 40;
-inline constexpr int max_reductions = 4;
+inline constexpr int max_row_sums = 4;
 
 constexpr bool is_reduction(Node const& n) {
   return n.code() >= Code::reduce_sum && n.code() <= Code::reduce_min;
@@ -54,10 +63,20 @@ namespace detail {
 class Fuser {
  public:
   constexpr explicit Fuser(Graph const& g) : g_(g) {
-    f.access = accesses(g);
+    f.access = accesses(g, f.turns);
     f.place.resize(g.nodes.size());
     walker_.assign(g.nodes.size(), -1);
+    waiting_.assign(g.nodes.size(), 0);
+    for (std::size_t r = 0; r < g.regions.size(); ++r) {
+      Group unit;
+      unit.kind = Group::Kind::region;
+      unit.region = g.regions[r].parent;
+      unit.behind = static_cast<int>(r);
+      f.units.push_back(static_cast<int>(f.groups.size()));
+      f.groups.push_back(unit);
+    }
     for (int id = 0; id < g.size(); ++id) add(id);
+    for (int id = 0; id < g.size(); ++id) settle(id);
   }
 
   Fusion f;
@@ -74,22 +93,62 @@ class Fuser {
     if (n.code() == Code::input || is_generated(n)) return;
     bool const copied = is_view(n) && access(id).root == id;
     if (is_view(n) && !copied) return;
+    if (n.code() == Code::carry) {
+      settle(access(n.in[0]).root);
+      return read(unit(static_cast<int>(n.attrs.i[0])), n.in[0]);
+    }
+    if (is_exit(n)) {
+      settle(access(n.in[n.arity() - 1]).root);
+      place(id).group = unit(region_behind(n));
+      return;
+    }
     if (n.op->elementwise || n.code() == Code::cast || is_reduction(n) || copied) {
+      for (int k = 0; k < n.arity(); ++k)
+        if (!adoptable(n, n.in[k])) settle(access(n.in[k]).root);
       for (int k = 0; k < n.arity(); ++k)
         if (try_join(id, group_under(n.in[k]))) return;
       // Else beside a nest that walks the same values already, so that they are read once.
       for (int k = 0; k < n.arity(); ++k)
         if (walks_all_of(n.in[k]) && try_join(id, walker_[static_cast<std::size_t>(access(n.in[k]).root)]))
           return;
+      if (may_wait(n)) return static_cast<void>(waiting_[static_cast<std::size_t>(id)] = 1);
+      for (int k = 0; k < n.arity(); ++k) settle(access(n.in[k]).root);
+      for (int k = 0; k < n.arity(); ++k)
+        if (try_join(id, group_under(n.in[k]))) return;
       return start(id, Group::Kind::loop);
     }
+    for (int k = 0; k < n.arity(); ++k) settle(access(n.in[k]).root);
     start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
+  }
+
+  // A cheap value of inputs alone has no group to join: it waits for the first that reads it, and is computed there,
+  // or else by itself. So the mask of a cross entropy does not keep its loops apart.
+  constexpr bool may_wait(Node const& n) const {
+    bool ok = n.op->elementwise && n.op->cost <= 2;
+    for (int k = 0; k < n.arity(); ++k) {
+      int const root = access(n.in[k]).root;
+      ok = ok && f.place[static_cast<std::size_t>(root)].group < 0 && !waits(root);
+    }
+    return ok;
+  }
+  constexpr bool waits(int id) const { return waiting_[static_cast<std::size_t>(id)] != 0; }
+  // Whether an operand, if it waits, can be computed where n is: n walks all of it.
+  constexpr bool adoptable(Node const& n, int operand) const {
+    int const root = access(operand).root;
+    return !waits(root) || (operand == root && g_[root].region == n.region && !is_view(n) &&
+                            g_[root].meta.shape == walked(n));
+  }
+  constexpr void settle(int id) {
+    if (!waits(id)) return;
+    waiting_[static_cast<std::size_t>(id)] = 0;
+    start(id, Group::Kind::loop);
   }
 
   // Whether a view is all of the memory under it, each element once and in order.
   constexpr bool walks_all_of(int id) const {
     Access const& a = access(id);
-    return a.offset == 0 && !is_generated(g_[a.root]) && is_contiguous(g_[id].meta.shape, a.strides) &&
+    return a.offset == 0 && a.turn < 0 && !is_generated(g_[a.root]) &&
+           is_contiguous(g_[id].meta.shape, a.strides) &&
            g_[id].meta.shape.numel() == g_[a.root].meta.shape.numel() && g_[id].meta.shape.numel() != 1;
   }
 
@@ -100,6 +159,7 @@ class Fuser {
     Node const& n = g_[id];
     Group fresh;
     fresh.kind = kind;
+    fresh.region = n.region;
     if (kind == Group::Kind::loop) fresh.space = walked(n);
     f.groups.push_back(fresh);
     int const k = static_cast<int>(f.groups.size()) - 1;
@@ -112,19 +172,39 @@ class Fuser {
   constexpr void enter(int id, int k, Place p) {
     Node const& n = g_[id];
     Group& mine = group(k);
-    for (int i = 0; i < n.arity(); ++i) {
-      int const other = group_under(n.in[i]);
-      if (other < 0 || other == k) continue;
-      group(other).read_by_others = true;
-      if (mine.level <= group(other).level) mine.level = group(other).level + 1;
-    }
+    for (int i = 0; i < n.arity(); ++i) read(k, n.in[i]);
     if (mine.kind == Group::Kind::loop)
       for (int i = 0; i < n.arity(); ++i)
         if (walks_all_of(n.in[i])) walker_[static_cast<std::size_t>(access(n.in[i]).root)] = k;
     p.group = k;
     if (is_reduction(n)) settle_reduction(n, mine, p);
     place(id) = p;
-    mine.members.push_back(id);
+    Vec<int>& members = mine.members;  // in ascending order
+    members.push_back(id);
+    for (std::size_t i = members.size() - 1; i > 0 && members[i - 1] > id; --i)
+      std::swap(members[i - 1], members[i]);
+  }
+
+  constexpr int unit(int region) const { return f.units[static_cast<std::size_t>(region)]; }
+
+  // Of a group and one that it reads from, in a region around its own: the group or the region that stands beside
+  // the other.
+  constexpr int beside(int k, int other) const {
+    while (f.groups[static_cast<std::size_t>(k)].region != f.groups[static_cast<std::size_t>(other)].region)
+      k = unit(f.groups[static_cast<std::size_t>(k)].region);
+    return k;
+  }
+
+  // Group k reads a value: it comes after the group that makes it, and so does a region that it is in.
+  constexpr void read(int k, int id) {
+    int const other = group_under(id);
+    if (other < 0 || other == k) return;
+    Group& mine = group(beside(k, other));
+    group(other).read_by_others = true;
+    if (mine.level > group(other).level) return;
+    if (mine.kind == Group::Kind::region && mine.read_by_others)
+      raise("fuse: a loop reads what comes after it");
+    mine.level = group(other).level + 1;
   }
 
   // Axes of the space that a reduction sums over, as a mask.
@@ -135,8 +215,16 @@ class Fuser {
     return r;
   }
 
+  // Whether a reduction goes over the last axis, so that it may need a register for each row.
+  constexpr bool sums_rows(Node const& n) const {
+    Shape const& s = walked(n);
+    int last = s.rank - 1;
+    while (last > 0 && s[last] == 1) --last;
+    return last < 0 || (n.attrs.i[0] >> last & 1) != 0;
+  }
+
   // A reduction over exactly the innermost axes is a phase; any other adds up in memory.
-  static constexpr void settle_reduction(Node const& n, Group& mine, Place& p) {
+  constexpr void settle_reduction(Node const& n, Group& mine, Place& p) {
     unsigned const reduced = reduced_axes(n, p);
     int first = 0;
     while (first < max_rank && (reduced >> first & 1u) == 0) ++first;
@@ -144,6 +232,7 @@ class Fuser {
     for (int a = first; a < mine.space.rank; ++a)
       if (mine.space[a] != 1 && (reduced >> a & 1u) == 0) suffix = false;
     ++mine.reductions;
+    mine.row_sums += sums_rows(n) ? 1 : 0;
     if (suffix && (mine.split < 0 || mine.split == first)) mine.split = first;
     else p.accumulated = true;
   }
@@ -151,15 +240,23 @@ class Fuser {
   constexpr bool try_join(int id, int k) {
     if (k < 0 || group(k).kind != Group::Kind::loop || group(k).members.size() >= max_members) return false;
     Node const& n = g_[id];
-    if (is_reduction(n) && group(k).reductions >= max_reductions) return false;
+    if (group(k).region != n.region) return false;
+    if (is_reduction(n) && sums_rows(n) && group(k).row_sums >= max_row_sums) return false;
     for (int i = 0; i < n.arity(); ++i) {
       int const other = group_under(n.in[i]);
-      if (other < 0 || other == k || group(other).level < group(k).level) continue;
+      if (other < 0 || other == k || group(other).region != n.region || group(other).level < group(k).level)
+        continue;
       // The group would have to move after `other`; it may, if nothing waits for it yet.
       if (group(k).read_by_others) return false;
     }
     Place p;
     if (!align(n, k, p)) return false;
+    for (int i = 0; i < n.arity(); ++i) {
+      int const operand = n.in[i];
+      if (!waits(operand)) continue;
+      waiting_[static_cast<std::size_t>(operand)] = 0;
+      enter(operand, k, p);
+    }
     enter(id, k, p);
     return true;
   }
@@ -217,6 +314,7 @@ class Fuser {
 
   Graph const& g_;
   Vec<int> walker_;  // for each value the loop group that last walked all of it, or -1
+  Vec<char> waiting_;
 };
 
 }  // namespace detail

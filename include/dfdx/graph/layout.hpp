@@ -3,7 +3,7 @@
 // follows from their sizes and lifetimes alone, so that a program with dyn dims can work it out when it is called.
 #pragma once
 
-#include <dfdx/value/node.hpp>
+#include <dfdx/graph/views.hpp>
 
 namespace dfdx::graph {
 
@@ -13,6 +13,16 @@ struct Argument {
   int index = -1;
   index_t offset = 0;
   DType dtype = DType::f32;
+  /// How it moves with the loops around the step, an index into the plan's turns; -1 if it does not.
+  int turn = -1;
+};
+
+/// StepLoop - steps [first, last) that run `count` times: a region. Loops inside of it lie between its steps.
+struct StepLoop {
+  int first = -1, last = -1;
+  int region = -1;
+  index_t count = 0;
+  bool reversed = false;
 };
 
 /// Buffer - a value in the arena, alive from step `first` to step `last`.
@@ -63,11 +73,46 @@ struct Plan {
   Vec<Result> results;
   /// Kernels of opaque steps, in order.
   Vec<OwnKernel> own_kernels;
+  /// By their first steps; of those that begin together the outer one first.
+  Vec<StepLoop> loops;
+  Vec<Turn> turns;
   Vec<SameExtent> requirements;
   int inputs = 0, nodes = 0;
   /// Whether every size is known. All sizes follow from those of the inputs.
   bool is_static = true;
 };
+
+/// run_steps - calls run(step) for steps [first, last), as often as the loops around them say. `position[r]` is
+/// where region r is. `loop` is the first loop that does not begin before `first`.
+template <class Loops, class Run>
+constexpr void run_steps(Loops const& loops, std::size_t loop, int first, int last, index_t* position,
+                         Run const& run) {
+  for (int s = first; s < last;) {
+    if (loop == loops.size() || loops[loop].first != s) {
+      run(s++);
+      continue;
+    }
+    StepLoop const& l = loops[loop++];
+    for (index_t i = 0; i < l.count; ++i) {
+      position[l.region] = l.reversed ? l.count - 1 - i : i;
+      run_steps(loops, loop, l.first, l.last, position, run);
+    }
+    s = l.last;
+    while (loop < loops.size() && loops[loop].first < s) ++loop;
+  }
+}
+
+/// turned - elements from where an argument starts to where it is in the present iterations.
+template <class Turns>
+constexpr index_t turned(Turns const& turns, int turn, index_t const* position, index_t const* symbols) {
+  index_t r = 0;
+  for (; turn >= 0; turn = turns[static_cast<std::size_t>(turn)].next) {
+    Turn const& t = turns[static_cast<std::size_t>(turn)];
+    index_t const at = position[t.region] + t.shift;
+    r += (t.wrap != 0 ? at % t.wrap : at) * extent::resolve(t.step, symbols);
+  }
+  return r;
+}
 
 /// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned;
 /// returns the size of the arena. Symbolic sizes are resolved with `symbols`.

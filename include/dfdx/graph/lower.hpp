@@ -7,7 +7,7 @@
 #include <bit>
 
 #include <dfdx/core/loop_code.hpp>
-#include <dfdx/graph/fuse.hpp>
+#include <dfdx/graph/sink.hpp>
 
 namespace dfdx::graph {
 
@@ -19,15 +19,13 @@ struct Memory {
   index_t offset = 0;
   DType dtype = DType::f32;
   bool written = false;
+  int turn = -1;
 };
 
 struct Lowered {
   Vec<index_t> code;
   Vec<Memory> memory;
 };
-
-/// Values recomputed in a later phase cost less than this many additions; others are kept.
-inline constexpr int worth_keeping = 8;
 
 namespace detail {
 
@@ -91,7 +89,7 @@ class LoopBuilder {
     for (std::size_t k = 0; k < records_.size(); ++k) {
       Memory const& o = result.memory[k];
       if (o.kind == m.kind && o.what == m.what && o.offset == m.offset && o.written == m.written &&
-          records_[k].strides == strides)
+          o.turn == m.turn && records_[k].strides == strides)
         return static_cast<index_t>(k);
     }
     records_.push_back(Record{m.dtype, fill, combine, strides});
@@ -134,7 +132,8 @@ class LoopBuilder {
                                 spread(steps, v.meta.shape, user));
       return push({loop_code::iota, v.meta.dtype, k});
     }
-    index_t const k = operand(Memory{Memory::Kind::node, a.root, a.offset, v.meta.dtype, false}, over);
+    index_t const k =
+        operand(Memory{Memory::Kind::node, a.root, a.offset, v.meta.dtype, false, a.turn}, over);
     for (std::size_t i = 0; i < code_.size(); ++i)
       if (code_[i].code == loop_code::load && code_[i].a == k) return static_cast<int>(i);
     return push({loop_code::load, v.meta.dtype, k});

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The planner: orders the groups of a graph, joins products with the loops after them, and writes down for each
+// The planner: joins products with the loops after them, and writes down for each
 // kernel its description and its arguments (graph/layout.hpp says what a plan consists of).
 #pragma once
 
+#include <dfdx/graph/homes.hpp>
 #include <dfdx/graph/layout.hpp>
 #include <dfdx/graph/lower.hpp>
+#include <dfdx/graph/order.hpp>
 #include <dfdx/graph/prepare.hpp>
 
 namespace dfdx::graph {
@@ -13,12 +15,12 @@ namespace detail {
 
 class Planner {
  public:
-  constexpr Planner(Graph const& g, Aliases const& aliases) : g_(g), f_(fuse(g)) {
+  constexpr Planner(Graph const& g, Aliases const& aliases) : g_(g), f_(plan_fusion(g)), homes_(g, f_) {
     find_stored(aliases);
     find_epilogues();
-    order_groups();
-    for (int k : order_) add_step(k);
-    finish();
+    Order const order(g, f_, alias_, joined_, product_);
+    for (int k : order.groups) add_step(k, order);
+    finish(order);
   }
 
   Plan plan;
@@ -34,6 +36,7 @@ class Planner {
     alias_.assign(g_.nodes.size(), -1);
     for (int id = 0; id < g_.size(); ++id) {
       int const mine = group_of(id);
+      if (g_[id].code() == Code::carry) stored_[at(access(g_[id].in[0]).root)] = 1;
       if (mine < 0) continue;
       bool const loop = f_.groups[at(mine)].kind == Group::Kind::loop;
       for (int k = 0; k < g_[id].arity(); ++k) {
@@ -53,6 +56,7 @@ class Planner {
     Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
     constexpr int several = -2;
     for (int id = 0; id < g_.size(); ++id) {
+      if (g_[id].code() == Code::carry) reader[at(access(g_[id].in[0]).root)] = several;
       if (group_of(id) < 0) continue;
       for (int i = 0; i < g_[id].arity(); ++i) {
         int& r = reader[at(access(g_[id].in[i]).root)];
@@ -73,7 +77,8 @@ class Planner {
   constexpr bool can_be_epilogue(int k, int product) const {
     Group const& x = f_.groups[at(k)];
     Meta const& result = g_[product].meta;
-    if (x.kind != Group::Kind::loop || x.reductions != 0 || !(x.space == result.shape) || x.space.rank != 2)
+    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != g_[product].region ||
+        !(x.space == result.shape) || x.space.rank != 2)
       return false;
     if (x.space[0] == 1 || x.space[1] == 1) return false;
     if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
@@ -99,137 +104,27 @@ class Planner {
            p.axis[1] == 1;
   }
 
-  // The nodes whose operands a step for group k reads.
-  constexpr Vec<int> readers_in(int k) const {
-    Vec<int> r = f_.groups[at(k)].members;
-    if (product_[at(k)] >= 0) r.push_back(f_.groups[at(product_[at(k)])].members[0]);
-    return r;
-  }
-
-  template <class F>
-  constexpr void for_inputs_read(int k, F f) const {
-    Vec<int> seen;
-    for (int id : readers_in(k))
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        Access const& a = access(g_[id].in[i]);
-        if (g_[a.root].code() != Code::input) continue;
-        auto const input = static_cast<int>(g_[a.root].attrs.i[0]);
-        bool again = false;
-        for (int s : seen) again = again || s == input;
-        // Written over safely if each element is read where it will be written.
-        bool const in_place =
-            group_of(id) == k && is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0;
-        f(input, in_place, !again);
-        seen.push_back(input);
-      }
-  }
-
-  // Stable order by level. A group that overwrites an input comes after all groups that read it; nothing but
-  // outputs may depend on such a group, else (or if two such groups wait for each other) the result is moved there
-  // at the end.
-  constexpr void order_groups() {
-    int levels = 0;
-    for (Group const& x : f_.groups) levels = x.level + 1 > levels ? x.level + 1 : levels;
-    Vec<int> start(at(levels) + 1, 0), by_level(f_.groups.size(), 0);
-    for (Group const& x : f_.groups) ++start[at(x.level) + 1];
-    for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
-    for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      by_level[at(start[at(f_.groups[k].level)]++)] = static_cast<int>(k);
-
-    readers_.assign(at(g_.inputs), 0);
-    for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      if (joined_[k] == 0)
-        for_inputs_read(static_cast<int>(k),
-                        [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
-    Vec<int> waiting;
-    auto const take = [&](int k) {
-      order_.push_back(k);
-      for_inputs_read(k, [&](int input, bool, bool first) { readers_[at(input)] -= first ? 1 : 0; });
-    };
-    auto const take_ready = [&] {
-      for (bool again = true; again;) {
-        again = false;
-        for (int& k : waiting) {
-          if (k < 0 || !may_overwrite(k)) continue;
-          take(k);
-          k = -1;
-          again = true;
-        }
-      }
-    };
-    for (int k : by_level) {
-      if (joined_[at(k)] != 0) continue;
-      if (overwrites(k) && !f_.groups[at(k)].read_by_others && !may_overwrite(k)) {
-        waiting.push_back(k);
-        continue;
-      }
-      if (overwrites(k) && !may_overwrite(k)) move_results(k);
-      take(k);
-      // Groups wait for the last reader of an input; only a group that read one can have released any.
-      if (!waiting.empty() && reads_inputs(k)) take_ready();
-    }
-    for (int k : waiting) {
-      if (k < 0) continue;
-      if (!may_overwrite(k)) move_results(k);
-      take(k);
-    }
-  }
-
-  constexpr bool reads_inputs(int k) const {
-    bool any = false;
-    for_inputs_read(k, [&](int, bool, bool) { any = true; });
-    return any;
-  }
-  constexpr bool overwrites(int k) const {
-    for (int id : f_.groups[at(k)].members)
-      if (alias_[at(id)] >= 0) return true;
-    return false;
-  }
-  // Whether group k may write its results onto the inputs now: it is their only reader left, element by element.
-  constexpr bool may_overwrite(int k) const {
-    Group const& x = f_.groups[at(k)];
-    if (x.kind != Group::Kind::loop || x.split >= 0) return false;
-    bool ok = true;
-    for (int id : x.members) {
-      int const input = alias_[at(id)];
-      if (input < 0) continue;
-      int own = 0;
-      for_inputs_read(k, [&](int i, bool in_place, bool) {
-        if (i != input) return;
-        own = 1;
-        ok = ok && in_place;
-      });
-      ok = ok && readers_[at(input)] == own && g_[id].meta.shape == x.space;
-    }
-    return ok;
-  }
-  constexpr void move_results(int k) {
-    for (int id : f_.groups[at(k)].members)
-      if (alias_[at(id)] >= 0) {
-        moved_.push_back(id);
-        moved_to_.push_back(alias_[at(id)]);
-        alias_[at(id)] = -1;
-      }
-  }
-
   constexpr int buffer_of(int id) {
     if (buffer_.empty()) buffer_.assign(g_.nodes.size(), -1);
     int& b = buffer_[at(id)];
     int const now = static_cast<int>(plan.steps.size());
     if (b < 0) {
       b = static_cast<int>(plan.buffers.size());
-      plan.buffers.push_back(Buffer{g_[id].meta.shape.numel(), g_[id].meta.dtype, now, now});
+      plan.buffers.push_back(Buffer{homes_.elements(id), g_[id].meta.dtype, now, now});
     }
     plan.buffers[at(b)].last = now;
     return b;
   }
 
-  constexpr Argument argument(int id, index_t offset) {
+  constexpr Argument argument(int id, index_t offset, int turn = -1) {
     Node const& n = g_[id];
-    Argument a{Argument::Kind::none, -1, offset, n.meta.dtype};
+    Argument a{Argument::Kind::none, -1, offset, n.meta.dtype, turn};
     if (n.code() == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
     else if (is_generated(n)) return a;
     else if (alias_[at(id)] >= 0) a.kind = Argument::Kind::input, a.index = alias_[at(id)];
+    else if (Home const h = homes_.of(id); h.owner >= 0)
+      a = {Argument::Kind::buffer, buffer_of(h.owner), shifted(offset, h.offset), n.meta.dtype,
+           joined_turns(f_.turns, h.turn, turn)};
     else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);
     return a;
   }
@@ -250,8 +145,10 @@ class Planner {
                 0};
   }
 
-  constexpr void add_step(int k) {
+  constexpr void add_step(int k, Order const& order) {
     Group const& x = f_.groups[at(k)];
+    if (x.kind == Group::Kind::loop && x.members.empty()) return;  // all of it sank elsewhere
+    if (x.kind == Group::Kind::region) return add_loop(x.behind, order);
     if (x.kind != Group::Kind::loop) return add_kernel(x);
     if (product_[at(k)] >= 0) {
       Group const& product = f_.groups[at(product_[at(k)])];
@@ -268,11 +165,31 @@ class Planner {
     end_step(s);
   }
 
+  // The steps of a region. What lasts longer than one iteration lasts as long as the loop.
+  constexpr void add_loop(int r, Order const& order) {
+    auto const begin = static_cast<int>(plan.steps.size());
+    std::size_t const loop = plan.loops.size();
+    for (int id = 0; id < g_.size(); ++id) {
+      Node const& n = g_[id];
+      if (n.code() == Code::last && region_behind(n) == r) static_cast<void>(argument(id, 0));
+      if (n.code() == Code::stack && region_behind(n) == r) static_cast<void>(argument(id, 0));
+    }
+    std::size_t const lasting = plan.buffers.size();
+    plan.loops.push_back(StepLoop{begin, begin, r, g_.regions[at(r)].count, g_.regions[at(r)].reversed});
+    for (int k : order.by_level)
+      if (joined_[at(k)] == 0 && f_.groups[at(k)].region == r) add_step(k, order);
+    auto const end = static_cast<int>(plan.steps.size());
+    if (end == begin) return plan.loops.resize(loop);
+    plan.loops[loop].last = end;
+    for (std::size_t b = 0; b < lasting; ++b)
+      if (plan.buffers[b].last >= begin) plan.buffers[b].last = end - 1;
+  }
+
   constexpr Argument argument(Memory const& m) {
-    if (m.kind == Memory::Kind::node) return argument(static_cast<int>(m.what), m.offset);
+    if (m.kind == Memory::Kind::node) return argument(static_cast<int>(m.what), m.offset, m.turn);
     int const now = static_cast<int>(plan.steps.size());
     plan.buffers.push_back(Buffer{m.what, m.dtype, now, now});
-    return Argument{Argument::Kind::buffer, static_cast<int>(plan.buffers.size()) - 1, 0, m.dtype};
+    return Argument{Argument::Kind::buffer, static_cast<int>(plan.buffers.size()) - 1, 0, m.dtype, -1};
   }
 
   // A matrix product or an op with its own kernel: operands then the result, each a shape and strides.
@@ -280,7 +197,7 @@ class Planner {
     for (int i = 0; i < n.arity(); ++i) {
       Access const& a = access(n.in[i]);
       put_walk(g_[n.in[i]].meta.shape, a.strides);
-      plan.arguments.push_back(argument(a.root, a.offset));
+      plan.arguments.push_back(argument(a.root, a.offset, a.turn));
     }
     put_walk(n.meta.shape, contiguous(n.meta.shape));
   }
@@ -312,15 +229,24 @@ class Planner {
       bool const of_node = m.kind == Memory::Kind::node;
       if (of_node && m.what == id) {
         s.given = static_cast<int>(i);
-        plan.arguments.push_back(Argument{Argument::Kind::none, -1, 0, m.dtype});
+        plan.arguments.push_back(Argument{Argument::Kind::none, -1, 0, m.dtype, -1});
         continue;
       }
       if (of_node && m.what == result && m.written) s.stored = static_cast<int>(i);
       plan.arguments.push_back(argument(m));
       Argument const& now = plan.arguments.back();
-      if (!m.written && now.kind == to.kind && now.index == to.index) s.epilogue_reads_result = true;
+      if (!m.written && may_overlap(now, to)) s.epilogue_reads_result = true;
     }
     end_step(s);
+  }
+
+  // Two places of one ring are two memories.
+  constexpr bool may_overlap(Argument const& a, Argument const& b) const {
+    if (a.kind != b.kind || a.index != b.index) return false;
+    if (a.turn < 0 || b.turn < 0 || a.offset != b.offset) return true;
+    Turn const &s = f_.turns[at(a.turn)], &t = f_.turns[at(b.turn)];
+    return !(s.region == t.region && s.step == t.step && s.wrap == t.wrap && s.next == t.next && s.wrap > 1 &&
+             s.shift != t.shift);
   }
 
   constexpr void end_step(Step s) {
@@ -329,31 +255,33 @@ class Planner {
     plan.steps.push_back(s);
   }
 
-  constexpr void finish() {
+  constexpr void finish(Order const& order) {
     plan.requirements = g_.requirements;
     plan.inputs = g_.inputs;
     plan.nodes = g_.size();
+    plan.turns = f_.turns;
     for (Node const& n : g_.nodes)
       if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
-    for (std::size_t i = 0; i < moved_.size(); ++i) {
-      Step s = begin_step(Step::Kind::move, moved_[i]);
-      Node const& n = g_[moved_[i]];
+    for (std::size_t i = 0; i < order.moved.size(); ++i) {
+      Step s = begin_step(Step::Kind::move, order.moved[i]);
+      Node const& n = g_[order.moved[i]];
       plan.code.push_back(n.meta.shape.numel());
-      plan.arguments.push_back(argument(moved_[i], 0));
-      plan.arguments.push_back(Argument{Argument::Kind::input, moved_to_[i], 0, n.meta.dtype});
+      plan.arguments.push_back(argument(order.moved[i], 0));
+      plan.arguments.push_back(Argument{Argument::Kind::input, order.moved_to[i], 0, n.meta.dtype, -1});
       end_step(s);
     }
     for (int o : g_.outputs) {
       Access const& a = access(o);
-      plan.results.push_back(Result{argument(a.root, a.offset), g_[o].meta, a.strides});
+      plan.results.push_back(Result{argument(a.root, a.offset, a.turn), g_[o].meta, a.strides});
     }
   }
 
   Graph const& g_;
   Fusion f_;
+  Homes homes_;
   Vec<char> stored_, joined_;  // joined_: products that are computed with the group after them
   Vec<int> product_;           // for each group the product it is the epilogue of, or -1
-  Vec<int> alias_, order_, readers_, buffer_, moved_, moved_to_;
+  Vec<int> alias_, buffer_;
 };
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/graph/views.hpp>
+#include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
@@ -11,13 +12,115 @@ namespace dfdx::graph {
 /// Aliases - for each output the input whose memory it takes over when the program is done with that input, or -1.
 using Aliases = Vec<int>;
 
-/// prepare - the same graph with copies where memory is needed.
+namespace detail {
+
+/// LoopMemory - what goes into a region or leaves it is computed where it will lie: the first value of a carry and
+/// what it becomes, and what is stacked. Other values are copied there.
+class LoopMemory {
+ public:
+  constexpr explicit LoopMemory(Graph const& g) : g_(g) {
+    if (g.regions.empty()) return;
+    uses_.assign(g.nodes.size(), 0);
+    becomes_.assign(g.nodes.size(), 0);
+    wanted_.assign(g.nodes.size(), -1);
+    also_.assign(g.nodes.size(), -1);
+    made_.assign(g.nodes.size(), -1);
+    for (Node const& n : g.nodes) {
+      for (int k = 0; k < n.arity(); ++k) ++uses_[at(n.in[k])];
+      if (n.code() == Code::last) ++becomes_[at(n.in[1])];
+    }
+    for (int o : g.outputs) ++uses_[at(o)];
+    Vec<char> taken(g.nodes.size(), 0);
+    for (int id = 0; id < g.size(); ++id) {
+      int const x = g[id].code() == Code::last ? g[id].in[1] : g[id].in[0];
+      if (!is_boundary(g[id]) || stays(g[id], g[x], x, taken[at(x)] != 0)) {
+        if (g[id].code() == Code::last) taken[at(x)] = 1;
+        continue;
+      }
+      made_[at(id)] = due;
+      if (g[x].region != region_of_copy(g[id])) continue;
+      also_[at(id)] = wanted_[at(x)];
+      wanted_[at(x)] = id;
+    }
+  }
+
+  /// Makes the copies of a value that stay in its region; `to` is the value in the new graph. They come right after
+  /// it, so that all of a region is there before what it leaves behind is read.
+  constexpr void copy_early(Graph& out, int id, int to) {
+    if (wanted_.empty()) return;
+    for (int user = wanted_[at(id)]; user >= 0; user = also_[at(user)]) made_[at(user)] = copy(out, user, to);
+  }
+  /// The operand of a node on the edge of a region, or `to` where nothing was copied.
+  constexpr int operand(Graph& out, int id, int k, int to) {
+    if (made_.empty() || made_[at(id)] == -1 || (g_[id].code() == Code::last && k == 0)) return to;
+    return made_[at(id)] == due ? copy(out, id, to) : made_[at(id)];
+  }
+
+ private:
+  static constexpr int due = -2;
+  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  static constexpr bool is_boundary(Node const& n) { return n.code() == Code::carry || is_exit(n); }
+  constexpr int region_of_copy(Node const& n) const {
+    auto const own = static_cast<int>(n.attrs.i[0]);
+    return n.code() == Code::carry ? g_.regions[at(own)].parent : own;
+  }
+
+  constexpr bool stays(Node const& n, Node const& value, int x, bool taken) const {
+    if (value.region != region_of_copy(n)) return false;
+    if (n.code() == Code::carry) return is_computed(value) && uses_[at(x)] == 1;
+    if (n.code() == Code::last) return is_computed(value) && !taken;
+    return is_computed(value) || value.code() == Code::carry || has_own_memory(value);
+  }
+  // A stack of an inner region, unless it lies in the ring of a carry.
+  constexpr bool has_own_memory(Node const& n) const {
+    if (n.code() != Code::stack) return false;
+    Node const& of = g_[n.in[0]];
+    bool const in_ring = of.code() == Code::carry || becomes_[at(n.in[0])] != 0;
+    return !in_ring && (is_computed(of) || has_own_memory(of));
+  }
+  static constexpr bool is_computed(Node const& n) {
+    return n.arity() > 0 && !is_view(n) && !is_exit(n) && n.code() != Code::carry;
+  }
+  constexpr int copy(Graph& out, int id, int to) const {
+    int const c = bind<op::copy>(Attrs{}, Sym{&out, to}).id;
+    out[c].region = region_of_copy(g_[id]);
+    return c;
+  }
+
+  Graph const& g_;
+  Vec<int> uses_, becomes_;
+  // For each value the first node that wants a copy of it, for that node the next; and its copy.
+  Vec<int> wanted_, also_, made_;
+};
+
+// A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
+constexpr bool is_narrow_sum(Node const& n) {
+  return (n.code() == Code::reduce_sum || n.code() == Code::reduce_prod) && size_of(n.meta.dtype) == 2;
+}
+constexpr int push_widened(Graph& out, Node n) {
+  auto const cast = [&](int x, DType to) {
+    int const c = cast_to(Sym{&out, x}, to).id;
+    out[c].region = n.region;
+    return c;
+  };
+  DType const narrow = n.meta.dtype;
+  n.meta.dtype = DType::f32;
+  n.in[0] = cast(n.in[0], n.meta.dtype);
+  return cast(out.push(n).id, narrow);
+}
+
+}  // namespace detail
+
+/// prepare - the same graph with copies where memory is needed, and with its sums in f32 at least.
 constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
-  Vec<Access> const access = accesses(g);
+  Vec<Turn> turns;
+  Vec<Access> const access = accesses(g, turns);
   Vec<int> to(g.nodes.size(), -1), copied(g.nodes.size(), -1);
   Graph out;
   out.inputs = g.inputs;
   out.requirements = g.requirements;
+  out.regions = g.regions;
+  detail::LoopMemory loops(g);
   auto const copy_of = [&](int id) {
     int& c = copied[static_cast<std::size_t>(id)];
     if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[static_cast<std::size_t>(id)]}).id;
@@ -26,14 +129,16 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   auto const code_under = [&](int id) { return g[access[static_cast<std::size_t>(id)].root].code(); };
   for (int id = 0; id < g.size(); ++id) {
     Node n = g[id];
-    bool const reads_memory =
-        !is_view(n) && !n.op->elementwise && (n.code() == Code::opaque || n.code() == Code::matmul);
+    bool const reads_memory = n.code() == Code::each || n.code() == Code::opaque || n.code() == Code::matmul;
     for (int k = 0; k < n.arity(); ++k) {
       int const x = g[id].in[k];
       bool const generated = code_under(x) == Code::constant || code_under(x) == Code::iota;
-      n.in[k] = reads_memory && generated ? copy_of(x) : to[static_cast<std::size_t>(x)];
+      n.in[k] =
+          reads_memory && generated ? copy_of(x) : loops.operand(out, id, k, to[static_cast<std::size_t>(x)]);
     }
-    to[static_cast<std::size_t>(id)] = out.push(n).id;
+    to[static_cast<std::size_t>(id)] =
+        detail::is_narrow_sum(n) ? detail::push_widened(out, n) : out.push(n).id;
+    loops.copy_early(out, id, to[static_cast<std::size_t>(id)]);
   }
   Vec<char> taken(g.nodes.size(), 0);
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
@@ -42,7 +147,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     bool const no_memory = under == Code::input || under == Code::constant || under == Code::iota;
     bool const aliased = k < aliases.size() && aliases[k] >= 0;
     auto& used = taken[static_cast<std::size_t>(id)];
-    if (aliased && (is_view(g[id]) || no_memory || used != 0))
+    if (aliased && (is_view(g[id]) || is_exit(g[id]) || no_memory || used != 0))
       out.outputs.push_back(bind<op::copy>(Attrs{}, Sym{&out, to[static_cast<std::size_t>(id)]}).id);
     else out.outputs.push_back(no_memory ? copy_of(id) : to[static_cast<std::size_t>(id)]);
     if (aliased) used = 1;

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
@@ -75,6 +76,10 @@ class Rewriter {
       case Code::permute: return replace_permute(n, a);
       case Code::slice:
         if (graph[a].meta.shape == n.meta.shape && op::slice::step(n.attrs) == 1) return a;
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::each: return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::stack:
+        if (is(a, Code::each) && graph[a].attrs.i[0] == n.attrs.i[0]) return graph[a].in[0];
         return is_constant(a) ? become_constant(n, value(a)) : unchanged;
       case Code::cast:
         if (graph[a].meta.dtype == n.meta.dtype) return a;
@@ -207,15 +212,46 @@ constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product
   return r.add(Node{product.op, product.attrs, n.meta, {left, right}});
 }
 
+// The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
+// and the same are repeated; views are looked at together, so that what is under them need not be copied.
+constexpr int simpler_stack(Rewriter& r, Node const& n) {
+  if (n.code() != Code::stack) return -1;
+  Node const value = r.graph[n.in[0]];
+  if (r.graph.encloses(region_behind(n), value.region)) {
+    if (value.code() != Code::reshape) return -1;
+    Shape const& under = r.graph[value.in[0]].meta.shape;
+    if (under.rank == max_rank) return -1;
+    Node all{n.op, n.attrs, Meta{n.meta.dtype, make_shape(n.meta.shape[0])}, {value.in[0]}};
+    for (int i = 0; i < under.rank; ++i) all.meta.shape.push_back(under[i]);
+    return r.add(Node{value.op, value.attrs, n.meta, {r.add(all)}});
+  }
+  Node one{&info<op::reshape>, Attrs{}, n.meta, {n.in[0]}};
+  one.meta.shape[0] = 1;
+  return r.add(Node{&info<op::expand>, Attrs{}, n.meta, {r.add(one)}});
+}
+
+// Marks what the marked nodes need.
+constexpr void mark_operands(Graph const& g, Vec<char>& marked) {
+  for (int i = g.size() - 1; i >= 0; --i)
+    if (marked[static_cast<std::size_t>(i)] != 0)
+      for (int k = 0; k < g[i].arity(); ++k) marked[static_cast<std::size_t>(g[i].in[k])] = 1;
+}
+
 }  // namespace detail
 
-/// live - which nodes an output needs.
+/// live - which nodes an output needs. A carry needs what it becomes, which comes later.
 constexpr Vec<char> live(Graph const& g) {
   Vec<char> r(g.nodes.size(), 0);
   for (int o : g.outputs) r[static_cast<std::size_t>(o)] = 1;
-  for (int i = g.size() - 1; i >= 0; --i)
-    if (r[static_cast<std::size_t>(i)] != 0)
-      for (int k = 0; k < g[i].arity(); ++k) r[static_cast<std::size_t>(g[i].in[k])] = 1;
+  detail::mark_operands(g, r);
+  for (bool again = !g.regions.empty(); again;) {
+    again = false;
+    for (int i = 0; i < g.size(); ++i) {
+      if (g[i].code() != Code::last || r[static_cast<std::size_t>(i)] != 0) continue;
+      if (r[static_cast<std::size_t>(g[i].in[0])] != 0) r[static_cast<std::size_t>(i)] = 1, again = true;
+    }
+    if (again) detail::mark_operands(g, r);
+  }
   return r;
 }
 
@@ -257,6 +293,7 @@ constexpr void unify_symbols(Graph& g) {
 constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
+  r.graph.regions = g.regions;
   Vec<char> const needed = live(g);
   Vec<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
   for (int i = 0; i < g.size(); ++i)
@@ -267,7 +304,7 @@ constexpr Graph simplify(Graph g) {
     if (needed[static_cast<std::size_t>(i)] == 0) continue;
     Node n = g[i];
     for (int k = 0; k < n.arity(); ++k) n.in[k] = to[static_cast<std::size_t>(n.in[k])];
-    int swapped = -1;
+    int swapped = detail::simpler_stack(r, n);
     if (n.code() == Code::permute && uses[static_cast<std::size_t>(g[i].in[0])] == 1) {
       Node const product = r.graph[n.in[0]];
       swapped = detail::transposed_product(r, n, product);
@@ -280,6 +317,7 @@ constexpr Graph simplify(Graph g) {
   Graph out;
   out.inputs = g.inputs;
   out.requirements = g.requirements;
+  out.regions = g.regions;
   for (int i = 0; i < r.graph.size(); ++i) {
     if (used[static_cast<std::size_t>(i)] == 0) continue;
     Node n = r.graph[i];

@@ -5,6 +5,7 @@
 
 #include <dfdx/graph/views.hpp>
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/region.hpp>
 
 namespace dfdx::graph {
 
@@ -16,6 +17,12 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
   if (n.arity() > 0 && is_view(n) && g[n.in[0]].meta.dtype != n.meta.dtype) return false;
   if (n.code() == Code::reshape) return op::extents_agree(g[n.in[0]].meta.shape.numel(), to.numel());
   if (n.code() == Code::iota) return n.attrs.i[0] >= 0 && n.attrs.i[0] < to.rank;
+  if (n.code() == Code::stack) {
+    Shape const& of = g[n.in[0]].meta.shape;
+    bool ok = n.meta.dtype == g[n.in[0]].meta.dtype && to.rank == of.rank + 1;
+    for (int i = 0; ok && i < of.rank; ++i) ok = to[i + 1] == of[i];
+    return ok && to[0] == g.regions[static_cast<std::size_t>(n.attrs.i[0])].count;
+  }
   if (n.code() == Code::expand) {
     Shape const& from = g[n.in[0]].meta.shape;
     bool ok = from.rank == to.rank;
@@ -28,7 +35,8 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
 // Whether the shape rule of the op, where it has one, gives the node's meta.
 constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
   bool const ruled = n.op->infer != nullptr && n.code() != Code::input && n.code() != Code::constant &&
-                     n.code() != Code::iota && n.code() != Code::reshape && n.code() != Code::expand;
+                     n.code() != Code::iota && n.code() != Code::reshape && n.code() != Code::expand &&
+                     n.code() != Code::stack;
   if (!ruled) return is_plausible(g, n);
   Meta in[max_arity] = {};
   for (int k = 0; k < n.arity(); ++k) in[k] = g[n.in[k]].meta;
@@ -38,6 +46,26 @@ constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
   bool ok = m.dtype == n.meta.dtype && m.shape.rank == n.meta.shape.rank;
   for (int i = 0; ok && i < m.shape.rank; ++i) ok = op::extents_agree(m.shape[i], n.meta.shape[i]);
   return ok;
+}
+
+// Whether a node is in a region that sees all its operands; what leads into regions and out of them knows which.
+// Copies may be made again in every iteration.
+constexpr bool is_in_its_region(Graph const& g, Node const& n) {
+  auto const count = static_cast<int>(g.regions.size());
+  auto const own = static_cast<int>(n.attrs.i[0]);
+  bool const enters = n.code() == Code::carry || n.code() == Code::each;
+  if (enters || is_exit(n)) {
+    if (own < 0 || own >= count) return false;
+    int const parent = g.regions[static_cast<std::size_t>(own)].parent;
+    if (n.region != (enters ? own : parent)) return false;
+    for (int k = 0; k < n.arity(); ++k)
+      if (!g.encloses(g[n.in[k]].region, enters ? parent : own)) return false;
+    return n.code() != Code::last || (g[n.in[0]].code() == Code::carry && g[n.in[0]].attrs.i[0] == own);
+  }
+  if (n.region < -1 || n.region >= count) return false;
+  for (int k = 0; k < n.arity(); ++k)
+    if (!g.encloses(g[n.in[k]].region, n.region)) return false;
+  return true;
 }
 
 }  // namespace detail
@@ -65,6 +93,8 @@ constexpr Text verify(Graph const& g) {
                          " is out of range or there twice");
       seen[static_cast<std::size_t>(at)] = 1;
     }
+    if (!detail::is_in_its_region(g, n))
+      return make_text("verify: node ", id, " (", n.op->name, "): not in the region of its operands");
     if (!detail::agrees_with_rule(g, n))
       return make_text("verify: node ", id, " (", n.op->name,
                        "): shape or dtype is not what its rule says: ", n.meta.dtype, " ", n.meta.shape);

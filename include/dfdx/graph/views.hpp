@@ -10,7 +10,25 @@ namespace dfdx::graph {
 
 constexpr bool is_view(Node const& n) {
   return n.code() == Code::reshape || n.code() == Code::permute || n.code() == Code::expand ||
-         n.code() == Code::slice;
+         n.code() == Code::slice || n.code() == Code::each;
+}
+
+/// Turn - how a value moves through memory as a region goes through its iterations: at position p it lies
+/// `(p + shift) mod wrap` times `step` elements further on (wrap 0 for no mod). `next` is another turn, of a region
+/// around it, or -1: turns are kept in lists.
+struct Turn {
+  int region = -1;
+  index_t step = 0, shift = 0, wrap = 0;
+  int next = -1;
+  constexpr bool operator==(Turn const&) const = default;
+};
+
+/// add_turn - where a list holds a turn; appended if it is new.
+constexpr int add_turn(Vec<Turn>& turns, Turn const& t) {
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    if (turns[i] == t) return static_cast<int>(i);
+  turns.push_back(t);
+  return static_cast<int>(turns.size()) - 1;
 }
 
 /// Access - a value as a strided walk over the memory of `root`, which is row-major.
@@ -22,12 +40,14 @@ struct Access {
   signed char driver[max_rank] = {};
   /// Whether `driver` tells all: false once a slice or a merging reshape lies between.
   bool aligned = true;
+  /// How it moves with the regions that it is read in, -1 if it does not.
+  int turn = -1;
 };
 
 namespace detail {
 
 constexpr Access rooted(Graph const& g, int id) {
-  Access a{id, 0, contiguous(g[id].meta.shape), {}, true};
+  Access a{id, 0, contiguous(g[id].meta.shape), {}, true, -1};
   for (int i = 0; i < max_rank; ++i) a.driver[i] = static_cast<signed char>(i);
   return a;
 }
@@ -54,7 +74,7 @@ constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
 
 /// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be
 /// copied.
-constexpr Vec<Access> accesses(Graph const& g) {
+constexpr Vec<Access> accesses(Graph const& g, Vec<Turn>& turns) {
   Vec<Access> r;
   r.reserve(g.nodes.size());
   for (int id = 0; id < g.size(); ++id) {
@@ -82,6 +102,11 @@ constexpr Vec<Access> accesses(Graph const& g) {
       int const axis = op::slice::axis(n.attrs);
       a.offset += extent::mul(n.attrs.i[1], old[axis]);
       a.strides[axis] = extent::mul(op::slice::step(n.attrs), old[axis]);
+      a.aligned = false;
+    } else if (n.code() == Code::each) {
+      a.turn = add_turn(turns, Turn{n.region, old[0], 0, 0, a.turn});
+      a.strides.rank = to.rank;
+      for (int i = 0; i < to.rank; ++i) a.strides[i] = old[i + 1];
       a.aligned = false;
     } else {
       a.strides = reshape_strides(from, old, to);

@@ -121,6 +121,13 @@ template <class M>
 void initialize(M& m, Key key, std::uint64_t& count) {
   if constexpr (leaf<M>) {
     if (m.shape().is_static() && m.ndim() >= 0) nn::init::zeros(m);
+  } else if constexpr (keeps_leaves<M>) {
+    m.allocate();
+    for (std::size_t i = 0; i < m.size(); ++i) {
+      auto part = m[static_cast<index_t>(i)];
+      initialize(part, key, count);
+      m.set(static_cast<index_t>(i), part);
+    }
   } else if constexpr (is_std_array<M>) {
     for (auto& part : m) initialize(part, key, count);
   } else if constexpr (is_std_tuple<M>) {

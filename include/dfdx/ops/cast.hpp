@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Elementwise ops that leave the numbers as they are: cast, copy, stop_gradient.
+// Elementwise ops that leave the numbers as they are: cast, copy, stop_gradient; and its opposite, vanishing.
 #pragma once
 
 #include <dfdx/ops/elementwise.hpp>
@@ -22,6 +22,29 @@ struct stop_gradient : elementwise_op<stop_gradient, 1> {
 template <>
 struct fused<82> {
   using type = stop_gradient;
+};
+
+/// vanishing - 0 with the derivative of x, for rules that know x to be 0: what only the next derivative reads is not
+/// computed.
+///
+/// Math      y = 0, dy/dx taken as 1
+/// Shapes    x: [S...] -> y: [S...]
+/// Dtypes    floating
+/// Errors    none
+/// Source    elementary
+struct vanishing : elementwise_op<vanishing, 1> {
+  static constexpr char const* name = "vanishing";
+  static constexpr Code code = numbered(84);
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
+  static constexpr auto eval(auto const& x) { return std::remove_cvref_t<decltype(x)>(0); }
+  template <int I, class V>
+  static constexpr V scale(V const& t, Site<V> const&) {
+    return t;
+  }
+};
+template <>
+struct fused<84> {
+  using type = vanishing;
 };
 
 /// copy - x itself, in memory of its own: what a program's output is when it would else be one of its inputs.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/cast.hpp>
 #include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/views.hpp>
 
@@ -69,8 +70,10 @@ struct prod : reduction<prod> {
   static constexpr V repeat(V const& v, Site<V> const& s) {
     return bind_as<expand>(Meta{v.dtype(), s.x[0].shape()}, Attrs{}, v);
   }
-  // The product of the other elements: y / x, which is 0 beside a zero elsewhere; at a zero itself the product of
-  // the rest if it is the only zero, else 0. (Of second derivatives only those between two zeros are lost.)
+  // The product of the other elements. Beside a number that is y / x. Beside a zero it is the product of the numbers,
+  // `rest`, times that of the other zeros: 1 if there are none and itself if there is one, which vanishes but has a
+  // derivative. So derivatives of second order are right as well; those of third order between three zeros are lost.
+  // The one other zero is what the count has besides 2, less x, for each zero counts as 1 + x.
   template <class V>
   static constexpr V others(Site<V> const& s) {
     V const& x = s.x[0];
@@ -79,8 +82,12 @@ struct prod : reduction<prod> {
     V const is_zero = apply<equal>(x, zero);
     V const safe = apply<where>(is_zero, one, x);
     V const rest = repeat(bind<prod>(s.attrs, safe), s);
-    V const count = repeat(sum_axes(apply<where>(is_zero, one, zero), s.attrs.i[0]), s);
-    return apply<where>(is_zero, apply<where>(apply<equal>(count, one), rest, zero), repeat(s.y, s) / safe);
+    V const counted = apply<where>(is_zero, one + apply<vanishing>(x), zero);
+    V const count = repeat(sum_axes(counted, s.attrs.i[0]), s);
+    V const of_one = apply<where>(apply<equal>(count, one), rest, zero);
+    V const of_two = apply<where>(apply<equal>(count, one + one), rest, zero);
+    V const beside_zero = of_one + apply<vanishing>(of_two * (count - 2.0 - x));
+    return apply<where>(is_zero, beside_zero, repeat(s.y, s) / safe);
   }
 };
 

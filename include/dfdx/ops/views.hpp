@@ -65,18 +65,16 @@ struct reshape : operation {
     index_t known = 1;
     int open = -1;
     for (int i = 0; i < to.rank; ++i) {
-      if (to[i] == extent::unknown && open >= 0)
-        return refuse(why, name, ": cannot view ", from, " as ", to).shape;
+      if (!is_extent(to[i]) || (to[i] == extent::unknown && open >= 0)) return mismatch(from, to, why);
       if (to[i] == extent::unknown) open = i;
       else known = extent::mul(known, to[i]);
+      if (!is_extent(known)) return mismatch(from, to, why);
     }
     index_t const n = from.numel();
-    if (open >= 0) {
-      to[open] = divide(n, known);
-      if (to[open] == -2) return refuse(why, name, ": cannot view ", from, " as ", to).shape;
-    } else if (!extents_agree(n, known)) {
-      return refuse(why, name, ": cannot view ", from, " as ", to).shape;
-    }
+    if (open < 0) return extents_agree(n, known) ? to : mismatch(from, to, why);
+    index_t const rest = divide(n, known);
+    if (rest == -2) return mismatch(from, to, why);
+    to[open] = rest;
     return to;
   }
   template <int I, class V>
@@ -89,6 +87,18 @@ struct reshape : operation {
   }
 
  private:
+  // A count, -1 or symbols; not another negative number, nor a product that overflowed.
+  static constexpr bool is_extent(index_t e) { return e >= extent::unknown || (e >> 62 & 1) == 0; }
+  // The target is quoted as the caller wrote it, with -1 rather than dyn.
+  static constexpr Shape mismatch(Shape const& from, Shape const& to, Text* why) {
+    refuse(why, name, ": cannot view ", from, " as [");
+    for (int i = 0; i < to.rank; ++i) {
+      if (i != 0) refuse(why, ", ");
+      if (to[i] >= 0 || (to[i] != extent::unknown && is_extent(to[i]))) refuse(why, to[i]);
+      else refuse(why, "-", -to[i]);
+    }
+    return refuse(why, "]").shape;
+  }
   // n / known where that is an extent, else -2; symbols cancel against equal powers.
   static constexpr index_t divide(index_t n, index_t known) {
     if (n == extent::unknown || known == extent::unknown) return extent::unknown;

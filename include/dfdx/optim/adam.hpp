@@ -11,29 +11,22 @@ namespace dfdx::optim {
 namespace detail {
 
 struct AdamNumbers {
-  float lr, beta1, beta2, eps, decay;
+  double lr, beta1, beta2, eps, decay;
 };
 
-// The numbers of one step: the bias corrections are folded into the step size and the divisor, in double.
-inline std::array<float, 7> adam_scalars(AdamNumbers const& o, std::int64_t step) {
-  double const t = static_cast<double>(step);
-  double const c1 = 1 - std::pow(static_cast<double>(o.beta1), t),
-               c2 = 1 - std::pow(static_cast<double>(o.beta2), t);
-  return {static_cast<float>(o.lr / c1),
-          static_cast<float>(1 / std::sqrt(c2)),
-          o.beta1,
-          o.beta2,
-          o.eps,
-          o.decay,
-          o.lr};
+// The numbers of one step. The bias corrections are folded into the step size and the divisor, and 1 - beta is worked
+// out here: in f32 1 - 0.999 would be off by 5e-5 of itself, and the correction no longer cancel it.
+inline std::array<double, 8> adam_scalars(AdamNumbers const& o, std::int64_t step) {
+  auto const t = static_cast<double>(step);
+  double const c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
+  return {o.lr / c1, 1 / std::sqrt(c2), o.beta1, 1 - o.beta1, o.beta2, 1 - o.beta2, o.eps, o.decay};
 }
 
 // m, v and p after one step; the decay has been applied to p or g already.
 constexpr void adam_update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-  Sym const beta1 = beside(s[2], p), beta2 = beside(s[3], p);
-  slot[0] = slot[0] * beta1 + g * (1.0 - beta1);
-  slot[1] = slot[1] * beta2 + g * g * (1.0 - beta2);
-  Sym const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[4], p);
+  slot[0] = slot[0] * beside(s[2], p) + g * beside(s[3], p);
+  slot[1] = slot[1] * beside(s[4], p) + g * g * beside(s[5], p);
+  Sym const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[6], p);
   p = p - slot[0] * beside(s[0], p) / divisor;
 }
 
@@ -48,15 +41,15 @@ constexpr void adam_update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
 /// Errors    none
 /// Source    Kingma and Ba, ICLR 2015
 struct Adam {
-  float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
 
   static constexpr int slots = 2;
-  static constexpr int scalars = 7;
-  std::array<float, 7> scalars_at(std::int64_t step) const {
+  static constexpr int scalars = 8;
+  std::array<double, 8> scalars_at(std::int64_t step) const {
     return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
   }
   static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-    detail::adam_update(p, g + p * detail::beside(s[5], p), slot, s);
+    detail::adam_update(p, g + p * detail::beside(s[7], p), slot, s);
   }
 };
 
@@ -68,15 +61,15 @@ struct Adam {
 /// Errors    none
 /// Source    Loshchilov and Hutter, ICLR 2019
 struct AdamW {
-  float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 1e-2f;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
 
   static constexpr int slots = 2;
-  static constexpr int scalars = 7;
-  std::array<float, 7> scalars_at(std::int64_t step) const {
-    return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
+  static constexpr int scalars = 8;
+  std::array<double, 8> scalars_at(std::int64_t step) const {
+    return detail::adam_scalars({lr, beta1, beta2, eps, lr * weight_decay}, step);
   }
   static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-    Sym decayed = p - p * (detail::beside(s[6], p) * detail::beside(s[5], p));
+    Sym decayed = p - p * detail::beside(s[7], p);
     detail::adam_update(decayed, g, slot, s);
     p = decayed;
   }

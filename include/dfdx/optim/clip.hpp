@@ -11,8 +11,8 @@ namespace detail {
 
 // The scalars of O and one more.
 template <class O>
-auto with_scalar(O const& o, std::int64_t step, float extra) {
-  std::array<float, static_cast<std::size_t>(O::scalars) + 1> r{};
+auto with_scalar(O const& o, std::int64_t step, double extra) {
+  std::array<double, static_cast<std::size_t>(O::scalars) + 1> r{};
   auto const inner = o.scalars_at(step);
   for (std::size_t i = 0; i < inner.size(); ++i) r[i] = inner[i];
   r.back() = extra;
@@ -22,7 +22,7 @@ auto with_scalar(O const& o, std::int64_t step, float extra) {
 }  // namespace detail
 
 /// ClipNorm - scales all gradients by one factor so that their joint 2-norm is at most max_norm, then does as O.
-/// optim::ClipNorm{optim::Adam{.lr = 1e-3f}, 1.0f}.
+/// optim::ClipNorm{optim::Adam{.lr = 1e-3}, 1.0}.
 ///
 /// Math      g *= min(1, max_norm / (|g| + 1e-6))
 /// Shapes    any
@@ -32,7 +32,7 @@ auto with_scalar(O const& o, std::int64_t step, float extra) {
 template <class O>
 struct ClipNorm {
   O inner{};
-  float max_norm = 1;
+  double max_norm = 1;
 
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
@@ -40,7 +40,7 @@ struct ClipNorm {
   static constexpr void prepare(Sym* g, std::size_t n, Sym const* s) {
     Sym total{};
     for (std::size_t i = 0; i < n; ++i) {
-      Sym const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), DType::f32);
+      Sym const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), s[O::scalars].dtype());
       total = total ? total + squares : squares;
     }
     Sym const factor = apply<op::minimum>(s[O::scalars] / (apply<op::sqrt>(total) + 1e-6), 1.0);
@@ -49,7 +49,7 @@ struct ClipNorm {
   static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) { O::update(p, g, slot, s); }
 };
 template <class O>
-ClipNorm(O, float) -> ClipNorm<O>;
+ClipNorm(O, double) -> ClipNorm<O>;
 
 /// ClipValue - clamps each element of the gradients to [-limit, limit], then does as O.
 ///
@@ -61,7 +61,7 @@ ClipNorm(O, float) -> ClipNorm<O>;
 template <class O>
 struct ClipValue {
   O inner{};
-  float limit = 1;
+  double limit = 1;
 
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
@@ -72,6 +72,6 @@ struct ClipValue {
   }
 };
 template <class O>
-ClipValue(O, float) -> ClipValue<O>;
+ClipValue(O, double) -> ClipValue<O>;
 
 }  // namespace dfdx::optim

@@ -25,8 +25,8 @@ template <class Option>
 inline constexpr bool is_on = !std::is_same_v<Option, Off>;
 
 template <class Option>
-constexpr float number_or_zero(Option const& o) {
-  if constexpr (is_on<Option>) return static_cast<float>(o);
+constexpr double number_or_zero(Option const& o) {
+  if constexpr (is_on<Option>) return static_cast<double>(o);
   else return 0;
 }
 
@@ -45,7 +45,7 @@ constexpr Sym beside(Sym const& scalar, Sym const& parameter) { return cast_to(s
 /// Source    Robbins and Monro 1951; Polyak 1964; Sutskever et al., ICML 2013
 template <class Momentum = Off, class WeightDecay = Off, class Nesterov = Off>
 struct SGD {
-  float lr = 1e-3f;
+  double lr = 1e-3;
   [[no_unique_address]] Momentum momentum{};
   [[no_unique_address]] WeightDecay weight_decay{};
   [[no_unique_address]] Nesterov nesterov{};
@@ -54,11 +54,11 @@ struct SGD {
   static constexpr int slots = has_momentum ? 1 : 0;
   static constexpr int scalars = 4;
 
-  std::array<float, 4> scalars_at(std::int64_t step) const {
+  std::array<double, 4> scalars_at(std::int64_t step) const {
     // The first step's velocity is the gradient itself: its slot is still zero, so any momentum will do.
     static_cast<void>(step);
     return {lr, detail::number_or_zero(momentum), detail::number_or_zero(weight_decay),
-            detail::number_or_zero(nesterov) != 0 ? 1.0f : 0.0f};
+            detail::number_or_zero(nesterov) != 0 ? 1.0 : 0.0};
   }
 
   static constexpr void update(Sym& p, Sym g, Sym* slot, Sym const* s) {

@@ -5,9 +5,7 @@
 
 #include <dfdx/program/program.hpp>
 
-namespace dfdx {
-
-namespace detail {
+namespace dfdx::detail::inline DFDX_TARGET {
 
 template <class P>
 inline constexpr char program_tag = 0;
@@ -234,7 +232,9 @@ constexpr A const& as_argument(A const& a) {
   return a;
 }
 
-}  // namespace detail
+}  // namespace dfdx::detail::inline DFDX_TARGET
+
+namespace dfdx::inline DFDX_TARGET {
 
 /// Bound - a program tied to its arguments and its arena: calling it runs the kernels and nothing else. It reads
 /// the arguments' memory as it is at the call; its results are the same views each time.
@@ -342,4 +342,4 @@ class Compiled {
   detail::OwnArenas arenas_;
 };
 
-}  // namespace dfdx
+}  // namespace dfdx::inline DFDX_TARGET

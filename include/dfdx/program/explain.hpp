@@ -28,7 +28,12 @@ class Explainer {
     for (NodeFacts const& n : p_.nodes)
       if (n.code == Code::input)
         put("input ", n.input, ": ", input(n.input), " ", n.meta.dtype, " ", n.meta.shape, "\n");
-    for (std::size_t k = 0; k < p_.steps.size(); ++k) put_step(k);
+    for (std::size_t k = 0; k < p_.steps.size(); ++k) {
+      for (graph::StepLoop const& l : p_.loops)
+        if (l.first == static_cast<int>(k))
+          put(l.first, " to ", l.last - 1, ": ", l.count, " times", l.reversed ? ", backwards" : "", "\n");
+      put_step(k);
+    }
     return std::move(out_);
   }
 
@@ -159,7 +164,8 @@ class Explainer {
     if (a.kind == graph::Argument::Kind::buffer)
       r += (p_.is_static ? "@" : " buffer ") +
            std::to_string(p_.is_static ? offsets_[static_cast<std::size_t>(a.index)] : a.index);
-    return a.offset == 0 ? r : r + "+" + extent_text(a.offset);
+    if (a.offset != 0) r += "+" + extent_text(a.offset);
+    return a.turn < 0 ? r : r + "[i]";
   }
   // The walk without the axes that repeat.
   Shape touched(graph::Step const& s, int k) const {
@@ -250,7 +256,8 @@ inline constexpr bool is_program<program<F, A...>> = true;
 
 /// explain - the plan of a program as text: its totals, its inputs, and for each kernel what it computes (a line
 /// for each phase over the rows of a fused loop), what it reads and writes and where ("arena@256": at byte 256 of
-/// the arena).
+/// the arena). Kernels of a loop (scan, nn::Repeat) come after a line that says how often they run, costs being those
+/// of one time; "[i]" marks what is at another place each time.
 ///
 /// Example   examples/06_explain.cpp
 template <class P>

@@ -40,6 +40,7 @@ struct ProgramFacts {
   std::span<index_t const> code;
   std::span<graph::Argument const> arguments;
   std::span<graph::Buffer const> buffers;
+  std::span<graph::StepLoop const> loops;
   bool is_static = false;
   int distinct_kernels = 0;
   index_t flops = 0, bytes_moved = 0, arena_bytes = 0;
@@ -49,7 +50,7 @@ struct ProgramFacts {
 template <class P>
 constexpr auto node_facts() {
   std::array<NodeFacts, static_cast<std::size_t>(P::nodes)> r{};
-  graph::Fusion const f = graph::fuse(program_graph<P>.thaw());
+  graph::Fusion const f = graph::plan_fusion(program_graph<P>.thaw());
   std::vector<int> step_of(f.groups.size(), -1);
   int k = 0;
   for (graph::Step const& s : P::plan.steps) {
@@ -116,6 +117,7 @@ ProgramFacts facts_of(program<F, A...>) {
                  plan_of<P>.code,
                  plan_of<P>.arguments,
                  plan_of<P>.buffers,
+                 plan_of<P>.loops,
                  P::is_static,
                  distinct,
                  flops,

@@ -10,9 +10,7 @@
 #include <dfdx/kernels/matmul.hpp>
 #include <dfdx/program/trace.hpp>
 
-namespace dfdx {
-
-namespace detail {
+namespace dfdx::detail::inline DFDX_TARGET {
 
 template <class T, std::size_t N>
 constexpr std::array<T, N> frozen(Vec<T> const& v) {
@@ -23,10 +21,10 @@ constexpr std::array<T, N> frozen(Vec<T> const& v) {
 }
 
 struct GraphSize {
-  std::size_t nodes, outputs, requirements;
+  std::size_t nodes, outputs, requirements, regions;
 };
 struct PlanSize {
-  std::size_t steps, code, arguments, buffers, results, own_kernels, requirements;
+  std::size_t steps, code, arguments, buffers, results, own_kernels, requirements, loops, turns;
 };
 
 // Aliases that a transform asks for (train_step writes parameters in place).
@@ -37,11 +35,12 @@ constexpr graph::Aliases aliases_of() {
   else return {};
 }
 
-template <std::size_t Nodes, std::size_t Outputs, std::size_t Requirements>
+template <GraphSize S>
 struct FrozenGraph {
-  std::array<Node, Nodes> nodes;
-  std::array<int, Outputs> outputs;
-  std::array<SameExtent, Requirements> requirements;
+  std::array<Node, S.nodes> nodes;
+  std::array<int, S.outputs> outputs;
+  std::array<SameExtent, S.requirements> requirements;
+  std::array<Region, S.regions> regions;
   int inputs;
 
   /// The graph as passes take it.
@@ -50,6 +49,7 @@ struct FrozenGraph {
     g.nodes.assign(nodes.begin(), nodes.end());
     g.outputs.assign(outputs.begin(), outputs.end());
     g.requirements.assign(requirements.begin(), requirements.end());
+    g.regions.assign(regions.begin(), regions.end());
     g.inputs = inputs;
     return g;
   }
@@ -57,9 +57,9 @@ struct FrozenGraph {
 
 template <GraphSize S>
 constexpr auto freeze_graph(Graph const& g) {
-  return FrozenGraph<S.nodes, S.outputs, S.requirements>{
-      frozen<Node, S.nodes>(g.nodes), frozen<int, S.outputs>(g.outputs),
-      frozen<SameExtent, S.requirements>(g.requirements), g.inputs};
+  return FrozenGraph<S>{frozen<Node, S.nodes>(g.nodes), frozen<int, S.outputs>(g.outputs),
+                        frozen<SameExtent, S.requirements>(g.requirements),
+                        frozen<Region, S.regions>(g.regions), g.inputs};
 }
 
 template <PlanSize S>
@@ -71,6 +71,8 @@ struct FrozenPlan {
   std::array<graph::Result, S.results> results{};
   std::array<graph::OwnKernel, S.own_kernels> own_kernels{};
   std::array<SameExtent, S.requirements> requirements{};
+  std::array<graph::StepLoop, S.loops> loops{};
+  std::array<graph::Turn, S.turns> turns{};
   int inputs = 0, nodes = 0;
   bool is_static = true;
 };
@@ -91,6 +93,8 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   copy_elements_of(r.results, p.results);
   copy_elements_of(r.own_kernels, p.own_kernels);
   copy_elements_of(r.requirements, p.requirements);
+  copy_elements_of(r.loops, p.loops);
+  copy_elements_of(r.turns, p.turns);
   r.inputs = p.inputs;
   r.nodes = p.nodes;
   r.is_static = p.is_static;
@@ -99,7 +103,7 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
 
 // A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that
 // the passes run once, not once for the sizes and once for the content.
-constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n}; }
+constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n, n, n}; }
 template <std::size_t N>
 struct RoomyPlan {
   FrozenPlan<plan_bound(N)> plan;
@@ -107,11 +111,13 @@ struct RoomyPlan {
 };
 template <std::size_t N>
 constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
-  PlanSize const size{p.steps.size(),   p.code.size(),        p.arguments.size(),   p.buffers.size(),
-                      p.results.size(), p.own_kernels.size(), p.requirements.size()};
+  PlanSize const size{p.steps.size(),        p.code.size(),    p.arguments.size(),
+                      p.buffers.size(),      p.results.size(), p.own_kernels.size(),
+                      p.requirements.size(), p.loops.size(),   p.turns.size()};
   PlanSize const most = plan_bound(N);
   if (size.steps > most.steps || size.code > most.code || size.arguments > most.arguments ||
-      size.buffers > most.buffers || size.results > most.results || size.requirements > most.requirements)
+      size.buffers > most.buffers || size.results > most.results || size.requirements > most.requirements ||
+      size.loops > most.loops || size.turns > most.turns)
     raise("program: a plan larger than its bound");
   return {freeze_plan<plan_bound(N)>(p), size};
 }
@@ -126,7 +132,9 @@ constexpr Graph build_graph() {
 template <class F, class... A>
 inline constexpr std::size_t plan_room = [] {
   Graph const g = trace<F, A...>();
-  return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + 8;
+  std::size_t more = 8;
+  for (Node const& n : g.nodes) more += graph::detail::is_narrow_sum(n) ? 2 : 0;
+  return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + more;
 }();
 template <class F, class... A>
 inline constexpr RoomyPlan<plan_room<F, A...>> roomy_plan =
@@ -142,7 +150,7 @@ auto numbers_of(std::index_sequence<I...>)
 template <class P>
 inline constexpr GraphSize graph_size = [] {
   Graph const g = P::build();
-  return GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size()};
+  return GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size(), g.regions.size()};
 }();
 template <class P>
 inline constexpr auto program_graph = freeze_graph<graph_size<P>>(P::build());
@@ -177,7 +185,9 @@ void run_opaque(void* const* base, void*, index_t const* symbols) {
   own.run(own.attrs, operands, operands[n - 1]);
 }
 
-}  // namespace detail
+}  // namespace dfdx::detail::inline DFDX_TARGET
+
+namespace dfdx::inline DFDX_TARGET {
 
 /// program - the compiled form of F for arguments A...: its facts are constants, `run` executes it.
 ///
@@ -211,8 +221,7 @@ struct program {
   }
   /// flops, bytes_moved - of one run; -1 where a dim is dyn, unless the values of the symbolic extents are given.
   static constexpr index_t flops(index_t const* symbols = nullptr) {
-    return is_static || symbols != nullptr ? graph::total_flops(detail::program_graph<program>.nodes, symbols)
-                                           : -1;
+    return is_static || symbols != nullptr ? graph::total_flops(detail::program_graph<program>, symbols) : -1;
   }
   static constexpr index_t bytes_moved(index_t const* symbols = nullptr) {
     return is_static || symbols != nullptr
@@ -289,6 +298,8 @@ struct program {
     std::byte* const* inputs = nullptr;
     index_t const* symbols = nullptr;
     Layout const* layout = nullptr;
+    /// Where the loops around a step are.
+    index_t const* positions = nullptr;
   };
 
   /// Where an argument starts.
@@ -298,13 +309,22 @@ struct program {
         a.kind == graph::Argument::Kind::input
             ? f.inputs[a.index]
             : f.arena + (is_static ? static_layout : *f.layout).offsets[static_cast<std::size_t>(a.index)];
-    return base + extent::resolve(a.offset, f.symbols) * static_cast<index_t>(size_of(a.dtype));
+    index_t at = extent::resolve(a.offset, f.symbols);
+    if constexpr (plan_size.loops != 0)
+      if (a.turn >= 0) at += graph::turned(plan.turns, a.turn, f.positions, f.symbols);
+    return base + at * static_cast<index_t>(size_of(a.dtype));
   }
 
   /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls.
   static void run(Frame const& f) {
     void* const work = f.arena + (is_static ? static_layout : *f.layout).buffers;
-    if constexpr (plan_size.steps <= few_steps) {
+    if constexpr (plan_size.loops != 0) {
+      index_t positions[positions_needed] = {};
+      Frame here = f;
+      here.positions = positions;
+      graph::run_steps(plan.loops, 0, 0, kernels, positions,
+                       [&](int k) { run_step(static_cast<std::size_t>(k), here, work); });
+    } else if constexpr (plan_size.steps <= few_steps) {
       for_steps([&](auto s) {
         constexpr graph::Step step = step_at(decltype(s)::value);
         void* base[step.arguments + 1];
@@ -314,17 +334,24 @@ struct program {
         kernel_of<decltype(s)::value>()(base, work, f.symbols);
       });
     } else {
-      for (std::size_t k = 0; k < plan_size.steps; ++k) {
-        graph::Step const& s = plan.steps[k];
-        void* base[most_arguments + 1];
-        for (int i = 0; i < s.arguments; ++i)
-          base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
-        table[k](base, work, f.symbols);
-      }
+      for (std::size_t k = 0; k < plan_size.steps; ++k) run_step(k, f, work);
     }
   }
 
  private:
+  static void run_step(std::size_t k, Frame const& f, void* work) {
+    graph::Step const& s = plan.steps[k];
+    void* base[most_arguments + 1];
+    for (int i = 0; i < s.arguments; ++i)
+      base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
+    table[k](base, work, f.symbols);
+  }
+
+  static constexpr int positions_needed = [] {
+    int n = 0;
+    for (graph::StepLoop const& l : plan.loops) n = l.region > n ? l.region : n;
+    return n + 1;
+  }();
   static constexpr std::size_t few_steps = 6;
   using KernelFunction = void (*)(void* const* base, void* workspace, index_t const* symbols);
 
@@ -365,4 +392,4 @@ struct node_t {
   using input = node_t<Program, node.in[K]>;
 };
 
-}  // namespace dfdx
+}  // namespace dfdx::inline DFDX_TARGET

@@ -58,11 +58,6 @@ constexpr auto record_call(A const&... args) {
   else return F{}(args...);
 }
 
-template <class T>
-constexpr auto untied(T&& t) {
-  return std::remove_cvref_t<T>(t);
-}
-
 }  // namespace detail
 
 /// result_t - the tree that F returns for arguments A... inside a program.

@@ -7,9 +7,11 @@
 namespace dfdx {
 
 /// optimizer - what train_step asks of an optimizer: `slots` state tensors for each parameter (zero at the start),
-/// `scalars` numbers for each step worked out by `scalars_at(step)` (step counts from 1), and the rule
+/// `scalars` numbers for each step worked out in double by `scalars_at(step)` (step counts from 1), and the rule
 /// `update(parameter, gradient, slots, scalars)`, written with ops on symbols. Optionally `prepare(gradients, n,
 /// scalars)`, which sees all gradients first (clipping by their norm).
+///
+/// Dtypes    parameters in 16 bits are updated in f32, then they and their slots are rounded; integers stay
 template <class O>
 concept optimizer = requires(O const& o, Sym& p, Sym* slots, Sym const* scalars) {
   { O::slots } -> std::convertible_to<int>;
@@ -18,7 +20,9 @@ concept optimizer = requires(O const& o, Sym& p, Sym* slots, Sym const* scalars)
   O::update(p, p, slots, scalars);
 };
 
-namespace detail {
+}  // namespace dfdx
+
+namespace dfdx::detail::inline DFDX_TARGET {
 
 template <class O>
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(O::slots);
@@ -33,7 +37,25 @@ auto state_of(std::index_sequence<I...>) -> std::tuple<same<Model, I>...>;
 template <class Model, class O>
 using state_t = decltype(state_of<Model>(std::make_index_sequence<slot_count<O>>{}));
 
-}  // namespace detail
+// The widest of a model's floating dtypes, f32 at least: what the optimizer's scalars are in the program.
+template <class Model>
+inline constexpr DType scalar_dtype = [] {
+  DType d = DType::f32;
+  Model m{};
+  visit(m, [&](auto const& leaf) {
+    if (is_floating(leaf.dtype())) d = promote(d, leaf.dtype());
+  });
+  return d;
+}();
+
+// What an update computes with.
+constexpr Sym widened(Sym const& x) {
+  return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
+}
+
+}  // namespace dfdx::detail::inline DFDX_TARGET
+
+namespace dfdx::inline DFDX_TARGET {
 
 /// Step - what train_step compiles: (loss, new model, new state) from (model, state, scalars, arguments...).
 template <class Loss, class O>
@@ -46,13 +68,19 @@ struct Step {
     Vec<Sym> numbers;
     for (int k = 0; k < O::scalars; ++k)
       numbers.push_back(reshape_to(slice_axis(scalars.sym(), 0, k, 1), Shape{}));
+    for (Sym& d : g) d = detail::widened(d);
     if constexpr (requires { O::prepare(g.data(), p.size(), numbers.data()); })
       O::prepare(g.data(), p.size(), numbers.data());
     for (std::size_t i = 0; i < p.size(); ++i) {
+      DType const stored = p[i].dtype();
+      if (!is_floating(stored)) continue;
+      Sym next = detail::widened(p[i]);
       Vec<Sym> mine;
-      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) mine.push_back(s[k * p.size() + i]);
-      O::update(p[i], g[i], mine.data(), numbers.data());
-      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) s[k * p.size() + i] = mine[k];
+      for (std::size_t k = 0; k < detail::slot_count<O>; ++k)
+        mine.push_back(detail::widened(s[k * p.size() + i]));
+      O::update(next, g[i], mine.data(), numbers.data());
+      p[i] = cast_to(next, stored);
+      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) s[k * p.size() + i] = cast_to(mine[k], stored);
     }
     Sym const *next_p = p.data(), *next_s = s.data();
     Model updated = detail::with_leaves(model, next_p);
@@ -91,11 +119,13 @@ struct Step {
 template <class Loss, optimizer O>
 class TrainStep {
  public:
-  using Scalars = Tensor<float, static_cast<std::size_t>(O::scalars)>;
+  /// The optimizer's numbers as a program for the model reads them.
+  template <class Model>
+  using Scalars = Tensor<element_t<detail::scalar_dtype<Model>>, static_cast<std::size_t>(O::scalars)>;
 
   /// The program for a model and arguments; its facts are constants.
   template <class Model, class... A>
-  using program_for = program<Step<Loss, O>, Model, detail::state_t<Model, O>, Scalars, A...>;
+  using program_for = program<Step<Loss, O>, Model, detail::state_t<Model, O>, Scalars<Model>, A...>;
 
   explicit TrainStep(O const& o) : optimizer_(o) {}
   TrainStep(TrainStep const&) = delete;
@@ -133,10 +163,14 @@ class TrainStep {
     visit(model, [](auto const& leaf) {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
     });
-    if (scalars_.empty()) scalars_ = Scalars::uninitialized();
+    using Numbers = Scalars<Model>;
+    if (scalars_.empty() || scalars_.dtype() != Numbers::static_meta.dtype)
+      scalars_ = Array(Numbers::static_meta);
+    Numbers const scalars(typename Numbers::Unchecked{}, scalars_);
     auto const numbers = optimizer_.scalars_at(steps_ + 1);
-    for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k) scalars_.data()[k] = numbers[k];
-    Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars_, args...);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
+      scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
+    Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars, args...);
     ++steps_;
     return loss;
   }
@@ -176,7 +210,7 @@ class TrainStep {
   void* state_ = nullptr;
   void (*drop_state_)(void*) = nullptr;
   void const* state_tag_ = nullptr;
-  Scalars scalars_;
+  Array scalars_;
   detail::Arenas arenas_;
 };
 
@@ -190,4 +224,4 @@ TrainStep<Loss, O> train_step(Loss const&, O const& o) {
   return TrainStep<Loss, O>(o);
 }
 
-}  // namespace dfdx
+}  // namespace dfdx::inline DFDX_TARGET

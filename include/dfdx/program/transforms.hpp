@@ -14,7 +14,9 @@ struct Wrt {};
 template <std::size_t... I>
 inline constexpr Wrt<I...> wrt{};
 
-namespace detail {
+}  // namespace dfdx
+
+namespace dfdx::detail::inline DFDX_TARGET {
 
 // What a transform can take: a function that a program can make anew inside a constant expression.
 template <class F>
@@ -96,7 +98,9 @@ constexpr auto transformed() {
   else return RefusedFunction<R>{};
 }
 
-}  // namespace detail
+}  // namespace dfdx::detail::inline DFDX_TARGET
+
+namespace dfdx::inline DFDX_TARGET {
 
 /// ValueAndGrad - what value_and_grad(f) compiles.
 template <class F, class W>
@@ -233,4 +237,4 @@ constexpr auto jvp(F const&) {
   return detail::transformed<F, Jvp<F>, std::pair<Refused, Refused>>();
 }
 
-}  // namespace dfdx
+}  // namespace dfdx::inline DFDX_TARGET

@@ -11,6 +11,7 @@
 #include <dfdx/graph/simplify.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/scan.hpp>
 
 namespace dfdx::testing {
 
@@ -82,28 +83,91 @@ inline Array run_foreign(Node const& n, Array const* x) {
   return r;
 }
 
+/// Evaluation - the values of a graph's nodes; of those of a region what they are in its last iteration.
+class Evaluation {
+ public:
+  Evaluation(Graph const& g, std::span<Array const> inputs)
+      : values(g.nodes.size()),
+        graph_(g),
+        inputs_(inputs),
+        position_(g.regions.size()),
+        done_(g.nodes.size()) {
+    run(-1);
+  }
+
+  std::vector<Array> values;
+
+ private:
+  Array& value(int id) { return values[static_cast<std::size_t>(id)]; }
+
+  void run(int region) {
+    for (int id = 0; id < graph_.size(); ++id)
+      if (graph_[id].region == region) compute(id);
+  }
+
+  void compute(int id) {
+    Node const& n = graph_[id];
+    auto const own = static_cast<std::size_t>(n.attrs.i[0]);
+    Array x[max_arity];
+    if (n.code() != Code::carry && !is_exit(n))
+      for (int k = 0; k < n.arity(); ++k) x[k] = value(n.in[k]);
+    if (n.code() == Code::carry) {  // made by the loop
+    } else if (is_exit(n)) {
+      if (!done_[static_cast<std::size_t>(id)]) loop(static_cast<int>(own));
+      done_[static_cast<std::size_t>(id)] = false;
+    } else if (n.code() == Code::each) value(id) = dfdx::detail::part_of(x[0], position_[own]);
+    else if (n.code() == Code::input) value(id) = inputs_[own];
+    else if (n.arity() == 0) value(id) = run_generated(n);
+    else if (Runner const run = runner_of(n.op)) value(id) = run(n, x);
+    else value(id) = run_foreign(n, x);
+    Meta const& m = value(id).meta();
+    if (!(m == n.meta))
+      raise("interpret: ", n.op->name, " gives ", m.dtype, " ", m.shape, ", its node says ", n.meta.dtype,
+            " ", n.meta.shape);
+  }
+
+  void loop(int region) {
+    Region const& r = graph_.regions[static_cast<std::size_t>(region)];
+    std::vector<int> exits;
+    for (int id = 0; id < graph_.size(); ++id) {
+      Node const& n = graph_[id];
+      if (!is_exit(n) || region_behind(n) != region) continue;
+      exits.push_back(id);
+      done_[static_cast<std::size_t>(id)] = true;
+      if (n.code() == Code::last) value(n.in[0]) = value(graph_[n.in[0]].in[0]);
+      else value(id) = Array(n.meta);
+    }
+    for (index_t i = 0; i < r.count; ++i) {
+      index_t const at = r.reversed ? r.count - 1 - i : i;
+      position_[static_cast<std::size_t>(region)] = at;
+      run(region);
+      std::vector<Array> next;
+      for (int id : exits) {
+        Node const& n = graph_[id];
+        if (n.code() == Code::last) next.push_back(value(n.in[1]));
+        else copy_elements(value(n.in[0]).operand(), dfdx::detail::part_of(value(id), at).operand());
+      }
+      std::size_t k = 0;
+      for (int id : exits)
+        if (graph_[id].code() == Code::last) value(graph_[id].in[0]) = next[k++];
+    }
+    for (int id : exits)
+      if (graph_[id].code() == Code::last) value(id) = value(graph_[id].in[0]);
+  }
+
+  Graph const& graph_;
+  std::span<Array const> inputs_;
+  std::vector<index_t> position_;
+  std::vector<bool> done_;
+};
+
 }  // namespace detail
 
 /// evaluate - the value of every node; inputs in order of their positions.
 ///
 /// Errors    "interpret: add gives f32 [2], its node says f32 [3]", and those of the ops
 inline std::vector<Array> evaluate(Graph const& g, std::span<Array const> inputs) {
-  std::vector<Array> v;
-  v.reserve(g.nodes.size());
-  for (int id = 0; id < g.size(); ++id) {
-    Node const& n = g[id];
-    Array x[max_arity];
-    for (int k = 0; k < n.arity(); ++k) x[k] = v[static_cast<std::size_t>(n.in[k])];
-    if (n.code() == Code::input) v.push_back(inputs[static_cast<std::size_t>(n.attrs.i[0])]);
-    else if (n.arity() == 0) v.push_back(detail::run_generated(n));
-    else if (detail::Runner const run = detail::runner_of(n.op)) v.push_back(run(n, x));
-    else v.push_back(detail::run_foreign(n, x));
-    Meta const& m = v.back().meta();
-    if (!(m == n.meta))
-      raise("interpret: ", n.op->name, " gives ", m.dtype, " ", m.shape, ", its node says ", n.meta.dtype,
-            " ", n.meta.shape);
-  }
-  return v;
+  return detail::Evaluation(g, inputs).values;
 }
 
 /// interpret - the outputs of a graph.

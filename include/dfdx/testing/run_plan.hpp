@@ -179,14 +179,17 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
   r.arena_bytes = graph::place_buffers(plan.buffers, nullptr, offsets);
   Array const arena(Meta{DType::u8, make_shape(r.arena_bytes)});
   std::memset(arena.bytes(), 0xfb, static_cast<std::size_t>(r.arena_bytes));
+  std::vector<index_t> position(g.regions.size() + 1);
   auto const address = [&](graph::Argument const& a) -> std::byte* {
     if (a.kind == graph::Argument::Kind::none) return nullptr;
     auto const k = static_cast<std::size_t>(a.index);
     std::byte* const base =
         a.kind == graph::Argument::Kind::input ? r.inputs[k].bytes() : arena.bytes() + offsets[k];
-    return base + a.offset * static_cast<index_t>(size_of(a.dtype));
+    index_t const at = a.offset + graph::turned(plan.turns, a.turn, position.data(), nullptr);
+    return base + at * static_cast<index_t>(size_of(a.dtype));
   };
-  for (graph::Step const& s : plan.steps) {
+  auto const run_step = [&](int k) {
+    graph::Step const& s = plan.steps[static_cast<std::size_t>(k)];
     std::vector<std::byte*> base;
     std::vector<DType> types;
     for (int i = 0; i < s.arguments; ++i) {
@@ -207,7 +210,7 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
             detail::read_walk(code, base[static_cast<std::size_t>(k)], types[static_cast<std::size_t>(k)]));
       if (s.kind == graph::Step::Kind::opaque) {
         n.op->run(n.attrs, operands.data(), operands.back());
-        continue;
+        return;
       }
       // Products read views of views; Arrays around the same memory let the eager kernel do it.
       auto const view = [](Operand const& o) {
@@ -216,14 +219,15 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
       Array const product = bind<op::matmul>(Attrs{}, view(operands[0]), view(operands[1]));
       if (s.epilogue < 0) {
         copy_elements(product.operand(), operands[2]);
-        continue;
+        return;
       }
       std::vector<std::byte*> loop(base.begin() + 3, base.end());
       loop[static_cast<std::size_t>(s.given)] = product.bytes();
       loop[static_cast<std::size_t>(s.stored)] = base[2];
       detail::LoopRun(plan.code.data() + s.epilogue, g, loop.data()).run();
     }
-  }
+  };
+  graph::run_steps(plan.loops, 0, 0, static_cast<int>(plan.steps.size()), position.data(), run_step);
   for (graph::Result const& x : plan.results) {
     Array const view(arena.storage(), address(x.memory), x.meta, x.strides);
     Array copy(x.meta);

@@ -53,6 +53,9 @@ inline constexpr bool is_std_tuple<std::pair<A, B>> = true;
 
 template <class T>
 concept has_fields = requires { typename T::hana_accessors_impl; };
+// A tree that keeps its leaves in another form than its fields (value/stacked.hpp).
+template <class T>
+concept keeps_leaves = requires { typename T::leaves_type; };
 
 }  // namespace detail
 
@@ -62,8 +65,9 @@ concept leaf = std::is_base_of_v<Array, std::remove_cvref_t<T>>;
 
 /// tree - a leaf, a struct with DFDX_FIELDS, or an array, tuple or pair (of trees).
 template <class T>
-concept tree = leaf<T> || detail::has_fields<std::remove_cvref_t<T>> ||
-               detail::is_std_array<std::remove_cvref_t<T>> || detail::is_std_tuple<std::remove_cvref_t<T>>;
+concept tree =
+    leaf<T> || detail::has_fields<std::remove_cvref_t<T>> || detail::keeps_leaves<std::remove_cvref_t<T>> ||
+    detail::is_std_array<std::remove_cvref_t<T>> || detail::is_std_tuple<std::remove_cvref_t<T>>;
 
 /// visit - calls f with each leaf of a tree, in declaration order.
 template <class T, class F>
@@ -73,6 +77,7 @@ constexpr void visit(T& t, F const& f) {
       tree<U>,
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   if constexpr (leaf<U>) f(t);
+  else if constexpr (detail::keeps_leaves<U>) visit(t.leaves, f);
   else if constexpr (detail::is_std_array<U>) {
     for (auto& e : t) visit(e, f);
   } else if constexpr (detail::is_std_tuple<U>) {
@@ -82,26 +87,49 @@ constexpr void visit(T& t, F const& f) {
   }
 }
 
-/// visit_named - as visit, with the path of each leaf: f("layers.0.weight", leaf).
-template <class T, class F>
-void visit_named(T& t, F const& f, std::string const& path = {}) {
+namespace detail {
+
+struct SameLeaves;
+struct StateLeaves;
+
+// Leaves with their paths. How is SameLeaves for those of `visit`, StateLeaves for those of `visit_state`.
+template <class How, class T, class F>
+void visit_paths(T& t, F const& f, std::string const& path) {
   using U = std::remove_cv_t<T>;
   static_assert(
       tree<U>,
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   auto const below = [&](std::string const& name) { return path.empty() ? name : path + "." + name; };
   if constexpr (leaf<U>) f(path, t);
-  else if constexpr (detail::is_std_array<U>) {
+  else if constexpr (keeps_leaves<U>) {
+    if constexpr (std::is_same_v<How, SameLeaves>) t.visit_named(f, path);
+    else t.visit_state(f, path);
+  } else if constexpr (is_std_array<U>) {
     int i = 0;
-    for (auto& e : t) visit_named(e, f, below(std::to_string(i++)));
-  } else if constexpr (detail::is_std_tuple<U>) {
+    for (auto& e : t) visit_paths<How>(e, f, below(std::to_string(i++)));
+  } else if constexpr (is_std_tuple<U>) {
     int i = 0;
-    std::apply([&](auto&... e) { (visit_named(e, f, below(std::to_string(i++))), ...); }, t);
+    std::apply([&](auto&... e) { (visit_paths<How>(e, f, below(std::to_string(i++))), ...); }, t);
   } else {
     boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) {
-      visit_named(boost::hana::second(a)(t), f, below(boost::hana::first(a).c_str()));
+      visit_paths<How>(boost::hana::second(a)(t), f, below(boost::hana::first(a).c_str()));
     });
   }
+}
+
+}  // namespace detail
+
+/// visit_named - as visit, with the path of each leaf: f("layers.0.weight", leaf).
+template <class T, class F>
+void visit_named(T& t, F const& f, std::string const& path = {}) {
+  detail::visit_paths<detail::SameLeaves>(t, f, path);
+}
+
+/// visit_state - as visit_named, but with the tensors that files hold: of a stacked tree each part has its own, as
+/// if it were an array. Of one that is not constant these are given memory first.
+template <class T, class F>
+void visit_state(T& t, F const& f, std::string const& path = {}) {
+  detail::visit_paths<detail::StateLeaves>(t, f, path);
 }
 
 /// leaf_count - number of leaves of a tree type. The type must be default constructible in a constant expression.

@@ -29,6 +29,10 @@ enum class Code : std::int32_t {
   reduce_min,
   matmul,
   cast,
+  carry,
+  each,
+  last,
+  stack,
   first_elementwise = 32,
   first_user_elementwise = 1024
 };
@@ -112,6 +116,8 @@ struct Node {
   Attrs attrs{};
   Meta meta{};
   std::int32_t in[max_arity] = {-1, -1, -1, -1};
+  /// The region that computes it, -1 for what is computed once.
+  std::int32_t region = -1;
 
   constexpr int arity() const { return op->arity; }
   constexpr Code code() const { return op->code; }
@@ -127,21 +133,62 @@ struct SameExtent {
   constexpr bool holds(index_t x, index_t y) const { return or_less ? y <= x : x == y; }
 };
 
+/// Region - a part of a graph that runs `count` times, written down once. A node is of the innermost region that one
+/// of its operands is of; the ops in ops/region.hpp lead into a region and out of it.
+struct Region {
+  /// The region around it, -1 for none.
+  int parent = -1;
+  index_t count = 0;
+  /// Whether the iterations go from the last position to the first.
+  bool reversed = false;
+  /// All its nodes are later than this many.
+  int first = 0;
+  int carries = 0;
+};
+
 /// Graph - nodes in an order in which every operand comes before its users.
 class Graph {
  public:
   Vec<Node> nodes;
   Vec<int> outputs;
   Vec<SameExtent> requirements;
+  Vec<Region> regions;
   int inputs = 0;
+  /// The region whose body is being recorded, -1 for none.
+  int inside = -1;
 
   constexpr Sym push(Node const& n) {
     nodes.push_back(n);
+    if (!regions.empty()) nodes.back().region = region_of(n);
     return {this, static_cast<int>(nodes.size()) - 1};
+  }
+  /// open - a new region; nodes enter it through op::carry and op::each.
+  constexpr int open(int parent, index_t count, bool reversed) {
+    regions.push_back(Region{parent, count, reversed, size()});
+    return static_cast<int>(regions.size()) - 1;
+  }
+  /// encloses - whether region `inner` is `outer` or lies inside of it.
+  constexpr bool encloses(int outer, int inner) const {
+    while (inner > outer) inner = regions[static_cast<std::size_t>(inner)].parent;
+    return inner == outer;
   }
   constexpr int size() const { return static_cast<int>(nodes.size()); }
   constexpr Node const& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
   constexpr Node& operator[](int i) { return nodes[static_cast<std::size_t>(i)]; }
+
+ private:
+  constexpr int region_of(Node const& n) const {
+    auto const own = static_cast<int>(n.attrs.i[0]);
+    if (n.code() == Code::carry || n.code() == Code::each) return own;
+    if (n.code() == Code::last || n.code() == Code::stack)
+      return regions[static_cast<std::size_t>(own)].parent;
+    int r = -1;  // of nested regions the inner one has the larger number
+    for (int k = 0; k < n.arity(); ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
+    for (int k = 0; k < n.arity(); ++k)
+      if (!encloses((*this)[n.in[k]].region, r))
+        raise(n.op->name, ": a value of a loop is used outside of it");
+    return r;
+  }
 };
 
 constexpr Meta Sym::meta() const { return (*graph)[id].meta; }

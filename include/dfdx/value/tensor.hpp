@@ -49,7 +49,7 @@ class Tensor : public Array {
     return Tensor(Array(Meta{dtype_v<T>, shape}));
   }
 
-  /// from - elements in row-major order. With dyn dims give the shape too.
+  /// from - elements in row-major order, or rows of them, or matrices. With dyn dims give the shape too.
   static Tensor from(std::span<T const> values, Shape const& shape = static_shape) {
     Tensor r = uninitialized(shape);
     if (static_cast<index_t>(values.size()) != r.size())
@@ -58,20 +58,29 @@ class Tensor : public Array {
     for (T const& v : values) *out++ = v;
     return r;
   }
-  static Tensor from(std::initializer_list<T> values) {
+  // A template, so that it yields to those below where {1} is an element as well as a row.
+  template <class U = T>
+  static Tensor from(std::initializer_list<std::type_identity_t<U>> values) {
     return from(std::span<T const>(values.begin(), values.size()), one_dyn_shape(values.size()));
   }
   static Tensor from(std::initializer_list<std::initializer_list<T>> rows)
     requires(sizeof...(Dims) == 2)
   {
-    Shape shape = make_shape(rows.size(), rows.size() == 0 ? 0 : rows.begin()->size());
-    Tensor r = uninitialized(shape);
+    Tensor r = uninitialized(make_shape(rows.size(), first_size(rows)));
+    copy_rows(rows, r.shape()[1], r.data());
+    return r;
+  }
+  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> matrices)
+    requires(sizeof...(Dims) == 3)
+  {
+    std::size_t const rows = first_size(matrices);
+    Tensor r =
+        uninitialized(make_shape(matrices.size(), rows, rows == 0 ? 0 : first_size(*matrices.begin())));
     T* out = r.data();
-    for (auto const& row : rows) {
-      if (static_cast<index_t>(row.size()) != shape[1]) raise("from: rows of different lengths");
-      for (T const& v : row) *out++ = v;
+    for (auto const& matrix : matrices) {
+      if (matrix.size() != rows) raise("from: matrices of different numbers of rows");
+      out = copy_rows(matrix, r.shape()[2], out);
     }
-    r.check();
     return r;
   }
 
@@ -142,6 +151,15 @@ class Tensor : public Array {
   static auto drop_first(std::index_sequence<I...>, Array a) {
     constexpr std::size_t all[] = {Dims...};
     return Tensor<T, all[I + 1]...>(std::move(a));
+  }
+
+  static std::size_t first_size(auto const& list) { return list.size() == 0 ? 0 : list.begin()->size(); }
+  static T* copy_rows(std::initializer_list<std::initializer_list<T>> rows, index_t columns, T* out) {
+    for (auto const& row : rows) {
+      if (static_cast<index_t>(row.size()) != columns) raise("from: rows of different lengths");
+      for (T const& v : row) *out++ = v;
+    }
+    return out;
   }
 
   // The shape, if at most one dim is dyn and the number of elements settles it.

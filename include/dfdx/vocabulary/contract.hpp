@@ -153,31 +153,80 @@ struct GatherRule {
 /// gather<Axis> - elements at given places along an axis (PyTorch's gather).
 template <int Axis, operand X, operand I>
 constexpr auto gather(X const& x, I const& index) {
-  Attrs const attrs{{detail::checked_axis("gather", Axis, x.shape())}};
+  auto const gathered = [&] {
+    Attrs const attrs{{detail::checked_axis("gather", Axis, x.shape())}};
+    return bind<op::gather>(attrs, detail::untyped(x), detail::untyped(index));
+  };
   if constexpr (refused<X, I>) {
     return Refused{};
   } else if constexpr (typed<X> && typed<I>) {
     using R = typename decltype(detail::result_type<detail::GatherRule<Axis, X, I>>())::type;
     if constexpr (refused<R>) return Refused{};
-    else return detail::wrap<R>(bind<op::gather>(attrs, detail::untyped(x), detail::untyped(index)));
+    else return detail::wrap<R>(gathered());
   } else {
-    return bind<op::gather>(attrs, detail::untyped(x), detail::untyped(index));
+    return gathered();
   }
 }
 
+namespace detail {
+
+// The index fits as gather has it, and each of its elements has one of src.
+constexpr Meta infer_scatter_add(int axis, Meta const& x, Meta const& index, Meta const& src, Text* why) {
+  int const a = rule_axis("scatter_add", axis, x.shape, why);
+  if (a < 0) return refuse(nullptr);
+  Meta const in[] = {x, index};
+  if (!op::gather::infer(Attrs{{a}}, in, why).valid()) return refuse(nullptr);
+  bool same = index.shape.rank == src.shape.rank;
+  for (int i = 0; same && i < src.shape.rank; ++i) same = op::extents_agree(index.shape[i], src.shape[i]);
+  if (!same) return refuse(why, "scatter_add: index ", index.shape, " and source ", src.shape, " differ");
+  if (x.dtype != src.dtype)
+    return refuse(why, "scatter_add: one dtype required, got ", x.dtype, " and ", src.dtype);
+  return x;
+}
+
+template <int Axis, class X, class I, class S>
+struct ScatterAddRule {
+  static constexpr Meta infer(Text* why) {
+    return infer_scatter_add(Axis, static_meta_or_empty<X>(), static_meta_or_empty<I>(),
+                             static_meta_or_empty<S>(), why);
+  }
+};
+
+// What is added to x.
+template <class V>
+constexpr V scattered(int axis, V const& x, V const& index, V const& src) {
+  Text why;
+  if (!infer_scatter_add(axis, x.meta(), index.meta(), src.meta(), &why).valid()) raise(why);
+  Attrs const attrs{{checked_axis("scatter_add", axis, x.shape())}};
+  Meta const in[] = {x.meta(), index.meta()};
+  if (Graph* const g = recorder_of(x)) {
+    require_same<op::gather>(*g, attrs, in, 2);
+    for (int i = 0; i < src.shape().rank; ++i)
+      if (index.shape()[i] != src.shape()[i])
+        g->requirements.push_back(SameExtent{"scatter_add", index.shape()[i], src.shape()[i]});
+  }
+  return bind_as<op::scatter>(x.meta(), attrs, src, index);
+}
+
+}  // namespace detail
+
 /// scatter_add<Axis> - x plus the elements of src added at given places along an axis (PyTorch's scatter_add).
+///
+/// Errors    "scatter_add: index [2, 3] and source [2, 4] differ"
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, I const& index, S const& src) {
-  int const axis = detail::checked_axis("scatter_add", Axis, x.shape());
-  Meta const in[] = {x.meta(), index.meta()};
-  detail::checked_infer<op::gather>(Attrs{{axis}}, in);
-  if (!(src.shape() == index.shape()))
-    raise("scatter_add: index ", index.shape(), " and source ", src.shape(), " differ");
-  if (Graph* const g = detail::recorder_of(x)) detail::require_same<op::gather>(*g, Attrs{{axis}}, in, 2);
-  auto const added =
-      bind_as<op::scatter>(x.meta(), Attrs{{axis}}, detail::untyped(src), detail::untyped(index));
-  if constexpr (typed<X>) return x + detail::wrap<X>(added);
-  else return x + added;
+  auto const added = [&] {
+    return detail::scattered(Axis, detail::untyped(x), detail::untyped(index), detail::untyped(src));
+  };
+  if constexpr (refused<X, I, S>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<I> && typed<S>) {
+    using R = typename decltype(detail::result_type<detail::ScatterAddRule<Axis, X, I, S>>())::type;
+    if constexpr (refused<R>) return Refused{};
+    else return x + detail::wrap<R>(added());
+  } else {
+    return x + added();
+  }
 }
 
 namespace detail {

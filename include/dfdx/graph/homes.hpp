@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where the values of a region live. What enters it, is carried through it or is stacked is computed where it will
+// be read: carries have a ring of two places, read from one and written to the other, or, if all their values are
+// stacked, one place more than there are iterations.
+#pragma once
+
+#include <dfdx/graph/fuse.hpp>
+
+namespace dfdx::graph {
+
+/// Home - where a value lies if not at the start of a buffer of its own: in the buffer of a node (maybe its own) from
+/// `offset` on, moving by `turn`.
+struct Home {
+  int owner = -1;
+  index_t offset = 0;
+  int turn = -1;
+};
+
+/// shifted - the sum of two offsets, of which one at most may be symbolic.
+constexpr index_t shifted(index_t a, index_t b) {
+  if (a == 0) return b;
+  if (b == 0) return a;
+  if (a < 0 || b < 0) raise("scan: a slice of a value with dyn dims that is carried or stacked");
+  return a + b;
+}
+
+/// joined_turns - one list of turns after another.
+constexpr int joined_turns(Vec<Turn>& turns, int first, int then) {
+  if (first < 0) return then;
+  Turn t = turns[static_cast<std::size_t>(first)];
+  t.next = joined_turns(turns, t.next, then);
+  return add_turn(turns, t);
+}
+
+/// Homes - the homes of a prepared graph's values.
+class Homes {
+ public:
+  constexpr Homes(Graph const& g, Fusion& f) : g_(g), turns_(f.turns) {
+    if (g.regions.empty()) return;
+    homes_.resize(g.nodes.size());
+    places_.assign(g.nodes.size(), 1);
+    for (int id = 0; id < g.size(); ++id)
+      if (g[id].code() == Code::last) settle_carry(id, f);
+    for (int id = g.size() - 1; id >= 0; --id)  // a stack of stacks before what it is made of
+      if (g[id].code() == Code::stack) settle_stack(id);
+  }
+
+  constexpr Home of(int id) const { return homes_.empty() ? Home{} : homes_[static_cast<std::size_t>(id)]; }
+  /// Of the buffer of a node.
+  constexpr index_t elements(int id) const {
+    index_t const one = g_[id].meta.shape.numel();
+    return places_.empty() ? one : extent::mul(places_[static_cast<std::size_t>(id)], one);
+  }
+
+ private:
+  constexpr Home& home(int id) { return homes_[static_cast<std::size_t>(id)]; }
+  constexpr int turn(int region, index_t step, index_t shift, index_t wrap) {
+    return add_turn(turns_, Turn{region, step, shift, wrap, -1});
+  }
+  constexpr bool is_stacked(int id) const {
+    for (Node const& n : g_.nodes)
+      if (n.code() == Code::stack && n.in[0] == id) return true;
+    return false;
+  }
+
+  constexpr void settle_carry(int id, Fusion const& f) {
+    int const carry = g_[id].in[0], next = g_[id].in[1], r = region_behind(g_[id]);
+    Region const& region = g_.regions[static_cast<std::size_t>(r)];
+    index_t const n = region.count, size = g_[id].meta.shape.numel();
+    bool const all = n < 2 || is_stacked(carry) || is_stacked(next);
+    index_t const places = all ? n + 1 : 2, end = n % places, ahead = region.reversed ? 1 : 0;
+    places_[static_cast<std::size_t>(carry)] = places;
+    home(carry) = {carry, 0, turn(r, size, ahead, places)};
+    home(next) = {carry, 0, turn(r, size, 1 - ahead, places)};
+    int const init = f.access[static_cast<std::size_t>(g_[carry].in[0])].root;
+    home(init) = {carry, extent::mul(region.reversed ? end : 0, size), -1};
+    home(id) = {carry, extent::mul(region.reversed ? 0 : end, size), -1};
+  }
+
+  constexpr void settle_stack(int id) {
+    int const x = g_[id].in[0], r = region_behind(g_[id]);
+    index_t const size = g_[x].meta.shape.numel();
+    Home const mine = home(id), of = home(x);
+    if (of.owner < 0)
+      home(x) = {mine.owner < 0 ? id : mine.owner, mine.offset,
+                 joined_turns(turns_, mine.turn, turn(r, size, 0, 0))};
+    else home(id) = {of.owner, extent::mul(turns_[static_cast<std::size_t>(of.turn)].shift, size), -1};
+  }
+
+  Graph const& g_;
+  Vec<Turn>& turns_;
+  Vec<Home> homes_;
+  Vec<index_t> places_;  // for each node how many values its buffer holds
+};
+
+}  // namespace dfdx::graph

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+// nn::Repeat: N blocks of one type one after another, compiled once.
+#pragma once
+
+#include <dfdx/nn/init.hpp>
+#include <dfdx/vocabulary/scan.hpp>
+
+namespace dfdx {
+
+namespace nn {
+
+/// Repeat - N blocks in a row, each with parameters of its own. A std::array<Block, N> and a loop compute the same,
+/// but there every block is compiled; here one is, and it runs N times. State: "0.fc.weight", "1.fc.weight", ...
+///
+/// Math      y = block_{N-1}(... block_0(x))
+/// Shapes    as the block says; it must return what it takes
+/// Dtypes    as the block says
+/// Errors    "repeat: the block must return what it takes" at compile time; those of the block
+/// Source    elementary
+template <class Block, std::size_t N>
+struct Repeat : Stacked<Block, N> {
+  template <class X>
+  constexpr auto operator()(X const& x) const {
+    using Y = std::remove_cvref_t<decltype(std::declval<Block const&>()(x))>;
+    if constexpr (refused<X, Y>) return Refused{};
+    else {
+      static_assert(std::is_same_v<X, Y>, "repeat: the block must return what it takes");
+      return scan([](X const& h, Block const& block) { return block(h); }, x,
+                  static_cast<Stacked<Block, N> const&>(*this));
+    }
+  }
+};
+
+}  // namespace nn
+
+/// repeat<N>(block) - N copies of a block in a row.
+template <std::size_t N, tree Block>
+nn::Repeat<Block, N> repeat(Block const& block) {
+  nn::Repeat<Block, N> r;
+  for (std::size_t i = 0; i < N; ++i) r.set(static_cast<index_t>(i), block);
+  return r;
+}
+
+}  // namespace dfdx

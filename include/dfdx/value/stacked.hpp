@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSL-1.0
+// Stacked<Tree, N>: N trees of one type whose corresponding leaves lie one after another, so that a loop can go over
+// them; and the types of trees with a first axis more or less.
+#pragma once
+
+#include <vector>
+
+#include <dfdx/value/fields.hpp>
+#include <dfdx/value/walk.hpp>
+
+namespace dfdx {
+
+template <class Tree, std::size_t N>
+struct Stacked;
+
+namespace detail {
+
+template <class T>
+struct with_axis;
+template <class T, std::size_t... D>
+struct with_axis<Tensor<T, D...>> {
+  template <std::size_t N>
+  using more = Tensor<T, N, D...>;
+};
+
+// The leaf types of a tree, as the type of a tuple.
+template <class T>
+auto leaf_types(T const& t) {
+  if constexpr (leaf<T>) {
+    static_assert(typed<T> && T::static_shape.is_static(),
+                  "stacked: leaves must be Tensors of static shapes");
+    return std::tuple<typename tensor_base<T>::type>{};
+  } else if constexpr (keeps_leaves<T>) return leaf_types(t.leaves);
+  else if constexpr (is_std_array<T> || is_std_tuple<T>)
+    return std::apply([](auto const&... e) { return std::tuple_cat(leaf_types(e)...); }, t);
+  else
+    return boost::hana::unpack(boost::hana::accessors<T>(), [&](auto... a) {
+      return std::tuple_cat(leaf_types(boost::hana::second(a)(t))...);
+    });
+}
+
+template <std::size_t N, class... T>
+auto stacked_leaves(std::tuple<T...> const&) -> std::tuple<typename with_axis<T>::template more<N>...>;
+
+// A tree of type T whose leaves, in order, are next().
+template <class T, class Next>
+constexpr T filled(T t, Next&& next) {
+  visit(t, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, next());
+    else leaf = next();
+  });
+  return t;
+}
+
+// The part of an array at position i of its first axis.
+inline Array part_of(Array const& a, index_t i) {
+  Shape s, t;
+  for (int k = 1; k < a.ndim(); ++k) s.push_back(a.shape()[k]), t.push_back(a.strides()[k]);
+  return a.view(s, t, i * a.strides()[0]);
+}
+
+template <class T>
+Vec<Array> leaves_of(T const& t) {
+  Vec<Array> r;
+  visit(t, [&](auto const& leaf) { r.push_back(leaf); });
+  return r;
+}
+
+}  // namespace detail
+
+/// Stacked - N trees, leaf by leaf in one memory: a leaf [S...] of the parts is a leaf [N, S...] here.
+///
+/// Errors    "stacked: leaves must be Tensors of static shapes" at compile time; "stacked: part 3 of 3"
+template <class Tree, std::size_t N>
+struct Stacked {
+  using part_type = Tree;
+  using leaves_type =
+      decltype(detail::stacked_leaves<N>(decltype(detail::leaf_types(std::declval<Tree const&>())){}));
+  static constexpr std::size_t count = N;
+
+  leaves_type leaves;
+
+  static constexpr std::size_t size() { return N; }
+  bool empty() const {
+    bool none = false;
+    visit(leaves, [&](auto const& leaf) { none = none || leaf.empty(); });
+    return none;
+  }
+  /// allocate - memory for the leaves that have none.
+  void allocate() {
+    visit(leaves, [](auto& leaf) {
+      using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      if (leaf.empty()) leaf = Leaf::uninitialized();
+    });
+  }
+
+  /// s[i] - part i: a tree that views the memory of this one; a tree without memory if there is none.
+  Tree operator[](index_t i) const {
+    if (i < 0 || i >= static_cast<index_t>(N)) raise("stacked: part ", i, " of ", static_cast<index_t>(N));
+    if (empty()) return Tree{};
+    Vec<Array> const all = detail::leaves_of(leaves);
+    std::size_t k = 0;
+    return detail::filled(Tree{}, [&] { return detail::part_of(all[k++], i); });
+  }
+  /// set - copies a tree into part i.
+  void set(index_t i, Tree const& tree) {
+    allocate();
+    Vec<Array> const from = detail::leaves_of(tree), to = detail::leaves_of((*this)[i]);
+    for (std::size_t k = 0; k < to.size(); ++k)
+      if (from[k].bytes() != to[k].bytes()) copy_elements(from[k].operand(), to[k].operand());
+  }
+
+  /// The leaves "*.weight", ... as they are.
+  template <class F>
+  void visit_named(F const& f, std::string const& path) const {
+    named(*this, f, path);
+  }
+  template <class F>
+  void visit_named(F const& f, std::string const& path) {
+    named(*this, f, path);
+  }
+  /// The leaves of each part, "0.weight", ...
+  template <class F>
+  void visit_state(F const& f, std::string const& path) const {
+    for (std::size_t i = 0; i < N; ++i) {
+      Tree const part = (*this)[static_cast<index_t>(i)];
+      dfdx::visit_state(part, f, below(path, std::to_string(i)));
+    }
+  }
+  template <class F>
+  void visit_state(F const& f, std::string const& path) {
+    allocate();
+    for (std::size_t i = 0; i < N; ++i) {
+      Tree part = (*this)[static_cast<index_t>(i)];
+      dfdx::visit_state(part, f, below(path, std::to_string(i)));
+    }
+  }
+
+ private:
+  static std::string below(std::string const& path, std::string const& name) {
+    return path.empty() ? name : path + "." + name;
+  }
+  template <class Self, class F>
+  static void named(Self& self, F const& f, std::string const& path) {
+    std::vector<std::string> names;
+    Tree const part{};
+    dfdx::visit_named(
+        part, [&](std::string const& name, auto const&) { names.push_back(name); }, below(path, "*"));
+    std::size_t k = 0;
+    visit(self.leaves, [&](auto& leaf) { f(names[k++], leaf); });
+  }
+};
+
+namespace detail {
+
+template <class T, std::size_t N>
+struct stacked_type {
+  using type = Stacked<T, N>;
+};
+template <class T, std::size_t... D, std::size_t N>
+struct stacked_type<Tensor<T, D...>, N> {
+  using type = Tensor<T, N, D...>;
+};
+template <std::size_t N>
+struct stacked_type<Array, N> {
+  using type = Array;
+};
+template <class... T, std::size_t N>
+struct stacked_type<std::tuple<T...>, N> {
+  using type = std::tuple<typename stacked_type<T, N>::type...>;
+};
+template <class A, class B, std::size_t N>
+struct stacked_type<std::pair<A, B>, N> {
+  using type = std::pair<typename stacked_type<A, N>::type, typename stacked_type<B, N>::type>;
+};
+template <class T, std::size_t M, std::size_t N>
+struct stacked_type<std::array<T, M>, N> {
+  using type = std::array<typename stacked_type<T, N>::type, M>;
+};
+
+template <class T>
+struct part_type {
+  using type = typename T::part_type;
+};
+template <class T, std::size_t N, std::size_t... D>
+struct part_type<Tensor<T, N, D...>> {
+  using type = Tensor<T, D...>;
+};
+template <>
+struct part_type<Array> {
+  using type = Array;
+};
+template <class... T>
+struct part_type<std::tuple<T...>> {
+  using type = std::tuple<typename part_type<T>::type...>;
+};
+template <class A, class B>
+struct part_type<std::pair<A, B>> {
+  using type = std::pair<typename part_type<A>::type, typename part_type<B>::type>;
+};
+template <class T, std::size_t M>
+struct part_type<std::array<T, M>> {
+  using type = std::array<typename part_type<T>::type, M>;
+};
+
+}  // namespace detail
+
+/// stacked_t, part_t - a tree with a first axis of extent N for each leaf, and one without the first axis.
+template <class T, std::size_t N>
+using stacked_t = typename detail::stacked_type<T, N>::type;
+template <class T>
+using part_t = typename detail::part_type<T>::type;
+
+}  // namespace dfdx

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSL-1.0
+// scan: a loop with a carry over the first axis of its arguments. In memory it is a loop; recorded it is a region of
+// the graph, so that neither the program nor the time to compile it grows with the number of iterations.
+#pragma once
+
+#include <dfdx/ops/region.hpp>
+#include <dfdx/value/stacked.hpp>
+#include <dfdx/vocabulary/bind.hpp>
+
+namespace dfdx {
+
+/// Order - the direction of a scan: from the first position to the last, or back.
+enum class Order { forward, backward };
+
+namespace detail {
+
+constexpr Array recorded_as(Sym const& s) { return Array(s.graph, s.id, s.meta()); }
+
+// What f returns in a scan: the next carry, or a pair of it and what is stacked.
+template <class C, class R>
+struct ScanResult {
+  static_assert(std::is_same_v<C, R>,
+                "scan: the function must return the next carry, of the type of the first, or "
+                "a pair of it and a value to stack");
+  using Stack = std::tuple<>;
+  static constexpr bool stacks = false;
+};
+template <class C, class Y>
+  requires(!std::is_same_v<C, std::pair<C, Y>>)
+struct ScanResult<C, std::pair<C, Y>> {
+  using Stack = Y;
+  static constexpr bool stacks = true;
+};
+
+// The extent of the loop: that of the first axis of every leaf.
+template <class X>
+constexpr index_t scan_count(X const& xs) {
+  index_t n = -1;
+  bool any = false;
+  visit(xs, [&](auto const& leaf) {
+    if (leaf.ndim() == 0) raise("scan: an axis to go over is required, got ", leaf.shape());
+    if (any && leaf.shape()[0] != n)
+      raise("scan: axis 0 of ", leaf.shape(), " must have the extent of the loop, ", n);
+    n = leaf.shape()[0];
+    any = true;
+  });
+  if (!any) raise("scan: nothing to go over");
+  return n;
+}
+
+// The extent as the types know it; 0 if they do not.
+template <class X>
+inline constexpr std::size_t static_scan_count = [] {
+  std::size_t n = 0;
+  X xs{};
+  visit(xs, [&](auto const& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (typed<Leaf>)
+      if constexpr (Leaf::static_rank > 0)
+        if (Leaf::static_shape[0] >= 0) n = static_cast<std::size_t>(Leaf::static_shape[0]);
+  });
+  return n;
+}();
+
+// Whether a tree is recorded, and where.
+template <class T>
+constexpr Graph* graph_of(T const& t) {
+  Graph* g = nullptr;
+  visit(t, [&](auto const& leaf) {
+    if (leaf.recorded()) g = leaf.graph();
+  });
+  return g;
+}
+
+// While it lives, loops that are recorded are inside of a region.
+class Inside {
+ public:
+  constexpr Inside(Graph& g, int region) : graph_(g), around_(std::exchange(g.inside, region)) {}
+  Inside(Inside const&) = delete;
+  Inside& operator=(Inside const&) = delete;
+  constexpr ~Inside() { graph_.inside = around_; }
+
+ private:
+  Graph& graph_;
+  int around_;
+};
+
+template <class F, class C, class X>
+constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Order order) {
+  using R = ScanResult<C, std::remove_cvref_t<decltype(f(init, std::declval<part_t<X> const&>()))>>;
+  index_t const count = scan_count(xs);
+  if (count < 0) raise("scan: the number of iterations must be known when the program is compiled");
+  int const region = g.open(g.inside, count, order == Order::backward);
+  Vec<Sym> carries, slices;
+  auto const enter = [&](auto const& leaf) {
+    if (!leaf.recorded())
+      raise("scan: a value in memory meets one that is being recorded; pass it as an argument");
+    return leaf.sym();
+  };
+  visit(init, [&](auto const& leaf) { carries.push_back(carry_in(region, enter(leaf))); });
+  visit(xs, [&](auto const& leaf) { slices.push_back(each_of(region, enter(leaf))); });
+  std::size_t c = 0, x = 0;
+  auto const result = [&] {
+    Inside const body(g, region);
+    return f(filled(init, [&] { return recorded_as(carries[c++]); }),
+             filled(part_t<X>{}, [&] { return recorded_as(slices[x++]); }));
+  }();
+
+  Vec<Sym> next, stacked;
+  auto const put_next = [&](auto const& leaf) { next.push_back(enter(leaf)); };
+  if constexpr (R::stacks) {
+    visit(result.first, put_next);
+    visit(result.second, [&](auto const& leaf) { stacked.push_back(enter(leaf)); });
+  } else {
+    visit(result, put_next);
+  }
+  for (std::size_t k = 0; k < next.size(); ++k) next[k] = last_of(region, carries[k], next[k]);
+  for (Sym& s : stacked) s = stack_of(region, s);
+  std::size_t n = 0, y = 0;
+  C last = filled(init, [&] { return recorded_as(next[n++]); });
+  if constexpr (R::stacks)
+    return std::pair(std::move(last), filled(stacked_t<typename R::Stack, static_scan_count<X>>{},
+                                             [&] { return recorded_as(stacked[y++]); }));
+  else return last;
+}
+
+template <class F, class C, class X>
+auto run_scan(F const& f, C const& init, X const& xs, Order order) {
+  using R = ScanResult<C, std::remove_cvref_t<decltype(f(init, std::declval<part_t<X> const&>()))>>;
+  using Stack = stacked_t<typename R::Stack, static_scan_count<X>>;
+  index_t const count = scan_count(xs);
+  Vec<Array> const all = leaves_of(xs);
+  Vec<Array> stacked;
+  C carry = init;
+  for (index_t i = 0; i < count; ++i) {
+    index_t const at = order == Order::forward ? i : count - 1 - i;
+    std::size_t k = 0;
+    auto const part = filled(part_t<X>{}, [&] { return part_of(all[k++], at); });
+    if constexpr (R::stacks) {
+      auto [next, y] = f(std::as_const(carry), part);
+      carry = std::move(next);
+      std::size_t m = 0;
+      visit(y, [&](auto const& leaf) {
+        if (i == 0) {
+          Shape s = make_shape(count);
+          for (int d = 0; d < leaf.ndim(); ++d) s.push_back(leaf.shape()[d]);
+          stacked.push_back(Array(Meta{leaf.dtype(), s}));
+        }
+        copy_elements(leaf.operand(), part_of(stacked[m++], at).operand());
+      });
+    } else {
+      carry = f(std::as_const(carry), part);
+    }
+  }
+  if constexpr (R::stacks) {
+    std::size_t m = 0;
+    return std::pair(std::move(carry), filled(Stack{}, [&] { return stacked[m++]; }));
+  } else {
+    return carry;
+  }
+}
+
+}  // namespace detail
+
+/// scan(f, init, xs) - runs f(carry, x) for the parts x of xs along the first axis of its leaves; the first carry is
+/// init, later f's result is. If f returns a pair, of the next carry and a value, the result is the pair of the last
+/// carry and the values stacked; else the last carry. Differentiable in all it reads, to any order.
+///
+/// Math      c_0 = init, (c_{i + 1}, y_i) = f(c_i, x_i); the result is (c_N, y)
+/// Shapes    xs: leaves [N, S...], or Stacked<Tree, N>; y: leaves [S...] -> [N, S...]
+/// Cost      recorded: one copy of f, whatever N
+/// Errors    "scan: axis 0 of [3, 2] must have the extent of the loop, 4"; "scan: the carry becomes f32 [3], it was
+///           f32 [2]"; "scan: the number of iterations must be known when the program is compiled"
+/// Source    jax.lax.scan
+template <class F, tree C, tree X>
+constexpr auto scan(F const& f, C const& init, X const& xs, Order order = Order::forward) {
+  Graph* g = detail::graph_of(init);
+  if (g == nullptr) g = detail::graph_of(xs);
+  if (g != nullptr) return detail::record_scan(*g, f, init, xs, order);
+  return detail::run_scan(f, init, xs, order);
+}
+
+}  // namespace dfdx

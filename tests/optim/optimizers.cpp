@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+// The optimizers inside compiled steps, against their formulas in double: f64 models to f64's precision, models of
+// several dtypes each leaf to its own, and 16-bit models updated in f32.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+
+using namespace dfdx;
+
+namespace {
+
+constexpr std::size_t n = 5;
+constexpr int steps = 6;
+
+template <class T>
+struct Model {
+  Tensor<T, n> w;
+  DFDX_FIELDS(w)
+};
+
+// Its gradient is g.
+constexpr auto pull = [](auto const& m, auto const& g) { return sum(m.w * g); };
+
+double start(std::size_t i) { return 1.7 - 0.9 * static_cast<double>(i); }
+double gradient(int step, std::size_t i) {
+  return std::sin(1.3 * static_cast<double>(step) + 0.7 * static_cast<double>(i)) * (i == 3 ? 30 : 1);
+}
+
+template <class T>
+Tensor<T, n> filled(auto const& f) {
+  auto r = Tensor<T, n>::uninitialized();
+  for (std::size_t i = 0; i < n; ++i) r(i) = static_cast<T>(f(i));
+  return r;
+}
+
+// The largest error after each of some steps, relative to numbers of about 1; rule(k, i, p, g) is the new p(i).
+template <class O>
+double error_of(O const& o, auto rule, double max_norm = INFINITY, double limit = INFINITY) {
+  Model<double> model{filled<double>(start)};
+  auto step = train_step(pull, o);
+  double want[n], worst = 0;
+  for (std::size_t i = 0; i < n; ++i) want[i] = start(i);
+  for (int k = 1; k <= steps; ++k) {
+    auto const g = filled<double>([&](std::size_t i) { return gradient(k, i); });
+    step(model, g);
+    double norm = 0;
+    for (std::size_t i = 0; i < n; ++i) norm += g(i) * g(i);
+    double const factor = std::fmin(1.0, max_norm / (std::sqrt(norm) + 1e-6));
+    for (std::size_t i = 0; i < n; ++i) {
+      want[i] = rule(k, i, want[i], std::fmax(-limit, std::fmin(limit, g(i) * factor)));
+      worst = std::fmax(worst, std::fabs(model.w(i) - want[i]));
+    }
+  }
+  return worst;
+}
+
+// Adam in double; `l2` is added to the gradient, `decay` taken off the parameter.
+auto adam(double lr, double beta1, double beta2, double eps, double l2, double decay) {
+  return [=, m = std::array<double, n>{}, v = std::array<double, n>{}](int k, std::size_t i, double p,
+                                                                       double g) mutable {
+    g += l2 * p;
+    p -= lr * decay * p;
+    m[i] = beta1 * m[i] + (1 - beta1) * g;
+    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    return p - lr * (m[i] / (1 - std::pow(beta1, k))) / (std::sqrt(v[i] / (1 - std::pow(beta2, k))) + eps);
+  };
+}
+auto sgd(double lr) {
+  return [=](int, std::size_t, double p, double g) { return p - lr * g; };
+}
+
+}  // namespace
+
+TEST_CASE("f64 models are updated in f64", "[optim]") {
+  CHECK(error_of(optim::SGD{.lr = 0.1}, sgd(0.1)) < 1e-13);
+  auto const momentum = [v = std::array<double, n>{}](int, std::size_t i, double p, double g) mutable {
+    g += 0.01 * p;
+    v[i] = 0.9 * v[i] + g;
+    return p - 0.1 * (g + 0.9 * v[i]);
+  };
+  CHECK(error_of(optim::SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, momentum) <
+        1e-13);
+  CHECK(error_of(optim::Adam{.lr = 0.01, .weight_decay = 0.1}, adam(0.01, 0.9, 0.999, 1e-8, 0.1, 0)) < 1e-13);
+  CHECK(error_of(optim::Adam{.lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6},
+                 adam(0.02, 0.8, 0.95, 1e-6, 0, 0)) < 1e-13);
+  CHECK(error_of(optim::AdamW{.lr = 0.01, .weight_decay = 0.1}, adam(0.01, 0.9, 0.999, 1e-8, 0, 0.1)) <
+        1e-13);
+  CHECK(error_of(optim::ClipNorm{optim::SGD{.lr = 0.1}, 0.7}, sgd(0.1), 0.7) < 1e-13);
+  CHECK(error_of(optim::ClipValue{optim::SGD{.lr = 0.1}, 0.3}, sgd(0.1), INFINITY, 0.3) < 1e-13);
+}
+
+namespace {
+
+struct Mixed {
+  Tensor<float, n> narrow;
+  Tensor<double, n> wide;
+  Tensor<bfloat16, n> short_one;
+  Tensor<std::int32_t, n> table;
+  DFDX_FIELDS(narrow, wide, short_one, table)
+};
+constexpr auto pull_all = [](auto const& m, auto const& g) {
+  return sum(cast<double>(m.narrow) * g) + sum(m.wide * g) + sum(cast<double>(m.short_one) * g);
+};
+
+template <class Loss, class M, class... A>
+constexpr DType scalars_of =
+    decltype(train_step(Loss{}, optim::Adam{}))::template Scalars<M>::static_meta.dtype;
+
+}  // namespace
+
+TEST_CASE("the scalars have the widest floating dtype of the model", "[optim]") {
+  using Loss = decltype(pull);
+  STATIC_CHECK(scalars_of<Loss, Model<float>> == DType::f32);
+  STATIC_CHECK(scalars_of<Loss, Model<double>> == DType::f64);
+  STATIC_CHECK(scalars_of<Loss, Model<float16>> == DType::f32);
+  STATIC_CHECK(scalars_of<Loss, Model<bfloat16>> == DType::f32);
+  STATIC_CHECK(scalars_of<Loss, Mixed> == DType::f64);
+}
+
+TEST_CASE("each leaf of a mixed model is updated in its own dtype", "[optim]") {
+  Mixed model{filled<float>(start), filled<double>(start), filled<bfloat16>(start),
+              Tensor<std::int32_t, n>::from({3, 1, 4, 1, 5})};
+  auto step = train_step(pull_all, optim::Adam{.lr = 0.01});
+  auto rule = adam(0.01, 0.9, 0.999, 1e-8, 0, 0);
+  double want[n], worst_narrow = 0, worst_wide = 0, worst_short = 0;
+  for (std::size_t i = 0; i < n; ++i) want[i] = start(i);
+  for (int k = 1; k <= steps; ++k) {
+    auto const g = filled<double>([&](std::size_t i) { return gradient(k, i); });
+    step(model, g);
+    for (std::size_t i = 0; i < n; ++i) {
+      want[i] = rule(k, i, want[i], g(i));
+      worst_narrow = std::fmax(worst_narrow, std::fabs(static_cast<double>(model.narrow(i)) - want[i]));
+      worst_wide = std::fmax(worst_wide, std::fabs(model.wide(i) - want[i]));
+      worst_short = std::fmax(worst_short, std::fabs(static_cast<float>(model.short_one(i)) - want[i]));
+    }
+  }
+  CHECK(worst_wide < 1e-13);
+  CHECK(worst_narrow < 2e-6);
+  CHECK(worst_narrow > 1e-12);
+  CHECK(worst_short < 0.05);
+  CHECK(array_equal(model.table, Tensor<std::int32_t, n>::from({3, 1, 4, 1, 5})));
+}
+
+TEST_CASE("16-bit models are updated in f32", "[optim]") {
+  auto const numbers = [](auto const& f) { return filled<float16>(f); };
+  auto const one = [](std::size_t) { return 1.0f; };
+  // In f16 Adam's eps is 0, and 0 / 0 where no gradient came.
+  Model<float16> model{numbers(one)};
+  auto adam_step = train_step(pull, optim::Adam{.lr = 0.25});
+  adam_step(model, numbers([](std::size_t i) { return i == 0 ? 0.0f : 0.5f; }));
+  CHECK(static_cast<float>(model.w(0)) == 1.0f);
+  CHECK(std::fabs(static_cast<float>(model.w(1)) - 0.75f) < 1e-3f);
+  // The squares of these gradients are beyond f16.
+  Model<float16> clipped{numbers(one)};
+  auto clipped_step = train_step(pull, optim::ClipNorm{optim::SGD{.lr = 0.5}, 1.0});
+  clipped_step(clipped, numbers([](std::size_t i) { return i == 0 ? 300.0f : i == 1 ? 400.0f : 0.0f; }));
+  CHECK(std::fabs(static_cast<float>(clipped.w(0)) - 0.7f) < 1e-3f);
+  CHECK(std::fabs(static_cast<float>(clipped.w(1)) - 0.6f) < 1e-3f);
+  CHECK(static_cast<float>(clipped.w(2)) == 1.0f);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSL-1.0
+// scan and nn::Repeat: eager, compiled and unrolled agree, in values and in derivatives of two orders; a repeated
+// block is named, initialised and trained as an array of blocks is.
+#include <dfdx/dfdx.hpp>
+#include <dfdx/testing/interpret.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <map>
+
+namespace {
+
+using namespace dfdx;
+using testing::error_ratio;
+
+constexpr std::size_t steps = 5;
+using Weights = Tensor<double, 3, 3>;
+using Input = Tensor<double, steps, 3>;
+using State = Tensor<double, 3>;
+
+// A recurrent network: the weights are outside of the loop, their gradient is a sum over its iterations.
+constexpr auto recurrent = [](Weights const& w, Input const& x, State const& h0) {
+  auto const [h, all] = scan(
+      [&](State const& h, State const& part) {
+        auto const next = tanh(matmul(w, h) + part);
+        return std::pair(next, next * part);
+      },
+      h0, x);
+  return sum(square(h)) + sum(all);
+};
+constexpr auto unrolled = [](Weights const& w, Input const& x, State const& h0) {
+  State h = h0;
+  auto total = sum(h0 * 0.0);
+  for (int i = 0; i < static_cast<int>(steps); ++i) {
+    // Inside of a program the part at a position that is a variable is a slice.
+    auto const part =
+        State(typename State::Unchecked{}, reshape_to(slice_axis(Array(x), 0, i, 1), make_shape(3)));
+    h = tanh(matmul(w, h) + part);
+    total = total + sum(h * part);
+  }
+  return sum(square(h)) + total;
+};
+
+Weights weights() { return randn<double, 3, 3>(Key{1}); }
+Input input() { return randn<double, steps, 3>(Key{2}); }
+State state() { return randn<double, 3>(Key{3}); }
+
+struct Block {
+  nn::Linear<8, 8> a, b;
+  DFDX_FIELDS(a, b)
+  constexpr auto operator()(auto const& x) const { return x + b(tanh(a(x))); }
+};
+template <class Blocks>
+struct Net {
+  nn::Linear<4, 8> in;
+  Blocks blocks;
+  nn::Linear<8, 5> out;
+  DFDX_FIELDS(in, blocks, out)
+  constexpr auto operator()(auto const& x) const {
+    auto h = in(x);
+    if constexpr (requires { blocks(h); }) h = blocks(h);
+    else
+      for (auto const& block : blocks) h = block(h);
+    return out(h);
+  }
+};
+using Looped = Net<nn::Repeat<Block, 4>>;
+using Unrolled = Net<std::array<Block, 4>>;
+constexpr auto loss = [](auto const& m, auto const& x, auto const& y) { return cross_entropy(m(x), y); };
+
+template <class M>
+std::map<std::string, Array> state_of(M const& m) {
+  std::map<std::string, Array> r;
+  visit_state(m, [&](std::string const& name, auto const& leaf) { r[name] = dfdx::detail::packed(leaf); });
+  return r;
+}
+
+template <class M, class N>
+void require_same_state(M const& a, N const& b, double tolerance) {
+  auto const x = state_of(a), y = state_of(b);
+  REQUIRE(x.size() == y.size());
+  for (auto const& [name, value] : x) {
+    INFO(name);
+    REQUIRE(y.contains(name));
+    REQUIRE(error_ratio(value, y.at(name), tolerance, tolerance) <= 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("scan: eager, compiled and unrolled agree", "[program]") {
+  auto const w = weights();
+  auto const x = input();
+  auto const h = state();
+  double const want = unrolled(w, x, h).item();
+  REQUIRE(std::fabs(recurrent(w, x, h).item() - want) < 1e-12);
+  REQUIRE(std::fabs(compile(recurrent)(w, x, h).item() - want) < 1e-12);
+
+  auto const [y, d] = value_and_grad(recurrent, wrt<0, 1, 2>)(w, x, h);
+  auto const [z, e] = value_and_grad(unrolled, wrt<0, 1, 2>)(w, x, h);
+  REQUIRE(std::fabs(y.item() - z.item()) < 1e-12);
+  REQUIRE(error_ratio(std::get<0>(d), std::get<0>(e), 1e-12, 1e-12) <= 1);
+  REQUIRE(error_ratio(std::get<1>(d), std::get<1>(e), 1e-12, 1e-12) <= 1);
+  REQUIRE(error_ratio(std::get<2>(d), std::get<2>(e), 1e-12, 1e-12) <= 1);
+}
+
+TEST_CASE("scan: derivatives of the second order", "[program]") {
+  constexpr auto a = [](Weights const& w, Input const& x, State const& h) {
+    return sum(square(grad(recurrent)(w, x, h)));
+  };
+  constexpr auto b = [](Weights const& w, Input const& x, State const& h) {
+    return sum(square(grad(unrolled)(w, x, h)));
+  };
+  auto const p = grad(a)(weights(), input(), state());
+  auto const q = grad(b)(weights(), input(), state());
+  REQUIRE(error_ratio(p, q, 1e-11, 1e-11) <= 1);
+
+  // Forward over reverse is the same matrix.
+  auto const v = randn<double, 3, 3>(Key{9});
+  constexpr auto g = [](Weights const& w, Input const& x, State const& h) {
+    return grad(recurrent)(w, x, h);
+  };
+  auto const [value, hv] =
+      jvp(g)(weights(), input(), state(), v, zeros<double, steps, 3>(), zeros<double, 3>());
+  constexpr auto along = [](Weights const& w, Input const& x, State const& h, Weights const& t) {
+    return sum(grad(unrolled)(w, x, h) * t);
+  };
+  REQUIRE(error_ratio(hv, grad(along)(weights(), input(), state(), v), 1e-11, 1e-11) <= 1);
+}
+
+TEST_CASE("scan: backwards, without values to stack, over several arrays", "[program]") {
+  constexpr auto horner = [](Tensor<double, 4> const& c, Tensor<double> const& x) {
+    return scan([&](Tensor<double> const& y, Tensor<double> const& a) { return y * x + a; }, x * 0.0, c,
+                Order::backward);
+  };
+  auto const c = Tensor<double, 4>::from({1, 2, 3, 4});
+  REQUIRE(horner(c, Tensor<double>(2.0)).item() == 49);
+  REQUIRE(compile(horner)(c, 2.0).item() == 49);
+  REQUIRE(grad(horner, wrt<1>)(c, 2.0).item() == 2 + 2 * 3 * 2 + 3 * 4 * 4);
+
+  constexpr auto dot = [](Tensor<double, 4> const& a, Tensor<double, 4> const& b,
+                          Tensor<double> const& zero) {
+    return scan([](auto const& s, auto const& xy) { return s + std::get<0>(xy) * std::get<1>(xy); }, zero,
+                std::tuple(a, b));
+  };
+  REQUIRE(dot(c, c, Tensor<double>(0.0)).item() == 30);
+  REQUIRE(compile(dot)(c, c, Tensor<double>(0.0)).item() == 30);
+}
+
+TEST_CASE("scan: refusals", "[program]") {
+  auto const add = [](Tensor<double> const& s, auto const& xy) {
+    return s + std::get<0>(xy) + std::get<1>(xy);
+  };
+  auto const message = [](auto const& f) -> std::string {
+    try {
+      f();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  REQUIRE(message([&] {
+            scan(add, Tensor<double>(0.0), std::tuple(ones<double, 4>(), ones<double, 3>()));
+          }) == "scan: axis 0 of [3] must have the extent of the loop, 4");
+  Stacked<Block, 3> const blocks{};
+  REQUIRE(message([&] { static_cast<void>(blocks[3]); }) == "stacked: part 3 of 3");
+}
+
+TEST_CASE("scan with a batch of unknown size", "[program]") {
+  constexpr auto sums = [](Tensor<float, dyn, 3> const& h0, Tensor<float, 4, 3> const& x) {
+    return scan([](auto const& h, auto const& part) { return tanh(h + part); }, h0, x);
+  };
+  auto compiled = compile(sums);
+  auto const x = randn<float, 4, 3>(Key{5});
+  for (std::size_t n : {1, 6, 3}) {
+    Tensor<float, dyn, 3> const h = Tensor<float, dyn, 3>(randn(make_shape(n, 3), Key{n}, DType::f32));
+    REQUIRE(error_ratio(compiled(h, x), sums(h, x), 1e-5, 1e-6) <= 1);
+  }
+}
+
+TEST_CASE("Repeat: the same model as an array of blocks", "[program]") {
+  auto looped = init<Looped>(42);
+  auto array = init<Unrolled>(42);
+  auto const state = state_of(looped);
+  REQUIRE(state.contains("blocks.3.b.weight"));
+  REQUIRE(state.at("blocks.3.b.weight").shape() == make_shape(8, 8));
+  require_same_state(looped, array, 0);
+
+  auto const x = randn<float, 6, 4>(Key{7});
+  auto const y = randint<std::int32_t, 6>(Key{8}, 0, 5);
+  REQUIRE(error_ratio(looped(x), array(x), 0, 0) <= 1);
+  REQUIRE(error_ratio(looped.blocks[2](looped.in(x)), array.blocks[2](array.in(x)), 0, 0) <= 1);
+
+  auto step = train_step(loss, optim::AdamW{.lr = 1e-2f});
+  auto other = train_step(loss, optim::AdamW{.lr = 1e-2f});
+  float first = 0, last = 0;
+  for (int i = 0; i < 10; ++i) {
+    last = step(looped, x, y);
+    REQUIRE(std::fabs(last - other(array, x, y)) < 1e-5f);
+    if (i == 0) first = last;
+  }
+  REQUIRE(last < first);
+  require_same_state(looped, array, 2e-5);
+}
+
+TEST_CASE("Repeat: the program does not grow", "[program]") {
+  using X = Tensor<float, 6, 4>;
+  using Y = Tensor<std::int32_t, 6>;
+  using Step = decltype(train_step(loss, optim::SGD{}));
+  using Short = Step::program_for<Net<nn::Repeat<Block, 4>>, X, Y>;
+  using Long = Step::program_for<Net<nn::Repeat<Block, 400>>, X, Y>;
+  STATIC_REQUIRE(Short::nodes == Long::nodes);
+  STATIC_REQUIRE(Short::kernels == Long::kernels);
+  STATIC_REQUIRE(Short::flops() < Long::flops() / 50);
+}
+
+TEST_CASE("repeat<N>(block) copies a block", "[program]") {
+  auto const block = init<Block>(3);
+  auto const three = repeat<3>(block);
+  auto const x = randn<float, 2, 8>(Key{4});
+  REQUIRE(error_ratio(three(x), block(block(block(x))), 0, 0) <= 1);
+  REQUIRE(three[0].a.weight.bytes() != block.a.weight.bytes());
+}
+
+TEST_CASE("Repeat of one block and of none", "[program]") {
+  constexpr auto run = [](auto const& blocks, Tensor<float, 2, 8> const& x) {
+    return sum(square(blocks(x)));
+  };
+  auto const x = randn<float, 2, 8>(Key{4});
+  auto const one = init<nn::Repeat<Block, 1>>(1);
+  auto const [y, d] = value_and_grad(run)(one, x);
+  auto const [z, e] = value_and_grad(run)(one[0], x);
+  REQUIRE(std::fabs(y.item() - z.item()) < 1e-4f);
+  REQUIRE(error_ratio(d[0].a.weight, e.a.weight, 1e-4, 1e-5) <= 1);
+  nn::Repeat<Block, 0> none;
+  none.allocate();
+  REQUIRE(std::fabs(compile(run)(none, x).item() - sum(square(x)).item()) < 1e-4f);
+}
