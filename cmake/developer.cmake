@@ -13,13 +13,6 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(dfdx_developer INTERFACE -Wno-psabi)  # a note per vector argument, about g++ 4.6
 endif()
-if(DFDX_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # With its checks for null pointers on, g++ compares no addresses of inline variables in a constant expression, as
-  # the passes over graphs do with ops: all of `undefined` but those.
-  string(REGEX REPLACE "(^|,)undefined" "\\1alignment,bool,bounds,builtin,enum,\
-integer-divide-by-zero,object-size,pointer-overflow,return,shift,signed-integer-overflow,unreachable,vptr"
-         DFDX_SANITIZE "${DFDX_SANITIZE}")
-endif()
 if(DFDX_SANITIZE)
   target_compile_options(dfdx_developer INTERFACE -fsanitize=${DFDX_SANITIZE} -fno-sanitize-recover=all
                          -fno-omit-frame-pointer)

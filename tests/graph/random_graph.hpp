@@ -27,7 +27,7 @@ class Dice {
 
 /// Sample - a graph with inputs for it.
 struct Sample {
-  Graph graph;
+  Graph graph = testing::new_graph();
   std::vector<Array> inputs;
   int parameters = 0;  // leading floating inputs, that gradients may be asked for
 };

@@ -143,12 +143,12 @@ TEST_CASE("trace makes one input for each leaf and one output for each result", 
   constexpr auto f = [](std::array<Tensor<float, 2>, 2> const& pair, Tensor<double> const& x) {
     return std::tuple(pair[0] + pair[1], x * 2.0);
   };
-  Graph const g = trace<decltype(f), std::array<Tensor<float, 2>, 2>, Tensor<double>>();
+  Graph const g = trace<decltype(f), std::array<Tensor<float, 2>, 2>, Tensor<double>>(testing::new_graph());
   CHECK(g.inputs == 3);
   CHECK(g.outputs.size() == 2);
   CHECK(g[g.outputs[0]].meta == Meta{DType::f32, make_shape(2)});
   CHECK(g[g.outputs[1]].meta == Meta{DType::f64, Shape{}});
-  Graph const d = trace<decltype(traced), Tensor<float, 3, 4>>();
+  Graph const d = trace<decltype(traced), Tensor<float, 3, 4>>(testing::new_graph());
   CHECK(std::string(graph::verify(d).c_str()).empty());
 }
 

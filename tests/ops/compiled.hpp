@@ -46,7 +46,7 @@ void check(F const& f, A const&... args) {
   std::vector<Array> const got = leaves(result);
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
-  require_same(got, testing::interpret(trace<F, A...>(), inputs), "compiled");
+  require_same(got, testing::interpret(trace<F, A...>(testing::new_graph()), inputs), "compiled");
   require_same(leaves(f(args...)), got, "eager");
 }
 
@@ -64,7 +64,8 @@ void check_vjp(F const& f, A const&... args) {
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
   visit(ct, [&](auto const& leaf) { inputs.push_back(leaf); });
-  require_same(leaves(result), testing::interpret(trace<Vjp<F>, A..., Y>(), inputs), "vjp");
+  require_same(leaves(result), testing::interpret(trace<Vjp<F>, A..., Y>(testing::new_graph()), inputs),
+               "vjp");
 }
 
 }  // namespace compiled

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <dfdx/core/device.hpp>
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
 
@@ -46,6 +47,7 @@ class Text {
     return put(static_cast<index_t>(v < 0 ? -v : v));
   }
   constexpr Text& put(DType d) { return put(name_of(d)); }
+  constexpr Text& put(Device d) { return d.is_cpu() ? put("cpu") : put("cuda:").put(int{d.index}); }
   constexpr Text& put(Shape const& s) {
     put("[");
     for (int i = 0; i < s.rank; ++i) {

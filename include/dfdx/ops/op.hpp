@@ -79,6 +79,9 @@ constexpr double fold(double const* x) {
 }
 
 template <class Op>
+constexpr void require(Graph& g, Attrs const& attrs, Meta const* metas);
+
+template <class Op>
 constexpr OpInfo make_info() {
   OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
   r.infer = &Op::infer;
@@ -86,6 +89,7 @@ constexpr OpInfo make_info() {
   r.jvp = &jvp<Op, Sym>;
   if constexpr (Op::elementwise) r.fold = &fold<Op>;
   if constexpr (requires { &Op::run; }) r.run = &Op::run;
+  r.require = &require<Op>;
   return r;
 }
 
@@ -146,6 +150,16 @@ constexpr void require_view(Graph& g, Attrs const& attrs, Shape const& from, Sha
 }
 
 }  // namespace detail
+
+namespace op::detail {
+
+template <class Op>
+constexpr void require(Graph& g, Attrs const& attrs, Meta const* metas) {
+  if constexpr (Op::arity > 1) dfdx::detail::require_same<Op>(g, attrs, metas, Op::arity);
+  if constexpr (Op::arity == 1) dfdx::detail::require_view<Op>(g, attrs, metas[0].shape, metas[1].shape);
+}
+
+}  // namespace op::detail
 
 /// bind_as - a use of Op whose result has the given meta; the op's shape rule is not asked.
 template <class Op, class... X>

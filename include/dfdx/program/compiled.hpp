@@ -28,25 +28,25 @@ class Arenas {
     Storage* storage;
   };
 
-  /// An arena of at least `bytes` for the program named by `tag` that no result looks at.
-  Storage* take(void const* tag, std::size_t bytes) {
+  /// An arena of at least `bytes` on a device for the program named by `tag` that no result looks at.
+  Storage* take(void const* tag, std::size_t bytes, Device device) {
     std::size_t mine = 0;
     for (Entry& e : entries_) {
-      if (e.tag != tag) continue;
+      if (e.tag != tag || e.storage->device() != device) continue;
       ++mine;
       if (e.storage->shared()) continue;
       if (e.storage->bytes() < bytes) {
         e.storage->release();
-        e.storage = Storage::allocate(bytes);
+        e.storage = Storage::allocate(bytes, device);
       }
       return e.storage;
     }
-    Storage* fresh = Storage::allocate(bytes);
+    Storage* fresh = Storage::allocate(bytes, device);
     // Callers that keep many results keep their arenas too; we remember the last few only.
     if (mine < 4) entries_.push_back(Entry{tag, fresh});
     else
       for (Entry& e : entries_)
-        if (e.tag == tag) {
+        if (e.tag == tag && e.storage->device() == device) {
           std::swap(e.storage, fresh);
           fresh->release();
           fresh = e.storage;
@@ -82,6 +82,7 @@ struct Inputs {
   std::byte* data[P::inputs + 1] = {};
   index_t symbols[max_symbols] = {};
   int count = 0, known = 0;
+  Device device{};    // of all of them: a program runs where its arguments are
   Vec<Array> packed;  // row-major copies of arguments that are not
 
   template <class T>
@@ -89,6 +90,8 @@ struct Inputs {
     visit(t, [&](auto const& leaf) {
       using Leaf = std::remove_cvref_t<decltype(leaf)>;
       if (leaf.bytes() == nullptr) raise("program: argument of shape ", leaf.shape(), " holds no memory");
+      if (count == 0) device = leaf.device();
+      if (leaf.device() != device) raise("program: arguments on ", device, " and on ", leaf.device());
       for (int i = 0; i < Leaf::static_rank; ++i)
         if (Leaf::static_shape[i] == extent::unknown) symbols[known++] = leaf.shape()[i];
       if (leaf.contiguous_memory()) {
@@ -121,8 +124,10 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   typename P::Frame frame;
   frame.inputs = inputs.data;
   frame.symbols = inputs.symbols;
+  frame.device = inputs.device;
+  P::require_kernels(frame.device);
   auto const run = [&](std::size_t bytes) {
-    Storage* const storage = arenas.take(&program_tag<P>, bytes);
+    Storage* const storage = arenas.take(&program_tag<P>, bytes, inputs.device);
     frame.arena = storage->data();
     P::run(frame);
     return take(storage, frame);
@@ -253,7 +258,9 @@ class Bound {
     } else {
       layout_ = P::layout(nullptr);
     }
-    storage_ = Storage::allocate(static_cast<std::size_t>(layout_.buffers + layout_.workspace));
+    P::require_kernels(inputs_.device);
+    storage_ =
+        Storage::allocate(static_cast<std::size_t>(layout_.buffers + layout_.workspace), inputs_.device);
     result_ = detail::result_views<P>(storage_, frame());
   }
   Bound(Bound const&) = delete;
@@ -266,7 +273,9 @@ class Bound {
   }
 
  private:
-  typename P::Frame frame() const { return {storage_->data(), inputs_.data, inputs_.symbols, &layout_}; }
+  typename P::Frame frame() const {
+    return {storage_->data(), inputs_.data, inputs_.symbols, &layout_, inputs_.device};
+  }
 
   std::tuple<A...> arguments_;
   detail::Inputs<P> inputs_;

@@ -8,132 +8,19 @@
 #include <dfdx/graph/cost.hpp>
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/matmul.hpp>
-#include <dfdx/program/trace.hpp>
+#include <dfdx/program/freeze.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
-
-template <class T, std::size_t N>
-constexpr std::array<T, N> frozen(Vec<T> const& v) {
-  std::array<T, N> r{};
-  if constexpr (N != 0)
-    for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
-  return r;
-}
-
-struct GraphSize {
-  std::size_t nodes, outputs, requirements, regions;
-};
-struct PlanSize {
-  std::size_t steps, code, arguments, buffers, results, own_kernels, requirements, loops, turns;
-};
-
-// Aliases that a transform asks for (train_step writes parameters in place).
-template <class F, class... A>
-constexpr graph::Aliases aliases_of() {
-  if constexpr (requires { F::template aliases<argument_t<A>...>(); })
-    return F::template aliases<argument_t<A>...>();
-  else return {};
-}
-
-template <GraphSize S>
-struct FrozenGraph {
-  std::array<Node, S.nodes> nodes;
-  std::array<int, S.outputs> outputs;
-  std::array<SameExtent, S.requirements> requirements;
-  std::array<Region, S.regions> regions;
-  int inputs;
-
-  /// The graph as passes take it.
-  constexpr Graph thaw() const {
-    Graph g;
-    g.nodes.assign(nodes.begin(), nodes.end());
-    g.outputs.assign(outputs.begin(), outputs.end());
-    g.requirements.assign(requirements.begin(), requirements.end());
-    g.regions.assign(regions.begin(), regions.end());
-    g.inputs = inputs;
-    return g;
-  }
-};
-
-template <GraphSize S>
-constexpr auto freeze_graph(Graph const& g) {
-  return FrozenGraph<S>{frozen<Node, S.nodes>(g.nodes), frozen<int, S.outputs>(g.outputs),
-                        frozen<SameExtent, S.requirements>(g.requirements),
-                        frozen<Region, S.regions>(g.regions), g.inputs};
-}
-
-template <PlanSize S>
-struct FrozenPlan {
-  std::array<graph::Step, S.steps> steps{};
-  std::array<index_t, S.code> code{};
-  std::array<graph::Argument, S.arguments> arguments{};
-  std::array<graph::Buffer, S.buffers> buffers{};
-  std::array<graph::Result, S.results> results{};
-  std::array<graph::OwnKernel, S.own_kernels> own_kernels{};
-  std::array<SameExtent, S.requirements> requirements{};
-  std::array<graph::StepLoop, S.loops> loops{};
-  std::array<graph::Turn, S.turns> turns{};
-  int inputs = 0, nodes = 0;
-  bool is_static = true;
-};
-
-// Copies what one plan and another, of which one may be larger, have in common.
-template <class To, class From>
-constexpr void copy_elements_of(To& to, From const& from) {
-  std::size_t const n = to.size() < from.size() ? to.size() : from.size();
-  for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
-}
-template <PlanSize S, class P>
-constexpr FrozenPlan<S> freeze_plan(P const& p) {
-  FrozenPlan<S> r;
-  copy_elements_of(r.steps, p.steps);
-  copy_elements_of(r.code, p.code);
-  copy_elements_of(r.arguments, p.arguments);
-  copy_elements_of(r.buffers, p.buffers);
-  copy_elements_of(r.results, p.results);
-  copy_elements_of(r.own_kernels, p.own_kernels);
-  copy_elements_of(r.requirements, p.requirements);
-  copy_elements_of(r.loops, p.loops);
-  copy_elements_of(r.turns, p.turns);
-  r.inputs = p.inputs;
-  r.nodes = p.nodes;
-  r.is_static = p.is_static;
-  return r;
-}
-
-// A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that
-// the passes run once, not once for the sizes and once for the content.
-constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n, n, n}; }
-template <std::size_t N>
-struct RoomyPlan {
-  FrozenPlan<plan_bound(N)> plan;
-  PlanSize size;
-};
-template <std::size_t N>
-constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
-  PlanSize const size{p.steps.size(),        p.code.size(),    p.arguments.size(),
-                      p.buffers.size(),      p.results.size(), p.own_kernels.size(),
-                      p.requirements.size(), p.loops.size(),   p.turns.size()};
-  PlanSize const most = plan_bound(N);
-  if (size.steps > most.steps || size.code > most.code || size.arguments > most.arguments ||
-      size.buffers > most.buffers || size.results > most.results || size.requirements > most.requirements ||
-      size.loops > most.loops || size.turns > most.turns)
-    raise("program: a plan larger than its bound");
-  return {freeze_plan<plan_bound(N)>(p), size};
-}
-
-// The graph as the plan takes it.
-template <class F, class... A>
-constexpr Graph build_graph() {
-  return graph::prepare(graph::simplify(trace<F, A...>()), aliases_of<F, A...>());
-}
 
 // These are not members of program: g++ evaluates such a member once with the class and once for itself.
 template <class F, class... A>
 inline constexpr std::size_t plan_room = [] {
   Graph const g = trace<F, A...>();
   std::size_t more = 8;
-  for (Node const& n : g.nodes) more += graph::detail::is_narrow_sum(n) ? 2 : 0;
+  for (Node const& n : g.nodes) {  // what `prepare` adds
+    more += graph::detail::is_narrow_sum(n) ? 2 : 0;
+    more += n.code() == Code::carry || is_exit(n) ? 1 : 0;
+  }
   return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + more;
 }();
 template <class F, class... A>
@@ -298,6 +185,7 @@ struct program {
     std::byte* const* inputs = nullptr;
     index_t const* symbols = nullptr;
     Layout const* layout = nullptr;
+    Device device{};
     /// Where the loops around a step are.
     index_t const* positions = nullptr;
   };
@@ -313,6 +201,12 @@ struct program {
     if constexpr (plan_size.loops != 0)
       if (a.turn >= 0) at += graph::turned(plan.turns, a.turn, f.positions, f.symbols);
     return base + at * static_cast<index_t>(size_of(a.dtype));
+  }
+
+  /// require_kernels - refuses a device that this build has no kernels for.
+  static void require_kernels(Device device) {
+    if (!device.is_cpu())
+      raise("program: arguments on ", device, ", this build has kernels for the CPU only");
   }
 
   /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls.

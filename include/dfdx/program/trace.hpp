@@ -65,10 +65,9 @@ template <class F, class... A>
 using result_t =
     std::remove_cvref_t<decltype(detail::record_call<F>(std::declval<argument_t<A> const&>()...))>;
 
-/// trace - the graph of F on arguments A..., its outputs the leaves of what F returns.
+/// trace - the graph of F on arguments A..., its outputs the leaves of what F returns. `g` is an empty graph.
 template <class F, class... A>
-constexpr Graph trace() {
-  Graph g;
+constexpr Graph trace(Graph g = {}) {
   detail::Symbols symbols(g);
   auto const run = [&](auto... args) {
     (symbols.bind_tree(args), ...);

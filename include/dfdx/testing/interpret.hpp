@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,37 @@
 #include <dfdx/vocabulary/scan.hpp>
 
 namespace dfdx::testing {
+
+/// KnownOps - the ops of a list, found by their names.
+template <class... Op>
+struct KnownOps {
+  static OpInfo const* find(char const* name) {
+    OpInfo const* r = nullptr;
+    ((r = std::strcmp(Op::name, name) == 0 ? &info<Op> : r), ...);
+    return r;
+  }
+  template <class F>
+  static void for_each(F const& f) {
+    (f(std::type_identity<Op>{}), ...);
+  }
+};
+
+/// LibraryOps - all that run eagerly.
+using LibraryOps =
+    KnownOps<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square, op::abs,
+             op::sign, op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu, op::add, op::sub, op::mul,
+             op::div, op::pow, op::maximum, op::minimum, op::equal, op::not_equal, op::less, op::less_equal,
+             op::greater, op::greater_equal, op::logical_and, op::logical_or, op::logical_not, op::where,
+             op::stop_gradient, op::copy, op::cast, op::sum, op::prod, op::max, op::min, op::reshape,
+             op::permute, op::expand, op::slice, op::matmul, op::take, op::rows_add, op::gather, op::scatter,
+             op::argmax, op::pad, op::concat>;
+
+/// new_graph - an empty graph in which ops can be recorded at run time.
+inline Graph new_graph() {
+  Graph g;
+  g.find_op = &LibraryOps::find;
+  return g;
+}
 
 /// add_input - a new input of a graph that is being recorded.
 inline Array add_input(Graph& g, Meta const& meta) {
@@ -32,23 +64,14 @@ Array run_node(Node const& n, Array const* x) {
   else return bind_as<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
 }
 
-template <class... Op>
-Runner find_runner(OpInfo const* info_of) {
-  Runner r = nullptr;
-  ((info_of == &info<Op> ? static_cast<void>(r = &run_node<Op>) : static_cast<void>(0)), ...);
-  return r;
-}
-
 /// The eager version of an op of the library, null for others.
 inline Runner runner_of(OpInfo const* i) {
-  return find_runner<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square,
-                     op::abs, op::sign, op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu, op::add,
-                     op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal, op::not_equal,
-                     op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
-                     op::logical_or, op::logical_not, op::where, op::stop_gradient, op::copy, op::cast,
-                     op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice,
-                     op::matmul, op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad,
-                     op::concat>(i);
+  Runner r = nullptr;
+  LibraryOps::for_each([&](auto type) {
+    using Op = typename decltype(type)::type;
+    if (i == &info<Op>) r = &run_node<Op>;
+  });
+  return r;
 }
 
 inline Array run_generated(Node const& n) {
@@ -181,7 +204,7 @@ inline std::vector<Array> interpret(Graph const& g, std::span<Array const> input
 /// record - the graph of f, a function of a list of Arrays that returns such a list; inputs have the given metas.
 template <class F>
 Graph record(F const& f, std::span<Meta const> inputs) {
-  Graph g;
+  Graph g = new_graph();
   std::vector<Array> x;
   for (Meta const& m : inputs) x.push_back(add_input(g, m));
   for (Array const& y : f(std::span<Array const>(x))) g.outputs.push_back(y.id());

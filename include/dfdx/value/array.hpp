@@ -36,6 +36,16 @@ class Array {
     if (storage_ != nullptr) storage_->retain();
   }
 
+  /// borrow - a row-major view of memory that the caller owns and that must outlive all views of it, or that
+  /// `give_back(data)` frees after the last one. Nothing is copied.
+  static Array borrow(void* data, Meta const& meta, Device device = {}, void (*give_back)(void*) = nullptr) {
+    auto const bytes = static_cast<std::size_t>(meta.shape.numel()) * size_of(meta.dtype);
+    Storage* const storage = Storage::adopt(data, bytes, device, give_back);
+    Array r(storage, storage->data(), meta, contiguous(meta.shape));
+    storage->release();
+    return r;
+  }
+
   constexpr Array(Array const& o)
       : storage_(o.storage_),
         data_(o.data_),
@@ -129,6 +139,8 @@ class Array {
  private:
   void require_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");
+    if (!device().is_cpu())
+      raise(op, ": the value of shape ", shape(), " lies on ", device(), ", not on the CPU");
   }
 
   Storage* storage_ = nullptr;

@@ -108,7 +108,19 @@ struct OpInfo {
   double (*fold)(double const*) = nullptr;
   /// Reference kernel on memory, any dtype.
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  /// Notes which extents a call must find equal; operands, then the result.
+  void (*require)(Graph&, Attrs const&, Meta const* metas) = nullptr;
 };
+
+/// same_op - whether two descriptors are of one op: by number, and by name where ops have none. Their addresses would
+/// tell, but under -fsanitize=undefined g++ does not compare these in constant expressions.
+constexpr bool same_op(OpInfo const& a, OpInfo const& b) {
+  if (a.code != b.code) return false;
+  if (a.code != Code::opaque) return true;
+  char const *x = a.name, *y = b.name;
+  while (*x != 0 && *x == *y) ++x, ++y;
+  return *x == *y;
+}
 
 /// Node - one use of an op: operands are indices of earlier nodes.
 struct Node {
@@ -156,6 +168,9 @@ class Graph {
   int inputs = 0;
   /// The region whose body is being recorded, -1 for none.
   int inside = -1;
+  /// Finds the descriptor of an op by its name, for what is recorded at run time. Programs record in constant
+  /// expressions; if eager calls named descriptors, all rules of all ops in use would become machine code.
+  OpInfo const* (*find_op)(char const* name) = nullptr;
 
   constexpr Sym push(Node const& n) {
     nodes.push_back(n);

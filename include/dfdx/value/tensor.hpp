@@ -44,6 +44,13 @@ class Tensor : public Array {
     *data() = value;
   }
 
+  /// borrow - a row-major view of numbers that the caller owns and that must outlive it: nothing is copied. With dyn
+  /// dims give the shape too.
+  static Tensor borrow(T* data, Shape const& shape = static_shape) {
+    if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
+    return Tensor(Array::borrow(data, Meta{dtype_v<T>, shape}));
+  }
+
   static Tensor uninitialized(Shape const& shape = static_shape) {
     if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
     return Tensor(Array(Meta{dtype_v<T>, shape}));

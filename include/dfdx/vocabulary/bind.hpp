@@ -151,16 +151,38 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   }
 }
 
+[[noreturn]] inline void refuse_mixture(char const* op) {
+  raise(op, ": a value in memory meets one that is being recorded; pass it as an argument");
+}
+
+// Recording at run time, by the name of the op (Graph::find_op).
+inline Array record_now(char const* op, Meta const& meta, Attrs const& attrs, Array const* const* x, int n) {
+  Graph* const g = x[0]->graph();
+  Node node{nullptr, attrs, meta, {}};
+  Meta metas[max_arity + 1];
+  for (int k = 0; k < n; ++k) {
+    if (g == nullptr || x[k]->graph() != g) refuse_mixture(op);
+    node.in[k] = x[k]->id();
+    metas[k] = x[k]->meta();
+  }
+  metas[n] = meta;
+  node.op = g->find_op != nullptr ? g->find_op(op) : nullptr;
+  if (node.op == nullptr) raise(op, ": recorded at run time in a graph that does not know it");
+  node.op->require(*g, attrs, metas);
+  return Array(g, g->push(node).id, meta);
+}
+
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
-  if (any && !all)
-    raise(Op::name, ": a value in memory meets one that is being recorded; pass it as an argument");
-  if (all) {
+  if (!any) return run_now<Op, T>(meta, attrs, x...);
+  if (std::is_constant_evaluated()) {
+    if (!all) refuse_mixture(Op::name);
     Sym const s = bind_as<Op>(meta, attrs, x.sym()...);
     return Array(s.graph, s.id, meta);
   }
-  return run_now<Op, T>(meta, attrs, x...);
+  Array const* const operands[] = {&x...};
+  return record_now(Op::name, meta, attrs, operands, sizeof...(X));
 }
 
 }  // namespace detail
@@ -175,7 +197,8 @@ template <class Op, class T = void, class... X>
 constexpr Array bind(Attrs const& attrs, Array const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
   if constexpr (sizeof...(X) > 0)
-    if (x.recorded()) detail::require_same<Op>(*x.graph(), attrs, in, 1 + sizeof...(X));
+    if (std::is_constant_evaluated() && x.recorded())
+      detail::require_same<Op>(*x.graph(), attrs, in, 1 + sizeof...(X));
   return detail::record_or_run<Op, T>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }
 
