@@ -70,6 +70,7 @@ enum Level : index_t { element_level = 0, row_level = 1 };
 
 /// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32
 /// on).
+inline constexpr index_t first_op = 32;
 enum Do : index_t {
   load = 1,
   constant,

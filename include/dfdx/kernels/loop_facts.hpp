@@ -3,6 +3,8 @@
 // a backend has to know before it divides the work. All of it is constant.
 #pragma once
 
+#include <utility>
+
 #include <dfdx/core/loop_code.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -36,6 +38,18 @@ struct LoopFacts {
   static constexpr bool is_reduce(int i) {
     return field(i, loop_code::code) >= loop_code::reduce_sum &&
            field(i, loop_code::code) <= loop_code::reduce_min;
+  }
+  // What one element costs, in additions, reckoned as ops reckon.
+  template <int I>
+  static constexpr int instruction_cost() {
+    constexpr index_t what = field(I, loop_code::code);
+    if constexpr (what < loop_code::first_op) return 0;
+    else return op::fused<static_cast<int>(what)>::type::cost;
+  }
+  static constexpr int cost() {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (0 + ... + instruction_cost<static_cast<int>(I)>());
+    }(std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
   }
   static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
 

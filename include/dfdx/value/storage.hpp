@@ -32,11 +32,7 @@ class Storage {
 
   void retain() { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
-    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      if (give_back_ != nullptr) give_back_(data_);
-      this->~Storage();
-      ::operator delete(static_cast<void*>(this), std::align_val_t{alignment});
-    }
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
   bool shared() const { return count_.load(std::memory_order_acquire) > 1; }
   std::byte* data() { return data_; }
@@ -47,6 +43,11 @@ class Storage {
   Storage(std::byte* data, std::size_t bytes, Device device, void (*give_back)(void*))
       : data_(data), bytes_(bytes), give_back_(give_back), device_(device) {}
   ~Storage() = default;
+  [[gnu::noinline]] void destroy() {
+    if (give_back_ != nullptr) give_back_(data_);
+    this->~Storage();
+    ::operator delete(static_cast<void*>(this), std::align_val_t{alignment});
+  }
 
   std::atomic<int> count_{1};
   std::byte* data_;

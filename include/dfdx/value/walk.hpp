@@ -9,32 +9,58 @@
 
 namespace dfdx {
 
+/// RowWalk - the rows (along the last axis) of up to four operands of one shape, in row-major order. All kernels share
+/// this code, so that each adds but its inner loop to a program.
+class RowWalk {
+ public:
+  static constexpr int max_operands = 4;
+
+  constexpr RowWalk(Shape const& shape, Strides const* strides, int operands)
+      : shape_(shape), strides_(strides), operands_(operands) {
+    for (int a = 0; a < shape.rank; ++a) empty_ = empty_ || shape[a] == 0;
+    if (shape.rank == 0) return;
+    size = shape[shape.rank - 1];
+    for (int k = 0; k < operands; ++k) step[k] = strides[k][shape.rank - 1];
+  }
+
+  constexpr bool empty() const { return empty_; }
+  /// Goes to the next row; false after the last.
+  [[gnu::noinline]] constexpr bool next() {
+    for (int a = shape_.rank - 2; a >= 0; --a) {
+      for (int k = 0; k < operands_; ++k) offset[k] += strides_[k][a];
+      if (++index_[a] < shape_[a]) return true;
+      for (int k = 0; k < operands_; ++k) offset[k] -= strides_[k][a] * shape_[a];
+      index_[a] = 0;
+    }
+    return false;
+  }
+
+  /// Elements of a row; of each operand where the present row starts, and how far its elements are apart.
+  index_t size = 1, offset[max_operands] = {}, step[max_operands] = {};
+
+ private:
+  Shape const& shape_;
+  Strides const* strides_;
+  int operands_;
+  bool empty_ = false;
+  index_t index_[max_rank] = {};
+};
+
 /// walk - calls f(offsets) for every index tuple of the shape in row-major order; offsets[k] counts elements from
 /// the start of the k-th operand, whose strides are strides[k].
 template <int N, class F>
 constexpr void walk(Shape const& shape, Strides const (&strides)[N], F&& f) {
-  for (int a = 0; a < shape.rank; ++a)
-    if (shape[a] == 0) return;
-  index_t offset[N] = {};
-  if (shape.rank == 0) return static_cast<void>(f(offset));
-  int const last = shape.rank - 1;
-  index_t const inner = shape[last];
-  index_t index[max_rank] = {};
-  for (;;) {
-    for (index_t i = 0; i < inner; ++i) {
+  static_assert(N <= RowWalk::max_operands);
+  RowWalk row(shape, strides, N);
+  if (row.empty()) return;
+  do {
+    index_t offset[N] = {};
+    for (int k = 0; k < N; ++k) offset[k] = row.offset[k];
+    for (index_t i = 0; i < row.size; ++i) {
       f(offset);
-      for (int k = 0; k < N; ++k) offset[k] += strides[k][last];
+      for (int k = 0; k < N; ++k) offset[k] += row.step[k];
     }
-    for (int k = 0; k < N; ++k) offset[k] -= strides[k][last] * inner;
-    int a = last - 1;
-    for (; a >= 0; --a) {
-      for (int k = 0; k < N; ++k) offset[k] += strides[k][a];
-      if (++index[a] < shape[a]) break;
-      for (int k = 0; k < N; ++k) offset[k] -= strides[k][a] * shape[a];
-      index[a] = 0;
-    }
-    if (a < 0) return;
-  }
+  } while (row.next());
 }
 
 /// copy_elements - copies a strided view into another of the same shape; the dtype only matters for its size.

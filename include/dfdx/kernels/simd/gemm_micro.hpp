@@ -54,6 +54,13 @@ using Index = std::int64_t;
 template <class T, class Epilogue>
 inline constexpr bool takes_part = requires(Epilogue const& e, lane<T> v) { e(v, Index(0), Index(0), 1); };
 
+/// Whether the epilogue says that it is too much code to be written out for every register of a tile.
+template <class Epilogue>
+constexpr bool is_heavy() {
+  if constexpr (requires { Epilogue::heavy; }) return Epilogue::heavy;
+  else return false;
+}
+
 // An epilogue runs in two steps, finished() for every lane of a tile and then put() for every lane: a lane of
 // C that is read just after its neighbour was partly written would wait for that write to reach the cache.
 
@@ -169,6 +176,22 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
     }
     a += a_col;
     b += b_row;
+  }
+  if constexpr (Out::heavy) {
+    // From memory, in a loop: in registers the epilogue would be written out for each of them.
+    alignas(64) T sums[R * C * W];
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c].store_aligned(sums + (r * C + c) * W);
+      if constexpr (half) widen(half_sum[r]).store_aligned(sums + (r * C + whole) * W);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) {
+        T* const at = sums + (r * C + c) * W;
+        out.finish(V::load_aligned(at), r, c).store_aligned(at);
+      }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) out.store(V::load_aligned(sums + (r * C + c) * W), r, c);
+    return;
   }
   V last[R];  // the last lane of each row when it was computed in half a register
   DFDX_UNROLL for (int r = 0; r < R; ++r) {

@@ -54,6 +54,7 @@ inline void gemm_panel(T const* a, T const* b, Index k, Out const out) {
 /// run-time stride.
 template <class T, int C, int Last, Index CRow, class Epilogue>
 struct into_c {
+  static constexpr bool heavy = is_heavy<Epilogue>();
   T* c;  // element (m, n)
   Index c_stride, m, n;
   Epilogue epilogue;
@@ -73,6 +74,7 @@ struct into_c {
 /// Lanes go into a row-major block of whole lanes.
 template <class T, int Pitch>
 struct into_block {
+  static constexpr bool heavy = false;
   T* block;
   into_block below(Index rows) const { return {block + rows * Pitch}; }
   DFDX_INLINE lane<T> finish(lane<T> sum, int, int) const { return sum; }
@@ -125,9 +127,13 @@ void gemm_flush(T const* block, Index pitch, Index m, Index m_count, Index n, In
       transpose_tile(v);
       T* const to = c + (m + i) * c_row + n + j;
       if (rows == W && count == W) {
-        DFDX_UNROLL for (int r = 0; r < W; ++r) v[r] = epilogue(v[r], m + i + r, n + j);
-        DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_unaligned(to + r * c_row);
-      } else {
+        if constexpr (!is_heavy<Epilogue>()) {
+          DFDX_UNROLL for (int r = 0; r < W; ++r) v[r] = epilogue(v[r], m + i + r, n + j);
+          DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_unaligned(to + r * c_row);
+          continue;
+        }
+      }
+      {
         alignas(64) T part[W * W];
         DFDX_UNROLL for (int r = 0; r < W; ++r) v[r].store_aligned(part + r * W);
         for (int r = 0; r < rows; ++r)
