@@ -18,6 +18,7 @@ TARGET_MB = 600
 CASES = (  # name, file, switches, target in seconds
     ("hello-gradient", "gradient.cpp", [], 2.5),
     ("words training program", "words.cpp", [], 6.0),
+    ("words training, evaluation and sampling", "words.cpp", ["-DSAMPLE"], None),
     ("residual MLP, 50 blocks, repeated", "blocks.cpp", ["-DBLOCKS=50"], 8.0),
     ("residual MLP, 1 block, in an array", "blocks.cpp", ["-DBLOCKS=1", "-DUNROLLED"], None),
     ("residual MLP, 10 blocks, in an array", "blocks.cpp", ["-DBLOCKS=10", "-DUNROLLED"], None),

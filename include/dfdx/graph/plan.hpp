@@ -16,8 +16,10 @@ namespace detail {
 class Planner {
  public:
   constexpr Planner(Graph const& g, Aliases const& aliases) : g_(g), f_(plan_fusion(g)), homes_(g, f_) {
+    buffer_.assign(g.nodes.size(), -1);
     find_stored(aliases);
     find_epilogues();
+    count_readers();
     Order const order(g, f_, alias_, joined_, product_);
     for (int k : order.groups) add_step(k, order);
     finish(order);
@@ -104,8 +106,80 @@ class Planner {
            p.axis[1] == 1;
   }
 
+  // How many groups still have to read a value that lies in a buffer of its own; `kept` for others, and for what
+  // outlives them.
+  constexpr void count_readers() {
+    readers_.assign(g_.nodes.size(), 0);
+    for (std::size_t k = 0; k < f_.groups.size(); ++k)
+      for_roots_read(static_cast<int>(k), [&](int root) { ++readers_[at(root)]; });
+    for (int id = 0; id < g_.size(); ++id) {
+      bool const own = group_of(id) >= 0 && f_.groups[at(group_of(id))].kind != Group::Kind::region;
+      if (!own || homes_.of(id).owner >= 0 || alias_[at(id)] >= 0) readers_[at(id)] = kept;
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        int const root = access(g_[id].in[i]).root;
+        if (g_[root].region != g_[id].region || is_exit(g_[id])) readers_[at(root)] = kept;
+      }
+    }
+    for (int o : g_.outputs) readers_[at(access(o).root)] = kept;
+  }
+  static constexpr int kept = 1 << 30;
+  template <class F>
+  constexpr void for_roots_read(int k, F f) const {
+    Vec<int> seen;
+    for (int id : f_.groups[at(k)].members)
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        int const root = access(g_[id].in[i]).root;
+        bool again = false;
+        for (int s : seen) again = again || s == root;
+        if (again || group_of(root) == k) continue;
+        seen.push_back(root);
+        f(root);
+      }
+  }
+
+  // A loop writes a result over an operand that nobody reads after it, if it reads and writes it element by element.
+  constexpr void reuse_operands(Lowered const& l) {
+    if (l.code[loop_code::phases] != 1) return;
+    auto const dims = static_cast<std::size_t>(l.code[loop_code::dims]);
+    auto const record = [&](std::size_t operand) {
+      return l.code.data() + loop_code::header_size + dims + operand * (loop_code::operand_size + dims);
+    };
+    // Which instruction loads an operand, or stores to it; -1 if none does.
+    auto const touched_by = [&](index_t what, std::size_t operand) {
+      for (index_t i = 0; i < l.code[loop_code::instructions]; ++i) {
+        index_t const* const p =
+            record(l.memory.size()) + i * static_cast<index_t>(loop_code::instruction_size);
+        if (loop_code::unpack(p, loop_code::code) == what &&
+            loop_code::unpack(p, loop_code::a) == static_cast<index_t>(operand))
+          return i;
+      }
+      return index_t{-1};
+    };
+    Vec<char> taken(l.memory.size(), 0);
+    for (std::size_t w = 0; w < l.memory.size(); ++w) {
+      Memory const& to = l.memory[w];
+      auto const id = static_cast<int>(to.what);
+      if (!to.written || to.kind != Memory::Kind::node || readers_[at(id)] >= kept) continue;
+      for (std::size_t r = 0; r < l.memory.size(); ++r) {
+        Memory const& from = l.memory[r];
+        if (from.written || taken[r] != 0 || from.kind != Memory::Kind::node || from.offset != 0) continue;
+        auto const x = static_cast<int>(from.what);
+        if (is_generated(g_[x]) || readers_[at(x)] != 1 || !(g_[x].meta == g_[id].meta)) continue;
+        bool same = record(w)[loop_code::fill] == 0;
+        for (std::size_t i = 0; i < dims; ++i)
+          same = same && record(w)[loop_code::operand_size + i] == record(r)[loop_code::operand_size + i];
+        for (std::size_t o = 0; o < l.memory.size(); ++o)  // read in another way as well
+          same = same && (o == r || l.memory[o].kind != Memory::Kind::node || l.memory[o].what != x);
+        index_t const load = touched_by(loop_code::load, r), store = touched_by(loop_code::store, w);
+        if (!same || load < 0 || store < load) continue;
+        taken[r] = 1;
+        buffer_[at(id)] = buffer_of(x);
+        break;
+      }
+    }
+  }
+
   constexpr int buffer_of(int id) {
-    if (buffer_.empty()) buffer_.assign(g_.nodes.size(), -1);
     int& b = buffer_[at(id)];
     int const now = static_cast<int>(plan.steps.size());
     if (b < 0) {
@@ -160,6 +234,7 @@ class Planner {
     }
     Step s = begin_step(Step::Kind::loop, x.members[0]);
     Lowered const l = lower(g_, f_, x, stored_);
+    reuse_operands(l);
     for (index_t c : l.code) plan.code.push_back(c);
     for (Memory const& m : l.memory) plan.arguments.push_back(argument(m));
     end_step(s);
@@ -281,7 +356,7 @@ class Planner {
   Homes homes_;
   Vec<char> stored_, joined_;  // joined_: products that are computed with the group after them
   Vec<int> product_;           // for each group the product it is the epilogue of, or -1
-  Vec<int> alias_, buffer_;
+  Vec<int> alias_, buffer_, readers_;
 };
 
 }  // namespace detail
