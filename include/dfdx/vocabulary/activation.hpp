@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSL-1.0
+// Activation functions made of other ops, by PyTorch's names and with its derivatives at the kinks. Branches that are
+// not taken compute something finite, so that no derivative becomes 0 * infinity.
+#pragma once
+
+#include <dfdx/vocabulary/composite.hpp>
+
+namespace dfdx {
+
+/// clamp(x, low, high) - x between two bounds; the gradient passes on the closed interval. NaN stays NaN.
+template <operand X>
+constexpr auto clamp(X const& x, double low, double high) {
+  return where(x < low, low, where(x > high, high, x));
+}
+/// clamp_min(x, low), clamp_max(x, high) - one bound.
+template <operand X>
+constexpr auto clamp_min(X const& x, double low) {
+  return where(x < low, low, x);
+}
+template <operand X>
+constexpr auto clamp_max(X const& x, double high) {
+  return where(x > high, high, x);
+}
+
+/// hardtanh(x, low, high) - as clamp, without a gradient at the bounds.
+template <operand X>
+constexpr auto hardtanh(X const& x, double low = -1, double high = 1) {
+  return where(x <= low, low, where(x >= high, high, x));
+}
+/// relu6(x) - min(max(x, 0), 6).
+template <operand X>
+constexpr auto relu6(X const& x) {
+  return hardtanh(x, 0, 6);
+}
+
+/// leaky_relu(x, slope) - x where positive, else slope x.
+template <operand X>
+constexpr auto leaky_relu(X const& x, double slope = 0.01) {
+  return where(x > 0, x, x * slope);
+}
+/// threshold(x, t, value) - x where it is larger than t, else a value.
+template <operand X>
+constexpr auto threshold(X const& x, double t, double value) {
+  return where(x > t, x, value);
+}
+
+/// elu(x, alpha) - x where positive, else alpha (e^x - 1) (Clevert et al. 2015).
+template <operand X>
+constexpr auto elu(X const& x, double alpha = 1) {
+  auto const positive = x > 0;
+  return where(positive, x, expm1(where(positive, 0.0, x)) * alpha);
+}
+/// celu(x, alpha) - x where positive, else alpha (e^(x / alpha) - 1) (Barron 2017).
+template <operand X>
+constexpr auto celu(X const& x, double alpha = 1) {
+  auto const positive = x > 0;
+  return where(positive, x, expm1(where(positive, 0.0, x / alpha)) * alpha);
+}
+/// selu(x) - elu, scaled so that normal inputs stay normal through many layers (Klambauer et al. 2017).
+template <operand X>
+constexpr auto selu(X const& x) {
+  return elu(x, 1.6732632423543772) * 1.0507009873554805;
+}
+
+/// log_sigmoid(x) - log(1 / (1 + e^-x)).
+template <operand X>
+constexpr auto log_sigmoid(X const& x) {
+  return -softplus(-x);
+}
+/// mish(x) - x tanh(softplus(x)) (Misra 2019).
+template <operand X>
+constexpr auto mish(X const& x) {
+  return x * tanh(softplus(x));
+}
+/// quick_gelu(x) - x sigmoid(1.702 x), an approximation of gelu (Hendrycks and Gimpel 2016).
+template <operand X>
+constexpr auto quick_gelu(X const& x) {
+  return x * sigmoid(x * 1.702);
+}
+/// softsign(x) - x / (1 + |x|).
+template <operand X>
+constexpr auto softsign(X const& x) {
+  return x / (abs(x) + 1.0);
+}
+/// tanhshrink(x) - x - tanh(x), in double, for the difference cancels near 0.
+template <operand X>
+constexpr auto tanhshrink(X const& x) {
+  if constexpr (typed<X>) {
+    auto const wide = cast<double>(x);
+    return cast<typename X::value_type>(wide - tanh(wide));
+  } else {
+    X const wide = cast_to(x, DType::f64);
+    return cast_to<X>(wide - tanh(wide), x.dtype());
+  }
+}
+/// hardsigmoid(x) - x / 6 + 1/2 between -3 and 3, beyond 0 and 1.
+template <operand X>
+constexpr auto hardsigmoid(X const& x) {
+  return hardtanh(x / 6.0 + 0.5, 0, 1);
+}
+/// hardswish(x) - x hardsigmoid(x) (Howard et al. 2019).
+template <operand X>
+constexpr auto hardswish(X const& x) {
+  return where(x > 3.0, x, where(x < -3.0, x * 0.0, x * (x + 3.0) / 6.0));
+}
+/// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.
+template <operand X>
+constexpr auto softshrink(X const& x, double lambda = 0.5) {
+  return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, 0.0));
+}
+/// hardshrink(x, lambda) - x, 0 between -lambda and lambda.
+template <operand X>
+constexpr auto hardshrink(X const& x, double lambda = 0.5) {
+  return where(logical_or(x > lambda, x < -lambda), x, 0.0);
+}
+
+/// prelu(x, weight) - x where positive, else weight x; one weight, or one for each channel, axis 1 of x (He et al.
+/// 2015).
+///
+/// Shapes    x: [B, C, S...], weight: [1] or [C] -> [B, C, S...]
+/// Errors    "prelu: 1 or 3 weights required for [2, 3, 5], got [4]"
+template <operand X, operand W>
+constexpr auto prelu(X const& x, W const& weight);
+
+namespace detail {
+
+// Weights of channels as they broadcast against x: [C, 1, ...].
+struct PreluRule {
+  static constexpr Shape target(Shape const& x, Shape const& w, Text* why) {
+    index_t const channels = x.rank > 1 ? x[1] : 1;
+    if (w.rank != 1 || (w[0] != 1 && w[0] != channels))
+      return refuse(why, "prelu: 1 or ", channels, " weights required for ", x, ", got ", w).shape;
+    Shape r = w;
+    for (int i = 2; i < x.rank; ++i) r.push_back(1);
+    return r;
+  }
+};
+template <class X, class W>
+struct TypedPrelu {
+  static constexpr Meta infer(Text* why) {
+    return Meta{W::static_meta.dtype, PreluRule::target(X::static_shape, W::static_shape, why)};
+  }
+};
+
+}  // namespace detail
+
+template <operand X, operand W>
+constexpr auto prelu(X const& x, W const& weight) {
+  if constexpr (refused<X, W>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<W>) {
+    using R = typename decltype(detail::result_type<detail::TypedPrelu<X, W>>())::type;
+    if constexpr (refused<R>) return Refused{};
+    else return where(x > 0, x, detail::wrap<R>(reshape_to(Array(weight), R::static_shape)) * x);
+  } else {
+    Text why;
+    Shape const to = detail::PreluRule::target(x.shape(), weight.shape(), &why);
+    if (!to.valid()) raise(why);
+    return where(x > 0, x, reshape_to(weight, to) * x);
+  }
+}
+
+}  // namespace dfdx
