@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Models as safetensors files: save_safetensors and load_safetensors, for any tree of tensors. A tensor's name is
-// its path, "fc1.weight".
+// its path, "fc1.weight"; of a stacked tree each part has its own, "blocks.0.weight".
 #pragma once
 
 #include <dfdx/io/safetensors_file.hpp>
@@ -107,7 +107,7 @@ template <tree M>
 void save_safetensors(std::filesystem::path const& path, M const& model,
                       std::map<std::string, std::string> const& metadata = {}) {
   std::vector<detail::NamedArray> tensors;
-  visit_named(model, [&](std::string const& name, Array const& leaf) { tensors.push_back({name, leaf}); });
+  visit_state(model, [&](std::string const& name, Array const& leaf) { tensors.push_back({name, leaf}); });
   detail::write_safetensors(path, std::move(tensors), metadata);
 }
 inline void save_safetensors(std::filesystem::path const& path, std::map<std::string, Array> const& tensors,
@@ -132,7 +132,7 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
   std::string wrong;
   auto const report = [&](std::string const& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
   std::set<std::string> wanted;
-  visit_named(model, [&](std::string const& name, auto const& leaf) {
+  visit_state(std::as_const(model), [&](std::string const& name, auto const& leaf) {
     wanted.insert(name);
     SafetensorsEntry const* e = file.find(name);
     if (e == nullptr) return report(name + " is missing");
@@ -146,10 +146,10 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
 
   // All memory first: from the first write on, nothing can fail.
   std::vector<Array> values;
-  visit_named(model,
+  visit_state(model,
               [&](std::string const& name, auto const&) { values.push_back(file.find(name)->array()); });
   std::size_t i = 0;
-  visit(model, [&](auto& leaf) {
+  visit_state(model, [&](std::string const&, auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     Array& value = values[i++];
     if (detail::writable(leaf) && leaf.shape() == value.shape())
