@@ -95,8 +95,10 @@ struct Stacked {
     });
   }
 
-  /// s[i] - part i: a tree that views the memory of this one; a tree without memory if there is none.
-  Tree operator[](index_t i) const {
+  /// s[i] - part i: a tree that views the memory of this one; a tree without memory if there is none. Constant, so
+  /// that `s[i].weight = w`, which would change the view alone, does not compile: its numbers can be written, and
+  /// `set` replaces a part.
+  Tree const operator[](index_t i) const {
     if (i < 0 || i >= static_cast<index_t>(N)) raise("stacked: part ", i, " of ", static_cast<index_t>(N));
     if (empty()) return Tree{};
     Vec<Array> const all = detail::leaves_of(leaves);
