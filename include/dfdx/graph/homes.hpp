@@ -16,14 +16,6 @@ struct Home {
   int turn = -1;
 };
 
-/// shifted - the sum of two offsets, of which one at most may be symbolic.
-constexpr index_t shifted(index_t a, index_t b) {
-  if (a == 0) return b;
-  if (b == 0) return a;
-  if (a < 0 || b < 0) raise("scan: a slice of a value with dyn dims that is carried or stacked");
-  return a + b;
-}
-
 /// joined_turns - one list of turns after another.
 constexpr int joined_turns(Vec<Turn>& turns, int first, int then) {
   if (first < 0) return then;

@@ -108,7 +108,7 @@ constexpr index_t turned(Turns const& turns, int turn, index_t const* position, 
   index_t r = 0;
   for (; turn >= 0; turn = turns[static_cast<std::size_t>(turn)].next) {
     Turn const& t = turns[static_cast<std::size_t>(turn)];
-    index_t const at = position[t.region] + t.shift;
+    index_t const at = (t.region < 0 ? 0 : position[t.region]) + t.shift;
     r += (t.wrap != 0 ? at % t.wrap : at) * extent::resolve(t.step, symbols);
   }
   return r;

@@ -91,8 +91,9 @@ class Planner {
         Access const& a = access(g_[id].in[i]);
         if (a.root != product) continue;
         // Read where it is made: same axes, same places.
-        bool const in_place = a.offset == 0 && is_contiguous(g_[g_[id].in[i]].meta.shape, a.strides) &&
-                              g_[g_[id].in[i]].meta.shape == result.shape && p.axis[0] == 0 && p.axis[1] == 1;
+        Shape const& shape = g_[g_[id].in[i]].meta.shape;
+        bool const in_place = a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
+                              shape == result.shape && p.axis[0] == 0 && p.axis[1] == 1;
         if (!in_place) return false;
       }
       stores = stores || is_result(id, product);
@@ -196,9 +197,11 @@ class Planner {
     if (n.code() == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
     else if (is_generated(n)) return a;
     else if (alias_[at(id)] >= 0) a.kind = Argument::Kind::input, a.index = alias_[at(id)];
-    else if (Home const h = homes_.of(id); h.owner >= 0)
-      a = {Argument::Kind::buffer, buffer_of(h.owner), shifted(offset, h.offset), n.meta.dtype,
+    else if (Home const h = homes_.of(id); h.owner >= 0) {
+      a = {Argument::Kind::buffer, buffer_of(h.owner), offset, n.meta.dtype,
            joined_turns(f_.turns, h.turn, turn)};
+      move_by(a.offset, a.turn, f_.turns, 1, h.offset);
+    }
     else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);
     return a;
   }
@@ -334,7 +337,6 @@ class Planner {
     plan.requirements = g_.requirements;
     plan.inputs = g_.inputs;
     plan.nodes = g_.size();
-    plan.turns = f_.turns;
     for (Node const& n : g_.nodes)
       if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < order.moved.size(); ++i) {
@@ -349,6 +351,7 @@ class Planner {
       Access const& a = access(o);
       plan.results.push_back(Result{argument(a.root, a.offset, a.turn), g_[o].meta, a.strides});
     }
+    plan.turns = f_.turns;
   }
 
   Graph const& g_;

@@ -15,7 +15,8 @@ constexpr bool is_view(Node const& n) {
 
 /// Turn - how a value moves through memory as a region goes through its iterations: at position p it lies
 /// `(p + shift) mod wrap` times `step` elements further on (wrap 0 for no mod). `next` is another turn, of a region
-/// around it, or -1: turns are kept in lists.
+/// around it, or -1: turns are kept in lists. With region -1 it is `shift` times `step` throughout: what an offset
+/// cannot hold, one number of elements, when extents are symbolic.
 struct Turn {
   int region = -1;
   index_t step = 0, shift = 0, wrap = 0;
@@ -50,6 +51,14 @@ constexpr Access rooted(Graph const& g, int id) {
   Access a{id, 0, contiguous(g[id].meta.shape), {}, true, -1};
   for (int i = 0; i < max_rank; ++i) a.driver[i] = static_cast<signed char>(i);
   return a;
+}
+
+// Moves a place by `times` steps: its offset, or if that is no sum that an extent can express, by a turn.
+constexpr void move_by(index_t& offset, int& turn, Vec<Turn>& turns, index_t times, index_t step) {
+  index_t const by = extent::mul(times, step);
+  if (by == 0) return;
+  if (offset == 0 || (offset > 0 && by > 0)) offset += by;
+  else turn = add_turn(turns, Turn{-1, step, times, 0, turn});
 }
 
 // A reshape that only drops and adds axes of extent 1 moves drivers; others lose them.
@@ -100,7 +109,7 @@ constexpr Vec<Access> accesses(Graph const& g, Vec<Turn>& turns) {
         if (from[i] == 1 && to[i] != 1) a.strides[i] = 0;
     } else if (n.code() == Code::slice) {
       int const axis = op::slice::axis(n.attrs);
-      a.offset += extent::mul(n.attrs.i[1], old[axis]);
+      detail::move_by(a.offset, a.turn, turns, n.attrs.i[1], old[axis]);
       a.strides[axis] = extent::mul(op::slice::step(n.attrs), old[axis]);
       a.aligned = false;
     } else if (n.code() == Code::each) {

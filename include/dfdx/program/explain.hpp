@@ -165,7 +165,13 @@ class Explainer {
       r += (p_.is_static ? "@" : " buffer ") +
            std::to_string(p_.is_static ? offsets_[static_cast<std::size_t>(a.index)] : a.index);
     if (a.offset != 0) r += "+" + extent_text(a.offset);
-    return a.turn < 0 ? r : r + "[i]";
+    bool turns = false;
+    for (int t = a.turn; t >= 0; t = p_.turns[static_cast<std::size_t>(t)].next) {
+      graph::Turn const& now = p_.turns[static_cast<std::size_t>(t)];
+      if (now.region >= 0) turns = true;
+      else r += "+" + extent_text(extent::mul(now.shift, now.step));
+    }
+    return turns ? r + "[i]" : r;
   }
   // The walk without the axes that repeat.
   Shape touched(graph::Step const& s, int k) const {

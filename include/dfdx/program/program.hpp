@@ -198,7 +198,7 @@ struct program {
             ? f.inputs[a.index]
             : f.arena + (is_static ? static_layout : *f.layout).offsets[static_cast<std::size_t>(a.index)];
     index_t at = extent::resolve(a.offset, f.symbols);
-    if constexpr (plan_size.loops != 0)
+    if constexpr (plan_size.turns != 0)
       if (a.turn >= 0) at += graph::turned(plan.turns, a.turn, f.positions, f.symbols);
     return base + at * static_cast<index_t>(size_of(a.dtype));
   }
