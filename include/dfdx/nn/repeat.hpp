@@ -7,6 +7,23 @@
 
 namespace dfdx {
 
+namespace detail {
+
+template <class X, class Y>
+struct RepeatRule {
+  static constexpr Meta infer(Text* why) {
+    if constexpr (typed<X> && typed<Y>) {
+      Meta const x = X::static_meta, y = Y::static_meta;
+      if (!(x == y))
+        return refuse(why, "repeat: the block must return what it takes, ", x.dtype, " ", x.shape,
+                      "; it returns ", y.dtype, " ", y.shape);
+    }
+    return std::is_same_v<X, Y> ? Meta{} : refuse(why, "repeat: the block must return what it takes");
+  }
+};
+
+}  // namespace detail
+
 namespace nn {
 
 /// Repeat - N blocks in a row, each with parameters of its own. A std::array<Block, N> and a loop compute the same,
@@ -15,7 +32,8 @@ namespace nn {
 /// Math      y = block_{N-1}(... block_0(x))
 /// Shapes    as the block says; it must return what it takes
 /// Dtypes    as the block says
-/// Errors    "repeat: the block must return what it takes" at compile time; those of the block
+/// Errors    "repeat: the block must return what it takes, f32 [2, 8]; it returns f32 [2, 4]" at compile time;
+///           those of the block
 /// Source    elementary
 template <class Block, std::size_t N>
 struct Repeat : Stacked<Block, N> {
@@ -23,8 +41,10 @@ struct Repeat : Stacked<Block, N> {
   constexpr auto operator()(X const& x) const {
     using Y = std::remove_cvref_t<decltype(std::declval<Block const&>()(x))>;
     if constexpr (refused<X, Y>) return Refused{};
+    else if constexpr (refused<typename decltype(dfdx::detail::result_type<
+                           dfdx::detail::RepeatRule<X, Y>>())::type>)
+      return Refused{};
     else {
-      static_assert(std::is_same_v<X, Y>, "repeat: the block must return what it takes");
       return scan([](X const& h, Block const& block) { return block(h); }, x,
                   static_cast<Stacked<Block, N> const&>(*this));
     }

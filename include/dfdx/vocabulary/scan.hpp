@@ -19,18 +19,89 @@ constexpr Array recorded_as(Sym const& s) { return Array(s.graph, s.id, s.meta()
 // What f returns in a scan: the next carry, or a pair of it and what is stacked.
 template <class C, class R>
 struct ScanResult {
-  static_assert(std::is_same_v<C, R>,
-                "scan: the function must return the next carry, of the type of the first, or "
-                "a pair of it and a value to stack");
+  using Next = R;
   using Stack = std::tuple<>;
   static constexpr bool stacks = false;
 };
-template <class C, class Y>
-  requires(!std::is_same_v<C, std::pair<C, Y>>)
-struct ScanResult<C, std::pair<C, Y>> {
+template <class C, class N, class Y>
+  requires(!std::is_same_v<C, std::pair<N, Y>> && (std::is_same_v<C, N> || leaf<C>))
+struct ScanResult<C, std::pair<N, Y>> {
+  using Next = N;
   using Stack = Y;
   static constexpr bool stacks = true;
 };
+
+// The leaves of a tree as its type knows them; one that is no Tensor has no shape.
+template <class T>
+constexpr Vec<Meta> static_metas() {
+  Vec<Meta> r;
+  T const t{};
+  visit(t, [&](auto const& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (typed<Leaf>) r.push_back(Leaf::static_meta);
+    else r.push_back(refuse(nullptr));
+  });
+  return r;
+}
+
+// What a scan may go over.
+template <class X>
+struct ScanOver {
+  static constexpr Meta infer(Text* why) {
+    Vec<Meta> const all = static_metas<X>();
+    if (all.empty()) return refuse(why, "scan: nothing to go over");
+    index_t n = extent::unknown;
+    for (Meta const& m : all) {
+      if (!m.valid()) continue;
+      if (m.shape.rank == 0) return refuse(why, "scan: an axis to go over is required, got ", m.shape);
+      if (n >= 0 && m.shape[0] >= 0 && m.shape[0] != n)
+        return refuse(why, "scan: axis 0 of ", m.shape, " must have the extent of the loop, ", n);
+      n = m.shape[0] >= 0 ? m.shape[0] : n;
+    }
+    return Meta{};
+  }
+};
+
+// Of which types the next carry and what is stacked may be.
+template <class C, class Result>
+struct ScanNext {
+  using Next = typename Result::Next;
+  static constexpr Meta infer(Text* why) {
+    if constexpr (!tree<typename Result::Stack>)
+      return refuse(why, "scan: what is stacked must be a Tensor or a tree of Tensors");
+    if constexpr (std::is_same_v<C, Next>) return Meta{};
+    else if constexpr (tree<Next>) {
+      Vec<Meta> const was = static_metas<C>(), is = static_metas<Next>();
+      for (std::size_t k = 0; was.size() == is.size() && k < is.size(); ++k)
+        if (was[k].valid() && is[k].valid() && !(was[k] == is[k])) return changed(why, was[k], is[k]);
+    }
+    return refuse(why, "scan: the function must return the next carry, of the type of the first, or a pair of it "
+                       "and a value to stack");
+  }
+  static constexpr Meta changed(Text* why, Meta const& was, Meta const& is) {
+    return refuse(why, "scan: the carry becomes ", is.dtype, " ", is.shape, ", it was ", was.dtype, " ",
+                  was.shape);
+  }
+};
+
+template <class F, class C, class X>
+using scan_result_t = std::remove_cvref_t<decltype(std::declval<F const&>()(std::declval<C const&>(),
+                                                                            std::declval<part_t<X> const&>()))>;
+
+// Whether the types of a scan fit; says so if not. The answer is void, or what stands for the result.
+template <class F, class C, class X>
+constexpr auto scan_refusal() {
+  if constexpr (refused<typename decltype(result_type<ScanOver<X>>())::type>)
+    return std::type_identity<Refused>{};
+  else {
+    using R = ScanResult<C, scan_result_t<F, C, X>>;
+    using Instead = std::conditional_t<R::stacks, std::pair<Refused, Refused>, Refused>;
+    if constexpr (refused<scan_result_t<F, C, X>>) return std::type_identity<Instead>{};
+    else if constexpr (refused<typename decltype(result_type<ScanNext<C, R>>())::type>)
+      return std::type_identity<Instead>{};
+    else return std::type_identity<void>{};
+  }
+}
 
 // The extent of the loop: that of the first axis of every leaf.
 template <class X>
@@ -48,17 +119,12 @@ constexpr index_t scan_count(X const& xs) {
   return n;
 }
 
-// The extent as the types know it; 0 if they do not.
+// The extent as the types know it, or dyn.
 template <class X>
 inline constexpr std::size_t static_scan_count = [] {
-  std::size_t n = 0;
-  X xs{};
-  visit(xs, [&](auto const& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if constexpr (typed<Leaf>)
-      if constexpr (Leaf::static_rank > 0)
-        if (Leaf::static_shape[0] >= 0) n = static_cast<std::size_t>(Leaf::static_shape[0]);
-  });
+  std::size_t n = dyn;
+  for (Meta const& m : static_metas<X>())
+    if (m.shape.rank > 0 && m.shape[0] >= 0) n = static_cast<std::size_t>(m.shape[0]);
   return n;
 }();
 
@@ -87,7 +153,7 @@ class Inside {
 
 template <class F, class C, class X>
 constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Order order) {
-  using R = ScanResult<C, std::remove_cvref_t<decltype(f(init, std::declval<part_t<X> const&>()))>>;
+  using R = ScanResult<C, scan_result_t<F, C, X>>;
   index_t const count = scan_count(xs);
   if (count < 0) raise("scan: the number of iterations must be known when the program is compiled");
   int const region = g.open(g.inside, count, order == Order::backward);
@@ -126,7 +192,7 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
 
 template <class F, class C, class X>
 auto run_scan(F const& f, C const& init, X const& xs, Order order) {
-  using R = ScanResult<C, std::remove_cvref_t<decltype(f(init, std::declval<part_t<X> const&>()))>>;
+  using R = ScanResult<C, scan_result_t<F, C, X>>;
   using Stack = stacked_t<typename R::Stack, static_scan_count<X>>;
   index_t const count = scan_count(xs);
   Vec<Array> const all = leaves_of(xs);
@@ -174,10 +240,15 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
 /// Source    jax.lax.scan
 template <class F, tree C, tree X>
 constexpr auto scan(F const& f, C const& init, X const& xs, Order order = Order::forward) {
-  Graph* g = detail::graph_of(init);
-  if (g == nullptr) g = detail::graph_of(xs);
-  if (g != nullptr) return detail::record_scan(*g, f, init, xs, order);
-  return detail::run_scan(f, init, xs, order);
+  if constexpr (refused<C, X>) return Refused{};
+  else if constexpr (!std::is_void_v<typename decltype(detail::scan_refusal<F, C, X>())::type>)
+    return typename decltype(detail::scan_refusal<F, C, X>())::type{};
+  else {
+    Graph* g = detail::graph_of(init);
+    if (g == nullptr) g = detail::graph_of(xs);
+    if (g != nullptr) return detail::record_scan(*g, f, init, xs, order);
+    return detail::run_scan(f, init, xs, order);
+  }
 }
 
 }  // namespace dfdx
