@@ -54,7 +54,8 @@ class Differentiation : protected Mirror {
       : Mirror(g, last),
         active_(dependents(g, sources, last)),
         flow_(active_.size()),
-        given_(active_.size(), 0) {}
+        given_(active_.size(), 0),
+        region_(g.inside) {}
 
   constexpr bool active(int id) const { return active_[static_cast<std::size_t>(id)] != 0; }
   // Whether a node passes on what flows at it: it lies between the two ends.
@@ -75,9 +76,17 @@ class Differentiation : protected Mirror {
     }
   };
 
+  // Whether a node is of the region that is being differentiated. Where that began, in the body of a loop if one is
+  // being recorded, the values outside of it are as good as its own.
+  constexpr bool is_here(int id) const {
+    int const r = graph_[id].region;
+    return r == region_ || (region_ == graph_.inside && graph_.encloses(r, region_));
+  }
+
   Vec<char> active_;
   Vec<Sym> flow_;
   Vec<char> given_;
+  int region_;
 };
 
 class Reverse : Differentiation {
@@ -99,9 +108,9 @@ class Reverse : Differentiation {
   };
 
   constexpr void visit(int i) {
-    if (graph_[i].region == region_ && is_exit(graph_[i])) {
+    if (is_here(i) && is_exit(graph_[i])) {
       if (lowest_exit(region_behind(graph_[i])) == i) reverse(region_behind(graph_[i]));
-    } else if (graph_[i].region == region_ && flows_through(i)) {
+    } else if (is_here(i) && flows_through(i)) {
       step(i);
     }
   }
@@ -120,7 +129,7 @@ class Reverse : Differentiation {
 
   constexpr void arrive(int id, Sym const& ct) {
     if (!active(id)) return;
-    if (graph_[id].region == region_) return add_flow(id, ct);
+    if (is_here(id)) return add_flow(id, ct);
     for (Arrival& a : arrivals_)
       if (a.id == id) return static_cast<void>(a.ct = plus(a.ct, ct));
     arrivals_.push_back(Arrival{id, ct});
@@ -177,7 +186,6 @@ class Reverse : Differentiation {
     for (int s : slices) arrive(graph_[s].in[0], out[k++]);
   }
 
-  int region_ = -1;
   Vec<Arrival> arrivals_;
 };
 
@@ -196,9 +204,9 @@ class Forward : Differentiation {
 
  private:
   constexpr void visit(int i) {
-    if (graph_[i].region == region_ && is_exit(graph_[i])) {
+    if (is_here(i) && is_exit(graph_[i])) {
       if (lowest_exit(region_behind(graph_[i])) == i) advance(region_behind(graph_[i]));
-    } else if (graph_[i].region == region_ && flows_through(i)) {
+    } else if (is_here(i) && flows_through(i)) {
       step(i);
     }
   }
@@ -237,8 +245,6 @@ class Forward : Differentiation {
     }
     close_mirror(r);
   }
-
-  int region_ = -1;
 };
 
 }  // namespace detail
