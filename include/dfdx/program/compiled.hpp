@@ -228,6 +228,20 @@ constexpr auto interpret(double const* inputs) {
   return next_number(std::type_identity<typename P::result>{}, p);
 }
 
+// An argument of a function that is recorded inside of another: nodes of its own, so that a derivative with respect to
+// one argument is no derivative with respect to another that depends on it, or is the same.
+template <tree A>
+constexpr A apart(A t) {
+  visit(t, [](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if (!leaf.recorded()) return;
+    Array own = bind_as<op::reshape>(leaf.meta(), Attrs{}, static_cast<Array const&>(leaf));
+    if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(own));
+    else leaf = std::move(own);
+  });
+  return t;
+}
+
 template <class A>
 constexpr argument_t<A> const as_argument(A const& a) {
   return argument_t<A>(a);
@@ -336,7 +350,9 @@ class Compiled {
     } else {
       // Recording happens in constant expressions only: so that a program's text holds no second, eager version of
       // F.
-      if (std::is_constant_evaluated()) return detail::record_call<F>(detail::as_argument(args)...);
+      if (std::is_constant_evaluated()) {
+        return detail::record_call<F>(detail::apart(argument_t<A>(detail::as_argument(args)))...);
+      }
       return run<program_for<A...>>(own, args...);
     }
   }
