@@ -41,6 +41,7 @@ struct ProgramFacts {
   std::span<graph::Argument const> arguments;
   std::span<graph::Buffer const> buffers;
   std::span<graph::StepLoop const> loops;
+  std::span<graph::Turn const> turns;
   bool is_static = false;
   int distinct_kernels = 0;
   index_t flops = 0, bytes_moved = 0, arena_bytes = 0;
@@ -118,6 +119,7 @@ ProgramFacts facts_of(program<F, A...>) {
                  plan_of<P>.arguments,
                  plan_of<P>.buffers,
                  plan_of<P>.loops,
+                 plan_of<P>.turns,
                  P::is_static,
                  distinct,
                  flops,
