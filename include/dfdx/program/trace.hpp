@@ -74,8 +74,9 @@ constexpr Graph trace(Graph g = {}) {
     auto out = detail::record_call<F>(args...);
     static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
     visit(out, [&](auto const& leaf) {
-      if (leaf.recorded()) g.outputs.push_back(leaf.id());
-      else raise("program: a result does not depend on the arguments");
+      if (!leaf.recorded()) raise("program: a result does not depend on the arguments");
+      if (g[leaf.id()].region >= 0) raise("scan: a value of a loop is used outside of it");
+      g.outputs.push_back(leaf.id());
     });
   };
   run(argument_t<A>{}...);

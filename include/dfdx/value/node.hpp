@@ -199,9 +199,12 @@ class Graph {
       return regions[static_cast<std::size_t>(own)].parent;
     int r = -1;  // of nested regions the inner one has the larger number
     for (int k = 0; k < n.arity(); ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
-    for (int k = 0; k < n.arity(); ++k)
-      if (!encloses((*this)[n.in[k]].region, r))
+    for (int k = 0; k < n.arity(); ++k) {
+      Node const& x = (*this)[n.in[k]];
+      bool const behind = x.code() == Code::last || x.code() == Code::stack;
+      if (!encloses(x.region, r) || (behind && encloses(static_cast<int>(x.attrs.i[0]), r)))
         raise(n.op->name, ": a value of a loop is used outside of it");
+    }
     return r;
   }
 };

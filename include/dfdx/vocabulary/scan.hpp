@@ -180,6 +180,9 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   } else {
     visit(result, put_next);
   }
+  for (Vec<Sym> const* all : {&next, &stacked})
+    for (Sym const& s : *all)
+      if (!g.encloses(g[s.id].region, region)) raise("scan: a value of a loop is used outside of it");
   for (std::size_t k = 0; k < next.size(); ++k) next[k] = last_of(region, carries[k], next[k]);
   for (Sym& s : stacked) s = stack_of(region, s);
   std::size_t n = 0, y = 0;
@@ -219,6 +222,15 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
     }
   }
   if constexpr (R::stacks) {
+    Stack const none{};
+    if (count == 0)  // nothing has said what is stacked, but for its type
+      visit(none, [&](auto const& leaf) {
+        Meta m = leaf.meta();
+        if (m.shape.rank > 0) m.shape[0] = 0;
+        if (!typed<decltype(leaf)> || !m.shape.is_static())
+          raise("scan: no iterations, and nothing known of what is stacked but ", m.shape);
+        stacked.push_back(Array(m));
+      });
     std::size_t m = 0;
     return std::pair(std::move(carry), filled(Stack{}, [&] { return stacked[m++]; }));
   } else {
