@@ -160,7 +160,8 @@ TEST_CASE("scan: refusals", "[program]") {
     return "";
   };
   REQUIRE(message([&] {
-            scan(add, Tensor<double>(0.0), std::tuple(ones<double, 4>(), ones<double, 3>()));
+            scan(add, Tensor<double>(0.0),
+                 std::tuple(Tensor<double, dyn>(ones<double, 4>()), Tensor<double, dyn>(ones<double, 3>())));
           }) == "scan: axis 0 of [3] must have the extent of the loop, 4");
   Stacked<Block, 3> const blocks{};
   REQUIRE(message([&] { static_cast<void>(blocks[3]); }) == "stacked: part 3 of 3");
