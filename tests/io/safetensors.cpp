@@ -5,6 +5,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/repeat.hpp>
+#include <dfdx/vocabulary/compare.hpp>
+#include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 using namespace tests;
@@ -136,4 +140,42 @@ TEST_CASE("a file that cannot be written leaves the old one", "[io]") {
   if (std::filesystem::exists("/dev/null"))
     CHECK(error_of([&] { save_safetensors("/dev/null", old); }) ==
           "save_safetensors: cannot write /dev/null: not a regular file");
+}
+
+namespace {
+
+struct Cell {
+  nn::Linear<3, 3> inner;
+  DFDX_FIELDS(inner)
+};
+struct Chain {
+  nn::Repeat<Cell, 3> cells;
+  DFDX_FIELDS(cells)
+};
+struct Row {
+  std::array<Cell, 3> cells;
+  DFDX_FIELDS(cells)
+};
+
+}  // namespace
+
+TEST_CASE("a repeated block and an array of blocks have the same files", "[io]") {
+  auto const path = std::filesystem::temp_directory_path() / "dfdx_repeat.safetensors";
+  auto const row = init<Row>(7);
+  save_safetensors(path, row);
+  Chain chain{};
+  load_safetensors(path, chain);
+  for (index_t i = 0; i < 3; ++i)
+    REQUIRE(array_equal(chain.cells[i].inner.weight, row.cells[static_cast<std::size_t>(i)].inner.weight));
+  save_safetensors(path, chain);
+  Row again{};
+  load_safetensors(path, again);
+  REQUIRE(array_equal(again.cells[2].inner.bias, row.cells[2].inner.bias));
+
+  // What does not fit changes nothing.
+  save_safetensors(path, std::map<std::string, Array>{{"cells.0.inner.bias", zeros({3})}});
+  Chain empty{};
+  REQUIRE_THROWS_AS(load_safetensors(path, empty), dfdx::error);
+  REQUIRE(empty.cells.empty());
+  std::filesystem::remove(path);
 }

@@ -68,6 +68,29 @@ using Looped = Net<nn::Repeat<Block, 4>>;
 using Unrolled = Net<std::array<Block, 4>>;
 constexpr auto loss = [](auto const& m, auto const& x, auto const& y) { return cross_entropy(m(x), y); };
 
+// Gradient descent inside of a program: w - 0.1 d/dw sum(w^2 sin x) = w (1 - 0.2 sin x).
+using Vector = Tensor<double, 3>;
+constexpr auto inner = [](Vector const& w, Vector const& x) { return sum(square(w) * sin(x)); };
+constexpr auto descend = [](Vector const& w0, Tensor<double, 4, 3> const& xs) {
+  return scan([](Vector const& w, Vector const& x) { return w - 0.1 * grad(inner)(w, x); }, w0, xs);
+};
+constexpr auto total = [](Vector const& w, Tensor<double, 4, 3> const& x) { return sum(descend(w, x)); };
+
+// A loop that a constant expression runs.
+constexpr auto once = [](Tensor<double> const& x) {
+  return scan([&](Tensor<double> const& c, Tensor<double> const& part) { return c * x + part; }, x * 2.0,
+              reshape<1>(x));
+};
+static_assert(compile(once)(1.5) == 2 * 1.5 * 1.5 + 1.5);
+static_assert(grad(once)(1.5) == 4 * 1.5 + 1);
+
+// Functions whose arguments depend on one another where they are called.
+using Number = Tensor<double>;
+constexpr auto product = [](Number const& a, Number const& b) { return a * a * b; };
+constexpr auto dependent = [](Number const& x) { return grad(product)(x, exp(x)); };
+constexpr auto repeated = [](Number const& x) { return grad(product)(x, x); };
+constexpr auto forward = [](Number const& x) { return jvp(product)(x, x, x, x * 0.0).second; };
+
 template <class M>
 std::map<std::string, Array> state_of(M const& m) {
   std::map<std::string, Array> r;
@@ -236,4 +259,48 @@ TEST_CASE("Repeat of one block and of none", "[program]") {
   nn::Repeat<Block, 0> none;
   none.allocate();
   REQUIRE(std::fabs(compile(run)(none, x).item() - sum(square(x)).item()) < 1e-4f);
+}
+
+TEST_CASE("derivatives taken in the body of a scan", "[program]") {
+  auto const w0 = randn<double, 3>(Key{1});
+  auto const xs = randn<double, 4, 3>(Key{2});
+  auto const got = compile(descend)(w0, xs);
+  auto const slope = grad(total)(w0, xs);
+  for (index_t k = 0; k < 3; ++k) {
+    double factor = 1;
+    for (index_t i = 0; i < 4; ++i) factor *= 1 - 0.2 * std::sin(xs(i, k));
+    REQUIRE(std::fabs(got(k) - w0(k) * factor) < 1e-12);
+    REQUIRE(std::fabs(slope(k) - factor) < 1e-12);
+  }
+}
+
+TEST_CASE("arguments of a nested function are its own", "[program]") {
+  Number const x(0.7);
+  REQUIRE(std::fabs(compile(dependent)(x).item() - 2 * 0.7 * std::exp(0.7)) < 1e-12);
+  REQUIRE(std::fabs(compile(repeated)(x).item() - 2 * 0.7 * 0.7) < 1e-12);
+  REQUIRE(std::fabs(compile(forward)(x).item() - 2 * 0.7 * 0.7 * 0.7) < 1e-12);
+}
+
+TEST_CASE("slices of slices with an unknown extent between", "[program]") {
+  using X = Tensor<double, 6, dyn, 5>;
+  constexpr auto f = [](X const& x) { return exp(slice<2, 2, 4>(slice<0, 1, 3>(x))); };
+  auto compiled = compile(f);
+  for (std::size_t n : {1, 4}) {
+    auto const x = X(randn(make_shape(6, n, 5), Key{n}, DType::f64));
+    REQUIRE(error_ratio(compiled(x), f(x), 1e-12, 1e-12) <= 1);
+  }
+}
+
+TEST_CASE("scan in constant expressions, and without iterations", "[program]") {
+  using S = Tensor<double>;
+  constexpr auto cube = [](S const& x) {
+    return scan([&](S const& c, S const&) { return c * x; }, x * 0.0 + 1.0,
+                concat<0>(reshape<1>(x), concat<0>(reshape<1>(x), reshape<1>(x))));
+  };
+  REQUIRE(std::fabs(compile(cube)(1.5) - 3.375) < 1e-12);
+  auto const [c, ys] =
+      scan([](Tensor<double, 3> const& h, Tensor<double, 3> const& x) { return std::pair(h + x, h * x); },
+           ones<double, 3>(), zeros<double, 0, 3>());
+  REQUIRE(c(0) == 1);
+  REQUIRE(ys.shape() == make_shape(0, 3));
 }

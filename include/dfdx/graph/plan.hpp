@@ -163,7 +163,9 @@ class Planner {
       if (!to.written || to.kind != Memory::Kind::node || readers_[at(id)] >= kept) continue;
       for (std::size_t r = 0; r < l.memory.size(); ++r) {
         Memory const& from = l.memory[r];
-        if (from.written || taken[r] != 0 || from.kind != Memory::Kind::node || from.offset != 0) continue;
+        if (from.written || from.turn >= 0 || taken[r] != 0 || from.kind != Memory::Kind::node ||
+            from.offset != 0)
+          continue;
         auto const x = static_cast<int>(from.what);
         if (is_generated(g_[x]) || readers_[at(x)] != 1 || !(g_[x].meta == g_[id].meta)) continue;
         bool same = record(w)[loop_code::fill] == 0;
@@ -201,8 +203,7 @@ class Planner {
       a = {Argument::Kind::buffer, buffer_of(h.owner), offset, n.meta.dtype,
            joined_turns(f_.turns, h.turn, turn)};
       move_by(a.offset, a.turn, f_.turns, 1, h.offset);
-    }
-    else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);
+    } else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);
     return a;
   }
 

@@ -75,8 +75,9 @@ struct ScanNext {
       for (std::size_t k = 0; was.size() == is.size() && k < is.size(); ++k)
         if (was[k].valid() && is[k].valid() && !(was[k] == is[k])) return changed(why, was[k], is[k]);
     }
-    return refuse(why, "scan: the function must return the next carry, of the type of the first, or a pair of it "
-                       "and a value to stack");
+    return refuse(why,
+                  "scan: the function must return the next carry, of the type of the first, or a pair of it "
+                  "and a value to stack");
   }
   static constexpr Meta changed(Text* why, Meta const& was, Meta const& is) {
     return refuse(why, "scan: the carry becomes ", is.dtype, " ", is.shape, ", it was ", was.dtype, " ",
@@ -85,8 +86,8 @@ struct ScanNext {
 };
 
 template <class F, class C, class X>
-using scan_result_t = std::remove_cvref_t<decltype(std::declval<F const&>()(std::declval<C const&>(),
-                                                                            std::declval<part_t<X> const&>()))>;
+using scan_result_t = std::remove_cvref_t<decltype(std::declval<F const&>()(
+    std::declval<C const&>(), std::declval<part_t<X> const&>()))>;
 
 // Whether the types of a scan fit; says so if not. The answer is void, or what stands for the result.
 template <class F, class C, class X>
