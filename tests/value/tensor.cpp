@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 
 #include <vector>
 
@@ -67,4 +68,13 @@ TEST_CASE("lists that are not the tensor's shape are refused", "[value]") {
   CHECK_THROWS_WITH((Tensor<float, 2, 1, 2>::from({{{1, 2}}})),
                     "tensor: f32 [2, 1, 2] required, got f32 [1, 1, 2]");
   CHECK_THROWS_WITH((Tensor<float, 2, 1>::from({1, 2, 3})), "from: 3 elements for shape [2, 1]");
+}
+
+TEST_CASE("indices out of range are named as they were given", "[value]") {
+  auto const x = Tensor<float, 3, 2>::from({1, 2, 3, 4, 5, 6});
+  using Catch::Matchers::Message;
+  CHECK_THROWS_MATCHES(static_cast<void>(x[-1]), error,
+                       Message("at: index -1 out of range for axis 0 of [3, 2]"));
+  CHECK_THROWS_MATCHES(x(1, -2), error, Message("at: index -2 out of range for axis 1 of [3, 2]"));
+  CHECK_THROWS_MATCHES(x(1, 2), error, Message("at: index 2 out of range for axis 1 of [3, 2]"));
 }

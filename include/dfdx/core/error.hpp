@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -21,6 +22,11 @@ class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Position - an index in a message: a number of any sign, where an extent would say dyn.
+struct Position {
+  index_t value;
+};
+
 /// Text - a message of bounded length that can be built in a constant expression; longer ones are cut.
 class Text {
  public:
@@ -35,16 +41,13 @@ class Text {
   constexpr Text& put(index_t v) {
     if (v < 0 && v != extent::unknown && (v & extent::factor_mask) != 0) return put("dyn");
     if (v == extent::unknown) return put("dyn");
-    char digits[24] = {};
-    int n = 0;
-    do digits[n++] = static_cast<char>('0' + v % 10);
-    while ((v /= 10) != 0);
-    while (n > 0 && size_ < capacity) data_[size_++] = digits[--n];
-    return *this;
+    return put_digits(static_cast<std::uint64_t>(v));
   }
-  constexpr Text& put(int v) {
-    if (v < 0) put("-");
-    return put(static_cast<index_t>(v < 0 ? -v : v));
+  constexpr Text& put(int v) { return put(Position{v}); }
+  constexpr Text& put(Position p) {
+    auto const v = static_cast<std::uint64_t>(p.value);
+    if (p.value >= 0) return put_digits(v);
+    return put("-").put_digits(0 - v);
   }
   constexpr Text& put(DType d) { return put(name_of(d)); }
   constexpr Text& put(Device d) { return d.is_cpu() ? put("cpu") : put("cuda:").put(int{d.index}); }
@@ -62,6 +65,15 @@ class Text {
   constexpr char const* c_str() const { return data_; }
 
  private:
+  constexpr Text& put_digits(std::uint64_t v) {
+    char digits[24] = {};
+    int n = 0;
+    do digits[n++] = static_cast<char>('0' + v % 10);
+    while ((v /= 10) != 0);
+    while (n > 0 && size_ < capacity) data_[size_++] = digits[--n];
+    return *this;
+  }
+
   char data_[capacity + 1] = {};
   int size_ = 0;
 };

@@ -12,8 +12,7 @@ namespace dfdx::op {
 namespace detail {
 
 inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
-  if (i < 0 || i >= n)
-    raise(name, ": index ", i < 0 ? index_t{0} : i, " out of range for axis ", axis, " of ", shape);
+  if (i < 0 || i >= n) raise(name, ": index ", Position{i}, " out of range for axis ", axis, " of ", shape);
   return i;
 }
 

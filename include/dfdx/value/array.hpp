@@ -114,7 +114,7 @@ class Array {
     int axis = 0;
     for (index_t i : index) {
       if (i < 0 || i >= shape()[axis])
-        raise("at: index ", i, " out of range for axis ", axis, " of ", shape());
+        raise("at: index ", Position{i}, " out of range for axis ", axis, " of ", shape());
       p += i * strides_[axis++];
     }
     return *p;

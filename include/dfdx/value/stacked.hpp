@@ -71,6 +71,8 @@ Vec<Array> leaves_of(T const& t) {
 
 /// Stacked - N trees, leaf by leaf in one memory: a leaf [S...] of the parts is a leaf [N, S...] here.
 ///
+/// Copies are shallow, as those of tensors: they view the same memory, and `set` changes the part in all of them.
+///
 /// Errors    "stacked: leaves must be Tensors of static shapes" at compile time; "stacked: part 3 of 3"
 template <class Tree, std::size_t N>
 struct Stacked {
@@ -99,7 +101,8 @@ struct Stacked {
   /// that `s[i].weight = w`, which would change the view alone, does not compile: its numbers can be written, and
   /// `set` replaces a part.
   Tree const operator[](index_t i) const {
-    if (i < 0 || i >= static_cast<index_t>(N)) raise("stacked: part ", i, " of ", static_cast<index_t>(N));
+    if (i < 0 || i >= static_cast<index_t>(N))
+      raise("stacked: part ", Position{i}, " of ", static_cast<index_t>(N));
     if (empty()) return Tree{};
     Vec<Array> const all = detail::leaves_of(leaves);
     std::size_t k = 0;

@@ -113,7 +113,7 @@ class Tensor : public Array {
   decltype(auto) operator[](index_t i) const
     requires(sizeof...(Dims) > 0)
   {
-    if (i < 0 || i >= shape()[0]) raise("at: index ", i, " out of range for axis 0 of ", shape());
+    if (i < 0 || i >= shape()[0]) raise("at: index ", Position{i}, " out of range for axis 0 of ", shape());
     if constexpr (sizeof...(Dims) == 1) {
       return data()[i * strides()[0]];
     } else {
