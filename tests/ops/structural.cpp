@@ -46,15 +46,15 @@ Array reduced(Array const& x, index_t mask, bool keep, double identity, Join con
   return keep ? r : reshape(r, dfdx::detail::dropped(x.shape(), mask));
 }
 
-struct Reduction {
+struct ReductionRecord {
   char const* name;
   Array (*f)(Array const&, index_t mask, bool keep);
   double identity;
   double (*join)(double, double);
   bool of_nothing;  // defined for no elements
 };
-std::vector<Reduction> const& reductions() {
-  static std::vector<Reduction> const all = {
+std::vector<ReductionRecord> const& reductions() {
+  static std::vector<ReductionRecord> const all = {
       {"sum",
        [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::sum, void>(x, m, k); }, 0,
        [](double a, double b) { return a + b; }, true},
@@ -105,7 +105,7 @@ void check_op(char const* name, Function const& f, std::function<Array(V)> const
 }  // namespace
 
 TEST_CASE("reductions over all sets of axes", "[ops]") {
-  for (Reduction const& r : reductions())
+  for (ReductionRecord const& r : reductions())
     for (Shape const& s : sample_shapes())
       for (index_t mask = 0; mask < (index_t{1} << s.rank); ++mask)
         for (bool keep : {false, true}) {

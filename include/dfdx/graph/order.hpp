@@ -56,8 +56,8 @@ class Order {
         bool again = false;
         for (int s : seen) again = again || s == input;
         // Written over safely if each element is read where it will be written.
-        bool const in_place = group_of(id) == k && is_contiguous(g_[id].meta.shape, a.strides) &&
-                              a.offset == 0 && a.turn < 0;
+        bool const in_place =
+            group_of(id) == k && is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
         f(input, in_place, !again);
         seen.push_back(input);
       }

@@ -107,6 +107,21 @@ class Planner {
            p.axis[1] == 1;
   }
 
+  // The values of other groups that group k reads, each once.
+  template <class F>
+  constexpr void for_roots_read(int k, F f) const {
+    Vec<int> seen;
+    for (int id : f_.groups[at(k)].members)
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        int const root = access(g_[id].in[i]).root;
+        bool again = false;
+        for (int s : seen) again = again || s == root;
+        if (again || group_of(root) == k) continue;
+        seen.push_back(root);
+        f(root);
+      }
+  }
+
   // How many groups still have to read a value that lies in a buffer of its own; `kept` for others, and for what
   // outlives them.
   constexpr void count_readers() {
@@ -124,19 +139,6 @@ class Planner {
     for (int o : g_.outputs) readers_[at(access(o).root)] = kept;
   }
   static constexpr int kept = 1 << 30;
-  template <class F>
-  constexpr void for_roots_read(int k, F f) const {
-    Vec<int> seen;
-    for (int id : f_.groups[at(k)].members)
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        int const root = access(g_[id].in[i]).root;
-        bool again = false;
-        for (int s : seen) again = again || s == root;
-        if (again || group_of(root) == k) continue;
-        seen.push_back(root);
-        f(root);
-      }
-  }
 
   // A loop writes a result over an operand that nobody reads after it, if it reads and writes it element by element.
   constexpr void reuse_operands(Lowered const& l) {

@@ -42,7 +42,7 @@ struct Repeat : Stacked<Block, N> {
     using Y = std::remove_cvref_t<decltype(std::declval<Block const&>()(x))>;
     if constexpr (refused<X, Y>) return Refused{};
     else if constexpr (refused<typename decltype(dfdx::detail::result_type<
-                           dfdx::detail::RepeatRule<X, Y>>())::type>)
+                                                 dfdx::detail::RepeatRule<X, Y>>())::type>)
       return Refused{};
     else {
       return scan([](X const& h, Block const& block) { return block(h); }, x,

@@ -5,7 +5,7 @@
 
 #include <dfdx/ops/region.hpp>
 #include <dfdx/value/stacked.hpp>
-#include <dfdx/vocabulary/bind.hpp>
+#include <dfdx/vocabulary/apply.hpp>
 
 namespace dfdx {
 
