@@ -41,6 +41,12 @@ TEST_CASE("a pass without a key is in order and drops the rest", "[data]") {
   CHECK(rows_of_a_pass(loader) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
+TEST_CASE("a loop starts a pass whatever was left of the last", "[data]") {
+  auto loader = data::loader<4>(x, y);
+  loader.next();
+  CHECK(rows_of_a_pass(loader) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
 TEST_CASE("shuffled passes differ, hold no row twice and repeat with the key", "[data]") {
   auto loader = data::loader<4>(Key{1}, x, y), again = data::loader<4>(Key{1}, x, y),
        other = data::loader<4>(Key{2}, x, y);

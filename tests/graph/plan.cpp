@@ -3,6 +3,7 @@
 // be written over.
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/scan.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -228,6 +229,83 @@ TEST_CASE("parameters are written after their last use", "[graph]") {
     graph::Aliases const both = {0, 1};
     check_in_place(graph::prepare(graph::simplify(swap), both), metas, both);
   }
+  SECTION("two parameters that become the same value") {
+    std::vector<Meta> const metas = {single(make_shape(4, 3)), single(make_shape(4, 3))};
+    Graph const mean = testing::record(
+        [](V v) {
+          Array const m = (v[0] + v[1]) * 0.5;
+          return std::vector<Array>{m, m};
+        },
+        metas);
+    graph::Aliases const both = {0, 1};
+    check_in_place(graph::prepare(graph::simplify(mean), both), metas, both);
+  }
+}
+
+TEST_CASE("a product's kernel knows when its epilogue reads what it stores to", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 4)),
+                                   single(make_shape(4, 6))};
+  graph::Aliases const first = {0};
+  Graph const g = ready([](V v) { return std::vector<Array>{v[0] - matmul(v[1], v[2])}; }, metas, first);
+  auto const reads_result = [&](graph::Aliases const& aliases) {
+    graph::Plan const plan = graph::make_plan(g, aliases);
+    REQUIRE(plan.steps.size() == 1);
+    REQUIRE(plan.steps[0].epilogue >= 0);
+    return plan.steps[0].epilogue_reads_result;
+  };
+  CHECK(reads_result(first));
+  CHECK_FALSE(reads_result({}));
+  check_in_place(g, metas, first);
+}
+
+TEST_CASE("a product that is an output is stored beside what is made of it", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(5, 3)), single(make_shape(3, 4))};
+  Graph const g = ready(
+      [](V v) {
+        Array const y = matmul(v[0], v[1]);
+        return std::vector<Array>{y, tanh(y)};
+      },
+      metas);
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("a cheap value that one group reads in two ways stays where it is made", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(4, 4)), single(make_shape(4, 4))};
+  Graph const g = ready(
+      [](V v) {
+        Array const a = tanh(v[0]), cheap = a * 2.0, e = exp(tanh(matmul(a, v[1])));
+        return std::vector<Array>{cheap * e, cheap - transpose(e)};
+      },
+      metas);
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("one value read at the positions of two loops", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(4)), single(make_shape(3, 4))};
+  Graph const g = ready(
+      [](V v) {
+        auto const outer = [&](Array const& h, Array const& x) {
+          return scan([&](Array const& sum, Array const& y) { return tanh(sum + x * y); }, h, v[1]);
+        };
+        return std::vector<Array>{scan(outer, v[0], v[1])};
+      },
+      metas);
+  check_in_place(g, metas, {});
+}
+
+TEST_CASE("what does not change in a loop is computed before it", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(7)), single(make_shape(7)), single(make_shape(3, 7))};
+  Graph const g = ready(
+      [](V v) {
+        Array const factor = v[1] * 2.0;
+        return std::vector<Array>{
+            scan([&](Array const& h, Array const& x) { return tanh(h * factor + x); }, v[0], v[2])};
+      },
+      metas);
+  graph::Fusion const f = graph::plan_fusion(g);
+  for (graph::Group const& x : f.groups)
+    for (int id : x.members) CHECK(g[id].region == x.region);
+  check_in_place(g, metas, {});
 }
 
 TEST_CASE("passes visit nodes in proportion to their number", "[graph]") {

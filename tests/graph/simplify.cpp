@@ -108,6 +108,14 @@ TEST_CASE("views of views", "[graph]") {
   CHECK(ops([](V v) { return sum<0>(sum<1>(v[0], keepdim), keepdim); }) == "sum");
 }
 
+TEST_CASE("a product that is only wanted transposed is computed that way", "[graph]") {
+  CHECK(ops([](V v) { return transpose(matmul(v[0], transpose(v[1]))); }) == "permute matmul");
+  CHECK(ops([](V v) {
+          Array const y = matmul(v[0], transpose(v[1]));
+          return y + transpose(y);
+        }) == "permute matmul permute add");
+}
+
 TEST_CASE("simplify is idempotent and keeps values", "[graph]") {
   F const f = [](V v) {
     Array const z = matmul(v[0], transpose(v[1])) * 1.0;

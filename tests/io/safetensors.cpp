@@ -53,13 +53,17 @@ TEST_CASE("tensors of any strides are saved by rows and loaded in place", "[io]"
   auto const base = randn<float, 4, 3>(Key{1});
   auto const turned = transpose(base);
   auto const repeated = expand<2, 4>(ones<float, 4>());
-  save_safetensors(folder / "t.safetensors", std::tuple(turned, repeated));
+  auto const rows = randn<float, 2, 4>(Key{2});
+  save_safetensors(folder / "t.safetensors", std::tuple(turned, repeated, rows));
 
   auto target = zeros<float, 4, 3>();
-  auto into = std::tuple(transpose(target), expand<2, 4>(zeros<float, 4>()));
+  auto const none = zeros<float, 4>();
+  auto into = std::tuple(transpose(target), expand<2, 4>(none), expand<2, 4>(none));
   load_safetensors(folder / "t.safetensors", into);
   CHECK(array_equal(target, base));
   CHECK(array_equal(std::get<1>(into), ones({2, 4})));
+  CHECK(
+      array_equal(std::get<2>(into), rows));  // in memory of its own, for each element has a place of its own
 }
 
 TEST_CASE("dyn dims and untyped arrays take the file's shape", "[io]") {

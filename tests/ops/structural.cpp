@@ -175,6 +175,8 @@ TEST_CASE("argmax and argmin", "[ops]") {
   CHECK(argmax<0>(x, keepdim).shape() == make_shape(1, 4));
   Array const nan = from<double>({1, std::nan(""), 7});
   CHECK(argmax(nan).item<std::int64_t>() == 1);
+  CHECK(argmax(from<double>({1, std::nan(""), 7, std::nan("")})).item<std::int64_t>() ==
+        1);  // the first of several
   CHECK(argmin(nan).item<std::int64_t>() == 1);
   for (DType d : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
     for (Layout layout : {Layout::turned, Layout::sparse}) {
@@ -247,6 +249,7 @@ TEST_CASE("views", "[ops]") {
   CHECK(slice<1, 1, 3>(cube).bytes() != cube.bytes());
   CHECK(slice<1, 1, 3>(cube).storage() == cube.storage());
   CHECK(expand<2, 3, 4>(slice<0, 0, 1>(cube)).storage() == cube.storage());
+  CHECK_THROWS_AS(slice_axis(cube, 0, 1, cube.shape()[0]), error);
   CHECK_THROWS_WITH(reshape(cube, {5, 5}), "reshape: cannot view [2, 3, 4] as [5, 5]");
   CHECK_THROWS_WITH(reshape(cube, {-1, 7}), "reshape: cannot view [2, 3, 4] as [-1, 7]");
   CHECK_THROWS_WITH(reshape(cube, {-1, -1}), "reshape: cannot view [2, 3, 4] as [-1, -1]");
@@ -414,6 +417,15 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
                     "take: index 5 out of range for axis 0 of [5, 3]");
   CHECK_THROWS_AS(take(table, from<std::int32_t>({-1})), error);
   CHECK_THROWS_AS(gather<0>(table, from<std::int64_t>({9}, {1, 1})), error);
+  // The transpose of take, over rows that are not dense.
+  Array const rows = draw(make_shape(4, 3), {-2, 2}, 5, DType::f64), which = from<std::int32_t>({1, 0, 1, 2});
+  Array const dense = bind<op::rows_add>(Attrs{{3}}, rows, which);
+  for (Layout layout : {Layout::turned, Layout::sparse})
+    CHECK(array_equal(bind<op::rows_add>(Attrs{{3}}, laid_out(rows, layout), which), dense));
+  // An index may be longer than the table along its own axis only.
+  Array const longer = zeros({table.shape()[0] + 1, 1}, DType::i64);
+  CHECK(gather<0>(table, longer).shape() == longer.shape());
+  CHECK_THROWS_AS(gather<1>(table, longer), error);
   CHECK_THROWS_AS(take(table, table), error);
   Array const places = zeros({4, 2}, DType::i64);
   CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({4, 3}, DType::f64)),
@@ -425,6 +437,8 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
 }
 
 TEST_CASE("composites", "[ops]") {
+  CHECK_THROWS_WITH(cross_entropy(zeros({2, 5, 4}), zeros({2, 3}, DType::i32)),
+                    "cross_entropy: labels [2, 3] do not fit scores [2, 5, 4]");
   Array const x = draw(make_shape(3, 5), {-3, 3}, 1, DType::f64);
   auto const over_rows = [](auto const& f) {
     return [=](V v) {

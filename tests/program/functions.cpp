@@ -122,6 +122,49 @@ TEST_CASE("arguments that are not contiguous, and the same argument twice", "[pr
   CHECK(allclose(compile(f)(every_second, x), f(every_second, x), 1e-14));
 }
 
+TEST_CASE("a function tied to its arguments", "[program]") {
+  using Rows = Tensor<double, dyn, 2>;
+  auto f = compile([](Rows const& x, Rows const& y) { return x * y + 1.0; });
+  Rows const x(ones({3, 2}, DType::f64)), y(full({3, 2}, 2, DType::f64));
+  auto bound = f.bind(x, y);
+  auto const* const memory = bound().data();
+  CHECK(array_equal(bound(), full({3, 2}, 3, DType::f64)));
+  x.data()[5] = 4;  // arguments are read at the call
+  CHECK(bound()(2, 1) == 9);
+  CHECK(bound().data() == memory);
+  CHECK_THROWS_AS(f.bind(x, Rows(ones({4, 2}, DType::f64))), error);
+  CHECK_THROWS_AS(f.bind(x, Rows(transpose(ones({2, 3}, DType::f64)))), error);
+}
+
+TEST_CASE("the largest and the smallest of infinities alone", "[program]") {
+  constexpr auto f = [](Tensor<float, 5, 5> const& x) {
+    return std::tuple(max<1>(x), max<0>(x), min<1>(-x), min<0>(-x));
+  };
+  float const inf = std::numeric_limits<float>::infinity();
+  auto const [a, b, c, d] = compile(f)(full<float, 5, 5>(-inf));
+  auto const low = full<float, 5>(-inf), high = full<float, 5>(inf);
+  CHECK((array_equal(a, low) && array_equal(b, low)));
+  CHECK((array_equal(c, high) && array_equal(d, high)));
+}
+
+TEST_CASE("the last lanes of a row write nothing behind it", "[program]") {
+  constexpr auto f = [](Tensor<float, 21, 3> const& x, Tensor<float, 3> const& y) {
+    return std::tuple(x < y, cast<float16>(x * y), x + y);
+  };
+  auto const x = randn<float, 21, 3>(Key{1});
+  auto const y = randn<float, 3>(Key{2});
+  auto const [less, product, total] = compile(f)(x, y);
+  CHECK(array_equal(less, x < y));
+  CHECK(array_equal(product, cast<float16>(x * y)));
+  CHECK(array_equal(total, x + y));
+}
+
+TEST_CASE("equal constants of two element types in one loop", "[program]") {
+  constexpr auto f = [](Tensor<double, 9> const& x) { return cast<std::int64_t>(x * 3.0) * std::int64_t{3}; };
+  // The result is no double.
+  CHECK(compile(f)(full<double, 9>(3002399751580329.0))(8) == 27021597764222961);
+}
+
 TEST_CASE("element types, also mixed", "[program]") {
   constexpr auto mixed = [](Tensor<float16, 5> const& h, Tensor<bfloat16, 5> const& b,
                             Tensor<float, 5> const& f, Tensor<double, 5> const& d,
@@ -215,6 +258,10 @@ TEST_CASE("extents that only a call can find wrong are errors that name the op",
   says("concat: extents differ: 5 x 2", [&] {
     return compile([](Rows const& a, Rows const& b) { return concat<1>(a, b); })(rows(5), rows(2));
   });
+  // An index shorter than the table says nothing about what else is as long as it.
+  auto const scaled = compile([](Rows const& a, Tensor<std::int32_t, dyn, 2> const& i,
+                                 Tensor<float, dyn, 2> const& by) { return gather<1>(a, i) * by; });
+  CHECK(allclose(scaled(rows(3), labels(2), full<float, dyn, 2>(5, make_shape(2, 2))), full<float, 2, 2>(5)));
   says("gather: extent too small: 2 x 4", [&] {
     return compile([](Rows const& a, Tensor<std::int32_t, dyn, 2> const& i) { return gather<1>(a, i); })(
         rows(2), labels(4));

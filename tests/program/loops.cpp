@@ -170,6 +170,33 @@ TEST_CASE("scan: backwards, without values to stack, over several arrays", "[pro
   REQUIRE(compile(dot)(c, c, Tensor<double>(0.0)).item() == 30);
 }
 
+TEST_CASE("scan: what is stacked backwards lies where it was read", "[program]") {
+  constexpr auto sums = [](Tensor<double, 4> const& c, Tensor<double> const& zero) {
+    auto const f = [](Tensor<double> const& s, Tensor<double> const& x) { return std::pair(s + x, s + x); };
+    return scan(f, zero, c, Order::backward).second;
+  };
+  auto const c = Tensor<double, 4>::from({1, 2, 3, 4}), want = Tensor<double, 4>::from({10, 9, 7, 4});
+  REQUIRE(error_ratio(sums(c, Tensor<double>(0.0)), want, 0, 0) <= 1);
+  REQUIRE(error_ratio(compile(sums)(c, Tensor<double>(0.0)), want, 0, 0) <= 1);
+}
+
+TEST_CASE("scan: two carries that become the same value", "[program]") {
+  using Pair = std::pair<Tensor<double, 2>, Tensor<double, 2>>;
+  constexpr auto run = [](Tensor<double, 2> const& a, Tensor<double, 2> const& b,
+                          Tensor<double, 3, 2> const& x) {
+    auto const [p, q] = scan(
+        [](Pair const& c, Tensor<double, 2> const& part) {
+          auto const next = c.first * part - c.second;
+          return Pair(next, next);
+        },
+        Pair(a, b), x);
+    return sum(p * q + p);
+  };
+  auto const a = randn<double, 2>(Key{1}), b = randn<double, 2>(Key{2});
+  auto const x = randn<double, 3, 2>(Key{3});
+  REQUIRE(std::fabs(compile(run)(a, b, x).item() - run(a, b, x).item()) < 1e-12);
+}
+
 TEST_CASE("scan: refusals", "[program]") {
   auto const add = [](Tensor<double> const& s, auto const& xy) {
     return s + std::get<0>(xy) + std::get<1>(xy);

@@ -130,6 +130,24 @@ TEST_CASE("training twice from one seed gives the same bits", "[program]") {
   CHECK(same_bits(train(), train()));
 }
 
+TEST_CASE("a model of another type starts with a state of its own", "[program]") {
+  auto first = init<Small>(1);
+  auto model = init<Mlp<12, 3, 5>>(2), again = init<Mlp<12, 3, 5>>(2);
+  auto step = train_step(loss, optim::Adam{.lr = 1e-2f}), fresh = train_step(loss, optim::Adam{.lr = 1e-2f});
+  for (std::uint64_t k = 0; k < 3; ++k) step(first, images(k), labels(k));
+  step(model, images(7), labels(7));
+  fresh(again, images(7), labels(7));
+  CHECK(step.steps() == 1);
+  CHECK(same_bits(model, again));
+}
+
+TEST_CASE("parameters that are not contiguous are refused", "[program]") {
+  auto model = init<Small>(1);
+  model.fc1.weight = transpose(zeros<float, 12, 16>());
+  auto step = train_step(loss, optim::SGD{.lr = 0.1f});
+  CHECK_THROWS_AS(step(model, images(1), labels(1)), error);
+}
+
 TEST_CASE("no allocation after the first step or call", "[program]") {
   auto model = init<Small>(42);
   auto step = train_step(loss, optim::AdamW{.lr = 1e-3f});

@@ -25,6 +25,7 @@ TEST_CASE("columns are aligned and whole numbers stay whole", "[print]") {
 TEST_CASE("a wide range of sizes is written with exponents", "[print]") {
   CHECK(to_string(from({1e-6f, 1.0f})) == "[1.0000e-06, 1.0000e+00]");
   CHECK(to_string(from({0.25f, 1000.0f})) == "[2.5000e-01, 1.0000e+03]");
+  CHECK(to_string(from({0.5f, 500.0f})) == "[  0.5000, 500.0000]");
   CHECK(to_string(from({1.0f, 5000.0f})) == "[   1., 5000.]");
 }
 
