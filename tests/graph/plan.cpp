@@ -229,6 +229,17 @@ TEST_CASE("parameters are written after their last use", "[graph]") {
     graph::Aliases const both = {0, 1};
     check_in_place(graph::prepare(graph::simplify(swap), both), metas, both);
   }
+  SECTION("a parameter that one group reads as it is and updates transposed") {
+    std::vector<Meta> const metas = {single(make_shape(3, 3)), single(make_shape(3, 3))};
+    Graph const g = testing::record(
+        [](V v) {
+          Array const e = exp(v[1]);
+          return std::vector<Array>{v[0] * e, v[0] - transpose(e)};
+        },
+        metas);
+    graph::Aliases const second = {-1, 0};
+    check_in_place(graph::prepare(graph::simplify(g), second), metas, second);
+  }
   SECTION("two parameters that become the same value") {
     std::vector<Meta> const metas = {single(make_shape(4, 3)), single(make_shape(4, 3))};
     Graph const mean = testing::record(

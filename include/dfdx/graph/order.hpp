@@ -56,11 +56,19 @@ class Order {
         bool again = false;
         for (int s : seen) again = again || s == input;
         // Written over safely if each element is read where it will be written.
-        bool const in_place =
-            group_of(id) == k && is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
+        bool const in_place = group_of(id) == k && goes_in_order(id) &&
+                              is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
         f(input, in_place, !again);
         seen.push_back(input);
       }
+  }
+
+  // Whether a node walks its own axes in the order of the group's; beside it a transposed value may do otherwise.
+  constexpr bool goes_in_order(int id) const {
+    Place const& p = f_.place[at(id)];
+    for (int a = 0; a < max_rank; ++a)
+      if (p.axis[a] >= 0 && p.axis[a] != a) return false;
+    return true;
   }
 
   // Stable order by level.
@@ -141,7 +149,7 @@ class Order {
         own = 1;
         ok = ok && in_place;
       });
-      ok = ok && readers_[at(input)] == own && g_[id].meta.shape == x.space;
+      ok = ok && readers_[at(input)] == own && g_[id].meta.shape == x.space && goes_in_order(id);
     }
     return ok;
   }
