@@ -82,6 +82,11 @@ class Differentiation : protected Mirror {
     int const r = graph_[id].region;
     return r == region_ || (region_ == graph_.inside && graph_.encloses(r, region_));
   }
+  // What a walk does at a node: a region is differentiated as a whole at the first of its exits.
+  constexpr bool is_loop(int id) const {
+    return is_exit(graph_[id]) && is_here(id) && lowest_exit(region_behind(graph_[id])) == id;
+  }
+  constexpr bool is_step(int id) const { return is_here(id) && flows_through(id) && !is_exit(graph_[id]); }
 
   Vec<char> active_;
   Vec<Sym> flow_;
@@ -108,11 +113,8 @@ class Reverse : Differentiation {
   };
 
   constexpr void visit(int i) {
-    if (is_here(i) && is_exit(graph_[i])) {
-      if (lowest_exit(region_behind(graph_[i])) == i) reverse(region_behind(graph_[i]));
-    } else if (is_here(i) && flows_through(i)) {
-      step(i);
-    }
+    if (is_loop(i)) reverse(region_behind(graph_[i]));
+    else if (is_step(i)) step(i);
   }
 
   constexpr void step(int i) {
@@ -204,11 +206,8 @@ class Forward : Differentiation {
 
  private:
   constexpr void visit(int i) {
-    if (is_here(i) && is_exit(graph_[i])) {
-      if (lowest_exit(region_behind(graph_[i])) == i) advance(region_behind(graph_[i]));
-    } else if (is_here(i) && flows_through(i)) {
-      step(i);
-    }
+    if (is_loop(i)) advance(region_behind(graph_[i]));
+    else if (is_step(i)) step(i);
   }
 
   constexpr void step(int i) {

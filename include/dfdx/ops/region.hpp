@@ -80,11 +80,6 @@ struct stack : operation {
 
 namespace dfdx {
 
-/// is_exit - whether a node is what a region leaves behind, read outside of it.
-constexpr bool is_exit(Node const& n) { return n.code() == Code::last || n.code() == Code::stack; }
-/// region_behind - the region that an exit belongs to.
-constexpr int region_behind(Node const& exit) { return static_cast<int>(exit.attrs.i[0]); }
-
 /// carry_in, each_of, last_of, stack_of - the uses of these ops, for who builds a loop.
 constexpr Sym carry_in(int region, Sym const& init) {
   index_t const number = init.graph->regions[static_cast<std::size_t>(region)].carries++;

@@ -32,12 +32,7 @@ constexpr void collect_ids(T const& t, Vec<int>& ids) {
 // The tree with its leaves replaced by symbols, in order from `next` on.
 template <class T>
 constexpr T with_leaves(T t, Sym const*& next) {
-  visit(t, [&](auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    Sym const s = *next++;
-    leaf = Leaf(typename Leaf::Unchecked{}, Array(s.graph, s.id, s.meta()));
-  });
-  return t;
+  return filled(std::move(t), [&] { return Array(*next++); });
 }
 
 // One tree stands for itself, several make a tuple.

@@ -138,7 +138,7 @@ class Evaluation {
     } else if (is_exit(n)) {
       if (!done_[static_cast<std::size_t>(id)]) loop(static_cast<int>(own));
       done_[static_cast<std::size_t>(id)] = false;
-    } else if (n.code() == Code::each) value(id) = dfdx::detail::part_of(x[0], position_[own]);
+    } else if (n.code() == Code::each) value(id) = x[0].part(position_[own]);
     else if (n.code() == Code::input) value(id) = inputs_[own];
     else if (n.arity() == 0) value(id) = run_generated(n);
     else if (Runner const run = runner_of(n.op)) value(id) = run(n, x);
@@ -168,7 +168,7 @@ class Evaluation {
       for (int id : exits) {
         Node const& n = graph_[id];
         if (n.code() == Code::last) next.push_back(value(n.in[1]));
-        else copy_elements(value(n.in[0]).operand(), dfdx::detail::part_of(value(id), at).operand());
+        else copy_elements(value(n.in[0]).operand(), value(id).part(at).operand());
       }
       std::size_t k = 0;
       for (int id : exits)

@@ -21,6 +21,7 @@ class Array {
 
   /// A recorded value.
   constexpr Array(Graph* graph, int id, Meta const& meta) : graph_(graph), id_(id), meta_(meta) {}
+  constexpr explicit Array(Sym const& s) : Array(s.graph, s.id, s.meta()) {}
 
   /// Fresh, uninitialised, row-major memory.
   explicit Array(Meta const& meta, Device device = {}) : meta_(meta), strides_(contiguous(meta.shape)) {
@@ -125,6 +126,13 @@ class Array {
   T item() const {
     if (size() != 1) raise("item: one element required, got shape ", shape());
     return *data<T>();
+  }
+
+  /// part - the array at position i of the first axis: a view. The position is not checked.
+  Array part(index_t i) const {
+    Shape s, t;
+    for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
+    return view(s, t, i * strides()[0]);
   }
 
   /// view - the same memory, walked another way. `offset` counts elements.

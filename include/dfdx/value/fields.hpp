@@ -89,6 +89,21 @@ constexpr void visit(T& t, F const& f) {
 
 namespace detail {
 
+// A tree of type T whose leaves, in order, are next().
+template <class T, class Next>
+constexpr T filled(T t, Next&& next) {
+  visit(t, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, next());
+    else leaf = next();
+  });
+  return t;
+}
+
+inline std::string path_below(std::string const& path, std::string const& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
 struct SameLeaves;
 struct StateLeaves;
 
@@ -99,7 +114,7 @@ void visit_paths(T& t, F const& f, std::string const& path) {
   static_assert(
       tree<U>,
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
-  auto const below = [&](std::string const& name) { return path.empty() ? name : path + "." + name; };
+  auto const below = [&](std::string const& name) { return path_below(path, name); };
   if constexpr (leaf<U>) f(path, t);
   else if constexpr (keeps_leaves<U>) {
     if constexpr (std::is_same_v<How, SameLeaves>) t.visit_named(f, path);

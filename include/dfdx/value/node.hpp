@@ -135,6 +135,11 @@ struct Node {
   constexpr Code code() const { return op->code; }
 };
 
+/// is_exit - whether a node is what a region leaves behind, read outside of it.
+constexpr bool is_exit(Node const& n) { return n.code() == Code::last || n.code() == Code::stack; }
+/// region_behind - the region that an exit belongs to.
+constexpr int region_behind(Node const& exit) { return static_cast<int>(exit.attrs.i[0]); }
+
 /// SameExtent - two extents of a program's inputs that must be equal when it is called, or, with `or_less`, of
 /// which the second must not be larger.
 struct SameExtent {
@@ -195,14 +200,12 @@ class Graph {
   constexpr int region_of(Node const& n) const {
     auto const own = static_cast<int>(n.attrs.i[0]);
     if (n.code() == Code::carry || n.code() == Code::each) return own;
-    if (n.code() == Code::last || n.code() == Code::stack)
-      return regions[static_cast<std::size_t>(own)].parent;
+    if (is_exit(n)) return regions[static_cast<std::size_t>(own)].parent;
     int r = -1;  // of nested regions the inner one has the larger number
     for (int k = 0; k < n.arity(); ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
     for (int k = 0; k < n.arity(); ++k) {
       Node const& x = (*this)[n.in[k]];
-      bool const behind = x.code() == Code::last || x.code() == Code::stack;
-      if (!encloses(x.region, r) || (behind && encloses(static_cast<int>(x.attrs.i[0]), r)))
+      if (!encloses(x.region, r) || (is_exit(x) && encloses(region_behind(x), r)))
         raise(n.op->name, ": a value of a loop is used outside of it");
     }
     return r;

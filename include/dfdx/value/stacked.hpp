@@ -42,24 +42,6 @@ auto leaf_types(T const& t) {
 template <std::size_t N, class... T>
 auto stacked_leaves(std::tuple<T...> const&) -> std::tuple<typename with_axis<T>::template more<N>...>;
 
-// A tree of type T whose leaves, in order, are next().
-template <class T, class Next>
-constexpr T filled(T t, Next&& next) {
-  visit(t, [&](auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, next());
-    else leaf = next();
-  });
-  return t;
-}
-
-// The part of an array at position i of its first axis.
-inline Array part_of(Array const& a, index_t i) {
-  Shape s, t;
-  for (int k = 1; k < a.ndim(); ++k) s.push_back(a.shape()[k]), t.push_back(a.strides()[k]);
-  return a.view(s, t, i * a.strides()[0]);
-}
-
 template <class T>
 Vec<Array> leaves_of(T const& t) {
   Vec<Array> r;
@@ -106,7 +88,7 @@ struct Stacked {
     if (empty()) return Tree{};
     Vec<Array> const all = detail::leaves_of(leaves);
     std::size_t k = 0;
-    return detail::filled(Tree{}, [&] { return detail::part_of(all[k++], i); });
+    return detail::filled(Tree{}, [&] { return all[k++].part(i); });
   }
   /// set - copies a tree into part i.
   void set(index_t i, Tree const& tree) {
@@ -130,7 +112,7 @@ struct Stacked {
   void visit_state(F const& f, std::string const& path) const {
     for (std::size_t i = 0; i < N; ++i) {
       Tree const part = (*this)[static_cast<index_t>(i)];
-      dfdx::visit_state(part, f, below(path, std::to_string(i)));
+      dfdx::visit_state(part, f, detail::path_below(path, std::to_string(i)));
     }
   }
   template <class F>
@@ -138,20 +120,18 @@ struct Stacked {
     allocate();
     for (std::size_t i = 0; i < N; ++i) {
       Tree part = (*this)[static_cast<index_t>(i)];
-      dfdx::visit_state(part, f, below(path, std::to_string(i)));
+      dfdx::visit_state(part, f, detail::path_below(path, std::to_string(i)));
     }
   }
 
  private:
-  static std::string below(std::string const& path, std::string const& name) {
-    return path.empty() ? name : path + "." + name;
-  }
   template <class Self, class F>
   static void named(Self& self, F const& f, std::string const& path) {
     std::vector<std::string> names;
     Tree const part{};
     dfdx::visit_named(
-        part, [&](std::string const& name, auto const&) { names.push_back(name); }, below(path, "*"));
+        part, [&](std::string const& name, auto const&) { names.push_back(name); },
+        detail::path_below(path, "*"));
     std::size_t k = 0;
     visit(self.leaves, [&](auto& leaf) { f(names[k++], leaf); });
   }

@@ -117,9 +117,7 @@ class Tensor : public Array {
     if constexpr (sizeof...(Dims) == 1) {
       return data()[i * strides()[0]];
     } else {
-      Shape s, t;
-      for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
-      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, view(s, t, i * strides()[0]));
+      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, part(i));
     }
   }
 

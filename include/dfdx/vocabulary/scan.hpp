@@ -14,8 +14,6 @@ enum class Order { forward, backward };
 
 namespace detail {
 
-constexpr Array recorded_as(Sym const& s) { return Array(s.graph, s.id, s.meta()); }
-
 // What f returns in a scan: the next carry, or a pair of it and what is stacked.
 template <class C, class R>
 struct ScanResult {
@@ -169,8 +167,8 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   std::size_t c = 0, x = 0;
   auto const result = [&] {
     Inside const body(g, region);
-    return f(filled(init, [&] { return recorded_as(carries[c++]); }),
-             filled(part_t<X>{}, [&] { return recorded_as(slices[x++]); }));
+    return f(filled(init, [&] { return Array(carries[c++]); }),
+             filled(part_t<X>{}, [&] { return Array(slices[x++]); }));
   }();
 
   Vec<Sym> next, stacked;
@@ -187,10 +185,10 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   for (std::size_t k = 0; k < next.size(); ++k) next[k] = last_of(region, carries[k], next[k]);
   for (Sym& s : stacked) s = stack_of(region, s);
   std::size_t n = 0, y = 0;
-  C last = filled(init, [&] { return recorded_as(next[n++]); });
+  C last = filled(init, [&] { return Array(next[n++]); });
   if constexpr (R::stacks)
     return std::pair(std::move(last), filled(stacked_t<typename R::Stack, static_scan_count<X>>{},
-                                             [&] { return recorded_as(stacked[y++]); }));
+                                             [&] { return Array(stacked[y++]); }));
   else return last;
 }
 
@@ -205,7 +203,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
   for (index_t i = 0; i < count; ++i) {
     index_t const at = order == Order::forward ? i : count - 1 - i;
     std::size_t k = 0;
-    auto const part = filled(part_t<X>{}, [&] { return part_of(all[k++], at); });
+    auto const part = filled(part_t<X>{}, [&] { return all[k++].part(at); });
     if constexpr (R::stacks) {
       auto [next, y] = f(std::as_const(carry), part);
       carry = std::move(next);
@@ -216,7 +214,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
           for (int d = 0; d < leaf.ndim(); ++d) s.push_back(leaf.shape()[d]);
           stacked.push_back(Array(Meta{leaf.dtype(), s}));
         }
-        copy_elements(leaf.operand(), part_of(stacked[m++], at).operand());
+        copy_elements(leaf.operand(), stacked[m++].part(at).operand());
       });
     } else {
       carry = f(std::as_const(carry), part);
