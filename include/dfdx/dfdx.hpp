@@ -22,10 +22,12 @@
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
+#include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/scan.hpp>

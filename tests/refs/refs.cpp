@@ -4,6 +4,7 @@
 // table.
 #include "refs/functions.hpp"
 
+#include <dfdx/tape/backward.hpp>
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
 
@@ -153,6 +154,40 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   }
 }
 
+// The same on the tape: gradients by backward(), those of second order by recording the first pass.
+void check_tape(Case const& c, Function const& f, Tally& t) {
+  std::vector<Array> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    inputs.push_back(c.inputs[i].detach());
+    if (i < c.diff.size()) inputs[i].requires_grad(true);
+  }
+  std::span<Array const> const wrt(inputs.data(), c.diff.size());
+  std::vector<Array> const results = f(Arguments(c, inputs));
+  check_values(c, results, t, "tape");
+  for (std::size_t j = 0; j < c.gout.size(); ++j)
+    if (results[j].requires_grad())
+      results[j].backward(in_shape(c.gout[j], results[j].shape()), {.retain_graph = true});
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    Array const g = wrt[i].grad();
+    t.see(testing::error_ratio(g.empty() ? zeros_like(c.inputs[i]) : g, c.gin[i], c.rtol, c.atol_grad[i]) / slack(c),
+          c.id + " tape gradient " + c.diff[i]);
+  }
+  if (c.hvp.empty()) return;
+  Array total = full({}, 0, c.inputs[0].dtype());
+  for (std::size_t j = 0; j < c.gout.size(); ++j)
+    total = total + sum(results[j] * in_shape(c.gout[j], results[j].shape()));
+  std::vector<Array> const g = gradients(total, wrt, {.create_graph = true});
+  Array along = full({}, 0, c.inputs[0].dtype());
+  for (std::size_t i = 0; i < g.size(); ++i) along = along + sum(g[i] * c.hvp_v[i]);
+  std::vector<Array> hvp;
+  if (along.requires_grad()) hvp = gradients(along, wrt);
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    Array const got = hvp.empty() ? zeros_like(c.inputs[i]) : hvp[i];
+    t.see(testing::error_ratio(got, c.hvp[i], c.rtol, 1e-10 * largest(c.hvp[i]) + 1e-300) / slack(c),
+          c.id + " tape hvp " + c.diff[i]);
+  }
+}
+
 void run_case(Case const& c, Function const& f, Tally& t) {
   check_values(c, f(Arguments(c, c.inputs)), t, "eager");
   if (is_optimizer(c)) return;
@@ -166,7 +201,9 @@ void run_case(Case const& c, Function const& f, Tally& t) {
       metas);
   check_values(c, testing::interpret(graph::simplify(g), c.inputs), t, "simplified");
   check_values(c, planned(g, c.inputs), t, "planned");
-  if (!c.gin.empty()) check_gradients(c, g, t);
+  if (c.gin.empty()) return;
+  check_gradients(c, g, t);
+  check_tape(c, f, t);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || 
 /// Source    elementary
 struct rows_add : operation {
   static constexpr char const* name = "rows_add";
+  static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
@@ -95,6 +96,7 @@ struct rows_add : operation {
 /// Source    elementary
 struct take : operation {
   static constexpr char const* name = "take";
+  static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
@@ -152,6 +154,7 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
 /// Source    elementary
 struct scatter : operation {
   static constexpr char const* name = "scatter";
+  static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
@@ -189,6 +192,7 @@ struct scatter : operation {
 /// Source    PyTorch's gather
 struct gather : operation {
   static constexpr char const* name = "gather";
+  static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {

@@ -17,6 +17,7 @@ namespace dfdx::op {
 /// Source    elementary
 struct pad : operation {
   static constexpr char const* name = "pad";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr int cost = 100;
   static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0] & 15); }
   static constexpr index_t gap(Attrs const& a) { return a.i[0] >> 4; }
@@ -60,6 +61,7 @@ struct pad : operation {
 /// Source    elementary
 struct concat : operation {
   static constexpr char const* name = "concat";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {

@@ -33,6 +33,7 @@ struct reduction : operation {
 /// Source    elementary calculus
 struct sum : reduction<sum> {
   static constexpr char const* name = "sum";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::reduce_sum;
   static constexpr bool has_identity = true;
   template <int I, class V>

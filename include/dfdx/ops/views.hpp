@@ -58,6 +58,7 @@ struct iota : operation {
 /// Source    elementary
 struct reshape : operation {
   static constexpr char const* name = "reshape";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::reshape;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   /// The shape rule proper: the target's one extent of -1 (if any) is worked out.
@@ -123,6 +124,7 @@ struct reshape : operation {
 /// Source    elementary
 struct permute : operation {
   static constexpr char const* name = "permute";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::permute;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Meta r = in[0];
@@ -157,6 +159,7 @@ struct permute : operation {
 /// Source    elementary
 struct expand : operation {
   static constexpr char const* name = "expand";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::expand;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   static constexpr index_t repeated_axes(Shape const& from, Shape const& to) {
@@ -184,6 +187,7 @@ struct expand : operation {
 /// Source    elementary
 struct slice : operation {
   static constexpr char const* name = "slice";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::slice;
   static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0] & 15); }
   static constexpr index_t step(Attrs const& a) { return a.i[0] >> 4; }
@@ -195,6 +199,12 @@ struct slice : operation {
                     r.shape);
     r.shape[axis(a)] = a.i[2];
     return r;
+  }
+  /// part - the view of x in memory.
+  static Array part(Attrs const& a, Meta const& result, Array const& x) {
+    Strides t = x.strides();
+    t[axis(a)] *= step(a);
+    return x.view(result.shape, t, a.i[1] * x.strides()[axis(a)]);
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {

@@ -6,8 +6,10 @@
 #include <initializer_list>
 #include <utility>
 
+#include <dfdx/core/random.hpp>
 #include <dfdx/value/node.hpp>
 #include <dfdx/value/storage.hpp>
+#include <dfdx/value/tape_node.hpp>
 
 namespace dfdx {
 
@@ -51,15 +53,18 @@ class Array {
       : storage_(o.storage_),
         data_(o.data_),
         graph_(o.graph_),
+        tape_(o.tape_),
         id_(o.id_),
         meta_(o.meta_),
         strides_(o.strides_) {
     if (storage_ != nullptr) storage_->retain();
+    if (tape_ != nullptr) tape_->retain();
   }
   constexpr Array(Array&& o) noexcept
       : storage_(std::exchange(o.storage_, nullptr)),
         data_(std::exchange(o.data_, nullptr)),
         graph_(std::exchange(o.graph_, nullptr)),
+        tape_(std::exchange(o.tape_, nullptr)),
         id_(o.id_),
         meta_(o.meta_),
         strides_(o.strides_) {}
@@ -67,6 +72,7 @@ class Array {
     std::swap(storage_, o.storage_);
     std::swap(data_, o.data_);
     std::swap(graph_, o.graph_);
+    std::swap(tape_, o.tape_);
     id_ = o.id_;
     meta_ = o.meta_;
     strides_ = o.strides_;
@@ -74,6 +80,7 @@ class Array {
   }
   constexpr ~Array() {
     if (storage_ != nullptr) storage_->release();
+    if (tape_ != nullptr) tape_->release();
   }
 
   constexpr Meta const& meta() const { return meta_; }
@@ -128,6 +135,15 @@ class Array {
     return *data<T>();
   }
 
+  /// a[i] - the array at position i of the first axis, from the end if negative: a view, recorded on the tape.
+  ///
+  /// Errors    "at: index 3 out of range for axis 0 of [3, 2]"
+  template <int = 0>
+  constexpr Array operator[](index_t i) const;
+
+  /// item() - the one element of an array of size 1 as a double, whatever its dtype.
+  double item() const;
+
   /// part - the array at position i of the first axis: a view. The position is not checked.
   Array part(index_t i) const {
     Shape s, t;
@@ -135,14 +151,74 @@ class Array {
     return view(s, t, i * strides()[0]);
   }
 
-  /// view - the same memory, walked another way. `offset` counts elements.
+  /// view - the same memory, walked another way; what a tape knows of it is left behind. `offset` counts elements.
   constexpr Array view(Shape const& shape, Strides const& strides, index_t offset = 0) const {
-    Array r(*this);
+    Array r;
+    r.storage_ = storage_;
+    if (storage_ != nullptr) storage_->retain();
+    r.data_ = offset == 0 ? data_ : data_ + offset * static_cast<index_t>(size_of(dtype()));
+    r.graph_ = graph_;
+    r.id_ = id_;
+    r.meta_.dtype = meta_.dtype;
     r.meta_.shape = shape;
     r.strides_ = strides;
-    if (offset != 0) r.data_ += offset * static_cast<index_t>(size_of(dtype()));
     return r;
   }
+
+  /// The node that a run-time tape has for it, null for most values. See tape/backward.hpp for what users call.
+  constexpr TapeNode* tape() const { return tape_; }
+  /// The same value described by another node (null for none), which is taken over, not retained.
+  Array& put_on_tape(TapeNode* node) {
+    if (tape_ != nullptr) tape_->release();
+    tape_ = node;
+    return *this;
+  }
+
+  /// add_, sub_, mul_, div_ - the operation in place, as += and its kin; copy_ takes over numbers (broadcast, converted);
+  /// fill_, uniform_ (from [low, high)) and normal_ set new ones. See vocabulary/in_place.hpp.
+  template <class X>
+  Array& add_(X const& x);
+  template <class X>
+  Array& sub_(X const& x);
+  template <class X>
+  Array& mul_(X const& x);
+  template <class X>
+  Array& div_(X const& x);
+  template <int = 0>
+  Array& fill_(double value);
+  template <int = 0>
+  Array& copy_(Array const& x);
+  template <int = 0>
+  Array& uniform_(Key key, double low = 0, double high = 1);
+  template <int = 0>
+  Array& normal_(Key key, double mean = 0, double deviation = 1);
+
+  /// requires_grad - whether gradients flow to this value: it was asked to, or made of one that was.
+  bool requires_grad() const { return tape_ != nullptr && tape_->requires_grad; }
+  /// requires_grad(on) - makes a value a leaf of the tape, whose gradient backward() sums up; or stops that. Copies made
+  /// earlier do not take part.
+  ///
+  /// Errors    "requires_grad: floating dtype required, got i32"; "requires_grad: only a leaf can be switched off"
+  Array& requires_grad(bool on);
+  /// is_leaf - not made by a recorded op.
+  bool is_leaf() const { return tape_ == nullptr || tape_->is_leaf(); }
+  /// detach - the same memory, unknown to the tape.
+  Array detach() const { return view(shape(), strides()); }
+  /// grad - what backward passes have summed up for it; empty before the first.
+  Array grad() const;
+  /// zero_grad - forgets it.
+  void zero_grad() const;
+  /// retain_grad - has backward() keep the gradient of a value that is not a leaf, too.
+  void retain_grad() const;
+  /// register_hook - calls f(gradient) in every backward pass when the gradient of this value is known; what f returns,
+  /// if anything, replaces it.
+  template <class F>
+  void register_hook(F f) const;
+  /// backward - adds the gradients of this value to the `grad` of all leaves that it was made of (tape/backward.hpp).
+  template <int = 0>
+  void backward(BackwardOptions options = {}) const;
+  template <int = 0>
+  void backward(Array const& end_gradient, BackwardOptions options = {}) const;
 
  private:
   void require_memory(char const* op) const {
@@ -154,9 +230,12 @@ class Array {
   Storage* storage_ = nullptr;
   std::byte* data_ = nullptr;
   Graph* graph_ = nullptr;
+  TapeNode* tape_ = nullptr;
   int id_ = -1;
   Meta meta_{};
   Strides strides_{};
 };
 
 }  // namespace dfdx
+
+#include <dfdx/value/tape_saved.hpp>

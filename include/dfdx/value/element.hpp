@@ -4,7 +4,7 @@
 // Plain switches rather than dispatch(): every program that includes the library compiles them.
 #pragma once
 
-#include <dfdx/value/node.hpp>
+#include <dfdx/value/array.hpp>
 
 namespace dfdx {
 
@@ -45,6 +45,11 @@ inline void write_real(Operand const& x, index_t offset, double value) {
     case DType::u8: static_cast<std::uint8_t*>(x.data)[offset] = static_cast<std::uint8_t>(value); break;
     default: static_cast<bool*>(x.data)[offset] = value != 0; break;
   }
+}
+
+inline double Array::item() const {
+  if (size() != 1) raise("item: one element required, got shape ", shape());
+  return read_real(operand(), 0);
 }
 
 }  // namespace dfdx

@@ -3,12 +3,13 @@
 // type; memory of others is adopted.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
 #include <dfdx/core/error.hpp>
+#include <dfdx/core/pool.hpp>
 
 namespace dfdx {
 
@@ -21,23 +22,29 @@ class Storage {
   /// Errors  "storage: no memory on a CUDA device in this build": that memory comes with the CUDA backend
   static Storage* allocate(std::size_t bytes, Device device = {}) {
     if (!device.is_cpu()) raise("storage: no memory on a CUDA device in this build");
-    void* raw = ::operator new(alignment + bytes, std::align_val_t{alignment});
+    void* raw = take_block(alignment + bytes);
     return new (raw) Storage(static_cast<std::byte*>(raw) + alignment, bytes, device, nullptr);
   }
   /// adopt - memory that somebody else made; `give_back(data)`, unless null, is called when nobody views it any more.
   static Storage* adopt(void* data, std::size_t bytes, Device device, void (*give_back)(void*)) {
-    void* raw = ::operator new(sizeof(Storage), std::align_val_t{alignment});
-    return new (raw) Storage(static_cast<std::byte*>(data), bytes, device, give_back);
+    auto* const r =
+        new (take_block(alignment)) Storage(static_cast<std::byte*>(data), bytes, device, give_back);
+    r->adopted_ = true;
+    return r;
   }
 
-  void retain() { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() { count_.up(); }
   void release() {
-    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    if (count_.down()) destroy();
   }
-  bool shared() const { return count_.load(std::memory_order_acquire) > 1; }
+  bool shared() const { return !count_.is_one(); }
+  bool is_adopted() const { return adopted_; }
   std::byte* data() { return data_; }
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  /// version - how often the bytes were changed in place since they were made: a tape compares it with what it saw.
+  std::uint32_t version() const { return version_; }
+  void changed() { ++version_; }
 
  private:
   Storage(std::byte* data, std::size_t bytes, Device device, void (*give_back)(void*))
@@ -45,15 +52,18 @@ class Storage {
   ~Storage() = default;
   [[gnu::noinline]] void destroy() {
     if (give_back_ != nullptr) give_back_(data_);
+    std::size_t const size = adopted_ ? alignment : alignment + bytes_;
     this->~Storage();
-    ::operator delete(static_cast<void*>(this), std::align_val_t{alignment});
+    give_block(this, size);
   }
 
-  std::atomic<int> count_{1};
+  Count count_;
+  std::uint32_t version_ = 0;
   std::byte* data_;
   std::size_t bytes_;
   void (*give_back_)(void*);
   Device device_;
+  bool adopted_ = false;
 };
 static_assert(sizeof(Storage) <= Storage::alignment);
 

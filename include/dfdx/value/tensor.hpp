@@ -117,7 +117,7 @@ class Tensor : public Array {
     if constexpr (sizeof...(Dims) == 1) {
       return data()[i * strides()[0]];
     } else {
-      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, part(i));
+      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, at_first(*this, i));
     }
   }
 
@@ -152,6 +152,12 @@ class Tensor : public Array {
   }
 
  private:
+  // On the tape, or while a program is recorded, this is an op like others; else a view is made here.
+  static constexpr Array at_first(Array const& x, index_t i) {
+    if (x.tape() == nullptr && !x.recorded()) return x.part(i);
+    return x.template operator[]<0>(i);
+  }
+
   template <std::size_t... I>
   static auto drop_first(std::index_sequence<I...>, Array a) {
     constexpr std::size_t all[] = {Dims...};

@@ -14,6 +14,7 @@
 #include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/reduce.hpp>
 #include <dfdx/ops/unary.hpp>
+#include <dfdx/vocabulary/on_tape.hpp>
 
 namespace dfdx {
 
@@ -122,13 +123,6 @@ inline Array run_expand(Meta const& meta, Array const& x) {
   return x.view(meta.shape, t);
 }
 
-inline Array run_slice(Attrs const& a, Meta const& meta, Array const& x) {
-  int const axis = op::slice::axis(a);
-  Strides t = x.strides();
-  t[axis] *= op::slice::step(a);
-  return x.view(meta.shape, t, a.i[1] * x.strides()[axis]);
-}
-
 template <class Op, class T, class... X>
 Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   auto const first = [](auto const& a, auto const&...) -> Array const& { return a; };
@@ -136,7 +130,7 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   if constexpr (std::is_same_v<Op, op::reshape>) return run_reshape(meta.shape, a);
   else if constexpr (std::is_same_v<Op, op::permute>) return run_permute(attrs, meta, a);
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
-  else if constexpr (std::is_same_v<Op, op::slice>) return run_slice(attrs, meta, a);
+  else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
   else {
     Array out(meta, a.device());
     if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
@@ -175,7 +169,14 @@ inline Array record_now(char const* op, Meta const& meta, Attrs const& attrs, Ar
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
-  if (!any) return run_now<Op, T>(meta, attrs, x...);
+  if (!any) {
+    Array y = run_now<Op, T>(meta, attrs, x...);
+    if (on_tape(x...)) {
+      Array const* const operands[] = {&x...};
+      record_on_tape(tape_rule<Op>, attrs, y, operands, sizeof...(X));
+    }
+    return y;
+  }
   if (std::is_constant_evaluated()) {
     if (!all) refuse_mixture(Op::name);
     Sym const s = bind_as<Op>(meta, attrs, x.sym()...);

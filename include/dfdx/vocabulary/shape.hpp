@@ -234,6 +234,24 @@ constexpr V slice_axis(V const& x, int axis, index_t start, index_t count, index
                          x);
 }
 
+/// select_first - the array at position i of the first axis, from the end if negative. No copy.
+template <class V>
+constexpr V select_first(V const& x, index_t i) {
+  Shape const s = x.shape();
+  index_t const at = s.rank > 0 && i < 0 && s[0] >= 0 ? i + s[0] : i;
+  if (s.rank == 0) raise("at: a scalar has no axes, so no index ", Position{i});
+  if (at < 0 || (s[0] >= 0 && at >= s[0]))
+    raise("at: index ", Position{i}, " out of range for axis 0 of ", s);
+  Shape rest;
+  for (int a = 1; a < s.rank; ++a) rest.push_back(s[a]);
+  return bind_as<op::reshape>(Meta{x.dtype(), rest}, Attrs{}, slice_axis(x, 0, at, 1));
+}
+
+template <int>
+constexpr Array Array::operator[](index_t i) const {
+  return select_first(*this, i);
+}
+
 /// slice<Axis, Begin, End, Step>(x) - Python's x[Begin:End:Step] along one axis; Begin and End may count from the
 /// end. No copy.
 template <int Axis, index_t Begin, index_t End, index_t Step = 1, operand X>

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// Small memory for what lives briefly and comes by the million: numbers, nodes of a tape. Freed blocks are kept, by
+// size and per thread, so that in the steady state taking one is a few instructions and no call of the allocator.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define DFDX_KNOWS_SINGLE_THREADED 1
+#endif
+#endif
+
+// Under AddressSanitizer every block is allocated and freed, so that it sees each use of freed memory.
+#if defined(__SANITIZE_ADDRESS__)
+#define DFDX_KEEPS_BLOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DFDX_KEEPS_BLOCKS 0
+#endif
+#endif
+#ifndef DFDX_KEEPS_BLOCKS
+#define DFDX_KEEPS_BLOCKS 1
+#endif
+
+namespace dfdx {
+
+namespace detail {
+
+// What a thread keeps. It is constant-initialised and has no destructor, so that it may be used without a check, and
+// still after the destructor of its `PoolCleaner` has run.
+struct Pool {
+  static constexpr std::size_t grain = 64, classes = 17;  // blocks of up to 1024 bytes
+  static constexpr std::size_t most_kept(std::size_t k) { return (std::size_t{1} << 28) / (k * grain); }
+
+  struct Free {
+    Free* next;
+  };
+  Free* free[classes] = {};
+  std::size_t kept[classes] = {};
+  bool ended = false;
+};
+inline constinit thread_local Pool pool{};
+
+struct PoolCleaner {
+  bool used = false;
+  ~PoolCleaner() {
+    pool.ended = true;
+    for (std::size_t k = 0; k < Pool::classes; ++k)
+      while (Pool::Free* const f = pool.free[k]) {
+        pool.free[k] = f->next;
+        ::operator delete(static_cast<void*>(f), std::align_val_t{Pool::grain});
+      }
+  }
+};
+inline thread_local PoolCleaner pool_cleaner;
+
+[[gnu::noinline]] inline void* take_fresh(std::size_t bytes) {
+  pool_cleaner.used = true;  // from now on the thread cleans up when it ends
+  return ::operator new(bytes, std::align_val_t{Pool::grain});
+}
+
+}  // namespace detail
+
+/// take_block - memory of at least `bytes`, aligned to 64 bytes; give_block(p, bytes) gives it back, on any thread.
+inline void* take_block(std::size_t bytes) {
+  std::size_t const k = (bytes + detail::Pool::grain - 1) / detail::Pool::grain;
+  if (!DFDX_KEEPS_BLOCKS || k >= detail::Pool::classes)
+    return ::operator new(bytes, std::align_val_t{detail::Pool::grain});
+  detail::Pool& pool = detail::pool;
+  detail::Pool::Free* const f = pool.free[k];
+  if (f == nullptr) return detail::take_fresh(k * detail::Pool::grain);
+  pool.free[k] = f->next;
+  --pool.kept[k];
+  return f;
+}
+inline void give_block(void* p, std::size_t bytes) {
+  std::size_t const k = (bytes + detail::Pool::grain - 1) / detail::Pool::grain;
+  detail::Pool& pool = detail::pool;
+  if (!DFDX_KEEPS_BLOCKS || k >= detail::Pool::classes || pool.ended ||
+      pool.kept[k] >= detail::Pool::most_kept(k))
+    return ::operator delete(p, std::align_val_t{detail::Pool::grain});
+  pool.free[k] = ::new (p) detail::Pool::Free{pool.free[k]};
+  ++pool.kept[k];
+}
+
+/// Count - how many hold a thing. Plain arithmetic as long as the process has one thread.
+class Count {
+ public:
+  void up() {
+    if (alone()) n_.store(n_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else n_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Whether that was the last.
+  bool down() {
+    if (!alone()) return n_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    int const n = n_.load(std::memory_order_relaxed) - 1;
+    n_.store(n, std::memory_order_relaxed);
+    return n == 0;
+  }
+  bool is_one() const { return n_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  static bool alone() {
+#if defined(DFDX_KNOWS_SINGLE_THREADED)
+    return __libc_single_threaded != 0;
+#else
+    return false;
+#endif
+  }
+  std::atomic<int> n_{1};
+};
+
+}  // namespace dfdx

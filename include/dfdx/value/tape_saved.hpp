@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+// What nodes of the tape hold: the values that a rule will read, a leaf's gradient, hooks; and the members of Array that
+// reach them. Included by array.hpp, after Array.
+#pragma once
+
+#include <atomic>
+
+#include <dfdx/value/array.hpp>
+
+namespace dfdx {
+
+/// no_grad - while one lives, its thread records nothing on the tape.
+class [[nodiscard]] no_grad {
+ public:
+  explicit no_grad(bool enabled = false) : before_(std::exchange(enabled_, enabled)) {}
+  no_grad(no_grad const&) = delete;
+  no_grad& operator=(no_grad const&) = delete;
+  ~no_grad() { enabled_ = before_; }
+
+  static bool is_enabled() { return enabled_; }
+
+ private:
+  static inline constinit thread_local bool enabled_ = true;
+  bool before_;
+};
+/// enable_grad - records again, inside of a no_grad.
+class [[nodiscard]] enable_grad : no_grad {
+ public:
+  enable_grad() : no_grad(true) {}
+};
+/// is_grad_enabled - whether ops on values that require gradients are recorded now, on this thread.
+inline bool is_grad_enabled() { return no_grad::is_enabled(); }
+
+/// detect_anomaly - while one lives, its thread looks at all results on the tape, and at all gradients: the first that
+/// makes a NaN of numbers is an error that names its op.
+class [[nodiscard]] detect_anomaly {
+ public:
+  detect_anomaly() : before_(std::exchange(enabled_, true)) {}
+  detect_anomaly(detect_anomaly const&) = delete;
+  detect_anomaly& operator=(detect_anomaly const&) = delete;
+  ~detect_anomaly() { enabled_ = before_; }
+
+  static bool is_enabled() { return enabled_; }
+
+ private:
+  static inline constinit thread_local bool enabled_ = false;
+  bool before_;
+};
+
+namespace detail {
+
+/// One use of an op: operands, result, attributes. What its rule does not read has a shape but no memory. It is followed
+/// by the arrays.
+struct TapeSaved {
+  Attrs attrs;
+  int arity;
+  std::uint32_t version[max_arity + 1];
+
+  static std::size_t bytes(int arity) {
+    return sizeof(TapeSaved) + static_cast<std::size_t>(arity + 1) * sizeof(Array);
+  }
+  static TapeSaved* make(Attrs const& attrs, int arity) {
+    auto* const s = ::new (take_block(bytes(arity))) TapeSaved{attrs, arity, {}};
+    for (int k = 0; k <= arity; ++k) ::new (static_cast<void*>(s->values() + k)) Array();
+    return s;
+  }
+  /// The operands, then the result.
+  Array* values() { return reinterpret_cast<Array*>(this + 1); }
+};
+static_assert(alignof(Array) <= alignof(TapeSaved));
+
+inline void discard(TapeSaved* s) {
+  int const arity = s->arity;
+  for (int k = arity; k >= 0; --k) s->values()[k].~Array();
+  give_block(s, TapeSaved::bytes(arity));
+}
+
+/// A function of a gradient, of any type.
+struct TapeHook {
+  TapeHook* next = nullptr;
+  virtual Array call(Array const&) = 0;
+  virtual ~TapeHook() = default;
+};
+
+struct TapeExtras {
+  Array grad;
+  TapeHook* hooks = nullptr;
+  std::atomic_flag locked = ATOMIC_FLAG_INIT;
+
+  /// Threads that share a model add to the gradients of its parameters one after another.
+  class Lock {
+   public:
+    explicit Lock(TapeExtras& e) : extras_(e) {
+      while (extras_.locked.test_and_set(std::memory_order_acquire)) extras_.locked.wait(true);
+    }
+    Lock(Lock const&) = delete;
+    Lock& operator=(Lock const&) = delete;
+    ~Lock() {
+      extras_.locked.clear(std::memory_order_release);
+      extras_.locked.notify_one();
+    }
+
+   private:
+    TapeExtras& extras_;
+  };
+};
+
+inline void discard(TapeExtras* e) {
+  while (TapeHook* const h = e->hooks) {
+    e->hooks = h->next;
+    delete h;
+  }
+  delete e;
+}
+
+inline TapeExtras& extras_of(TapeNode& n) {
+  if (n.extras == nullptr) n.extras = new TapeExtras;
+  return *n.extras;
+}
+
+[[noreturn]] inline void refuse_untaped(char const* what, Shape const& s) {
+  raise(what, ": the value of shape ", s, " does not require a gradient");
+}
+
+}  // namespace detail
+
+inline Array& Array::requires_grad(bool on) {
+  if (on && !is_floating(dtype())) raise("requires_grad: floating dtype required, got ", dtype());
+  if (!is_leaf() && !on) raise("requires_grad: only a leaf can be switched off; use detach");
+  if (on && recorded()) raise("requires_grad: the value is being recorded in a program");
+  if (on && tape_ == nullptr) {
+    put_on_tape(TapeNode::make(nullptr));
+    detail::extras_of(*tape_);
+  }
+  if (tape_ != nullptr) tape_->requires_grad = on;
+  return *this;
+}
+
+inline Array Array::grad() const {
+  if (tape_ == nullptr || tape_->extras == nullptr) return {};
+  detail::TapeExtras::Lock const lock(*tape_->extras);
+  return tape_->extras->grad;
+}
+
+inline void Array::zero_grad() const {
+  if (tape_ == nullptr || tape_->extras == nullptr) return;
+  detail::TapeExtras::Lock const lock(*tape_->extras);
+  tape_->extras->grad = {};
+}
+
+inline void Array::retain_grad() const {
+  if (tape_ == nullptr) detail::refuse_untaped("retain_grad", shape());
+  detail::extras_of(*tape_);
+  tape_->retains_grad = true;
+}
+
+template <class F>
+void Array::register_hook(F f) const {
+  struct Hook : detail::TapeHook {
+    explicit Hook(F g) : function(std::move(g)) {}
+    Array call(Array const& gradient) override {
+      if constexpr (std::is_void_v<decltype(function(gradient))>) return function(gradient), gradient;
+      else return function(gradient);
+    }
+    F function;
+  };
+  if (tape_ == nullptr) detail::refuse_untaped("register_hook", shape());
+  detail::TapeHook** last = &detail::extras_of(*tape_).hooks;
+  while (*last != nullptr) last = &(*last)->next;
+  *last = new Hook(std::move(f));
+}
+
+}  // namespace dfdx

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSL-1.0
+// Changes in place, in PyTorch's manner: a.add_(b), a += b, a.fill_(0). The result goes to the target's memory, seen through
+// every view of it; on the tape the target then stands for the new value. A backward pass that needs the old one says so.
+#pragma once
+
+#include <algorithm>
+
+#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/elementwise.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// Whether two indices of a view may name one element: sorted by stride, each axis must step over all inner ones.
+inline bool overlaps_itself(Shape const& s, Strides const& t) {
+  struct Axis {
+    index_t step, extent;
+  } axes[max_rank];
+  int n = 0;
+  for (int i = 0; i < s.rank; ++i)
+    if (s[i] > 1) axes[n++] = {t[i] < 0 ? -t[i] : t[i], s[i]};
+  std::sort(axes, axes + n, [](Axis const& a, Axis const& b) { return a.step < b.step; });
+  index_t reach = 0;
+  for (int i = 0; i < n; ++i) {
+    if (axes[i].step <= reach) return true;
+    reach += axes[i].step * (axes[i].extent - 1);
+  }
+  return false;
+}
+
+inline void check_target(char const* name, Array const& target) {
+  if (target.empty()) raise(name, ": the target of shape ", target.shape(), " holds no memory");
+  if (overlaps_itself(target.shape(), target.strides()))
+    raise(name, ": the target of shape ", target.shape(), " overlaps itself");
+  if (!is_grad_enabled() || !target.requires_grad()) return;
+  if (target.is_leaf())
+    raise(name, ": the target of shape ", target.shape(),
+          " is a leaf that requires a gradient; change it under no_grad");
+}
+
+/// Puts a result of the target's shape into its memory, and the target in the result's place on the tape.
+inline void settle(char const* name, Array& target, Array result) {
+  if (!(result.shape() == target.shape()))
+    raise(name, ": a result of shape ", result.shape(), " does not fit the target of shape ", target.shape());
+  if (result.dtype() != target.dtype()) {
+    if (!is_floating(target.dtype()) || !is_floating(result.dtype()))
+      raise(name, ": a result of ", result.dtype(), " does not fit the target of ", target.dtype());
+    result = cast_to(result, target.dtype());
+  }
+  check_target(name, target);
+  copy_elements(result.operand(), target.operand());
+  target.storage()->changed();
+  if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
+  TapeNode* const node = result.requires_grad() ? result.tape() : nullptr;
+  if (node != nullptr) {
+    node->retain();
+    node->version = target.storage()->version();
+  }
+  target.put_on_tape(node);
+}
+
+// target = f(target): where a program is being recorded there is no memory, and a new value takes its name.
+template <class A, class F>
+constexpr void change(char const* name, A& target, F const& f) {
+  if (target.recorded()) target = A(f(target));
+  else settle(name, target, f(static_cast<Array const&>(target)));
+}
+
+}  // namespace detail
+
+/// += -= *= /= - the operation in place; also on an element or a slice of an Array, a[2] += 1. The other operand is
+/// broadcast, the target is not.
+///
+/// Errors    "add_: a result of shape [4, 3] does not fit the target of shape [3]"; a leaf that requires a gradient; a
+///           target that overlaps itself
+template <class A, class X>
+  requires leaf<A> && math_operands<A, X>
+constexpr A&& operator+=(A&& a, X const& x) {
+  detail::change("add_", a, [&](auto const& v) { return v + x; });
+  return static_cast<A&&>(a);
+}
+template <class A, class X>
+  requires leaf<A> && math_operands<A, X>
+constexpr A&& operator-=(A&& a, X const& x) {
+  detail::change("sub_", a, [&](auto const& v) { return v - x; });
+  return static_cast<A&&>(a);
+}
+template <class A, class X>
+  requires leaf<A> && math_operands<A, X>
+constexpr A&& operator*=(A&& a, X const& x) {
+  detail::change("mul_", a, [&](auto const& v) { return v * x; });
+  return static_cast<A&&>(a);
+}
+template <class A, class X>
+  requires leaf<A> && math_operands<A, X>
+constexpr A&& operator/=(A&& a, X const& x) {
+  detail::change("div_", a, [&](auto const& v) { return v / x; });
+  return static_cast<A&&>(a);
+}
+
+template <class X>
+Array& Array::add_(X const& x) {
+  return *this += x;
+}
+template <class X>
+Array& Array::sub_(X const& x) {
+  return *this -= x;
+}
+template <class X>
+Array& Array::mul_(X const& x) {
+  return *this *= x;
+}
+template <class X>
+Array& Array::div_(X const& x) {
+  return *this /= x;
+}
+template <int>
+Array& Array::fill_(double value) {
+  detail::settle("fill_", *this, full_as(detach(), meta(), value));
+  return *this;
+}
+template <int>
+Array& Array::copy_(Array const& x) {
+  Shape const s = op::broadcast_shapes("copy_", shape(), x.shape(), nullptr);
+  if (!(s == shape()))
+    raise("copy_: a value of shape ", x.shape(), " does not fit the target of shape ", shape());
+  // A node of its own, not that of x.
+  detail::settle("copy_", *this, apply<op::copy>(broadcast_to(cast_to(x, dtype()), shape())));
+  return *this;
+}
+template <int>
+Array& Array::uniform_(Key key, double low, double high) {
+  detail::settle("uniform_", *this, uniform(shape(), key, low, high, dtype()));
+  return *this;
+}
+template <int>
+Array& Array::normal_(Key key, double mean, double deviation) {
+  detail::settle("normal_", *this, randn(shape(), key, dtype()).detach() * deviation + mean);
+  return *this;
+}
+
+}  // namespace dfdx

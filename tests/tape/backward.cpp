@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSL-1.0
+// The run-time tape as a user meets it: leaves, gradients that add up, passes that may be repeated or differentiated,
+// control flow, hooks.
+#include "support.hpp"
+
+#include <dfdx/dfdx.hpp>
+#include <dfdx/testing/interpret.hpp>
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+#include <functional>
+
+namespace {
+
+using namespace dfdx;
+using Catch::Approx;
+using tests::error_of;
+
+Array number(double v) { return full({}, v, DType::f64); }
+Array leaf_number(double v) {
+  Array a = number(v);
+  a.requires_grad(true);
+  return a;
+}
+Array leaf_vector(std::initializer_list<double> v) {
+  Array a = from(v);
+  a.requires_grad(true);
+  return a;
+}
+
+double at(Array const& x, index_t i) { return read_real(dfdx::detail::packed(x).operand(), i); }
+
+TEST_CASE("who requires a gradient, and who is a leaf") {
+  Array const plain = number(2);
+  Array const x = leaf_number(3);
+  CHECK_FALSE(plain.requires_grad());
+  CHECK(plain.is_leaf());
+  CHECK(x.requires_grad());
+  CHECK(x.is_leaf());
+  Array const y = x * plain;
+  CHECK(y.requires_grad());
+  CHECK_FALSE(y.is_leaf());
+  CHECK_FALSE((plain * plain).requires_grad());
+  CHECK_FALSE((x > plain).requires_grad());
+  CHECK_FALSE(stop_gradient(x).requires_grad());
+  CHECK_FALSE(y.detach().requires_grad());
+  CHECK(y.detach().bytes() == y.bytes());
+  {
+    no_grad const guard;
+    CHECK_FALSE((x * x).requires_grad());
+    {
+      enable_grad const inner;
+      CHECK((x * x).requires_grad());
+    }
+    CHECK_FALSE(is_grad_enabled());
+  }
+  CHECK(is_grad_enabled());
+  CHECK(error_of([&] { full({2}, 1, DType::i32).requires_grad(true); }) == "requires_grad: floating dtype required, got i32");
+  Array z = x * 2.0;
+  CHECK(error_of([&] { z.requires_grad(false); }) == "requires_grad: only a leaf can be switched off; use detach");
+  Array w = x;  // a copy of a leaf is that leaf
+  w.requires_grad(false);
+  CHECK_FALSE((x * x).requires_grad());
+}
+
+TEST_CASE("gradients add up, and are forgotten on request") {
+  Array const x = leaf_vector({1, 2, 3});
+  CHECK(x.grad().empty());
+  sum(x * x).backward();
+  CHECK(at(x.grad(), 2) == 6);
+  Array const before = x.grad();
+  sum(x * x).backward();
+  CHECK(at(x.grad(), 2) == 12);
+  CHECK(at(before, 2) == 6);  // what a user holds stays as it is
+  x.zero_grad();
+  CHECK(x.grad().empty());
+  x.backward();  // a leaf is its own root, and the end gradient of what is no number is ones
+  CHECK(at(x.grad(), 0) == 1);
+  (x * 2.0).backward(from({1.0, 10.0, 100.0}));
+  CHECK(at(x.grad(), 2) == 201);
+  CHECK(error_of([&] { (x * 2.0).backward(number(1)); }) == "backward: gradient of f64 [] for a value of f64 [3]");
+  CHECK(error_of([&] { number(1).backward(); }) == "backward: the value of shape [] does not require a gradient");
+}
+
+TEST_CASE("an operand used twice, a diamond, a shared subexpression") {
+  Array const x = leaf_number(0.7);
+  Array const s = sin(x);
+  Array const y = s * s + s * x + (x - x);
+  y.backward();
+  double const c = std::cos(0.7), v = std::sin(0.7);
+  CHECK(x.grad().item() == Approx(2 * v * c + c * 0.7 + v).epsilon(1e-15));
+}
+
+TEST_CASE("a second pass needs the values of the first") {
+  Array const x = leaf_number(3);
+  Array const y = exp(x * x);
+  y.backward({.retain_graph = true});
+  y.backward();
+  CHECK(x.grad().item() == Approx(2 * 6 * std::exp(9.0)));
+  CHECK(error_of([&] { y.backward(); }) == "backward: through exp, whose values an earlier pass has freed; give that pass "
+                              "{.retain_graph = true}");
+  Array const z = y * 2.0;  // the part that is left of the tape is spent too
+  CHECK(error_of([&] { z.backward(); }) == "backward: through exp, whose values an earlier pass has freed; give that pass "
+                              "{.retain_graph = true}");
+  CHECK(x.grad().item() == Approx(2 * 6 * std::exp(9.0)));
+}
+
+TEST_CASE("gradients of gradients, to the fourth") {
+  Array const x = leaf_number(1.3);
+  Array f = pow(x, 5.0) * exp(x);
+  std::function<double(double)> const poly[] = {
+      [](double t) { return std::pow(t, 5); },      [](double t) { return 5 * std::pow(t, 4); },
+      [](double t) { return 20 * std::pow(t, 3); }, [](double t) { return 60 * t * t; },
+      [](double t) { return 120 * t; }};
+  int const choose[5][5] = {{1}, {1, 1}, {1, 2, 1}, {1, 3, 3, 1}, {1, 4, 6, 4, 1}};
+  for (int order = 1; order <= 4; ++order) {
+    f = gradients(f, {x}, {.create_graph = true})[0];
+    double want = 0;
+    for (int k = 0; k <= order; ++k) want += choose[order][k] * poly[k](1.3) * std::exp(1.3);
+    CHECK(f.item() == Approx(want).epsilon(1e-13));
+  }
+  CHECK(x.grad().empty());
+  // backward() can record as well: the gradient itself is then on the tape.
+  Array const y = leaf_number(2);
+  (y * y * y).backward({.create_graph = true});
+  Array const g = y.grad();
+  REQUIRE(g.requires_grad());
+  y.zero_grad();
+  g.backward();
+  CHECK(y.grad().item() == Approx(12));
+  y.zero_grad();
+}
+
+TEST_CASE("gradients of chosen values leave leaves alone") {
+  Array const a = leaf_number(2), b = leaf_number(5), unused = leaf_vector({1, 2});
+  Array const m = a * b, y = m * m + a;
+  std::vector<Array> const g = gradients(y, {a, m, unused, number(1)}, {.retain_graph = true});
+  CHECK(g[0].item() == 2 * 10 * 5 + 1);
+  CHECK(g[1].item() == 20);
+  CHECK(g[2].shape() == make_shape(2));
+  CHECK(at(g[2], 1) == 0);
+  CHECK(g[3].item() == 0);
+  CHECK(a.grad().empty());
+  CHECK(b.grad().empty());
+}
+
+TEST_CASE("values between keep their gradient on request, hooks see and change it") {
+  Array const x = leaf_number(2);
+  Array const m = x * x;
+  m.retain_grad();
+  double seen = 0;
+  m.register_hook([&](Array const& g) { seen = g.item(); });
+  x.register_hook([](Array const& g) { return g * 10.0; });
+  x.register_hook([](Array const& g) { return g + 1.0; });
+  (m * 3.0).backward();
+  CHECK(seen == 3);
+  CHECK(m.grad().item() == 3);
+  CHECK(x.grad().item() == 121);
+  x.zero_grad();
+  (x * 1.0 + x * 1.0).backward();  // a hook sees the whole gradient of a pass, once
+  CHECK(x.grad().item() == 21);
+  CHECK(error_of([&] { number(1).register_hook([](Array const&) {}); }) == "register_hook: the value of shape [] does not require a gradient");
+  CHECK(error_of([&] { number(1).retain_grad(); }) == "retain_grad: the value of shape [] does not require a gradient");
+  Array const z = leaf_number(1);
+  z.register_hook([](Array const&) { return from({1.0, 2.0}); });
+  CHECK(error_of([&] { (z * 2.0).backward(); }) == "register_hook: gradient of f64 [] required, got f64 [2]");
+  CHECK(z.grad().empty());
+}
+
+TEST_CASE("loops whose length is data, and recursion over a tree") {
+  Array const x = leaf_number(1.01);
+  Array y = x;
+  int rounds = 0;
+  while (y.item() < 3) y = y * y, ++rounds;
+  y.backward();
+  double const power = std::pow(2.0, rounds);
+  CHECK(x.grad().item() == Approx(power * std::pow(1.01, power - 1)).epsilon(1e-12));
+
+  struct Tree {
+    double leaf = 0;
+    std::vector<Tree> below;
+  };
+  auto const end = [](double v) { return Tree{v, {}}; };
+  Tree const tree{0, {end(2), Tree{0, {end(3), Tree{0, {end(5), end(7)}}}}}};
+  Array const w = leaf_number(0.5);
+  // A node is the sum of what is below it, times w.
+  std::function<Array(Tree const&)> const value = [&](Tree const& t) -> Array {
+    if (t.below.empty()) return number(t.leaf);
+    Array s = value(t.below[0]);
+    for (std::size_t i = 1; i < t.below.size(); ++i) s = s + value(t.below[i]);
+    return s * w;
+  };
+  Array const v = value(tree);
+  v.backward();
+  CHECK(v.item() == Approx(2 * 0.5 + 3 * 0.25 + 12 * 0.125));
+  CHECK(w.grad().item() == Approx(2 + 3 * 2 * 0.5 + 12 * 3 * 0.25));
+}
+
+TEST_CASE("elements and slices of a value") {
+  Array const x = leaf_vector({1, 2, 3, 4});
+  Array y = number(0);
+  for (index_t i = 0; i < x.size(); ++i) y = y + x[i] * x[i] * static_cast<double>(i);
+  y = y + x[-1];
+  y.backward();
+  for (index_t i = 0; i < 4; ++i)
+    CHECK(at(x.grad(), i) == 2 * at(x, i) * static_cast<double>(i) + (i == 3 ? 1 : 0));
+  CHECK(error_of([&] { x[4]; }) == "at: index 4 out of range for axis 0 of [4]");
+  CHECK(error_of([&] { x[-5]; }) == "at: index -5 out of range for axis 0 of [4]");
+  CHECK(error_of([&] { number(1)[0]; }) == "at: a scalar has no axes, so no index 0");
+
+  // A part of what has other gradients as well, of a first and a second order.
+  Array const m = from({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}, {2, 3});
+  Array w = m.detach();
+  w.requires_grad(true);
+  Array const f = sum(w * w * w) + sum(square(w[1]) * w[0]) + sum(slice_axis(w, 1, 0, 2, 2) * 7.0);
+  Array const g = gradients(f, {w}, {.create_graph = true})[0];
+  CHECK(at(g, 0) == 3 * 1 + 16 + 7);
+  CHECK(at(g, 4) == 3 * 25 + 2 * 5 * 2);
+  Array const h = gradients(sum(g), {w})[0];
+  CHECK(at(h, 0) == 6 * 1 + 2 * 4);
+  CHECK(at(h, 4) == 6 * 5 + 2 * 2 + 2 * 5);
+}
+
+TEST_CASE("mixed dtypes, broadcasting and views find their way back") {
+  Array x = full({1, 3}, 2, DType::f16);
+  x.requires_grad(true);
+  Array w = full({2, 1}, 3, DType::f32);
+  w.requires_grad(true);
+  Array const y = transpose_axes(x * w, 0, 1);
+  CHECK(y.dtype() == DType::f32);
+  sum(y * y).backward();
+  CHECK(x.grad().meta() == x.meta());
+  CHECK(w.grad().meta() == w.meta());
+  CHECK(at(x.grad(), 0) == 2 * 6 * 3 * 2);
+  CHECK(at(w.grad(), 1) == 2 * 6 * 2 * 3);
+}
+
+TEST_CASE("an anomaly is told from the numbers that came before it") {
+  detect_anomaly const watch_out;
+  Array const x = leaf_vector({1, -1});
+  CHECK(error_of([&] { sqrt(x); }) == "sqrt: made NaN of numbers, in a result of shape [2]");
+  Array const zero = leaf_vector({0, 1});
+  // sqrt(0) * 0 has the value 0 and the derivative infinity * 0.
+  Array const y = sum(sqrt(zero) * 0.0);
+  CHECK(error_of([&] { y.backward(); }) == "backward of sqrt: made NaN of numbers, in the gradient of operand 0 of shape [2]");
+  CHECK(zero.grad().empty());
+}
+
+TEST_CASE("a failed pass changes no gradient and can be followed by others") {
+  Array const x = leaf_number(2), w = leaf_number(3);
+  x.register_hook([](Array const&) -> Array { throw std::runtime_error("no"); });
+  Array const y = x * w;
+  CHECK_THROWS_AS(y.backward({.retain_graph = true}), std::runtime_error);
+  std::vector<Array> const g = gradients(y, {w});
+  CHECK(g[0].item() == 2);
+}
+
+}  // namespace

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+// Tapes of a million nodes, the memory they hold, and what happens to them when threads share a model.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+namespace {
+
+// How often the global allocator was asked.
+std::atomic<std::int64_t> asked{0};
+
+}  // namespace
+
+void* operator new(std::size_t n) {
+  asked.fetch_add(1, std::memory_order_relaxed);
+  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t n, std::align_val_t a) {
+  asked.fetch_add(1, std::memory_order_relaxed);
+  auto const align = static_cast<std::size_t>(a);
+  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+using namespace dfdx;
+
+Array leaf_number(double v) {
+  Array a = full({}, v, DType::f64);
+  a.requires_grad(true);
+  return a;
+}
+
+constexpr int million = 1000000;
+
+TEST_CASE("a chain of a million ops") {
+  Array const x = leaf_number(1);
+  for (bool passes : {true, false}) {  // without a pass the chain is freed as it is
+    Array y = x;
+    for (int i = 0; i < million; ++i) y = y * 1.0000001;
+    if (!passes) continue;
+    y.backward();
+    CHECK(x.grad().item() == y.item());
+  }
+}
+
+TEST_CASE("a sum over a million numbers, leaves and elements of one") {
+  std::vector<Array> leaves;
+  leaves.reserve(million);
+  for (int i = 0; i < million; ++i) leaves.push_back(leaf_number(i));
+  Array s = full({}, 0, DType::f64);
+  for (Array const& x : leaves) s = s + x;
+  s.backward();
+  CHECK(s.item() == 0.5 * million * (million - 1.0));
+  bool ones = true;
+  for (Array const& x : leaves) ones = ones && x.grad().item() == 1;
+  CHECK(ones);
+
+  Array v = full({million}, 2, DType::f64);
+  v.requires_grad(true);
+  Array t = full({}, 0, DType::f64);
+  for (int i = 0; i < million; ++i) t = t + v[i] * v[i];
+  t.backward();
+  Array const g = v.grad();
+  CHECK(t.item() == 4.0 * million);
+  bool fours = true;
+  for (int i = 0; i < million; ++i) fours = fours && g.data<double>()[i] == 4;
+  CHECK(fours);
+}
+
+TEST_CASE("what no parameter can be reached from is not visited") {
+  Array const x = leaf_number(3), c = full({}, 2, DType::f64);
+  Array y = c;
+  for (int i = 0; i < 1000; ++i) y = y * c * 0.5;
+  CHECK(y.tape() == nullptr);
+  Array const z = x * y;
+  CHECK(z.tape()->in[0] == x.tape());
+  CHECK(z.tape()->in[1] == nullptr);
+}
+
+TEST_CASE("values are released when their gradient has been passed on") {
+  // Each op squares 8 MB. A hook half way down must find the memory of the upper half gone: its nodes hold no values.
+  Array x = full({1 << 20}, 1.0, DType::f64);
+  x.requires_grad(true);
+  std::vector<TapeNode*> nodes;
+  Array y = x;
+  bool first_gone = false, last_there = false;
+  for (int i = 0; i < 6; ++i) {
+    y = y * y;
+    nodes.push_back(y.tape());
+    if (i == 2)
+      y.register_hook([&](Array const&) {
+        first_gone = nodes[4]->saved == nullptr;
+        last_there = nodes[1]->saved != nullptr;
+      });
+  }
+  Array const top = y;
+  nodes[4]->retain();
+  top.backward();
+  nodes[4]->release();
+  CHECK(first_gone);
+  CHECK(last_there);
+  CHECK(x.grad().data<double>()[5] == 64);
+}
+
+TEST_CASE("the tape asks the allocator for nothing once it has what it needs") {
+  Array const x = leaf_number(0.5), w = leaf_number(1.5);
+  auto const round = [&] {
+    Array y = x;
+    for (int i = 0; i < 500; ++i) y = y * w - sin(y) * 0.1 + x / w;
+    y.backward();
+    x.zero_grad();
+    w.zero_grad();
+  };
+  for (int i = 0; i < 3; ++i) round();
+#if DFDX_KEEPS_BLOCKS
+  std::int64_t const before = asked.load();
+  round();
+  CHECK(asked.load() == before);
+#endif
+}
+
+TEST_CASE("threads share a model, constant or watched") {
+  nn::Linear<4, 3> layer;
+  layer.reset(Key{1});
+  watch(layer);
+  Array const x = randn({5, 4}, Key{2});
+  sum(square(layer(x))).backward();
+  Array const alone = layer.weight.grad();
+  nn::Linear<4, 3> const& shared = layer;
+  zero_grad(shared);
+  constexpr int threads = 4, rounds = 50;
+  std::vector<std::thread> pool;
+  std::vector<double> sums(threads);
+  for (int t = 0; t < threads; ++t)
+    pool.emplace_back([&, t] {
+      for (int i = 0; i < rounds; ++i) {
+        Array const loss = sum(square(shared(x)));
+        loss.backward();
+        sums[static_cast<std::size_t>(t)] = loss.item();
+        no_grad const guard;
+        sums[static_cast<std::size_t>(t)] -= sum(square(shared(x))).item();
+      }
+    });
+  for (std::thread& t : pool) t.join();
+  for (double s : sums) CHECK(s == 0);
+  Array const together = layer.weight.grad();
+  for (index_t i = 0; i < together.size(); ++i) {
+    double const want = threads * rounds * read_real(alone.operand(), i);
+    CHECK(std::fabs(read_real(together.operand(), i) - want) <= 1e-4 * std::fabs(want) + 1e-4);
+  }
+}
+
+}  // namespace
