@@ -100,8 +100,8 @@ TEST_CASE("values are released when their gradient has been passed on") {
     nodes.push_back(y.tape());
     if (i == 2)
       y.register_hook([&](Array const&) {
-        first_gone = nodes[4]->saved == nullptr;
-        last_there = nodes[1]->saved != nullptr;
+        first_gone = nodes[4]->payload == TapeNode::Payload::none;
+        last_there = nodes[1]->payload == TapeNode::Payload::arrays;
       });
   }
   Array const top = y;

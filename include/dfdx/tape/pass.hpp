@@ -18,7 +18,11 @@ namespace detail {
 struct Entry {
   TapeNode* node = nullptr;  // retained while its turn has not come
   Array* ct = nullptr;
+  double number = 0;  // the cotangent of a scalar, instead
+  bool has_number = false;
   bool wanted = false;
+
+  bool has_ct() const { return has_number || ct != nullptr; }
 };
 struct Lists {
   std::vector<Entry> entries;
@@ -69,9 +73,9 @@ class Pass {
     find_nodes();
     propagate();
     for (detail::Entry& e : lists_.entries)
-      if (e.node != nullptr && e.ct != nullptr) {
-        run_hooks(*e.node, *e.ct);
-        add_to_grad(*e.node, std::move(*e.ct));
+      if (e.node != nullptr && e.has_ct()) {
+        run_hooks(e);
+        add_to_grad(e);
       }
   }
   /// run - leaves the leaves alone, and returns the gradients of some values; an empty one where none arrived.
@@ -87,10 +91,10 @@ class Pass {
     std::vector<Array> r;
     for (int at : places) {
       r.emplace_back();
-      if (at < 0 || entry(at).ct == nullptr) continue;
+      if (at < 0 || !entry(at).has_ct()) continue;
       detail::Entry& e = entry(at);
-      if (e.node != nullptr) run_hooks(*e.node, *e.ct);
-      r.back() = *e.ct;
+      if (e.node != nullptr) run_hooks(e);
+      r.back() = as_array(e, wanted[r.size() - 1].dtype());
     }
     return r;
   }
@@ -151,13 +155,16 @@ class Pass {
       detail::Entry& e = entry(lists_.ready.back());
       lists_.ready.pop_back();
       TapeNode& n = *e.node;
-      if (e.ct != nullptr) {
-        run_hooks(n, *e.ct);
-        if (n.retains_grad && !capturing_) add_to_grad(n, *e.ct);
+      if (e.has_ct()) {
+        if (n.extras != nullptr) {
+          run_hooks(e);
+          if (n.retains_grad && !capturing_) add_to_grad(e);
+        }
+        pass_on(e);
       }
-      pass_on(n, e.ct);
-      for (TapeNode* operand : n.in)
-        if (operand != nullptr && operand->requires_grad && !operand->is_leaf() && --operand->pending == 0)
+      for (int k = 0; k < n.arity; ++k)
+        if (TapeNode* const operand = n.in[k];
+            operand != nullptr && operand->requires_grad && !operand->is_leaf() && --operand->pending == 0)
           lists_.ready.push_back(operand->place);
       if (!keep_) free_values(n);
       if (!e.wanted) drop_ct(e);
@@ -168,76 +175,118 @@ class Pass {
   // What nobody will ask for again.
   static void free_values(TapeNode& n) {
     n.spent = true;
-    if (n.saved != nullptr) dfdx::detail::discard(std::exchange(n.saved, nullptr));
-    for (TapeNode*& operand : n.in)
-      if (TapeNode* const o = std::exchange(operand, nullptr)) o->release();
+    n.drop_values();
+    for (int k = 0; k < n.arity; ++k)
+      if (TapeNode* const o = std::exchange(n.in[k], nullptr)) o->release();
   }
 
-  void pass_on(TapeNode& n, Array const* ct) {
-    if (ct == nullptr) return;
-    dfdx::detail::TapeSaved& saved = *n.saved;
-    Array operands[max_arity];
-    Site<Array> site{saved.values(), saved.values()[saved.arity], saved.attrs};
-    if (create_) {
-      for (int k = 0; k < saved.arity; ++k) operands[k] = on_tape(saved.values()[k], n.in[k]);
-      site.x = operands;
-      site.y = on_tape(site.y, &n);
+  void pass_on(detail::Entry& e) {
+    TapeNode& n = *e.node;
+    bool const numbers = n.payload == TapeNode::Payload::numbers;
+    if (numbers && !create_) return pass_numbers_on(n, number_of(e));
+    if (n.rule->part != nullptr && !create_) return pass_part_on(e);
+    Array values[max_arity + 1];
+    Site<Array> site{values, {}, {}};
+    if (numbers) {
+      for (int k = 0; k <= n.arity; ++k) values[k] = from_number(n.numbers()[k], n.number);
+    } else {
+      dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
+      for (int k = 0; k <= n.arity; ++k, p = p->next()) values[k] = p->unpack();
+      site.attrs = dfdx::detail::attrs_of(n);
     }
-    for (int k = 0; k < saved.arity; ++k) {
+    site.y = std::move(values[n.arity]);
+    if (create_) {
+      for (int k = 0; k < n.arity; ++k) link(values[k], n.in[k]);
+      link(site.y, &n);
+    }
+    Array const ct = as_array(e, n.number);
+    for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (n.rule->part != nullptr && !create_) {
-        receive_part(known_place(*to), n, *ct);
-        continue;
-      }
-      check_versions(n, k);
-      Array c = n.rule->vjp(*ct, site, k);
+      if (!numbers) check_versions(n, k);
+      Array c = n.rule->vjp(ct, site, k);
       if (c.empty()) continue;
-      if (detect_anomaly::is_enabled() && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(*ct))
-        raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ",
-              c.shape());
+      if (detect_anomaly::is_enabled() && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct))
+        raise_anomaly(n, k, c.shape());
       receive(known_place(*to), std::move(c));
     }
   }
-  static Array on_tape(Array const& x, TapeNode* node) {
-    Array r = x;
-    if (node == nullptr || x.empty()) return r;
-    node->retain();
-    r.put_on_tape(node);
-    return r;
-  }
-  static void check_versions(TapeNode const& n, int which) {
-    dfdx::detail::TapeSaved& saved = *n.saved;
-    for (int k = 0; k <= saved.arity; ++k) {
-      unsigned const bit = k < saved.arity ? 1u << k : dfdx::detail::reads_result;
-      Array const& v = saved.values()[k];
-      if ((n.rule->reads[which] & bit) == 0 || v.storage() == nullptr) continue;
-      if (v.storage()->version() == saved.version[k]) continue;
-      if (k == saved.arity)
-        raise("backward of ", n.rule->name, ": its result of shape ", v.shape(), " was changed in place since");
-      raise("backward of ", n.rule->name, ": its operand ", k, " of shape ", v.shape(),
-            " was changed in place since");
+  void pass_numbers_on(TapeNode& n, double ct) {
+    double cts[max_arity];
+    n.rule->vjp_of_numbers(ct, n.numbers(), cts);
+    for (int k = 0; k < n.arity; ++k) {
+      TapeNode* const to = n.in[k];
+      if (to == nullptr || !to->requires_grad) continue;
+      if (detect_anomaly::is_enabled() && cts[k] != cts[k] && ct == ct) raise_anomaly(n, k, {});
+      receive(known_place(*to), cts[k], n.number);
     }
-  }
-
-  void receive(int at, Array ct) {
-    detail::Entry& e = entry(at);
-    if (e.ct == nullptr) e.ct = ::new (take_block(sizeof(Array))) Array(std::move(ct));
-    else add(*e.ct, ct);
   }
   // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop over
   // the elements of an array costs what the elements cost.
-  void receive_part(int at, TapeNode& n, Array const& ct) {
-    detail::Entry& e = entry(at);
-    Meta const& whole = n.saved->values()[0].meta();
-    if (e.ct == nullptr) {
-      e.ct = ::new (take_block(sizeof(Array))) Array(whole, ct.device());
-      op::detail::set_zero(e.ct->operand());
+  void pass_part_on(detail::Entry& e) {
+    TapeNode& n = *e.node;
+    if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
+    detail::Entry& to = entry(known_place(*n.in[0]));
+    if (to.ct == nullptr) {
+      set_ct(to, Array(dfdx::detail::arrays_of(n)->unpack().meta()));
+      op::detail::set_zero(to.ct->operand());
     } else {
-      detail::make_ours(*e.ct);
+      detail::make_ours(*to.ct);
     }
-    Array const part = n.rule->part(n.saved->attrs, ct.meta(), *e.ct);
-    op::detail::add_elements(ct.operand(), part.operand());
+    Attrs const& attrs = dfdx::detail::attrs_of(n);
+    if (!e.has_number) {
+      op::detail::add_elements(e.ct->operand(), n.rule->part(attrs, e.ct->meta(), *to.ct).operand());
+      return;
+    }
+    std::byte* const at = n.rule->part(attrs, Meta{n.number, {}}, *to.ct).bytes();
+    if (n.number == DType::f64) *reinterpret_cast<double*>(at) += e.number;
+    else *reinterpret_cast<float*>(at) += static_cast<float>(e.number);
+  }
+  [[noreturn, gnu::noinline]] static void raise_anomaly(TapeNode const& n, int k, Shape const& s) {
+    raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ", s);
+  }
+
+  static void link(Array& x, TapeNode* node) {
+    if (node == nullptr || x.empty()) return;
+    node->retain();
+    x.put_on_tape(node);
+  }
+  static void check_versions(TapeNode& n, int which) {
+    dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
+    for (int k = 0; k <= n.arity; ++k, p = p->next()) {
+      unsigned const bit = k < n.arity ? 1u << k : dfdx::detail::reads_result;
+      if ((n.rule->reads[which] & bit) == 0 || p->storage == nullptr || p->storage->version() == p->version)
+        continue;
+      Shape const s = p->unpack().shape();
+      if (k == n.arity)
+        raise("backward of ", n.rule->name, ": its result of shape ", s, " was changed in place since");
+      raise("backward of ", n.rule->name, ": its operand ", k, " of shape ", s, " was changed in place since");
+    }
+  }
+
+  static Array from_number(double v, DType d) {
+    return d == DType::f32 ? Array::number(static_cast<float>(v)) : Array::number(v);
+  }
+  static Array as_array(detail::Entry const& e, DType d) { return e.ct != nullptr ? *e.ct : from_number(e.number, d); }
+  static double number_of(detail::Entry const& e) { return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number; }
+  static void set_ct(detail::Entry& e, Array ct) {
+    if (e.ct == nullptr) e.ct = ::new (take_block(sizeof(Array))) Array(std::move(ct));
+    else *e.ct = std::move(ct);
+    e.has_number = false;
+  }
+
+  void receive(int at, double ct, DType d) {
+    detail::Entry& e = entry(at);
+    if (e.ct != nullptr || !e.node->is_number()) return receive(at, from_number(ct, d));
+    e.number += ct;
+    e.has_number = true;
+  }
+  void receive(int at, Array ct) {
+    detail::Entry& e = entry(at);
+    if (!create_ && e.node->is_number() && e.ct == nullptr)
+      return receive(at, read_real(ct.operand(), 0), e.node->number);
+    if (e.ct == nullptr) set_ct(e, std::move(ct));
+    else add(*e.ct, ct);
   }
   void add(Array& total, Array const& x) const {
     if (create_) {
@@ -248,8 +297,10 @@ class Pass {
     op::detail::add_elements(x.operand(), total.operand());
   }
 
-  static void run_hooks(TapeNode& n, Array& ct) {
-    if (n.extras == nullptr) return;
+  static void run_hooks(detail::Entry& e) {
+    TapeNode& n = *e.node;
+    if (n.extras == nullptr || n.extras->hooks == nullptr) return;
+    Array ct = as_array(e, n.number);
     for (dfdx::detail::TapeHook* h = n.extras->hooks; h != nullptr; h = h->next) {
       Array changed = h->call(ct);
       if (!(changed.meta() == ct.meta()))
@@ -257,12 +308,15 @@ class Pass {
               changed.shape());
       ct = std::move(changed);
     }
+    set_ct(e, std::move(ct));
   }
-  void add_to_grad(TapeNode& n, Array ct) const {
-    dfdx::detail::TapeExtras& extras = dfdx::detail::extras_of(n);
+  void add_to_grad(detail::Entry& e) const {
+    dfdx::detail::TapeExtras& extras = dfdx::detail::extras_of(*e.node);
     dfdx::detail::TapeExtras::Lock const lock(extras);
     no_grad const mode(create_);
+    Array ct = as_array(e, e.node->number);
     if (!extras.grad.empty()) return add(extras.grad, ct);
+    if (e.node->is_leaf()) drop_ct(e);  // so that its memory may be taken over
     if (!create_) detail::make_ours(ct);
     extras.grad = std::move(ct);
   }

@@ -33,6 +33,18 @@ class Array {
     data_ = storage_->data();
   }
 
+  /// A scalar in memory.
+  struct Scalar {};
+  template <element T>
+  Array(Scalar, T value) : storage_(Storage::allocate(sizeof(T))), data_(storage_->data()) {
+    meta_.dtype = dtype_v<T>;
+    *reinterpret_cast<T*>(data_) = value;
+  }
+  template <element T>
+  static Array number(T value) {
+    return Array(Scalar{}, value);
+  }
+
   /// A view of bytes that `storage` keeps alive (retained here).
   Array(Storage* storage, std::byte* data, Meta const& meta, Strides const& strides)
       : storage_(storage), data_(data), meta_(meta), strides_(strides) {
@@ -49,33 +61,24 @@ class Array {
     return r;
   }
 
-  constexpr Array(Array const& o)
-      : storage_(o.storage_),
-        data_(o.data_),
-        graph_(o.graph_),
-        tape_(o.tape_),
-        id_(o.id_),
-        meta_(o.meta_),
-        strides_(o.strides_) {
+  constexpr Array(Array const& o) : storage_(o.storage_), data_(o.data_), graph_(o.graph_), tape_(o.tape_) {
     if (storage_ != nullptr) storage_->retain();
     if (tape_ != nullptr) tape_->retain();
+    take_layout(o);
   }
   constexpr Array(Array&& o) noexcept
       : storage_(std::exchange(o.storage_, nullptr)),
         data_(std::exchange(o.data_, nullptr)),
         graph_(std::exchange(o.graph_, nullptr)),
-        tape_(std::exchange(o.tape_, nullptr)),
-        id_(o.id_),
-        meta_(o.meta_),
-        strides_(o.strides_) {}
+        tape_(std::exchange(o.tape_, nullptr)) {
+    take_layout(o);
+  }
   constexpr Array& operator=(Array o) noexcept {
     std::swap(storage_, o.storage_);
     std::swap(data_, o.data_);
     std::swap(graph_, o.graph_);
     std::swap(tape_, o.tape_);
-    id_ = o.id_;
-    meta_ = o.meta_;
-    strides_ = o.strides_;
+    take_layout(o);
     return *this;
   }
   constexpr ~Array() {
@@ -221,6 +224,15 @@ class Array {
   void backward(Array const& end_gradient, BackwardOptions options = {}) const;
 
  private:
+  // Only the axes that there are: to copy all eight, just written one by one, would cost more than an op on a scalar.
+  constexpr void take_layout(Array const& o) {
+    id_ = o.id_;
+    meta_.dtype = o.meta_.dtype;
+    meta_.shape.rank = o.meta_.shape.rank;
+    strides_.rank = o.strides_.rank;
+    for (int i = 0; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i];
+    for (int i = 0; i < strides_.rank; ++i) strides_[i] = o.strides_[i];
+  }
   void require_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");
     if (!device().is_cpu())

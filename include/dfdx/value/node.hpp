@@ -82,6 +82,15 @@ struct Sym {
   constexpr DType dtype() const;
 };
 
+/// Number - a value that is a number and nothing else: what rules compute with for scalars on the run-time tape.
+struct Number {
+  double value = 0;
+
+  static constexpr Meta meta() { return {DType::f64, {}}; }
+  static constexpr Shape shape() { return {}; }
+  static constexpr DType dtype() { return DType::f64; }
+};
+
 /// Site - where a rule is applied: the operands, the result and the attributes of one use of an op.
 template <class V>
 struct Site {

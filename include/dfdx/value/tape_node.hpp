@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a value knows of the run-time tape: TapeNode, one use of an op (or a leaf that gathers a gradient), linked to
-// the nodes of its operands. Not here: recording (vocabulary/bind.hpp) and the backward pass (tape/).
+// What a value knows of the run-time tape: TapeNode, one use of an op (or a leaf that gathers a gradient), linked to the
+// nodes of its operands. Not here: recording (vocabulary/on_tape.hpp) and the backward pass (tape/).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 namespace dfdx {
 
 class Array;
-class TapeNode;
 
 /// BackwardOptions - retain_graph: the values that rules need are kept, so that another pass may follow. create_graph: the
 /// pass is recorded, so that gradients have gradients (implies retain_graph).
@@ -26,17 +25,16 @@ struct TapeRule {
   char const* name = "";
   /// Cotangent of operand `which`, given the result's; an empty Array where nothing flows.
   Array (*vjp)(Array const& ct, Site<Array> const&, int which) = nullptr;
-  /// The values that vjp reads for operand `which`: bit k for operand k, bit max_arity for the result.
-  unsigned reads[max_arity] = {};
+  /// The same for scalars, all operands at once: `values` are the operands, then the result.
+  void (*vjp_of_numbers)(double ct, double const* values, double* cts) = nullptr;
   /// Of an op whose result is a part of its operand, the same part of another array of that shape; else null.
   Array (*part)(Attrs const&, Meta const& result, Array const& whole) = nullptr;
+  /// The values that vjp reads for operand `which`: bit k for operand k, bit max_arity for the result.
+  unsigned reads[max_arity] = {};
 };
 
 namespace detail {
-// The values that a rule will read; a gradient and its hooks. Defined in tape_saved.hpp, after Array.
-struct TapeSaved;
-struct TapeExtras;
-void discard(TapeSaved*);
+struct TapeExtras;  // gradient and hooks; defined in tape_saved.hpp, after Array
 void discard(TapeExtras*);
 }  // namespace detail
 
@@ -45,8 +43,15 @@ void discard(TapeExtras*);
 /// thread that recorded it.
 class TapeNode {
  public:
-  static TapeNode* make(TapeRule const* rule) {
-    return ::new (take_block(sizeof(TapeNode))) TapeNode(rule);
+  /// What follows the node in memory: nothing, numbers (the operands and the result of an op on scalars), or packed
+  /// arrays (tape_saved.hpp).
+  enum class Payload : std::uint8_t { none, numbers, arrays };
+
+  static TapeNode* make(TapeRule const* rule, Payload payload = Payload::none, std::size_t bytes = 0) {
+    auto* const n = ::new (take_block(sizeof(TapeNode) + bytes)) TapeNode(rule);
+    n->payload = payload;
+    n->payload_bytes_ = static_cast<std::uint32_t>(bytes);
+    return n;
   }
 
   void retain() { count_.up(); }
@@ -55,47 +60,58 @@ class TapeNode {
   }
 
   bool is_leaf() const { return rule == nullptr; }
+  std::byte* payload_memory() { return reinterpret_cast<std::byte*>(this + 1); }
+  double* numbers() { return reinterpret_cast<double*>(this + 1); }
+  /// Gives up what only the backward pass needs.
+  void drop_values();
 
   /// Null for a leaf.
   TapeRule const* rule;
   TapeNode* in[max_arity] = {};
-  detail::TapeSaved* saved = nullptr;
   detail::TapeExtras* extras = nullptr;
   /// The version of the memory that it describes (Storage::version).
   std::uint32_t version = 0;
+  /// Of the pass that visits it: who has still to send a cotangent, and its place in the pass's list.
+  std::int32_t pending = 0;
+  std::int32_t place = -1;
+  std::uint8_t arity = 0;
+  Payload payload = Payload::none;
+  /// The dtype, if its value is one f32 or f64; else boolean. What such nodes send and receive are numbers.
+  DType number = DType::boolean;
   bool requires_grad = true;
   bool retains_grad = false;
   /// A backward pass has been here and has freed what it needs.
   bool spent = false;
-  /// Of the pass that visits it: who has still to send a cotangent, and its place in the pass's list.
-  int pending = 0;
-  std::int32_t place = -1;
+
+  bool is_number() const { return number != DType::boolean; }
 
  private:
   explicit TapeNode(TapeRule const* r) : rule(r) {}
   ~TapeNode() = default;
+  static void destroy(TapeNode* node);
 
-  // A chain of a million nodes must not be a million calls deep: nodes to be freed are linked through in[0].
-  [[gnu::noinline]] static void destroy(TapeNode* node) {
-    node->next_dead_ = nullptr;
-    for (TapeNode *last = node, *n = node; n != nullptr;) {
-      for (TapeNode*& operand : n->in) {
-        TapeNode* const o = std::exchange(operand, nullptr);
-        if (o == nullptr || !o->count_.down()) continue;
-        o->next_dead_ = nullptr;
-        last->next_dead_ = o;
-        last = o;
-      }
-      if (n->saved != nullptr) detail::discard(n->saved);
-      if (n->extras != nullptr) detail::discard(n->extras);
-      TapeNode* const next = n->next_dead_;
-      n->~TapeNode();
-      give_block(n, sizeof(TapeNode));
-      n = next;
-    }
-  }
-  TapeNode* next_dead_ = nullptr;
+  std::uint32_t payload_bytes_ = 0;
   Count count_;
+  TapeNode* next_dead_ = nullptr;
 };
+
+// A chain of a million nodes must not be a million calls deep: nodes to be freed are linked.
+[[gnu::noinline]] inline void TapeNode::destroy(TapeNode* node) {
+  for (TapeNode *last = node, *n = node; n != nullptr;) {
+    for (TapeNode*& operand : n->in) {
+      TapeNode* const o = std::exchange(operand, nullptr);
+      if (o == nullptr || !o->count_.down()) continue;
+      last->next_dead_ = o;
+      last = o;
+    }
+    n->drop_values();
+    if (n->extras != nullptr) detail::discard(n->extras);
+    TapeNode* const next = n->next_dead_;
+    std::size_t const bytes = sizeof(TapeNode) + n->payload_bytes_;
+    n->~TapeNode();
+    give_block(n, bytes);
+    n = next;
+  }
+}
 
 }  // namespace dfdx

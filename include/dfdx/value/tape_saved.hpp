@@ -49,30 +49,53 @@ class [[nodiscard]] detect_anomaly {
 
 namespace detail {
 
-/// One use of an op: operands, result, attributes. What its rule does not read has a shape but no memory. It is followed
-/// by the arrays.
-struct TapeSaved {
-  Attrs attrs;
-  int arity;
-  std::uint32_t version[max_arity + 1];
+/// A value as a node keeps it: what its rule does not read has a shape but no memory. The extents follow, and the strides
+/// unless it is dense.
+struct PackedArray {
+  Storage* storage;
+  std::byte* data;
+  std::uint32_t version;
+  DType dtype;
+  std::uint8_t rank;
+  bool is_dense;
 
-  static std::size_t bytes(int arity) {
-    return sizeof(TapeSaved) + static_cast<std::size_t>(arity + 1) * sizeof(Array);
+  index_t* extents() { return reinterpret_cast<index_t*>(this + 1); }
+  std::size_t bytes() const {
+    return sizeof(PackedArray) + sizeof(index_t) * rank * (is_dense ? 1u : 2u);
   }
-  static TapeSaved* make(Attrs const& attrs, int arity) {
-    auto* const s = ::new (take_block(bytes(arity))) TapeSaved{attrs, arity, {}};
-    for (int k = 0; k <= arity; ++k) ::new (static_cast<void*>(s->values() + k)) Array();
-    return s;
+  PackedArray* next() { return reinterpret_cast<PackedArray*>(reinterpret_cast<std::byte*>(this) + bytes()); }
+
+  static PackedArray describe(Array const& x, bool is_read) {
+    bool const has_memory = is_read && x.storage() != nullptr;
+    return {has_memory ? x.storage() : nullptr,
+            has_memory ? x.bytes() : nullptr,
+            has_memory ? x.storage()->version() : 0,
+            x.dtype(),
+            static_cast<std::uint8_t>(x.ndim()),
+            !has_memory || x.contiguous_memory()};
   }
-  /// The operands, then the result.
-  Array* values() { return reinterpret_cast<Array*>(this + 1); }
+  /// Writes the array behind its description.
+  void pack(Array const& x) {
+    if (storage != nullptr) storage->retain();
+    for (int i = 0; i < rank; ++i) extents()[i] = x.shape()[i];
+    for (int i = 0; i < rank && !is_dense; ++i) extents()[rank + i] = x.strides()[i];
+  }
+  Array unpack() {
+    Meta m{dtype, {}};
+    for (int i = 0; i < rank; ++i) m.shape.push_back(extents()[i]);
+    if (storage == nullptr) return Array(nullptr, -1, m);
+    if (is_dense) return Array(storage, data, m, contiguous(m.shape));
+    Strides t;
+    for (int i = 0; i < rank; ++i) t.push_back(extents()[rank + i]);
+    return Array(storage, data, m, t);
+  }
 };
-static_assert(alignof(Array) <= alignof(TapeSaved));
+static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 && sizeof(TapeNode) % alignof(PackedArray) == 0);
 
-inline void discard(TapeSaved* s) {
-  int const arity = s->arity;
-  for (int k = arity; k >= 0; --k) s->values()[k].~Array();
-  give_block(s, TapeSaved::bytes(arity));
+/// The arrays that follow a node: its attributes first, then operands and result.
+inline Attrs& attrs_of(TapeNode& n) { return *reinterpret_cast<Attrs*>(n.payload_memory()); }
+inline PackedArray* arrays_of(TapeNode& n) {
+  return reinterpret_cast<PackedArray*>(n.payload_memory() + sizeof(Attrs));
 }
 
 /// A function of a gradient, of any type.
@@ -124,12 +147,22 @@ inline TapeExtras& extras_of(TapeNode& n) {
 
 }  // namespace detail
 
+inline void TapeNode::drop_values() {
+  if (payload == Payload::arrays) {
+    detail::PackedArray* p = detail::arrays_of(*this);
+    for (int k = 0; k <= arity; ++k, p = p->next())
+      if (p->storage != nullptr) p->storage->release();
+  }
+  payload = Payload::none;
+}
+
 inline Array& Array::requires_grad(bool on) {
   if (on && !is_floating(dtype())) raise("requires_grad: floating dtype required, got ", dtype());
   if (!is_leaf() && !on) raise("requires_grad: only a leaf can be switched off; use detach");
   if (on && recorded()) raise("requires_grad: the value is being recorded in a program");
   if (on && tape_ == nullptr) {
     put_on_tape(TapeNode::make(nullptr));
+    if (ndim() == 0 && (dtype() == DType::f32 || dtype() == DType::f64)) tape_->number = dtype();
     detail::extras_of(*tape_);
   }
   if (tape_ != nullptr) tape_->requires_grad = on;

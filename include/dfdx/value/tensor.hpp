@@ -40,9 +40,7 @@ class Tensor : public Array {
 
   constexpr Tensor(T value)
     requires(sizeof...(Dims) == 0)
-      : Array(static_meta) {
-    *data() = value;
-  }
+      : Array(Scalar{}, value) {}
 
   /// borrow - a row-major view of numbers that the caller owns and that must outlive it: nothing is copied. With dyn
   /// dims give the shape too.
@@ -239,9 +237,10 @@ inline constexpr bool refused<std::pair<A, B>> = refused<A> || refused<B>;
 template <class... X>
 inline constexpr bool refused<std::tuple<X...>> = (refused<X> || ...);
 
-/// operand - what ops take: a Tensor, an Array or a Sym.
+/// operand - what ops take: a Tensor, an Array, a Sym or a Number.
 template <class X>
 concept operand =
-    std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>>;
+    std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>> ||
+    std::is_same_v<std::remove_cvref_t<X>, Number>;
 
 }  // namespace dfdx

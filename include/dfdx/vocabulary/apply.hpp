@@ -16,6 +16,8 @@ namespace detail {
 
 template <class X>
 concept sym = std::is_same_v<std::remove_cvref_t<X>, Sym>;
+template <class X>
+concept plain = std::is_same_v<std::remove_cvref_t<X>, Number>;
 
 template <class... X>
 inline constexpr bool all_typed = (... && (typed<X> || number<X>));
@@ -109,7 +111,14 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   return one.view(meta.shape, none);
 }
 
+constexpr Number full_as(Number const&, Meta const&, double value) { return Number{value}; }
+
 namespace detail {
+template <class X>
+constexpr double plain_value(X const& x) {
+  if constexpr (plain<X>) return x.value;
+  else return static_cast<double>(x);
+}
 constexpr Graph* recorder_of(Sym const& x) { return x.graph; }
 constexpr Graph* recorder_of(Array const& x) { return x.graph(); }
 }  // namespace detail
@@ -192,6 +201,7 @@ template <class Op, class... X>
 constexpr auto applied_type() {
   if constexpr (refused<X...>) return std::type_identity<Refused>{};
   else if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
+  else if constexpr ((... || plain<X>)) return std::type_identity<Number>{};
   else if constexpr (!all_typed<X...>) return std::type_identity<Array>{};
   else if constexpr (Inferred<ElementwiseRule<Op, X...>>::value.valid())
     return std::type_identity<tensor_for<Inferred<ElementwiseRule<Op, X...>>>>{};
@@ -199,6 +209,69 @@ constexpr auto applied_type() {
     static_fail<Refusal<ElementwiseRule<Op, X...>>>();
     return std::type_identity<Refused>{};
   }
+}
+
+// Scalars in memory are computed with as the numbers they are, without the loops, and the checks, of arrays.
+template <class Op>
+constexpr bool is_numeric() {
+  Meta metas[max_arity] = {};
+  for (Meta& m : metas) m.dtype = DType::f64;
+  return Op::infer(Attrs{}, metas, nullptr) == metas[0] && Op::operand_dtype(0, DType::f64) == DType::f64;
+}
+
+template <class X>
+constexpr bool may_be_scalar() {
+  if constexpr (typed<X>) return X::static_rank == 0;
+  else return true;
+}
+inline bool is_scalar_of(DType d, Array const& x) {
+  return x.ndim() == 0 && x.dtype() == d && x.bytes() != nullptr && x.device().is_cpu();
+}
+template <class X>
+bool is_scalar_of(DType d, X const& x) {
+  if constexpr (operand<X>) return is_scalar_of(d, static_cast<Array const&>(x));
+  else return true;
+}
+template <class E, class X>
+E scalar_value(X const& x) {
+  if constexpr (operand<X>) return *reinterpret_cast<E const*>(x.bytes());
+  else return static_cast<E>(x);
+}
+template <class X>
+Array const* array_or_null(X const& x) {
+  if constexpr (operand<X>) return &x;
+  else return nullptr;
+}
+
+template <class R, class Op, class E, class... X>
+R apply_to_scalars(X const&... x) {
+  auto const value = static_cast<E>(Op::eval(scalar_value<E>(x)...));
+  R y = [&] {  // made where the caller wants it
+    if constexpr (typed<R>) return R(value);
+    else return R::number(value);
+  }();
+  Array const* const operands[] = {array_or_null(x)...};
+  if (is_grad_enabled())
+    for (Array const* o : operands)
+      if (o != nullptr && o->tape() != nullptr) {
+        double const values[] = {static_cast<double>(scalar_value<E>(x))..., static_cast<double>(value)};
+        record_numbers(tape_rule<Op>, values, y, operands, sizeof...(X));
+        break;
+      }
+  return y;
+}
+
+template <class R, class Op, class T, class... X>
+constexpr R apply_in_memory(X const&... x) {
+  if constexpr (is_numeric<Op>() && (may_be_scalar<X>() && ...)) {
+    if (!std::is_constant_evaluated()) {
+      if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
+        if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);
+      if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
+        if ((is_scalar_of(DType::f32, x) && ...)) return apply_to_scalars<R, Op, float>(x...);
+    }
+  }
+  return wrap<R>(apply_untyped<Array, Op, T>(x...));
 }
 
 }  // namespace detail
@@ -218,10 +291,14 @@ constexpr applied<Op, X...> apply(X const&... x) {
   using R = applied<Op, X...>;
   if constexpr (refused<R>) return {};
   else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
-  else if constexpr (typed<R>)
-    return detail::wrap<R>(
-        detail::apply_untyped<Array, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...));
-  else return detail::apply_untyped<Array, Op, void>(x...);
+  else if constexpr (std::is_same_v<R, Number>) {
+    double const numbers[] = {detail::plain_value(x)...};
+    return Number{op::detail::fold<Op>(numbers)};
+  } else if constexpr (typed<R>) {
+    return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...);
+  } else {
+    return detail::apply_in_memory<Array, Op, void>(x...);
+  }
 }
 
 }  // namespace dfdx

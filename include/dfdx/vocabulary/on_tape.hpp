@@ -42,8 +42,17 @@ constexpr unsigned traced_reads(int which) {
 }
 
 template <class Op>
+void vjp_of_numbers(double ct, double const* values, double* cts) {
+  Number x[Op::arity];
+  for (int k = 0; k < Op::arity; ++k) x[k].value = values[k];
+  Site<Number> const site{x, Number{values[Op::arity]}, Attrs{}};
+  for (int k = 0; k < Op::arity; ++k) cts[k] = op::detail::vjp<Op, Number>(Number{ct}, site, k).value;
+}
+
+template <class Op>
 constexpr TapeRule make_tape_rule() {
   TapeRule r{Op::name, &op::detail::vjp<Op, Array>};
+  if constexpr (Op::elementwise) r.vjp_of_numbers = &vjp_of_numbers<Op>;
   if constexpr (requires { &Op::part; }) r.part = &Op::part;
   for (int k = 0; k < Op::arity; ++k) {
     if constexpr (Op::elementwise) r.reads[k] = traced_reads<Op>(k);
@@ -72,39 +81,84 @@ bool on_tape(X const&... x) {
   return (... || (x.tape() != nullptr)) && is_grad_enabled();
 }
 
+// Which of the values its rule will read, if a derivative flows at all; refuses operands that are not what was recorded.
+struct Flow {
+  unsigned reads = 0;
+  bool flows = false;
+
+  Flow(TapeRule const& rule, Array const* const* x, int n) {
+    for (int k = 0; k < n; ++k) {
+      if (!passes(rule, x[k], k)) continue;
+      TapeNode const& from = *x[k]->tape();
+      if (!from.is_leaf() && from.version != x[k]->storage()->version())
+        raise(rule.name, ": operand ", k, " of shape ", x[k]->shape(),
+              " was changed in place, through another view, after it was recorded");
+      reads |= rule.reads[k];
+      flows = true;
+    }
+  }
+  static bool passes(TapeRule const& rule, Array const* x, int k) {
+    return x != nullptr && x->requires_grad() && (rule.reads[k] & nothing_flows) == 0;
+  }
+};
+
+inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
+  node.arity = static_cast<std::uint8_t>(n);
+  for (int k = 0; k < n; ++k) {
+    if (!Flow::passes(*node.rule, x[k], k)) continue;
+    node.in[k] = x[k]->tape();
+    node.in[k]->retain();
+  }
+  if (y.storage() != nullptr) node.version = y.storage()->version();
+  if (y.ndim() == 0 && (y.dtype() == DType::f32 || y.dtype() == DType::f64)) node.number = y.dtype();
+  y.put_on_tape(&node);
+}
+
+[[noreturn, gnu::noinline]] inline void raise_anomaly(char const* op, Shape const& s) {
+  raise(op, ": made NaN of numbers, in a result of shape ", s);
+}
+
 /// Makes y, which `rule`'s op made of the n operands x, a value of the tape, if a derivative flows.
 [[gnu::noinline]] inline void record_on_tape(TapeRule const& rule, Attrs const& attrs, Array& y,
                                              Array const* const* x, int n) {
-  unsigned reads = 0;
-  bool flows = false;
-  for (int k = 0; k < n; ++k) {
-    if (!x[k]->requires_grad() || (rule.reads[k] & nothing_flows) != 0) continue;
-    TapeNode const& from = *x[k]->tape();
-    if (!from.is_leaf() && from.version != x[k]->storage()->version())
-      raise(rule.name, ": operand ", k, " of shape ", x[k]->shape(),
-            " was changed in place, through another view, after it was recorded");
-    reads |= rule.reads[k];
-    flows = true;
-  }
-  if (!flows || !is_floating(y.dtype())) return;
+  Flow const flow(rule, x, n);
+  if (!flow.flows || !is_floating(y.dtype())) return;
   if (detect_anomaly::is_enabled() && has_nan(y)) {
     bool of_numbers = true;
     for (int k = 0; k < n; ++k) of_numbers = of_numbers && !has_nan(*x[k]);
-    if (of_numbers) raise(rule.name, ": made NaN of numbers, in a result of shape ", y.shape());
+    if (of_numbers) raise_anomaly(rule.name, y.shape());
   }
-  TapeNode* const node = TapeNode::make(&rule);
-  TapeSaved* const saved = node->saved = TapeSaved::make(attrs, n);
+  PackedArray values[max_arity + 1];
+  std::size_t bytes = sizeof(Attrs);
   for (int k = 0; k <= n; ++k) {
-    Array const& v = k < n ? *x[k] : y;
-    bool const is_read = (reads & (k < n ? 1u << k : reads_result)) != 0;
-    saved->values()[k] = is_read ? v.detach() : Array(nullptr, -1, v.meta());
-    if (is_read && v.storage() != nullptr) saved->version[k] = v.storage()->version();
-    if (k == n || !v.requires_grad() || (rule.reads[k] & nothing_flows) != 0) continue;
-    node->in[k] = v.tape();
-    v.tape()->retain();
+    bool const is_read = (flow.reads & (k < n ? 1u << k : reads_result)) != 0;
+    values[k] = PackedArray::describe(k < n ? *x[k] : y, is_read);
+    bytes += values[k].bytes();
   }
-  if (y.storage() != nullptr) node->version = y.storage()->version();
-  y.put_on_tape(node);
+  TapeNode* const node = TapeNode::make(&rule, TapeNode::Payload::arrays, bytes);
+  ::new (node->payload_memory()) Attrs(attrs);
+  PackedArray* to = arrays_of(*node);
+  for (int k = 0; k <= n; ++k, to = to->next()) {
+    ::new (static_cast<void*>(to)) PackedArray(values[k]);
+    to->pack(k < n ? *x[k] : y);
+  }
+  link(*node, y, x, n);
+}
+
+/// The same for scalars: `values` are those of the operands (of which some may be plain numbers, x[k] == nullptr) and of
+/// the result.
+[[gnu::noinline]] inline void record_numbers(TapeRule const& rule, double const* values, Array& y,
+                                             Array const* const* x, int n) {
+  if (!Flow(rule, x, n).flows) return;
+  if (detect_anomaly::is_enabled() && values[n] != values[n]) {
+    bool of_numbers = true;
+    for (int k = 0; k < n; ++k) of_numbers = of_numbers && values[k] == values[k];
+    if (of_numbers) raise_anomaly(rule.name, y.shape());
+  }
+  TapeNode* const node =
+      TapeNode::make(&rule, TapeNode::Payload::numbers, sizeof(double) * static_cast<std::size_t>(n + 1));
+  for (int k = 0; k <= n; ++k) node->numbers()[k] = values[k];
+  link(*node, y, x, n);
 }
 
 }  // namespace detail
