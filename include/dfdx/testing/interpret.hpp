@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// A graph recorded at run time and evaluated node by node with the eager kernels: what the passes over graphs and
+// A graph recorded at run time and evaluated node by node with the reference kernels: what the passes over graphs and
 // the rules of ops are tested with, for any shapes and dtypes and without compiling a program.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include <dfdx/graph/differentiate.hpp>
 #include <dfdx/graph/simplify.hpp>
+#include <dfdx/testing/reference.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/scan.hpp>
@@ -59,9 +60,9 @@ using Runner = Array (*)(Node const&, Array const* x);
 
 template <class Op>
 Array run_node(Node const& n, Array const* x) {
-  if constexpr (Op::arity == 1) return bind_as<Op>(n.meta, n.attrs, x[0]);
-  else if constexpr (Op::arity == 2) return bind_as<Op>(n.meta, n.attrs, x[0], x[1]);
-  else return bind_as<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
+  if constexpr (Op::arity == 1) return reference::run<Op>(n.meta, n.attrs, x[0]);
+  else if constexpr (Op::arity == 2) return reference::run<Op>(n.meta, n.attrs, x[0], x[1]);
+  else return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
 }
 
 /// The eager version of an op of the library, null for others.

@@ -3,10 +3,9 @@
 // a kernel now, or, for ops that only rename positions, make a view.
 #pragma once
 
-#include <limits>
-
-#include <dfdx/kernels/reference/gemm.hpp>
-#include <dfdx/kernels/reference/map.hpp>
+#include <dfdx/kernels/map.hpp>
+#include <dfdx/kernels/reduce.hpp>
+#include <dfdx/kernels/simd/gemm.hpp>
 #include <dfdx/ops/cast.hpp>
 #include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/index.hpp>
@@ -27,80 +26,116 @@ inline Array packed(Array const& x) {
   return y;
 }
 
-// Calls f with the type of the dtype, or with T when the caller knew it (then nothing else is instantiated).
+// f(a value of the type that dtype d is computed as); only for T when the caller knew it, so that nothing else is
+// instantiated.
 template <class T, class F>
-void with_type(DType d, F&& f) {
-  if constexpr (std::is_void_v<T>) dispatch(d, f);
-  else f(std::type_identity<T>{});
+auto computed_with(DType d, F const& f) {
+  if constexpr (!std::is_void_v<T>) return f(element_t<kernels::computed_as(dtype_v<T>)>{});
+  else if (d == DType::f64) return f(double{});
+  else if (is_floating(d)) return f(float{});
+  else return f(std::int64_t{});
+}
+
+template <class Op, class E>
+constexpr Meta result_of_computed() {
+  constexpr bool conditional = Op::operand_dtype(0, dtype_v<E>) == DType::boolean;
+  Meta const x{dtype_v<E>, {}};
+  Meta const metas[3] = {conditional ? Meta{DType::boolean, {}} : x, x, x};
+  return Op::infer(Attrs{}, metas, nullptr);
+}
+
+template <class Op, class E, std::size_t... I>
+constexpr kernels::MapBlock map_block_of(std::index_sequence<I...>) {
+  using R = element_t<result_of_computed<Op, E>().dtype>;
+  return &kernels::map_block<
+      Op, R,
+      std::conditional_t<Op::operand_dtype(static_cast<int>(I), dtype_v<E>) == DType::boolean, bool, E>...>;
 }
 
 template <class Op, class T, class... X>
 void run_elementwise(Array const& out, X const&... x) {
-  Operand const in[] = {x.operand()...};
-  with_type<T>(in[sizeof...(X) - 1].meta.dtype, [&](auto type) {
-    using E = typename decltype(type)::type;
-    constexpr DType d = dtype_v<E>;
-    constexpr bool is_where = std::is_same_v<Op, op::where>;
-    constexpr Meta operand{d, {}};
-    constexpr Meta metas[3] = {is_where ? Meta{DType::boolean, {}} : operand, operand, operand};
-    if constexpr (Op::infer(Attrs{}, metas, nullptr).valid()) {
-      using R = element_t<Op::infer(Attrs{}, metas, nullptr).dtype>;
-      if constexpr (is_where) kernels::reference::map<Op, R, bool, E, E>(in, out.operand());
-      else if constexpr (sizeof...(X) == 1) kernels::reference::map<Op, R, E>(in, out.operand());
-      else kernels::reference::map<Op, R, E, E>(in, out.operand());
-    }
+  constexpr int n = sizeof...(X);
+  constexpr std::make_index_sequence<sizeof...(X)> operands;
+  Operand const in[] = {x.operand()...}, y = out.operand();
+  // The last operand has the common dtype.
+  DType as = kernels::computed_as(in[n - 1].meta.dtype), result_as = as;
+  auto const chosen = [&]<class E>(std::type_identity<E>) {
+    as = dtype_v<E>;
+    result_as = result_of_computed<Op, E>().dtype;
+    return map_block_of<Op, E>(operands);
+  };
+  kernels::MapBlock const f = computed_with<T>(in[n - 1].meta.dtype, [&](auto number) -> kernels::MapBlock {
+    using E = decltype(number);
+    if constexpr (result_of_computed<Op, E>().valid()) return chosen(std::type_identity<E>{});
+    else if constexpr (result_of_computed<Op, bool>().valid()) return chosen(std::type_identity<bool>{});
+    else raise(Op::name, ": cannot be computed with ", dtype_v<E>);
   });
-}
-
-template <class T>
-void run_cast(Array const& x, Array const& y) {
-  dispatch(x.dtype(), [&](auto from) {
-    with_type<T>(y.dtype(), [&](auto to) {
-      kernels::reference::convert<typename decltype(to)::type, typename decltype(from)::type>(x.operand(),
-                                                                                              y.operand());
-    });
-  });
+  kernels::Blocks blocks[n];
+  for (int k = 0; k < n; ++k)
+    blocks[k] = {&in[k], Op::operand_dtype(k, as) == DType::boolean ? DType::boolean : as};
+  kernels::map(f, blocks, n, {&y, result_as});
 }
 
 template <Code C, class T>
 void run_reduction(Array const& x, Array const& y) {
-  with_type<T>(x.dtype(), [&](auto type) {
-    using E = typename decltype(type)::type;
-    // Sums of floats are carried in double: this is also the oracle of the fused kernels.
-    using A = std::conditional_t<is_floating(dtype_v<E>), double, E>;
-    using L = std::numeric_limits<A>;
-    Operand const in = x.operand(), out = y.operand();
-    if constexpr (std::is_same_v<E, bool>) raise("reduction: numeric dtype required, got bool");
-    else if constexpr (C == Code::reduce_sum)
-      kernels::reference::reduce<A, E>(in, out, A(0), [](A a, A b) { return static_cast<A>(a + b); });
-    else if constexpr (C == Code::reduce_prod)
-      kernels::reference::reduce<A, E>(in, out, A(1), [](A a, A b) { return static_cast<A>(a * b); });
-    else if constexpr (C == Code::reduce_max)
-      kernels::reference::reduce<A, E>(in, out,
-                                       L::has_infinity ? static_cast<A>(-L::infinity()) : L::lowest(),
-                                       [](A a, A b) { return math::maximum(a, b); });
-    else
-      kernels::reference::reduce<A, E>(in, out, L::has_infinity ? L::infinity() : L::max(),
-                                       [](A a, A b) { return math::minimum(a, b); });
+  if (x.dtype() == DType::boolean) raise("reduction: numeric dtype required, got bool");
+  kernels::reduce(
+      *computed_with<T>(x.dtype(), [](auto number) { return &kernels::reduction<C, decltype(number)>; }),
+      x.operand(), y.operand());
+}
+
+// The product of matrices of element type E, each with rows or columns that lie close.
+template <class E>
+void multiply(Array const& a, Array const& b, Array const& c) {
+  int const r = c.ndim();
+  Shape batch = c.shape();
+  batch.rank = r - 2;
+  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
+  E const *x = a.template data<E>(), *y = b.template data<E>();
+  E* z = c.template data<E>();
+  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
+  if (k == 0) return op::detail::set_zero(c.operand());
+  if (c.size() == 0) return;
+#if !defined(__CUDACC__)
+  if constexpr (std::is_floating_point_v<E>) {
+    using Any = kernels::gemm_shape<E, -1, -1, -1, -1, -1, -1, -1, -1>;
+    kernels::gemm_sizes sizes;
+    sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
+    sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
+    sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
+    std::size_t const bytes = kernels::workspace_bytes<Any, kernels::reference::store_as_is>(sizes);
+    void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
+    walk<3>(batch, strides, [&](index_t const(&o)[3]) {
+      kernels::gemm<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::reference::store_as_is{}, sizes);
+    });
+    if (bytes != 0) give_block(workspace, bytes);
+    return;
+  }
+#endif
+  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
+    kernels::reference::gemm(m, n, k, x + o[0], a.strides()[r - 2], a.strides()[r - 1], y + o[1],
+                             b.strides()[r - 2], b.strides()[r - 1], z + o[2], c.strides()[r - 2],
+                             c.strides()[r - 1]);
   });
+}
+
+// Memory of that dtype whose rows or columns lie close.
+inline Array as_matrices(Array const& x, DType dtype) {
+  int const r = x.ndim();
+  bool const close = x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1;
+  if (x.dtype() == dtype && close) return x.detach();
+  Array y(Meta{dtype, x.shape()});
+  kernels::convert(x.operand(), y.operand());
+  return y;
 }
 
 template <class T>
 void run_matmul(Array const& a, Array const& b, Array const& c) {
-  with_type<T>(a.dtype(), [&](auto type) {
-    using E = typename decltype(type)::type;
-    int const r = c.ndim();
-    Shape batch = c.shape();
-    batch.rank = r - 2;
-    Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
-    auto const *x = static_cast<E const*>(a.operand().data), *y = static_cast<E const*>(b.operand().data);
-    auto* z = static_cast<E*>(c.operand().data);
-    if constexpr (!std::is_same_v<E, bool>)
-      walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-        kernels::reference::gemm(c.shape()[r - 2], c.shape()[r - 1], a.shape()[r - 1], x + o[0],
-                                 a.strides()[r - 2], a.strides()[r - 1], y + o[1], b.strides()[r - 2],
-                                 b.strides()[r - 1], z + o[2], c.strides()[r - 2], c.strides()[r - 1]);
-      });
+  computed_with<T>(a.dtype(), [&](auto number) {
+    using E = decltype(number);
+    Array const product = c.dtype() == dtype_v<E> ? c : Array(Meta{dtype_v<E>, c.shape()});
+    multiply<E>(as_matrices(a, dtype_v<E>), as_matrices(b, dtype_v<E>), product);
+    if (c.dtype() != dtype_v<E>) kernels::convert(product.operand(), c.operand());
   });
 }
 
@@ -134,7 +169,7 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   else {
     Array out(meta, a.device());
     if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
-    else if constexpr (std::is_same_v<Op, op::cast>) run_cast<T>(a, out);
+    else if constexpr (std::is_same_v<Op, op::cast>) kernels::convert(a.operand(), out.operand());
     else if constexpr (std::is_same_v<Op, op::matmul>) run_matmul<T>(x..., out);
     else if constexpr (Op::code != Code::opaque) run_reduction<Op::code, T>(a, out);
     else {
