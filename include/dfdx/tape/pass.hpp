@@ -212,13 +212,13 @@ class Pass {
     }
   }
   void pass_numbers_on(TapeNode& n, double ct) {
-    double cts[max_arity];
+    Number cts[max_arity];
     n.rule->vjp_of_numbers(ct, n.numbers(), cts);
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (detect_anomaly::is_enabled() && cts[k] != cts[k] && ct == ct) raise_anomaly(n, k, {});
-      receive(known_place(*to), cts[k], n.number);
+      if (detect_anomaly::is_enabled() && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
+      receive(known_place(*to), cts[k].value, n.number);
     }
   }
   // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop over
@@ -255,7 +255,7 @@ class Pass {
     dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
     for (int k = 0; k <= n.arity; ++k, p = p->next()) {
       unsigned const bit = k < n.arity ? 1u << k : dfdx::detail::reads_result;
-      if ((n.rule->reads[which] & bit) == 0 || p->storage == nullptr || p->storage->version() == p->version)
+      if ((n.rule->reads(which) & bit) == 0 || p->storage == nullptr || p->storage->version() == p->version)
         continue;
       Shape const s = p->unpack().shape();
       if (k == n.arity)
@@ -288,7 +288,9 @@ class Pass {
     if (e.ct == nullptr) set_ct(e, std::move(ct));
     else add(*e.ct, ct);
   }
-  void add(Array& total, Array const& x) const {
+  // (A template, so that a program that runs no pass compiles no kernels for it.)
+  template <class A>
+  void add(A& total, A const& x) const {
     if (create_) {
       total = apply<op::add>(total, x);
       return;

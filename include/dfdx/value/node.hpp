@@ -82,9 +82,13 @@ struct Sym {
   constexpr DType dtype() const;
 };
 
-/// Number - a value that is a number and nothing else: what rules compute with for scalars on the run-time tape.
+/// Number - a value that is a number and nothing else: what rules compute with for scalars on the run-time tape. It
+/// remembers what it was made of: bit k for operand k of the rule, bit max_arity for the result.
 struct Number {
+  static constexpr unsigned nothing = 1u << 31;
+
   double value = 0;
+  unsigned made_of = nothing;
 
   static constexpr Meta meta() { return {DType::f64, {}}; }
   static constexpr Shape shape() { return {}; }

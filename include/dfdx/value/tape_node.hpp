@@ -3,6 +3,7 @@
 // nodes of its operands. Not here: recording (vocabulary/on_tape.hpp) and the backward pass (tape/).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -21,16 +22,45 @@ struct BackwardOptions {
 };
 
 /// TapeRule - the static descriptor of an op on the tape: the counterpart of OpInfo for values in memory.
-struct TapeRule {
-  char const* name = "";
+class TapeRule {
+ public:
   /// Cotangent of operand `which`, given the result's; an empty Array where nothing flows.
-  Array (*vjp)(Array const& ct, Site<Array> const&, int which) = nullptr;
-  /// The same for scalars, all operands at once: `values` are the operands, then the result.
-  void (*vjp_of_numbers)(double ct, double const* values, double* cts) = nullptr;
+  using Vjp = Array (*)(Array const& ct, Site<Array> const&, int which);
+  /// Of elementwise ops the same for scalars, all operands at once: `values` are the operands, then the result.
+  using VjpOfNumbers = void (*)(double ct, double const* values, Number* cts);
+  /// Of other ops the values that vjp reads for operand `which`: bit k for operand k, bit max_arity for the result.
+  using Reads = unsigned (*)(int which);
   /// Of an op whose result is a part of its operand, the same part of another array of that shape; else null.
-  Array (*part)(Attrs const&, Meta const& result, Array const& whole) = nullptr;
-  /// The values that vjp reads for operand `which`: bit k for operand k, bit max_arity for the result.
-  unsigned reads[max_arity] = {};
+  using Part = Array (*)(Attrs const&, Meta const& result, Array const& whole);
+
+  constexpr TapeRule(char const* n, int operands, Vjp rule, VjpOfNumbers of_numbers, Reads reads, Part p)
+      : name(n), arity(operands), vjp(rule), vjp_of_numbers(of_numbers), part(p), reads_(reads) {}
+
+  char const* name;
+  int arity;
+  Vjp vjp;
+  VjpOfNumbers vjp_of_numbers;
+  Part part;
+
+  /// The values that vjp reads for operand `which`; Number::nothing if nothing flows to it.
+  unsigned reads(int which) const {
+    if (reads_ != nullptr) return reads_(which);
+    unsigned r = known_[which].load(std::memory_order_relaxed);
+    return r != 0 ? r & ~is_known : find_out(which);
+  }
+
+ private:
+  // What an elementwise rule reads is what its answer is made of, whatever the numbers.
+  static constexpr unsigned is_known = 1u << 30;
+  unsigned find_out(int which) const {
+    double const ones[max_arity + 1] = {1, 1, 1, 1, 1};
+    Number cts[max_arity];
+    vjp_of_numbers(1, ones, cts);
+    for (int k = 0; k < arity; ++k) known_[k].store(cts[k].made_of | is_known, std::memory_order_relaxed);
+    return cts[which].made_of;
+  }
+  Reads reads_;
+  mutable std::atomic<unsigned> known_[max_arity] = {};
 };
 
 namespace detail {

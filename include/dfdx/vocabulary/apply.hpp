@@ -111,13 +111,18 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   return one.view(meta.shape, none);
 }
 
-constexpr Number full_as(Number const&, Meta const&, double value) { return Number{value}; }
+constexpr Number full_as(Number const&, Meta const&, double value) { return Number{value, 0}; }
 
 namespace detail {
 template <class X>
 constexpr double plain_value(X const& x) {
   if constexpr (plain<X>) return x.value;
   else return static_cast<double>(x);
+}
+template <class X>
+constexpr unsigned made_of(X const& x) {
+  if constexpr (plain<X>) return x.made_of;
+  else return 0;
 }
 constexpr Graph* recorder_of(Sym const& x) { return x.graph; }
 constexpr Graph* recorder_of(Array const& x) { return x.graph(); }
@@ -293,7 +298,7 @@ constexpr applied<Op, X...> apply(X const&... x) {
   else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
   else if constexpr (std::is_same_v<R, Number>) {
     double const numbers[] = {detail::plain_value(x)...};
-    return Number{op::detail::fold<Op>(numbers)};
+    return Number{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
   } else if constexpr (typed<R>) {
     return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...);
   } else {

@@ -40,7 +40,9 @@ inline void check_target(char const* name, Array const& target) {
 }
 
 /// Puts a result of the target's shape into its memory, and the target in the result's place on the tape.
-inline void settle(char const* name, Array& target, Array result) {
+// (A template, so that programs without changes in place do not compile it.)
+template <int = 0>
+void settle(char const* name, Array& target, Array result) {
   if (!(result.shape() == target.shape()))
     raise(name, ": a result of shape ", result.shape(), " does not fit the target of shape ", target.shape());
   if (result.dtype() != target.dtype()) {

@@ -10,58 +10,34 @@ namespace dfdx {
 
 namespace detail {
 
-/// Among the bits of TapeRule::reads: no derivative flows to the operand.
-inline constexpr unsigned nothing_flows = 1u << 31;
 inline constexpr unsigned reads_result = 1u << max_arity;
 
-// What the rule of an elementwise op reads for one operand: it is recorded once, on numbers.
 template <class Op>
-constexpr unsigned traced_reads(int which) {
-  Meta metas[max_arity] = {};
-  for (Meta& m : metas) m.dtype = DType::f64;
-  if (!Op::infer(Attrs{}, metas, nullptr).valid()) metas[0].dtype = DType::boolean;
-  if (!Op::infer(Attrs{}, metas, nullptr).valid()) return nothing_flows;  // of booleans
-  Graph g;
-  auto const input = [&](Meta const& m) { return g.push(Node{nullptr, Attrs{}, m, {}}); };
-  Sym x[max_arity];
-  for (int k = 0; k < Op::arity; ++k) x[k] = input(metas[k]);
-  Site<Sym> const site{x, input(Op::infer(Attrs{}, metas, nullptr)), Attrs{}};
-  Sym const ct = input(site.y.meta());
-  int const first = g.size();
-  Sym const r = op::detail::vjp<Op, Sym>(ct, site, which);
-  if (!r) return nothing_flows;
-  unsigned reads = 0;
-  auto const read = [&](int id) {
-    if (id < Op::arity) reads |= 1u << id;
-    if (id == site.y.id) reads |= reads_result;
-  };
-  for (int i = first; i < g.size(); ++i)
-    for (int k = 0; k < g[i].arity(); ++k) read(g[i].in[k]);
-  read(r.id);
-  return reads;
-}
-
-template <class Op>
-void vjp_of_numbers(double ct, double const* values, double* cts) {
+void vjp_of_numbers(double ct, double const* values, Number* cts) {
   Number x[Op::arity];
-  for (int k = 0; k < Op::arity; ++k) x[k].value = values[k];
-  Site<Number> const site{x, Number{values[Op::arity]}, Attrs{}};
-  for (int k = 0; k < Op::arity; ++k) cts[k] = op::detail::vjp<Op, Number>(Number{ct}, site, k).value;
+  for (int k = 0; k < Op::arity; ++k) x[k] = {values[k], 1u << k};
+  Site<Number> const site{x, Number{values[Op::arity], reads_result}, Attrs{}};
+  for (int k = 0; k < Op::arity; ++k) cts[k] = op::detail::vjp<Op, Number>(Number{ct, 0}, site, k);
 }
 
 template <class Op>
-constexpr TapeRule make_tape_rule() {
-  TapeRule r{Op::name, &op::detail::vjp<Op, Array>};
-  if constexpr (Op::elementwise) r.vjp_of_numbers = &vjp_of_numbers<Op>;
-  if constexpr (requires { &Op::part; }) r.part = &Op::part;
-  for (int k = 0; k < Op::arity; ++k) {
-    if constexpr (Op::elementwise) r.reads[k] = traced_reads<Op>(k);
-    else r.reads[k] = Op::reads(k);
-  }
-  return r;
+constexpr auto numbers_rule() {
+  if constexpr (Op::elementwise) return &vjp_of_numbers<Op>;
+  else return nullptr;
 }
 template <class Op>
-inline constexpr TapeRule tape_rule = make_tape_rule<Op>();
+constexpr auto reads_rule() {
+  if constexpr (Op::elementwise) return nullptr;
+  else return &Op::reads;
+}
+template <class Op>
+constexpr auto part_rule() {
+  if constexpr (requires { &Op::part; }) return &Op::part;
+  else return nullptr;
+}
+template <class Op>
+inline constinit TapeRule const tape_rule{Op::name,          Op::arity,        &op::detail::vjp<Op, Array>,
+                                          numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
 
 inline bool has_nan(Array const& x) {
   if (!is_floating(x.dtype()) || x.empty()) return false;
@@ -93,12 +69,12 @@ struct Flow {
       if (!from.is_leaf() && from.version != x[k]->storage()->version())
         raise(rule.name, ": operand ", k, " of shape ", x[k]->shape(),
               " was changed in place, through another view, after it was recorded");
-      reads |= rule.reads[k];
+      reads |= rule.reads(k);
       flows = true;
     }
   }
   static bool passes(TapeRule const& rule, Array const* x, int k) {
-    return x != nullptr && x->requires_grad() && (rule.reads[k] & nothing_flows) == 0;
+    return x != nullptr && x->requires_grad() && (rule.reads(k) & Number::nothing) == 0;
   }
 };
 

@@ -248,8 +248,9 @@ V vjp_of_at(V const& ct, Site<V> const& s, int) {
   return pad_axis(reshape_to(ct, one), 0, i, n - 1 - i);
 }
 inline Array part_at(Attrs const& a, Meta const&, Array const& whole) { return whole.part(a.i[0]); }
+inline unsigned reads_of_at(int) { return 0; }
 template <class V>
-inline constexpr TapeRule at_rule{"at", &vjp_of_at<V>, nullptr, &part_at};
+inline constinit TapeRule const at_rule{"at", 1, &vjp_of_at<V>, nullptr, &reads_of_at, &part_at};
 
 template <class V>
 constexpr V at_position(V const& x, index_t i) {
