@@ -10,7 +10,7 @@
 
 #include <dfdx/dfdx.hpp>
 
-#include "../row.hpp"
+#include "compare.hpp"
 #include "hand.hpp"
 
 using namespace dfdx;
@@ -34,36 +34,6 @@ constexpr auto f_regression = [](auto const& p, auto const& xt, auto const& y) {
          constant_math::log(9.9);
 };
 
-// Interleaved: a round of ours, a round of theirs; medians of the rounds.
-void compare(char const* name, int size, auto&& ours, auto&& theirs, double error) {
-  std::string const label = std::string(name) + " " + std::to_string(size);
-  if (!(error < 1e-9)) {
-    std::fprintf(stderr, "ad: %s is off by %g\n", label.c_str(), error);
-    std::exit(1);
-  }
-  long const calls = bench::calls_for(theirs, 1e-3);
-  std::vector<double> a, b;
-  for (int round = 0; round < 15; ++round) {
-    a.push_back(bench::time_of(ours, calls));
-    b.push_back(bench::time_of(theirs, calls));
-  }
-  bench::print({.bench = "ad",
-                .name = label,
-                .ours_ms = bench::median(a) * 1e3,
-                .peer = "by hand",
-                .peer_ms = bench::median(b) * 1e3,
-                .error = error});
-}
-
-double largest_error(double const* got, double const* want, std::size_t n, double value, double want_value) {
-  double error = std::abs(value - want_value), scale = std::max(1e-300, std::abs(want_value));
-  error /= scale;
-  double e = 0, s = 1e-300;
-  for (std::size_t i = 0; i < n; ++i)
-    e = std::max(e, std::abs(got[i] - want[i])), s = std::max(s, std::abs(want[i]));
-  return std::max(error, e / s);
-}
-
 template <std::size_t N>
 void vector_case(char const* name, auto f, auto by_hand) {
   std::vector<double> const values = hand::inputs(name, N);
@@ -72,9 +42,9 @@ void vector_case(char const* name, auto f, auto by_hand) {
   std::vector<double> g(N);
   double const want = by_hand(x.data(), g.data(), static_cast<int>(N));
   auto const& [value, gradient] = ours();
-  double const error = largest_error(gradient.data(), g.data(), N, value.item(), want);
-  compare(
-      name, static_cast<int>(N), [&] { ours(); },
+  double const error = bench::largest_error(gradient.data(), g.data(), N, value.item(), want);
+  bench::compare(
+      "ad", name, static_cast<int>(N), [&] { ours(); },
       [&] {
         double v = by_hand(x.data(), g.data(), static_cast<int>(N));
         asm volatile("" : "+m"(v));
@@ -92,10 +62,10 @@ void matrix_case() {
   double const want = hand::matrix_product(values.data(), g.data(), static_cast<int>(N));
   auto const& [value, gradient] = ours();
   double const error =
-      std::max(largest_error(std::get<0>(gradient).data(), g.data(), N * N, value.item(), want),
-               largest_error(std::get<1>(gradient).data(), g.data() + N * N, N * N, want, want));
-  compare(
-      "matrix_product", static_cast<int>(N), [&] { ours(); },
+      std::max(bench::largest_error(std::get<0>(gradient).data(), g.data(), N * N, value.item(), want),
+               bench::largest_error(std::get<1>(gradient).data(), g.data() + N * N, N * N, want, want));
+  bench::compare(
+      "ad", "matrix_product", static_cast<int>(N), [&] { ours(); },
       [&] {
         double v = hand::matrix_product(values.data(), g.data(), static_cast<int>(N));
         asm volatile("" : "+m"(v));
@@ -118,11 +88,11 @@ void regression_case() {
       hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);
   auto const& [value, gradient] = ours();
   auto const& [gw, gb, gs] = gradient;
-  double error = largest_error(gw.data(), g.data(), N, value.item(), want);
+  double error = bench::largest_error(gw.data(), g.data(), N, value.item(), want);
   error = std::max({error, std::abs(gb.item() - g[N]) / std::abs(g[N]),
                     std::abs(gs.item() - g[N + 1]) / std::abs(g[N + 1])});
-  compare(
-      "regression", static_cast<int>(N), [&] { ours(); },
+  bench::compare(
+      "ad", "regression", static_cast<int>(N), [&] { ours(); },
       [&] {
         double v =
             hand::regression(p.data(), data.data(), target.data(), g.data(), static_cast<int>(N), rows);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <new>
 
@@ -31,10 +32,24 @@ namespace dfdx {
 namespace detail {
 
 // What a thread keeps. It is constant-initialised and has no destructor, so that it may be used without a check, and
-// still after the destructor of its `PoolCleaner` has run.
+// still after the destructor of its `PoolCleaner` has run. Sizes are multiples of 64 bytes up to 1024, then four steps
+// to each doubling, up to a megabyte.
 struct Pool {
-  static constexpr std::size_t grain = 64, classes = 17;  // blocks of up to 1024 bytes
-  static constexpr std::size_t most_kept(std::size_t k) { return (std::size_t{1} << 28) / (k * grain); }
+  static constexpr std::size_t grain = 64, small = 16, classes = small + 1 + 4 * 10;
+  static constexpr std::size_t largest = std::size_t{1} << 20;
+  static constexpr std::size_t class_of(std::size_t bytes) {
+    if (bytes <= small * grain) return (bytes + grain - 1) / grain;
+    auto const above = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 11;  // doublings beyond 1024
+    return small + 1 + 4 * above + ((bytes - 1) >> (above + 8)) - 4;
+  }
+  static constexpr std::size_t size_of_class(std::size_t k) {
+    if (k <= small) return k * grain;
+    std::size_t const step = k - small - 1;
+    return (5 + step % 4) << (step / 4 + 8);
+  }
+  static constexpr std::size_t most_kept(std::size_t k) {
+    return (std::size_t{1} << 28) / size_of_class(k == 0 ? 1 : k);
+  }
 
   struct Free {
     Free* next;
@@ -67,21 +82,22 @@ inline thread_local PoolCleaner pool_cleaner;
 
 /// take_block - memory of at least `bytes`, aligned to 64 bytes; give_block(p, bytes) gives it back, on any thread.
 inline void* take_block(std::size_t bytes) {
-  std::size_t const k = (bytes + detail::Pool::grain - 1) / detail::Pool::grain;
-  if (!DFDX_KEEPS_BLOCKS || k >= detail::Pool::classes)
+  if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest)
     return ::operator new(bytes, std::align_val_t{detail::Pool::grain});
+  std::size_t const k = detail::Pool::class_of(bytes);
   detail::Pool& pool = detail::pool;
   detail::Pool::Free* const f = pool.free[k];
-  if (f == nullptr) return detail::take_fresh(k * detail::Pool::grain);
+  if (f == nullptr) return detail::take_fresh(detail::Pool::size_of_class(k));
   pool.free[k] = f->next;
   --pool.kept[k];
   return f;
 }
 inline void give_block(void* p, std::size_t bytes) {
-  std::size_t const k = (bytes + detail::Pool::grain - 1) / detail::Pool::grain;
+  if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest)
+    return ::operator delete(p, std::align_val_t{detail::Pool::grain});
+  std::size_t const k = detail::Pool::class_of(bytes);
   detail::Pool& pool = detail::pool;
-  if (!DFDX_KEEPS_BLOCKS || k >= detail::Pool::classes || pool.ended ||
-      pool.kept[k] >= detail::Pool::most_kept(k))
+  if (pool.ended || pool.kept[k] >= detail::Pool::most_kept(k))
     return ::operator delete(p, std::align_val_t{detail::Pool::grain});
   pool.free[k] = ::new (p) detail::Pool::Free{pool.free[k]};
   ++pool.kept[k];

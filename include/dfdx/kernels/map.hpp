@@ -4,6 +4,7 @@
 // found in operands or made of them.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <dfdx/core/math.hpp>
@@ -53,6 +54,8 @@ template <class To, class From>
 void convert_run(void* to, void const* from, index_t to_step, index_t from_step, index_t n) {
   auto* y = static_cast<To*>(to);
   auto const* x = static_cast<From const*>(from);
+  if constexpr (std::is_same_v<To, From>)
+    if (from_step == 0 && to_step == 1) return void(std::fill_n(y, n, *x));
   for (index_t i = 0; i < n; ++i) {
     if constexpr (std::is_same_v<To, bool>) y[i * to_step] = x[i * from_step] != From(0);
     else y[i * to_step] = static_cast<To>(static_cast<compute_t<From>>(x[i * from_step]));

@@ -8,6 +8,8 @@
 #include <dfdx/ops/cast.hpp>
 #include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/views.hpp>
+#include <dfdx/value/element.hpp>
+#include <dfdx/value/walk.hpp>
 
 namespace dfdx::op {
 
@@ -71,6 +73,16 @@ struct prod : reduction<prod> {
   static constexpr V repeat(V const& v, Site<V> const& s) {
     return bind_as<expand>(Meta{v.dtype(), s.x[0].shape()}, Attrs{}, v);
   }
+  // In memory, and where no derivative of this one will be asked for, products show whether there are zeros at all.
+  static constexpr bool known_nonzero(Sym const&) { return false; }
+  static constexpr bool known_nonzero(Array const& y) {
+    if (std::is_constant_evaluated() || y.recorded() || y.tape() != nullptr) return false;
+    bool r = true;
+    Operand const o = y.operand();
+    Strides const strides[1] = {y.strides()};
+    walk<1>(y.shape(), strides, [&](index_t const(&at)[1]) { r = r && read_real(o, at[0]) != 0; });
+    return r;
+  }
   // The product of the other elements. Beside a number that is y / x. Beside a zero it is the product of the numbers,
   // `rest`, times that of the other zeros: 1 if there are none and itself if there is one, which vanishes but has a
   // derivative. So derivatives of second order are right as well; those of third order between three zeros are lost.
@@ -78,6 +90,7 @@ struct prod : reduction<prod> {
   template <class V>
   static constexpr V others(Site<V> const& s) {
     V const& x = s.x[0];
+    if (known_nonzero(s.y)) return repeat(s.y, s) / x;
     V const zero = zeros_like(x);
     V const one = full_like(x, 1.0);
     V const is_zero = apply<equal>(x, zero);

@@ -3,6 +3,7 @@
 // with.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include <dfdx/value/node.hpp>
@@ -76,10 +77,17 @@ inline void copy_elements(Operand const& from, Operand const& to) {
   auto const copy = [&](auto element) {
     using E = decltype(element);
     Strides const strides[2] = {from.strides, to.strides};
-    walk<2>(from.meta.shape, strides, [&](index_t const(&o)[2]) {
-      std::memcpy(dst + o[1] * static_cast<index_t>(sizeof(E)), src + o[0] * static_cast<index_t>(sizeof(E)),
-                  sizeof(E));
-    });
+    RowWalk row(from.meta.shape, strides, 2);
+    if (row.empty()) return;
+    do {
+      auto const* x = static_cast<E const*>(static_cast<void const*>(src)) + row.offset[0];
+      auto* y = static_cast<E*>(static_cast<void*>(dst)) + row.offset[1];
+      index_t const step = row.step[0], to_step = row.step[1];
+      if (step == 1 && to_step == 1) std::memcpy(y, x, static_cast<std::size_t>(row.size) * sizeof(E));
+      else if (step == 0 && to_step == 1) std::fill_n(y, row.size, *x);
+      else
+        for (index_t i = 0; i < row.size; ++i) y[i * to_step] = x[i * step];
+    } while (row.next());
   };
   switch (size) {
     case 1: return copy(std::uint8_t{});

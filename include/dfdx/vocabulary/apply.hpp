@@ -266,14 +266,91 @@ R apply_to_scalars(X const&... x) {
   return y;
 }
 
+// Dense arrays of one shape and dtype, and numbers: straight to the loop.
+inline bool is_dense_like(Meta const& m, Array const& x) {
+  return x.meta() == m && x.bytes() != nullptr && x.device().is_cpu() && x.contiguous_memory();
+}
+template <class X>
+bool is_dense_like(Meta const& m, X const& x) {
+  if constexpr (operand<X>) return is_dense_like(m, static_cast<Array const&>(x));
+  else return true;
+}
+
+inline constexpr index_t numbers_at_once = 256;
+
+// A number stands for as many elements as the loop takes at once.
+template <class E>
+struct Repeated {
+  alignas(64) E values[numbers_at_once];
+  Repeated(E value, index_t n) { std::fill_n(values, n < numbers_at_once ? n : numbers_at_once, value); }
+  E const* at(index_t) const { return values; }
+};
+template <class E>
+struct Elements {
+  E const* values;
+  E const* at(index_t i) const { return values + i; }
+};
+template <class E, class X>
+auto elements_of(X const& x, index_t n) {
+  if constexpr (operand<X>) return Elements<E>{reinterpret_cast<E const*>(x.bytes())};
+  else return Repeated<E>(static_cast<E>(x), n);
+}
+
+// An operand as the tape has it: numbers with the shape they stand for, and with memory if the rule reads it.
+template <class X>
+Array const& recorded_operand(X const& x, Meta const& m, bool is_read, Array& room) {
+  if constexpr (operand<X>) return x;
+  else return room = is_read ? full_as(Array(), m, static_cast<double>(x)) : Array(nullptr, -1, m);
+}
+
+template <class Op, class E, class... X>
+Array apply_to_dense(Array const& like, X const&... x) {
+  Meta const m = like.meta();
+  index_t const n = m.shape.numel();
+  Array y(m);
+  auto* const out = reinterpret_cast<E*>(y.bytes());
+  [&](auto const&... from) {
+    constexpr bool all_arrays = (operand<X> && ...);
+    index_t const step = all_arrays ? n : numbers_at_once;
+    for (index_t i = 0; i < n; i += step) {
+      void const* const in[] = {from.at(i)...};
+      kernels::map_block<Op, E, std::conditional_t<true, E, X>...>(out + i, in, n - i < step ? n - i : step);
+    }
+  }(elements_of<E>(x, n)...);
+  if ((false || ... || (array_or_null(x) != nullptr && array_or_null(x)->tape() != nullptr)) &&
+      is_grad_enabled()) {
+    TapeRule const& rule = tape_rule<Op>;
+    unsigned reads = 0;
+    for (int i = 0; i < Op::arity; ++i) reads |= rule.reads(i);
+    Array room[sizeof...(X)];
+    int k = 0;
+    auto const operand_at = [&](auto const& v) {
+      int const i = k++;
+      return &recorded_operand(v, m, (reads >> i & 1u) != 0, room[i]);
+    };
+    Array const* const operands[] = {operand_at(x)...};
+    record_on_tape(rule, Attrs{}, y, operands, sizeof...(X));
+  }
+  return y;
+}
+
 template <class R, class Op, class T, class... X>
 constexpr R apply_in_memory(X const&... x) {
-  if constexpr (is_numeric<Op>() && (may_be_scalar<X>() && ...)) {
+  if constexpr (is_numeric<Op>()) {
     if (!std::is_constant_evaluated()) {
-      if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
-        if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);
-      if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
-        if ((is_scalar_of(DType::f32, x) && ...)) return apply_to_scalars<R, Op, float>(x...);
+      if constexpr ((may_be_scalar<X>() && ...)) {
+        if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
+          if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);
+        if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
+          if ((is_scalar_of(DType::f32, x) && ...)) return apply_to_scalars<R, Op, float>(x...);
+      }
+      Array const& like = first_operand<Array>(x...);
+      if ((is_dense_like(like.meta(), x) && ...)) {
+        if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
+          if (like.dtype() == DType::f64) return wrap<R>(apply_to_dense<Op, double>(like, x...));
+        if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
+          if (like.dtype() == DType::f32) return wrap<R>(apply_to_dense<Op, float>(like, x...));
+      }
     }
   }
   return wrap<R>(apply_untyped<Array, Op, T>(x...));
