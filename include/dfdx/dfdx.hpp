@@ -30,4 +30,5 @@
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/loss.hpp>
+#include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/scan.hpp>

@@ -23,6 +23,20 @@ struct Record {
 double bounded(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 double relu_of(double x) { return x != x ? x : x > 0 ? x : 0; }
 
+// By recurrence up to large numbers, then asymptotically.
+double digamma_of(double x) {
+  double sum = 0;
+  for (; x < 40; x += 1) sum -= 1 / x;
+  double const z = 1 / (x * x);
+  return sum + std::log(x) - 0.5 / x - z * (1.0 / 12 - z * (1.0 / 120 - z / 252));
+}
+double polygamma2_of(double x) {
+  double sum = 0;
+  for (; x < 200; x += 1) sum -= 2 / (x * x * x);
+  double const z = 1 / (x * x);
+  return sum - z * (1 + 1 / x + 0.5 * z - z * z / 6);
+}
+
 std::vector<Record> const& records() {
   static std::vector<Record> const all = {
       {"neg", [](V v) { return -v[0]; }, [](N x) { return -x[0]; }, {{}}, true},
@@ -46,6 +60,84 @@ std::vector<Record> const& records() {
       {"sigmoid", [](V v) { return sigmoid(v[0]); }, [](N x) { return 1 / (1 + std::exp(-x[0])); }, {{}}},
       {"erf", [](V v) { return erf(v[0]); }, [](N x) { return std::erf(x[0]); }, {{}}},
       {"relu", [](V v) { return relu(v[0]); }, [](N x) { return relu_of(x[0]); }, {{}}, true, false},
+      {"exp2", [](V v) { return exp2(v[0]); }, [](N x) { return std::exp2(x[0]); }, {{-2, 2}}},
+      {"log2", [](V v) { return log2(v[0]); }, [](N x) { return std::log2(x[0]); }, {{0.5, 3}}},
+      {"log10", [](V v) { return log10(v[0]); }, [](N x) { return std::log10(x[0]); }, {{0.5, 3}}},
+      {"cbrt", [](V v) { return cbrt(v[0]); }, [](N x) { return std::cbrt(x[0]); }, {{0.5, 3}}},
+      {"tan", [](V v) { return tan(v[0]); }, [](N x) { return std::tan(x[0]); }, {{-1.2, 1.2}}},
+      {"asin", [](V v) { return asin(v[0]); }, [](N x) { return std::asin(x[0]); }, {{-0.8, 0.8}}},
+      {"acos", [](V v) { return acos(v[0]); }, [](N x) { return std::acos(x[0]); }, {{-0.8, 0.8}}},
+      {"atan", [](V v) { return atan(v[0]); }, [](N x) { return std::atan(x[0]); }, {{-2, 2}}},
+      {"sinh", [](V v) { return sinh(v[0]); }, [](N x) { return std::sinh(x[0]); }, {{-2, 2}}},
+      {"cosh", [](V v) { return cosh(v[0]); }, [](N x) { return std::cosh(x[0]); }, {{-2, 2}}},
+      {"asinh", [](V v) { return asinh(v[0]); }, [](N x) { return std::asinh(x[0]); }, {{-2, 2}}},
+      {"acosh", [](V v) { return acosh(v[0]); }, [](N x) { return std::acosh(x[0]); }, {{1.5, 3}}},
+      {"atanh", [](V v) { return atanh(v[0]); }, [](N x) { return std::atanh(x[0]); }, {{-0.8, 0.8}}},
+      {"erfc", [](V v) { return erfc(v[0]); }, [](N x) { return std::erfc(x[0]); }, {{-2, 2}}},
+      {"lgamma", [](V v) { return lgamma(v[0]); }, [](N x) { return std::lgamma(x[0]); }, {{0.5, 4}}},
+      {"digamma", [](V v) { return digamma(v[0]); }, [](N x) { return digamma_of(x[0]); }, {{0.5, 4}}},
+      {"polygamma",
+       [](V v) { return polygamma(2.0, v[0]); },
+       [](N x) { return polygamma2_of(x[0]); },
+       {{0.75, 4}}},
+      {"floor",
+       [](V v) { return floor(v[0]); },
+       [](N x) { return std::floor(x[0]); },
+       {{-3, 3}},
+       true,
+       false},
+      {"ceil", [](V v) { return ceil(v[0]); }, [](N x) { return std::ceil(x[0]); }, {{-3, 3}}, true, false},
+      {"round",
+       [](V v) { return round(v[0]); },
+       [](N x) { return std::nearbyint(x[0]); },
+       {{-3, 3}},
+       true,
+       false},
+      {"trunc",
+       [](V v) { return trunc(v[0]); },
+       [](N x) { return std::trunc(x[0]); },
+       {{-3, 3}},
+       true,
+       false},
+      {"reciprocal", [](V v) { return reciprocal(v[0]); }, [](N x) { return 1 / x[0]; }, {{0.5, 3}}},
+      {"atan2",
+       [](V v) { return atan2(v[0], v[1]); },
+       [](N x) { return std::atan2(x[0], x[1]); },
+       {{-2, 2}, {0.5, 2}}},
+      {"hypot",
+       [](V v) { return hypot(v[0], v[1]); },
+       [](N x) { return std::hypot(x[0], x[1]); },
+       {{-2, 2}, {0.5, 2}}},
+      {"fmod",
+       [](V v) { return fmod(v[0], v[1]); },
+       [](N x) { return std::fmod(x[0], x[1]); },
+       {{-1.9, 1.9}, {2, 3}},
+       true,
+       false},
+      {"remainder",
+       [](V v) { return remainder(v[0], v[1]); },
+       [](N x) { return x[0] - x[1] * std::floor(x[0] / x[1]); },
+       {{0.1, 1.9}, {2, 3}},
+       true,
+       false},
+      {"floor_divide",
+       [](V v) { return floor_divide(v[0], v[1]); },
+       [](N x) { return std::floor(x[0] / x[1]); },
+       {{-9, 9}, {1, 4}},
+       true,
+       false},
+      {"logaddexp",
+       [](V v) { return logaddexp(v[0], v[1]); },
+       [](N x) { return std::log(std::exp(x[0]) + std::exp(x[1])); },
+       {{}, {}}},
+      {"lerp",
+       [](V v) { return lerp(v[0], v[1], v[2]); },
+       [](N x) { return x[0] + x[2] * (x[1] - x[0]); },
+       {{}, {}, {-0.4, 0.4}}},
+      {"lerp by a number",
+       [](V v) { return lerp(v[0], v[1], 0.75); },
+       [](N x) { return 0.25 * x[0] + 0.75 * x[1]; },
+       {{}, {}}},
       {"add", [](V v) { return v[0] + v[1]; }, [](N x) { return x[0] + x[1]; }, {{}, {}}, true},
       {"sub", [](V v) { return v[0] - v[1]; }, [](N x) { return x[0] - x[1]; }, {{}, {}}, true},
       {"mul", [](V v) { return v[0] * v[1]; }, [](N x) { return x[0] * x[1]; }, {{-3, 3}, {-3, 3}}, true},
@@ -379,6 +471,21 @@ TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
     is(relu(x), {0, 0, inf, 0, nan});
     is(abs(x), {0, 0, inf, inf, nan});
     is(sign(x), {0, 0, 1, -1, 0});
+    is(exp2(x), {1, 1, inf, 0, nan});
+    is(log2(x), {-inf, -inf, inf, nan, nan});
+    is(acosh(x), {nan, nan, inf, nan, nan});
+    is(atanh(x + 1.0), {inf, inf, nan, nan, nan});
+    is(erfc(x), {1, 1, 0, 2, nan});
+    is(lgamma(x), {inf, inf, inf, inf, nan});
+    is(digamma(x), {-inf, inf, inf, nan, nan});
+    is(hypot(x, x), {0, 0, inf, inf, nan});
+    is(logaddexp(x, -inf), {0, 0, inf, -inf, nan});
+    is(floor(x), {0, 0, inf, -inf, nan});
+    is(floor_divide(1.0, x), {inf, -inf, 0, -1, nan});
+    is(remainder(-1.0, x), {nan, nan, inf, -1, nan});
+    is(cast_to(isnan(x), d), {0, 0, 0, 0, 1});
+    is(cast_to(isinf(x), d), {0, 0, 1, 1, 0});
+    is(cast_to(isfinite(x), d), {1, 1, 0, 0, 0});
     is(maximum(x, zeros_like(x)), {0, 0, inf, 0, nan});
     is(minimum(zeros_like(x), x), {0, 0, 0, -inf, nan});
     is(softplus(x), {at(softplus(x), 0), at(softplus(x), 0), inf, 0, nan});
@@ -397,6 +504,22 @@ TEST_CASE("integers divide by zero to zero, and wrap", "[ops]") {
   CHECK(array_equal(from<std::int32_t>({7, 0, -7, least}) / from<std::int32_t>({0, 0, 2, -1}),
                     from<std::int32_t>({0, 0, -3, least})));
   CHECK(array_equal(from<std::uint8_t>({7, 9}) / from<std::uint8_t>({0, 2}), from<std::uint8_t>({0, 4})));
+}
+
+TEST_CASE("division with remainder rounds towards zero or down, and by an integer 0 keeps the dividend",
+          "[ops]") {
+  Array const x = from<std::int32_t>({7, -7, 7, -7, 5}), y = from<std::int32_t>({3, 3, -3, -3, 0});
+  CHECK(array_equal(fmod(x, y), from<std::int32_t>({1, -1, 1, -1, 5})));
+  CHECK(array_equal(remainder(x, y), from<std::int32_t>({1, 2, -2, -1, 5})));
+  CHECK(array_equal(floor_divide(x, y), from<std::int32_t>({2, -3, -3, 2, 0})));
+  std::int32_t const least = std::numeric_limits<std::int32_t>::min();
+  CHECK(array_equal(remainder(from<std::int32_t>({least}), -1), from<std::int32_t>({0})));
+  CHECK(array_equal(floor_divide(from<double>({0.5, -7, 1, 6}), from<double>({0.1, 2, 3, -4})),
+                    from<double>({4, -4, 0, -2})));
+  CHECK(array_equal(round(from<double>({0.5, 1.5, 2.5, -0.5, -1.5})), from<double>({0, 2, 2, 0, -2})));
+  CHECK(array_equal(lerp(from<double>({0.1}), from<double>({0.7}), 1.0), from<double>({0.7})));
+  CHECK(array_equal(masked_fill(x, x > 0, 9), from<std::int32_t>({9, -7, 9, -7, 9})));
+  CHECK(masked_fill(ones({2}, DType::f16), from<bool>({true, false}), 2.5).dtype() == DType::f16);
 }
 
 TEST_CASE("conventions at kinks and ties", "[ops]") {
@@ -431,6 +554,51 @@ TEST_CASE("conventions at kinks and ties", "[ops]") {
   CHECK(at(powers[1], 0) == 0);
   CHECK(at(powers[1], 1) == 0);
   CHECK(at(gradient([](V v) { return stop_gradient(v[0]) * v[0]; }, {from<double>({3})})[0], 0) == 3);
+}
+
+TEST_CASE("with a guard gradients are finite at poles, and values the same", "[ops]") {
+  double const e = 1e-10;
+  struct Case {
+    Function f, plain;
+    double (*gradient)(double x, double eps);  // of operand 0
+    double pole;
+  };
+  std::vector<Case> const cases = {
+      {[](V v) { return log(v[0], {.eps = 1e-10}); }, [](V v) { return log(v[0]); },
+       [](double x, double eps) { return 1 / (x + eps); }, 0},
+      {[](V v) { return log2(v[0], {.eps = 1e-10}); }, [](V v) { return log2(v[0]); },
+       [](double x, double eps) { return 1 / ((x + eps) * std::log(2.0)); }, 0},
+      {[](V v) { return log10(v[0], {.eps = 1e-10}); }, [](V v) { return log10(v[0]); },
+       [](double x, double eps) { return 1 / ((x + eps) * std::log(10.0)); }, 0},
+      {[](V v) { return log1p(v[0], {.eps = 1e-10}); }, [](V v) { return log1p(v[0]); },
+       [](double x, double eps) { return 1 / (1 + x + eps); }, -1},
+      {[](V v) { return sqrt(v[0], {.eps = 1e-10}); }, [](V v) { return sqrt(v[0]); },
+       [](double x, double eps) { return 1 / (2 * std::sqrt(x) + eps); }, 0},
+      {[](V v) { return rsqrt(v[0], {.eps = 1e-10}); }, [](V v) { return rsqrt(v[0]); },
+       [](double x, double eps) { return -1 / (2 * x * std::sqrt(x) + eps); }, 0},
+      {[](V v) { return cbrt(v[0], {.eps = 1e-10}); }, [](V v) { return cbrt(v[0]); },
+       [](double x, double eps) { return 1 / (3 * std::cbrt(x) * std::cbrt(x) + eps); }, 0},
+      {[](V v) { return reciprocal(v[0], {.eps = 1e-10}); }, [](V v) { return reciprocal(v[0]); },
+       [](double x, double eps) { return -1 / (x * x + eps); }, 0},
+      {[](V v) { return div(3.0, v[0], {.eps = 1e-10}); }, [](V v) { return 3.0 / v[0]; },
+       [](double x, double eps) { return -3 / (x * x + eps); }, 0},
+      {[](V v) { return pow(v[0], 0.5, {.eps = 1e-10}); }, [](V v) { return pow(v[0], 0.5); },
+       [](double x, double eps) { return 0.5 / std::sqrt(x + eps); }, 0},
+  };
+  for (Case const& c : cases)
+    for (double at_x : {c.pole, 0.75, 2.0}) {
+      std::vector<Array> const x = {full({3}, at_x, DType::f64)};
+      Array const value = c.f(x), plain = c.plain(x);
+      CHECK(at(value, 0) == at(plain, 0));
+      Graph g = suite::detail::recorded([&](V v) { return sum(c.f(v)); }, x, DType::f64);
+      testing::add_vjp(g, suite::detail::floating_inputs(x));
+      std::vector<Array> const in = {x[0], full({}, 1, DType::f64)};
+      for (Graph const& way : {g, graph::simplify(g)}) {
+        double const got = at(testing::interpret(way, in)[0], 0), want = c.gradient(at_x, e);
+        CAPTURE(at_x, got, want);
+        CHECK(std::fabs(got - want) <= 1e-14 * std::fabs(want));
+      }
+    }
 }
 
 TEST_CASE("dtypes promote as in PyTorch and numbers follow their operand", "[ops]") {

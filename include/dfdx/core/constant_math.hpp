@@ -148,4 +148,143 @@ constexpr double pow(double x, double y) {
   return sign * (y < 0 ? 1 / r : r);
 }
 
+constexpr bool is_negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63 != 0; }
+constexpr double with_sign(double size, double sign) {
+  return is_negative(sign) != is_negative(size) ? -size : size;
+}
+
+constexpr double trunc(double x) { return abs(x) < 4503599627370496.0 ? with_sign(floor(abs(x)), x) : x; }
+constexpr double ceil(double x) { return -floor(-x); }
+constexpr double round(double x) {
+  if (!(abs(x) < 4503599627370496.0)) return x;
+  double const low = floor(abs(x)), rest = abs(x) - low;
+  bool const up = rest > 0.5 || (rest == 0.5 && floor(low / 2) != low / 2);
+  return with_sign(up ? low + 1 : low, x);
+}
+
+constexpr double fmod(double x, double y) {
+  double const b = abs(y);
+  double a = abs(x);
+  if (is_nan(x) || is_nan(y) || a == infinity || b == 0) return nan;
+  while (a >= b) {  // less the largest b 2^k that fits
+    double part = b;
+    for (double step = 0x1p512; step > 1; step = step > 2 ? sqrt(step) : 1)
+      while (part <= a / step) part *= step;
+    a -= part;
+  }
+  return with_sign(a, x);
+}
+
+constexpr double exp2(double x) {
+  if (is_nan(x) || x >= 1024) return is_nan(x) ? x : infinity;
+  if (x < -1075) return 0;
+  double const k = floor(x + 0.5);
+  return scale_by_power_of_two(1.0 + expm1_series((x - k) * (ln2_high + ln2_low)), static_cast<int>(k));
+}
+constexpr double log2(double x) {
+  if (!(x > 0) || x == infinity) return log(x);
+  int k = 0;
+  for (; x >= 1.5; x *= 0.5) ++k;
+  for (; x < 0.75; x *= 2) --k;
+  return k + log(x) * 1.44269504088896340736;
+}
+constexpr double log10(double x) { return log2(x) * 0.30102999566398119521; }
+
+constexpr double cbrt(double x) {
+  if (is_nan(x) || x == 0 || abs(x) == infinity) return x;
+  double a = abs(x), scale = 1;
+  for (; a >= 8; a *= 0.125) scale *= 2;
+  for (; a < 1; a *= 8) scale *= 0.5;
+  double r = 1 + (a - 1) / 7;
+  for (int i = 0; i < 7; ++i) r -= (r - a / (r * r)) / 3;
+  return with_sign(r * scale, x);
+}
+
+constexpr double tan(double x) {
+  double const s = sin(x), c = cos(x);
+  return s / c;
+}
+
+constexpr double atan_series(double x) {
+  double power = x, sum = 0;
+  for (int n = 1; n < 42; n += 2, power *= -x * x) sum += power / n;
+  return sum;
+}
+// Halving the angle brings it below 0.2.
+constexpr double atan(double x) {
+  if (is_nan(x) || x == 0) return x;
+  if (abs(x) > 1) return with_sign(pi / 2, x) - atan(1 / x);
+  double t = x;
+  for (int i = 0; i < 2; ++i) t /= 1 + sqrt(1 + t * t);
+  return 4 * atan_series(t);
+}
+constexpr double atan2(double y, double x) {
+  if (is_nan(x) || is_nan(y)) return nan;
+  double const a = abs(y), b = abs(x);
+  double r = 0;  // the angle in the first quadrant
+  if (a == infinity) r = b == infinity ? pi / 4 : pi / 2;
+  else if (a != 0 && b != infinity) r = b == 0 || a / 1e100 > b ? pi / 2 : atan(a / b);
+  return with_sign(is_negative(x) ? pi - r : r, y);
+}
+constexpr double asin(double x) {
+  if (!(abs(x) <= 1)) return nan;
+  return abs(x) == 1 ? x * (pi / 2) : x == 0 ? x : atan(x / sqrt((1 - x) * (1 + x)));
+}
+constexpr double acos(double x) {
+  if (!(abs(x) <= 1)) return nan;
+  return x == -1 ? pi : 2 * atan(sqrt((1 - x) / (1 + x)));
+}
+
+constexpr double sinh(double x) {
+  if (is_nan(x) || x == 0) return x;
+  if (abs(x) > 20) {
+    double const half = exp(abs(x) / 2);
+    return with_sign(half > 1.5e154 ? infinity : half / 2 * half, x);
+  }
+  double const e = expm1(abs(x));
+  return with_sign((e + e / (e + 1)) / 2, x);
+}
+constexpr double cosh(double x) {
+  double const half = exp(abs(x) / 2);
+  return half > 1.5e154 ? infinity : half / 2 * half + 0.5 / half / half;
+}
+constexpr double asinh(double x) {
+  if (is_nan(x) || x == 0 || abs(x) == infinity) return x;
+  double const a = abs(x);
+  return with_sign(a > 1e8 ? log(a) + ln2_high + ln2_low : log1p(a + a * a / (1 + sqrt(1 + a * a))), x);
+}
+constexpr double acosh(double x) {
+  if (!(x >= 1)) return nan;
+  double const t = x - 1;
+  return x > 1e8 ? log(x) + ln2_high + ln2_low : log1p(t + sqrt(t * (x + 1)));
+}
+constexpr double atanh(double x) {
+  if (!(abs(x) <= 1)) return nan;
+  if (abs(x) == 1) return with_sign(infinity, x);
+  return x == 0 ? x : with_sign(log1p(2 * abs(x) / (1 - abs(x))) / 2, x);
+}
+
+constexpr double hypot(double x, double y) {
+  double a = abs(x), b = abs(y);
+  if (a == infinity || b == infinity) return infinity;
+  if (is_nan(x) || is_nan(y)) return nan;
+  if (a < b) {
+    double const t = a;
+    a = b;
+    b = t;
+  }
+  if (a == 0) return 0;
+  double const ratio = b < a * 1e-200 ? 0 : b / a, factor = sqrt(1 + ratio * ratio);
+  return a > std::numeric_limits<double>::max() / factor ? infinity : a * factor;
+}
+
+// In the tail by Legendre's continued fraction.
+constexpr double erfc(double x) {
+  if (is_nan(x) || x < 1) return 1 - erf(x);
+  if (x > 27.3) return 0;
+  double fraction = x;
+  for (int n = x < 2 ? 400 : 120; n > 0; --n) fraction = x + (n * 0.5) / fraction;
+  return exp(-x * x) / (1.77245385090551602730 * fraction);
+}
+
 }  // namespace dfdx::constant_math

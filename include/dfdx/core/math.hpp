@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Elementary functions over lane values: numbers, and any vector type whose namespace overloads the same names
-// (found by argument-dependent lookup, so this header knows no backend). Constant expressions use constant_math.
+// Elementary functions over lane values: numbers, and vectors of a backend, which specialises lane_functions (so this
+// header knows no backend). Constant expressions use constant_math. Calls are qualified: names of vectors must not be
+// found.
 #pragma once
 
 #include <bit>
@@ -17,58 +18,12 @@ namespace dfdx {
 namespace detail::lookup {
 // Calls by unqualified name from a namespace that declares none of these names.
 template <class X>
-DFDX_INLINE auto call_exp(X const& x) {
-  return exp(x);
-}
-template <class X>
-DFDX_INLINE auto call_expm1(X const& x) {
-  return expm1(x);
-}
-template <class X>
-DFDX_INLINE auto call_log(X const& x) {
-  return log(x);
-}
-template <class X>
-DFDX_INLINE auto call_log1p(X const& x) {
-  return log1p(x);
+DFDX_INLINE auto call_abs(X const& x) {
+  return abs(x);
 }
 template <class X>
 DFDX_INLINE auto call_sqrt(X const& x) {
   return sqrt(x);
-}
-template <class X>
-DFDX_INLINE auto call_sin(X const& x) {
-  return sin(x);
-}
-template <class X>
-DFDX_INLINE auto call_cos(X const& x) {
-  return cos(x);
-}
-template <class X>
-DFDX_INLINE auto call_tanh(X const& x) {
-  return tanh(x);
-}
-template <class X>
-DFDX_INLINE auto call_erf(X const& x) {
-  return erf(x);
-}
-template <class X>
-DFDX_INLINE auto call_abs(X const& x) {
-  return abs(x);
-}
-/// pow of vectors, by the logarithm. Its special values are those of C99 (F.9.4.4), which xsimd's pow has not.
-template <class X>
-DFDX_INLINE X call_pow(X const& x, X const& y) {
-  using E = typename X::value_type;
-  using Limits = std::numeric_limits<E>;
-  X const zero(E(0)), one(E(1)), half = y * X(E(0.5)), magnitude = abs(x);
-  auto const integer = floor(y) == y;  // infinite y are even integers
-  auto const odd = integer && floor(half) != half;
-  // Where the product may be 0 * infinity: anything^0, 1^anything (NaN too), (-1)^infinity.
-  auto const is_one = y == zero || x == one || (x == -one && y == y);
-  X const power = exp(select(is_one, zero, y * log(magnitude)));
-  auto const invalid = x < zero && !integer && magnitude != X(Limits::infinity());
-  return select(invalid, X(Limits::quiet_NaN()), select(odd, copysign(power, x), power));
 }
 template <class C, class X>
 DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) {
@@ -80,80 +35,6 @@ namespace math {
 
 template <class X>
 inline constexpr bool is_number = std::is_arithmetic_v<X>;
-
-template <class X>
-DFDX_INLINE constexpr X exp(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_exp(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp(static_cast<double>(x)));
-  else return static_cast<X>(std::exp(x));
-}
-template <class X>
-DFDX_INLINE constexpr X expm1(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_expm1(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::expm1(static_cast<double>(x)));
-  else return static_cast<X>(std::expm1(x));
-}
-template <class X>
-DFDX_INLINE constexpr X log(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_log(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log(static_cast<double>(x)));
-  else return static_cast<X>(std::log(x));
-}
-template <class X>
-DFDX_INLINE constexpr X log1p(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_log1p(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log1p(static_cast<double>(x)));
-  else return static_cast<X>(std::log1p(x));
-}
-template <class X>
-DFDX_INLINE constexpr X sqrt(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_sqrt(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sqrt(static_cast<double>(x)));
-  else return static_cast<X>(std::sqrt(x));
-}
-template <class X>
-DFDX_INLINE constexpr X sin(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_sin(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sin(static_cast<double>(x)));
-  else return static_cast<X>(std::sin(x));
-}
-template <class X>
-DFDX_INLINE constexpr X cos(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_cos(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cos(static_cast<double>(x)));
-  else return static_cast<X>(std::cos(x));
-}
-template <class X>
-DFDX_INLINE constexpr X tanh(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_tanh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tanh(static_cast<double>(x)));
-  else return static_cast<X>(std::tanh(x));
-}
-template <class X>
-DFDX_INLINE constexpr X erf(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_erf(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erf(static_cast<double>(x)));
-  else return static_cast<X>(std::erf(x));
-}
-template <class X>
-DFDX_INLINE constexpr X abs(X const& x) {
-  if constexpr (!is_number<X>) return detail::lookup::call_abs(x);
-  else return x < X(0) ? static_cast<X>(-x) : x == X(0) ? X(0) : x;
-}
-template <class X>
-DFDX_INLINE constexpr X pow(X const& x, X const& y) {
-  if constexpr (!is_number<X>) return detail::lookup::call_pow(x, y);
-  else if (std::is_constant_evaluated())
-    return static_cast<X>(constant_math::pow(static_cast<double>(x), static_cast<double>(y)));
-  else return static_cast<X>(std::pow(x, y));
-}
-
-/// select - c ? x : y, lane by lane.
-template <class C, class X>
-DFDX_INLINE constexpr X select(C const& c, X const& x, X const& y) {
-  if constexpr (std::is_same_v<C, bool>) return c ? x : y;
-  else return detail::lookup::call_select(c, x, y);
-}
 
 namespace detail {
 template <class X>
@@ -167,11 +48,223 @@ struct element_of_lane<X> {
 };
 }  // namespace detail
 
+/// scalar_of - the number type of a lane value.
+template <class X>
+using scalar_of = typename detail::element_of_lane<X>::type;
+
+/// lane_functions - the functions below for vectors of type X; a backend specialises it.
+template <class X>
+struct lane_functions;
+
+template <class X>
+DFDX_INLINE constexpr X sqrt(X const& x) {
+  if constexpr (!is_number<X>) return dfdx::detail::lookup::call_sqrt(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sqrt(static_cast<double>(x)));
+  else return static_cast<X>(std::sqrt(x));
+}
+template <class X>
+DFDX_INLINE constexpr X abs(X const& x) {
+  if constexpr (!is_number<X>) return dfdx::detail::lookup::call_abs(x);
+  else return x < X(0) ? static_cast<X>(-x) : x == X(0) ? X(0) : x;
+}
+template <class X>
+DFDX_INLINE constexpr X exp(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::exp(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp(static_cast<double>(x)));
+  else return static_cast<X>(std::exp(x));
+}
+template <class X>
+DFDX_INLINE constexpr X expm1(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::expm1(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::expm1(static_cast<double>(x)));
+  else return static_cast<X>(std::expm1(x));
+}
+template <class X>
+DFDX_INLINE constexpr X exp2(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::exp2(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp2(static_cast<double>(x)));
+  else return static_cast<X>(std::exp2(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::log(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log(static_cast<double>(x)));
+  else return static_cast<X>(std::log(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log1p(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::log1p(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log1p(static_cast<double>(x)));
+  else return static_cast<X>(std::log1p(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log2(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::log2(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log2(static_cast<double>(x)));
+  else return static_cast<X>(std::log2(x));
+}
+template <class X>
+DFDX_INLINE constexpr X log10(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::log10(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log10(static_cast<double>(x)));
+  else return static_cast<X>(std::log10(x));
+}
+template <class X>
+DFDX_INLINE constexpr X cbrt(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::cbrt(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cbrt(static_cast<double>(x)));
+  else return static_cast<X>(std::cbrt(x));
+}
+template <class X>
+DFDX_INLINE constexpr X sin(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::sin(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sin(static_cast<double>(x)));
+  else return static_cast<X>(std::sin(x));
+}
+template <class X>
+DFDX_INLINE constexpr X cos(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::cos(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cos(static_cast<double>(x)));
+  else return static_cast<X>(std::cos(x));
+}
+template <class X>
+DFDX_INLINE constexpr X tan(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::tan(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tan(static_cast<double>(x)));
+  else return static_cast<X>(std::tan(x));
+}
+template <class X>
+DFDX_INLINE constexpr X asin(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::asin(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::asin(static_cast<double>(x)));
+  else return static_cast<X>(std::asin(x));
+}
+template <class X>
+DFDX_INLINE constexpr X acos(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::acos(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::acos(static_cast<double>(x)));
+  else return static_cast<X>(std::acos(x));
+}
+template <class X>
+DFDX_INLINE constexpr X atan(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::atan(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::atan(static_cast<double>(x)));
+  else return static_cast<X>(std::atan(x));
+}
+template <class X>
+DFDX_INLINE constexpr X sinh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::sinh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sinh(static_cast<double>(x)));
+  else return static_cast<X>(std::sinh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X cosh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::cosh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cosh(static_cast<double>(x)));
+  else return static_cast<X>(std::cosh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X tanh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::tanh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tanh(static_cast<double>(x)));
+  else return static_cast<X>(std::tanh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X asinh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::asinh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::asinh(static_cast<double>(x)));
+  else return static_cast<X>(std::asinh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X acosh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::acosh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::acosh(static_cast<double>(x)));
+  else return static_cast<X>(std::acosh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X atanh(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::atanh(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::atanh(static_cast<double>(x)));
+  else return static_cast<X>(std::atanh(x));
+}
+template <class X>
+DFDX_INLINE constexpr X erf(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::erf(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erf(static_cast<double>(x)));
+  else return static_cast<X>(std::erf(x));
+}
+template <class X>
+DFDX_INLINE constexpr X erfc(X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::erfc(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erfc(static_cast<double>(x)));
+  else return static_cast<X>(std::erfc(x));
+}
+
+// Of integers the next four are the integer.
+template <class X>
+DFDX_INLINE constexpr X floor(X const& x) {
+  if constexpr (std::is_integral_v<scalar_of<X>>) return x;
+  else if constexpr (!is_number<X>) return lane_functions<X>::floor(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::floor(static_cast<double>(x)));
+  else return static_cast<X>(std::floor(x));
+}
+template <class X>
+DFDX_INLINE constexpr X ceil(X const& x) {
+  if constexpr (std::is_integral_v<scalar_of<X>>) return x;
+  else if constexpr (!is_number<X>) return lane_functions<X>::ceil(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::ceil(static_cast<double>(x)));
+  else return static_cast<X>(std::ceil(x));
+}
+template <class X>
+DFDX_INLINE constexpr X trunc(X const& x) {
+  if constexpr (std::is_integral_v<scalar_of<X>>) return x;
+  else if constexpr (!is_number<X>) return lane_functions<X>::trunc(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::trunc(static_cast<double>(x)));
+  else return static_cast<X>(std::trunc(x));
+}
+/// round - to the nearest integer, halves to the even one.
+template <class X>
+DFDX_INLINE constexpr X round(X const& x) {
+  if constexpr (std::is_integral_v<scalar_of<X>>) return x;
+  else if constexpr (!is_number<X>) return lane_functions<X>::round(x);
+  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::round(static_cast<double>(x)));
+  else return static_cast<X>(std::nearbyint(x));
+}
+
+template <class X>
+DFDX_INLINE constexpr X pow(X const& x, X const& y) {
+  if constexpr (!is_number<X>) return lane_functions<X>::pow(x, y);
+  else if (std::is_constant_evaluated())
+    return static_cast<X>(constant_math::pow(static_cast<double>(x), static_cast<double>(y)));
+  else return static_cast<X>(std::pow(x, y));
+}
+template <class X>
+DFDX_INLINE constexpr X atan2(X const& x, X const& y) {
+  if constexpr (!is_number<X>) return lane_functions<X>::atan2(x, y);
+  else if (std::is_constant_evaluated())
+    return static_cast<X>(constant_math::atan2(static_cast<double>(x), static_cast<double>(y)));
+  else return static_cast<X>(std::atan2(x, y));
+}
+template <class X>
+DFDX_INLINE constexpr X hypot(X const& x, X const& y) {
+  if constexpr (!is_number<X>) return lane_functions<X>::hypot(x, y);
+  else if (std::is_constant_evaluated())
+    return static_cast<X>(constant_math::hypot(static_cast<double>(x), static_cast<double>(y)));
+  else return static_cast<X>(std::hypot(x, y));
+}
+
+/// select - c ? x : y, lane by lane.
+template <class C, class X>
+DFDX_INLINE constexpr X select(C const& c, X const& x, X const& y) {
+  if constexpr (std::is_same_v<C, bool>) return c ? x : y;
+  else return dfdx::detail::lookup::call_select(c, x, y);
+}
+
 /// divide - x / y. Floats follow IEEE, also in constant expressions; integers truncate, and by zero give zero, for
 /// a processor would trap (also at the lanes of a vector that no element fills).
 template <class X>
 DFDX_INLINE constexpr X divide(X const& x, X const& y) {
-  using E = typename detail::element_of_lane<X>::type;
+  using E = scalar_of<X>;
   if constexpr (!std::is_integral_v<E>) {
     if constexpr (is_number<X>) {
       using L = std::numeric_limits<X>;
@@ -210,6 +303,65 @@ DFDX_INLINE constexpr X maximum(X const& x, X const& y) {
 template <class X>
 DFDX_INLINE constexpr X minimum(X const& x, X const& y) {
   return select((x <= y) || (x != x), x, y);
+}
+
+/// sigmoid - 1 / (1 + e^-x), by the exponential that is at most 1.
+template <class X>
+DFDX_INLINE constexpr X sigmoid(X const& x) {
+  if constexpr (!is_number<X>) {
+    return lane_functions<X>::sigmoid(x);
+  } else {
+    X const e = math::exp(-math::abs(x));
+    return (x < X(0) ? e : X(1)) / (X(1) + e);
+  }
+}
+
+/// fmod - x - y trunc(x / y), exactly; of integers, 0 for y makes it x (as divide makes the quotient 0).
+template <class X>
+DFDX_INLINE constexpr X fmod(X const& x, X const& y) {
+  using E = scalar_of<X>;
+  if constexpr (!std::is_integral_v<E>) {
+    if constexpr (!is_number<X>) return lane_functions<X>::fmod(x, y);
+    else if (std::is_constant_evaluated())
+      return static_cast<X>(constant_math::fmod(static_cast<double>(x), static_cast<double>(y)));
+    else return static_cast<X>(std::fmod(x, y));
+  } else if constexpr (is_number<X>) {
+    if constexpr (std::is_signed_v<X>)
+      if (y == X(-1)) return X(0);
+    return y == X(0) ? x : static_cast<X>(x % y);
+  } else {
+    return x - math::divide(x, y) * y;
+  }
+}
+
+/// remainder - as fmod, but of y's sign (Python's %).
+template <class X>
+DFDX_INLINE constexpr X remainder(X const& x, X const& y) {
+  X const zero(static_cast<scalar_of<X>>(0)), r = math::fmod(x, y);
+  return select(r != zero && (r < zero) != (y < zero), static_cast<X>(r + y), r);
+}
+
+/// floor_divide - x / y rounded down, exactly: 0.5 // 0.1 is 4, though the quotient rounds to 5.
+template <class X>
+DFDX_INLINE constexpr X floor_divide(X const& x, X const& y) {
+  using E = scalar_of<X>;
+  X const zero(static_cast<E>(0)), one(static_cast<E>(1)), r = math::fmod(x, y);
+  auto const below = r != zero && (r < zero) != (y < zero);
+  if constexpr (std::is_integral_v<E>) {
+    X const q = math::divide(x, y);
+    return select(below && y != zero, static_cast<X>(q - one), q);
+  } else {
+    X const quotient = math::divide(x, y), q = math::round(math::divide(static_cast<X>(x - r), y));
+    return select(y == zero || (q == zero && !below), select(y == zero, quotient, quotient * zero),
+                  select(below, q - one, q));
+  }
+}
+
+/// logaddexp - ln(e^x + e^y).
+template <class X>
+DFDX_INLINE constexpr X logaddexp(X const& x, X const& y) {
+  X const d = math::select(x == y, X(0), x - y);  // also of equal infinities
+  return math::maximum(x, y) + math::log1p(math::exp(-math::abs(d)));
 }
 
 }  // namespace math

@@ -8,7 +8,7 @@
 
 #include <dfdx/core/loop_code.hpp>
 #include <dfdx/core/math.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/functions.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

@@ -72,7 +72,7 @@ struct fused<66> {
 
 /// div - x over y; integers truncate, and by zero give zero.
 ///
-/// Math      z = x / y, dz/dx = 1 / y, dz/dy = -z / y
+/// Math      z = x / y, dz/dx = 1 / y, dz/dy = -z / y; with eps y / (y^2 + eps), -x / (y^2 + eps)
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    all but bool, promoted
 /// Errors    "div: shapes do not broadcast: [2, 3] x [4]"
@@ -84,6 +84,11 @@ struct div : arithmetic<div, 2> {
   static constexpr auto eval(auto const& x, auto const& y) { return math::divide(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
+    if (s.attrs.f[0] != 0) {
+      V const square = guarded(s.x[1] * s.x[1], s.attrs);
+      if constexpr (I == 0) return t * s.x[1] / square;
+      else return -(t * s.x[0]) / square;
+    }
     if constexpr (I == 0) return t / s.x[1];
     else return -(t * s.y) / s.x[1];
   }
@@ -95,7 +100,8 @@ struct fused<67> {
 
 /// pow - x to the power y.
 ///
-/// Math      z = x^y, dz/dx = y x^(y-1) (0 where y = 0), dz/dy = z ln x (0 where x = 0 and y >= 0)
+/// Math      z = x^y, dz/dx = y x^(y-1) (0 where y = 0), dz/dy = z ln x (0 where x = 0 and y >= 0);
+///           with eps x + eps in the place of x
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    f32 f64 f16 bf16
 /// Errors    "pow: shapes do not broadcast: [2, 3] x [4]"
@@ -108,9 +114,9 @@ struct pow : analytic<pow, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& x = s.x[0];
     V const& y = s.x[1];
-    V const zero = zeros_like(t);
-    if constexpr (I == 0) return apply<where>(y == zero, zero, t * (y * apply<pow>(x, y - 1.0)));
-    else return apply<where>(apply<logical_and>(x == zero, y >= zero), zero, t * (s.y * apply<log>(x)));
+    V const zero = zeros_like(t), base = guarded(x, s.attrs);
+    if constexpr (I == 0) return apply<where>(y == zero, zero, t * (y * apply<pow>(base, y - 1.0)));
+    else return apply<where>(apply<logical_and>(x == zero, y >= zero), zero, t * (s.y * apply<log>(base)));
   }
 };
 template <>

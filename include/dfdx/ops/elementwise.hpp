@@ -14,7 +14,10 @@ struct exp;
 struct log;
 struct sin;
 struct cos;
+struct cosh;
 struct sign;
+struct digamma;
+struct polygamma;
 struct pow;
 struct equal;
 struct where;
@@ -53,6 +56,12 @@ struct elementwise_op : operation {
     return r;
   }
 };
+
+/// guarded - x + eps, where the op has such an attribute: what rules divide by, so that a pole is finite.
+template <class V>
+constexpr V guarded(V const& x, Attrs const& attrs) {
+  return attrs.f[0] == 0 ? x : x + attrs.f[0];
+}
 
 /// arithmetic - numbers in, numbers of the same dtype out.
 template <class Self, int Arity>

@@ -8,7 +8,7 @@ namespace dfdx::op {
 
 /// compute_scalar - the number type of a lane value.
 template <class X>
-using compute_scalar = typename math::detail::element_of_lane<X>::type;
+using compute_scalar = typename math::scalar_of<X>;
 
 /// neg - minus x.
 ///
@@ -75,7 +75,7 @@ struct fused<34> {
 
 /// log - natural logarithm.
 ///
-/// Math      y = ln x, dy/dx = 1 / x
+/// Math      y = ln x, dy/dx = 1 / (x + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    f32 f64 f16 bf16
 /// Errors    "log: floating dtype required, got i32"
@@ -86,7 +86,7 @@ struct log : analytic<log, 1> {
   static constexpr auto eval(auto const& x) { return math::log(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return t / s.x[0];
+    return t / guarded(s.x[0], s.attrs);
   }
 };
 template <>
@@ -96,7 +96,7 @@ struct fused<35> {
 
 /// log1p - ln(1 + x), accurate near 0.
 ///
-/// Math      y = ln(1 + x), dy/dx = 1 / (1 + x)
+/// Math      y = ln(1 + x), dy/dx = 1 / (1 + x + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    f32 f64 f16 bf16
 /// Errors    "log1p: floating dtype required, got i32"
@@ -107,7 +107,7 @@ struct log1p : analytic<log1p, 1> {
   static constexpr auto eval(auto const& x) { return math::log1p(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return t / (s.x[0] + 1.0);
+    return t / guarded(s.x[0] + 1.0, s.attrs);
   }
 };
 template <>
@@ -117,7 +117,7 @@ struct fused<36> {
 
 /// sqrt - square root.
 ///
-/// Math      y = x^(1/2), dy/dx = 1 / (2 y)
+/// Math      y = x^(1/2), dy/dx = 1 / (2 y + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    f32 f64 f16 bf16
 /// Errors    "sqrt: floating dtype required, got i32"
@@ -128,7 +128,7 @@ struct sqrt : analytic<sqrt, 1> {
   static constexpr auto eval(auto const& x) { return math::sqrt(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return t / (s.y * 2.0);
+    return t / guarded(s.y * 2.0, s.attrs);
   }
 };
 template <>
@@ -138,7 +138,7 @@ struct fused<37> {
 
 /// rsqrt - reciprocal square root.
 ///
-/// Math      y = x^(-1/2), dy/dx = -y^3 / 2
+/// Math      y = x^(-1/2), dy/dx = -y^3 / 2, with eps -1 / (2 x sqrt(x) + eps)
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    f32 f64 f16 bf16
 /// Errors    "rsqrt: floating dtype required, got i32"
@@ -149,6 +149,7 @@ struct rsqrt : analytic<rsqrt, 1> {
   static constexpr auto eval(auto const& x) { return decltype(x + x)(1) / math::sqrt(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
+    if (s.attrs.f[0] != 0) return -(t / guarded(s.x[0] * apply<sqrt>(s.x[0]) * 2.0, s.attrs));
     return t * (s.y * s.y * s.y * -0.5);
   }
 };
@@ -293,10 +294,7 @@ struct fused<44> {
 struct sigmoid : analytic<sigmoid, 1> {
   static constexpr char const* name = "sigmoid";
   static constexpr Code code = numbered(45);
-  static constexpr auto eval(auto const& x) {
-    using X = std::remove_cvref_t<decltype(x)>;
-    return X(1) / (X(1) + math::exp(-x));
-  }
+  static constexpr auto eval(auto const& x) { return math::sigmoid(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (s.y * (1.0 - s.y));

@@ -179,18 +179,18 @@ constexpr V const& first_operand(X const& x, Rest const&... rest) {
 }
 
 template <class V, class Op, class T, class... X>
-constexpr V apply_untyped(X const&... x) {
+constexpr V apply_untyped(Attrs const& attrs, X const&... x) {
   DType const beside = dtype_of_first(x...);
   Meta const in[] = {meta_beside(x, beside)...};
   Meta const common = Op::common(in, nullptr);
-  if (!common.valid()) checked_infer<Op>(Attrs{}, in);
+  if (!common.valid()) checked_infer<Op>(attrs, in);
   V const& like = first_operand<V>(x...);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     // Braces fix the order of evaluation, and with it the numbering of operands.
     V const operands[] = {fit<V, has_operand_dtype<Op, T, static_cast<int>(I), X>()>(
         x, like, Op::operand_dtype(static_cast<int>(I), common.dtype), common.shape, Op::name)...};
-    if constexpr (std::is_same_v<V, Sym>) return bind<Op>(Attrs{}, operands[I]...);
-    else return bind<Op, T>(Attrs{}, operands[I]...);
+    if constexpr (std::is_same_v<V, Sym>) return bind<Op>(attrs, operands[I]...);
+    else return bind<Op, T>(attrs, operands[I]...);
   }(std::index_sequence_for<X...>{});
 }
 
@@ -335,9 +335,9 @@ Array apply_to_dense(Array const& like, X const&... x) {
 }
 
 template <class R, class Op, class T, class... X>
-constexpr R apply_in_memory(X const&... x) {
+constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
   if constexpr (is_numeric<Op>()) {
-    if (!std::is_constant_evaluated()) {
+    if (!std::is_constant_evaluated() && attrs == Attrs{}) {
       if constexpr ((may_be_scalar<X>() && ...)) {
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
           if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);
@@ -353,7 +353,7 @@ constexpr R apply_in_memory(X const&... x) {
       }
     }
   }
-  return wrap<R>(apply_untyped<Array, Op, T>(x...));
+  return wrap<R>(apply_untyped<Array, Op, T>(attrs, x...));
 }
 
 }  // namespace detail
@@ -363,6 +363,22 @@ constexpr R apply_in_memory(X const&... x) {
 template <class Op, class... X>
 using applied = typename decltype(detail::applied_type<Op, X...>())::type;
 
+/// apply_with - apply, for ops with attributes.
+template <class Op, class... X>
+constexpr applied<Op, X...> apply_with(Attrs const& attrs, X const&... x) {
+  using R = applied<Op, X...>;
+  if constexpr (refused<R>) return {};
+  else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(attrs, x...);
+  else if constexpr (std::is_same_v<R, Number>) {
+    double const numbers[] = {detail::plain_value(x)...};
+    return Number{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
+  } else if constexpr (typed<R>) {
+    return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(attrs, x...);
+  } else {
+    return detail::apply_in_memory<Array, Op, void>(attrs, x...);
+  }
+}
+
 /// apply - an elementwise op on operands (Tensor, Array, Sym) and numbers, broadcast against one another.
 ///
 /// Shapes    broadcast as in NumPy
@@ -370,17 +386,7 @@ using applied = typename decltype(detail::applied_type<Op, X...>())::type;
 /// Errors    the op's, at compile time if all operands are Tensors, else thrown
 template <class Op, class... X>
 constexpr applied<Op, X...> apply(X const&... x) {
-  using R = applied<Op, X...>;
-  if constexpr (refused<R>) return {};
-  else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(x...);
-  else if constexpr (std::is_same_v<R, Number>) {
-    double const numbers[] = {detail::plain_value(x)...};
-    return Number{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
-  } else if constexpr (typed<R>) {
-    return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(x...);
-  } else {
-    return detail::apply_in_memory<Array, Op, void>(x...);
-  }
+  return apply_with<Op>(Attrs{}, x...);
 }
 
 }  // namespace dfdx

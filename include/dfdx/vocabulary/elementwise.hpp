@@ -10,6 +10,13 @@ namespace dfdx {
 template <class... X>
 concept math_operands = (operand<X> || ...) && ((operand<X> || number<X>) && ...);
 
+/// Guard - an option of functions whose gradient has a pole, log(x, {.eps = 1e-10}): with eps the gradient stays finite
+/// there (see each op); values do not change.
+struct Guard {
+  double eps = 0;
+  constexpr Attrs attrs() const { return Attrs{{}, {eps}}; }
+};
+
 template <operand X>
 constexpr applied<op::exp, X> exp(X const& x) {
   return apply<op::exp>(x);
@@ -19,20 +26,20 @@ constexpr applied<op::expm1, X> expm1(X const& x) {
   return apply<op::expm1>(x);
 }
 template <operand X>
-constexpr applied<op::log, X> log(X const& x) {
-  return apply<op::log>(x);
+constexpr applied<op::log, X> log(X const& x, Guard guard = {}) {
+  return apply_with<op::log>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::log1p, X> log1p(X const& x) {
-  return apply<op::log1p>(x);
+constexpr applied<op::log1p, X> log1p(X const& x, Guard guard = {}) {
+  return apply_with<op::log1p>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::sqrt, X> sqrt(X const& x) {
-  return apply<op::sqrt>(x);
+constexpr applied<op::sqrt, X> sqrt(X const& x, Guard guard = {}) {
+  return apply_with<op::sqrt>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::rsqrt, X> rsqrt(X const& x) {
-  return apply<op::rsqrt>(x);
+constexpr applied<op::rsqrt, X> rsqrt(X const& x, Guard guard = {}) {
+  return apply_with<op::rsqrt>(guard.attrs(), x);
 }
 template <operand X>
 constexpr applied<op::square, X> square(X const& x) {
@@ -81,8 +88,8 @@ constexpr applied<op::logical_not, X> logical_not(X const& x) {
 
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::pow, X, Y> pow(X const& x, Y const& y) {
-  return apply<op::pow>(x, y);
+constexpr applied<op::pow, X, Y> pow(X const& x, Y const& y, Guard guard = {}) {
+  return apply_with<op::pow>(guard.attrs(), x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+// The gamma functions over lane values: lgamma, digamma and its derivatives. One definition for numbers, vectors and
+// constant expressions, without branches; floats are computed in double.
+#pragma once
+
+#include <dfdx/core/math.hpp>
+
+namespace dfdx::math {
+
+namespace detail {
+
+/// horner - a polynomial; the coefficient of the highest power comes first.
+template <class X, class... C>
+DFDX_INLINE constexpr X horner(X const& x, double first, C... rest) {
+  X r(first);
+  ((r = r * x + X(rest)), ...);
+  return r;
+}
+
+/// sin_pi, cos_pi - sin and cos of pi r for |r| <= 1/2.
+template <class X>
+DFDX_INLINE constexpr X sin_pi(X const& r) {
+  X const z = r * r;
+  return r * X(constant_math::pi) + r * z *
+                                        horner(z, 7.7257430307898758766e-7, -0.000021906201655131957992,
+                                               0.00046630087411496363204, -0.007370430719634586526,
+                                               0.082145886596752321938, -0.59926452932034303476,
+                                               2.5501640398773400994, -5.1677127800499700188);
+}
+template <class X>
+DFDX_INLINE constexpr X cos_pi(X const& r) {
+  return horner(static_cast<X>(r * r), 4.1495643539425855122e-6, -0.00010456655338748738169,
+                0.0019295562724817131482, -0.02580688873700220327, 0.23533063012953285391,
+                -1.3352627688434470934, 4.0587121264164969995, -4.9348022005446767673, 1.0);
+}
+
+// f in double for numbers and vectors of float, f itself for double.
+template <class F, class X>
+DFDX_INLINE constexpr X in_double(F const& f, X const& x) {
+  if constexpr (!is_number<X>) return lane_functions<X>::wide(f, x);
+  else return static_cast<X>(f(static_cast<double>(x)));
+}
+
+/// ln Gamma(2 + t) / t for t from -3/4 to 1/2, less its value at 0.
+template <class X>
+DFDX_INLINE constexpr X gamma_series(X const& t) {
+  return t * horner(t, 6.9831058308318306169e-8, 3.76781782935127954e-8, 5.6162037994946085412e-9,
+                    -1.7689778112780795171e-7, 2.1448154519472361879e-7, -4.1021012348196501463e-7,
+                    9.6179946805550603527e-7, -2.0500183244559100141e-6, 4.3720027749883856037e-6,
+                    -9.4377082024539249012e-6, 0.000020507768789269462191, -0.000044926416140578634753,
+                    0.000099457454259939830315, -0.00022315474756387118932, 0.00050966952808272436549,
+                    -0.0011927539120766218869, 0.0028905103306479670221, -0.0073855510286678116887,
+                    0.02058080842778554028, -0.067352301053198127231, 0.32246703342411321654);
+}
+
+/// lgamma in double. a = |x| is brought to 2 + t by Gamma(a) = (a - 1) Gamma(a - 1), or goes through Stirling's series;
+/// negative x by Gamma(x) Gamma(-x) = -pi / (x sin(pi x)).
+template <class X>
+constexpr X lgamma_double(X const& x) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  X const one(1.0), half(0.5), a = math::abs(x);
+  auto const tiny = a < half;      // then all is about Gamma(1 + a) = a Gamma(a)
+  auto const small = a < X(1.25);  // about 1
+  auto const large = a >= X(8.0);
+  X const steps = math::select(large || a < X(1.5), X(0.0), math::floor(a - X(1.5)));
+  X product = one;
+  for (int i = 1; i < 7; ++i)
+    product = math::select(steps >= X(double(i)), product * (a - X(double(i))), product);
+  X const t =
+      math::select(small, math::select(tiny, a, a - one), math::select(large, half, a - steps - X(2.0)));
+  X const series = gamma_series(t);
+  // ln Gamma(1 + t) = ln Gamma(2 + t) - ln(1 + t), with the terms in t alone added first, for they nearly cancel.
+  X const log_near = math::log1p(t), near = t * series + (t - log_near) - t * X(0.57721566490153286061);
+  X const middle = t * (series + X(0.42278433509846713939)) + math::log(product);
+  X const b = math::select(large, a, X(8.0)), log_b = math::log(b), z = math::divide(one, b);
+  X const stirling = horner(static_cast<X>(z * z), -0.001652600445559512183, 0.00083728345120713358489,
+                            -0.00059520259518027127519, 0.00079365066494882517095, -0.0027777777776062440985,
+                            0.083333333333333296143);
+  X const far = (b - half) * (log_b - one) + (X(0.41893853320467274178) + z * stirling);
+  X const of_size = math::select(large, far, math::select(small, near, middle));
+  X const r = a - math::round(a), sine = math::abs(sin_pi(r));
+  X const mirrored =
+      math::log(math::divide(X(constant_math::pi), static_cast<X>(math::select(tiny, one, a) * sine))) -
+      of_size;
+  X const positive = math::select(tiny, of_size - math::log(a), of_size);
+  X const y = math::select(x < X(0.0) && a > X(0x1p-60), mirrored, positive);
+  return math::select(a == X(infinity) || a == X(0.0) || (x < X(0.0) && sine == X(0.0)), X(infinity), y);
+}
+
+/// digamma in double: near its zero by a polynomial that has that zero, above by recurrence and then asymptotically;
+/// negative x by psi(-a) = psi(a) + 1/a + pi cot(pi a).
+template <class X>
+constexpr X digamma_double(X const& x) {
+  X const zero(0.0), one(1.0), a = math::abs(x);
+  auto const small = a < one, large = a >= X(6.0);
+  X const steps = math::select(large || small, zero, math::floor(a) - one);
+  // The sum of 1 / (a - i) as one fraction.
+  X top = zero, below = one;
+  for (int i = 1; i < 5; ++i) {
+    auto const more = steps >= X(double(i));
+    X const d = a - X(double(i));
+    top = math::select(more, top * d + below, top);
+    below = math::select(more, below * d, below);
+  }
+  X const u = math::select(small, a + one, math::select(large, X(1.5), a - steps));
+  X const p = horner(static_cast<X>(u - X(1.5)), -0.00017312261802727393258, 0.00025968482126430746555,
+                     -0.00015148586836773365902, 0.00022723316609873758807, -0.00048219905305667888755,
+                     0.00072332662792875541556, -0.001037637409841860467, 0.0015566317474486839277,
+                     -0.002345267632540769041, 0.0035190064015022760473, -0.0052799648732574042082,
+                     0.0079269446464037960374, -0.011908218001568644751, 0.017907252439451199397,
+                     -0.026975796756138248795, 0.040760833812420736017, -0.06192213327306453169,
+                     0.094988724454941213253, -0.14840492305390885721, 0.24054248424077421856,
+                     -0.42362742128146050498, 0.95105587603183289283);
+  X const near = ((u - X(0x1.762d86356be3fp+0)) - X(9.5499954299656977152e-17)) * p + top / below;
+  X const b = math::select(large, a, X(6.0)), z = math::divide(one, b), w = z * z;
+  X const asymptotic = horner(w, -0.2297854245497471986, 0.075183587669636107321, -0.020916085217393374331,
+                              0.0075735577568517301156, -0.0041666515229511703667, 0.00396825391649681816,
+                              -0.0083333333332654243771, 0.08333333333333331862);
+  X const of_size =
+      math::select(large, math::log(b) - (X(0.5) * z + w * asymptotic), near);  // of 1 + a where a is small
+  X const inverse = math::divide(one, a), r = a - math::round(a);
+  X const cotangent = math::divide(static_cast<X>(X(constant_math::pi) * cos_pi(r)), sin_pi(r));
+  X const pole(std::numeric_limits<double>::infinity()), none(std::numeric_limits<double>::quiet_NaN());
+  X const positive = math::select(small, of_size - inverse, of_size);
+  X const negative =
+      math::select(r == zero, none, math::select(small, of_size, of_size + inverse) + cotangent);
+  return math::select(a == zero, math::divide(-one, x),
+                      math::select(x < zero, negative, math::select(a == pole, a, positive)));
+}
+
+// The n-th derivative of digamma: terms n! / (x + i)^(n + 1) of its series up to x + i = 20 + n, then the formula of
+// Euler and Maclaurin; for negative x the n-th derivative of pi cot(pi x) besides.
+constexpr double polygamma_double(double order, double x) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr int largest = 30;
+  if (order == 0) return digamma_double(x);
+  if (!(order >= 1 && order <= largest) || math::floor(order) != order || x != x) return nan;
+  auto const n = static_cast<int>(order);
+  bool const even = n % 2 == 0;
+  if (x <= 0) {
+    double const r = x - math::round(x);
+    if (r == 0) return even ? nan : std::numeric_limits<double>::infinity();
+    if (x < -1e15) return nan;
+    // With c = cot, dc = -(1 + c^2): a polynomial in c for each derivative.
+    double p[largest + 3] = {0, 1}, scale = constant_math::pi;
+    for (int k = 0; k < n; ++k) {
+      double q[largest + 3] = {};
+      for (int i = 1; i <= k + 1; ++i) {
+        q[i - 1] -= i * p[i];
+        q[i + 1] -= i * p[i];
+      }
+      for (int i = 0; i < largest + 3; ++i) p[i] = q[i];
+      scale *= constant_math::pi;
+    }
+    double const c = math::divide(cos_pi(r), sin_pi(r));
+    double value = 0;
+    for (int i = n + 1; i >= 0; --i) value = value * c + p[i];
+    return (even ? 1 : -1) * polygamma_double(order, 1 - x) - scale * value;
+  }
+  double factorial = 1;
+  for (int k = 2; k < n; ++k) factorial *= k;  // (n - 1)!
+  double sum = 0;
+  for (; x < 20 + n; x += 1) sum += math::pow(x, -order - 1);
+  sum *= n;
+  double const power = math::pow(x, -order);
+  sum += power + power / x * n * 0.5;
+  // B_2k / (2k)! (n + 2k - 1)! / (n - 1)! x^-(n + 2k)
+  constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
+  double term = power;
+  for (int k = 1; k <= 7; ++k) {
+    term *= (n + 2 * k - 2) / (x * x) * (n + 2 * k - 1) / ((2 * k - 1) * (2.0 * k));
+    if (k == 1) term = power * n * (n + 1) / (2 * x * x);
+    sum += bernoulli[k - 1] * term;
+  }
+  return (even ? -1 : 1) * factorial * sum;
+}
+
+}  // namespace detail
+
+/// lgamma - ln |Gamma(x)|. (The C library's also writes a global.)
+template <class X>
+DFDX_INLINE constexpr X lgamma(X const& x) {
+  return detail::in_double([](auto const& v) { return detail::lgamma_double(v); }, x);
+}
+
+/// digamma - the derivative of lgamma.
+template <class X>
+DFDX_INLINE constexpr X digamma(X const& x) {
+  return detail::in_double([](auto const& v) { return detail::digamma_double(v); }, x);
+}
+
+/// polygamma - the n-th derivative of digamma, n up to 30.
+template <class X>
+DFDX_INLINE constexpr X polygamma(X const& n, X const& x) {
+  if constexpr (is_number<X>)
+    return static_cast<X>(detail::polygamma_double(static_cast<double>(n), static_cast<double>(x)));
+  else return lane_functions<X>::polygamma(n, x);
+}
+
+}  // namespace dfdx::math

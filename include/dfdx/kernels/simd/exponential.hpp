@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSL-1.0
+// Exponentials on vectors: exp, exp2, expm1, pow, erf, erfc, right to the last places over all that the type can
+// hold, subnormal results included. Polynomials are Chebyshev fits; arguments are reduced in two parts (Cody and
+// Waite, Software Manual for the Elementary Functions, 1980).
+#pragma once
+
+#include <limits>
+
+#include <dfdx/kernels/simd/batch.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_single = sizeof(typename X::value_type) == 4;
+
+/// polynomial - by Horner's rule; the coefficient of the highest power comes first.
+template <class X, class... C>
+DFDX_INLINE X polynomial(X const& x, double first, C... rest) {
+  X r(static_cast<typename X::value_type>(first));
+  ((r = xsimd::fma(r, x, X(static_cast<typename X::value_type>(rest)))), ...);
+  return r;
+}
+
+/// Pair - a number as the sum of two, of which the second is below the rounding of the first.
+template <class X>
+struct Pair {
+  X high, low;
+};
+
+template <class X>
+DFDX_INLINE Pair<X> exact_sum(X const& a, X const& b) {
+  X const s = a + b, of_b = s - a;
+  return {s, (a - (s - of_b)) + (b - of_b)};
+}
+/// exact_product - a b without rounding (Dekker 1971 where there is no fused multiply-add).
+template <class X>
+DFDX_INLINE Pair<X> exact_product(X const& a, X const& b) {
+  X const p = a * b;
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+  return {p, xsimd::fms(a, b, p)};
+#else
+  X const splitter(static_cast<typename X::value_type>(is_single<X> ? 4097 : 134217729));
+  X const ca = splitter * a, a1 = ca - (ca - a), a2 = a - a1;
+  X const cb = splitter * b, b1 = cb - (cb - b), b2 = b - b1;
+  return {p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2};
+#endif
+}
+
+/// power_of_two - 2^n for integral n in the range of normal exponents.
+template <class X>
+DFDX_INLINE X power_of_two(X const& n) {
+  if constexpr (is_single<X>) {
+    auto const bits = xsimd::bitwise_cast<std::int32_t>(n + X(12582912.0f + 127));  // 1.5 * 2^23
+    return xsimd::bitwise_cast<float>(bits << 23);
+  } else {
+    auto const bits = xsimd::bitwise_cast<std::int64_t>(n + X(6755399441055744.0 + 1023));  // 1.5 * 2^52
+    return xsimd::bitwise_cast<double>(bits << 52);
+  }
+}
+
+/// scaled - x 2^n, rounded once, for |n| up to twice the largest exponent.
+template <class X>
+DFDX_INLINE X scaled(X const& x, X const& n) {
+  X const half = xsimd::floor(n * X(typename X::value_type(0.5)));
+  return x * power_of_two(half) * power_of_two(n - half);
+}
+
+/// bounded - x between two bounds; NaN stays NaN.
+template <class X>
+DFDX_INLINE X bounded(X const& x, double low, double high) {
+  X const l(static_cast<typename X::value_type>(low)), h(static_cast<typename X::value_type>(high));
+  return select(x < l, l, select(x > h, h, x));
+}
+
+/// Power - what exponentials are made of: (1 + rest) 2^n.
+template <class X>
+struct Power {
+  X rest, n;
+};
+
+/// natural_power - e^(x + low) for |x| up to the exponents' range.
+template <class X>
+DFDX_INLINE Power<X> natural_power(X const& x, X const& low) {
+  using E = typename X::value_type;
+  X const n = xsimd::nearbyint(x * X(E(1.4426950408889634)));
+  if constexpr (is_single<X>) {
+    X const exact = x - n * X(0.693359375f);
+    X const tail = n * X(-2.12194440e-4f) - low, r = exact - tail, lost = (exact - r) - tail;
+    X const p = polynomial(r, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
+                           0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
+    return {r + xsimd::fma(r * r, p, lost), n};
+  } else {
+    X const exact = x - n * X(0x1.62e42fefa3800p-1);  // n times the upper bits of ln 2 is exact
+    X const tail = n * X(5.4979230187083711747e-14) - low, r = exact - tail, lost = (exact - r) - tail;
+    X const p = polynomial(r, 2.0915442297780115216e-9, 2.5106274733573294687e-8, 2.7557271810219799569e-7,
+                           2.7557252833516909748e-6, 0.000024801587327007186731, 0.00019841269876864354929,
+                           0.0013888888888883326674, 0.0083333333333255446996, 0.041666666666666670074,
+                           0.16666666666666671438, 0.5);
+    return {r + xsimd::fma(r * r, p, lost), n};
+  }
+}
+
+/// Where exp is 0 and infinity for certain.
+template <class X>
+inline constexpr double least_exponent = is_single<X> ? -104 : -746;
+template <class X>
+inline constexpr double largest_exponent = is_single<X> ? 89 : 710;
+
+}  // namespace detail
+
+template <class X>
+DFDX_INLINE X lane_exp(X const& x) {
+  using E = typename X::value_type;
+  X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X>);
+  auto const p = detail::natural_power(in, X(E(0)));
+  return detail::scaled(p.rest + X(E(1)), p.n);
+}
+
+/// e^x / 2, which is finite where sinh and cosh are.
+template <class X>
+DFDX_INLINE X lane_half_exp(X const& x) {
+  using E = typename X::value_type;
+  X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X> + 1);
+  auto const p = detail::natural_power(in, X(E(0)));
+  return detail::scaled(p.rest + X(E(1)), p.n - X(E(1)));
+}
+
+template <class X>
+DFDX_INLINE X lane_expm1(X const& x) {
+  using E = typename X::value_type;
+  X const in = detail::bounded(x, -50, detail::largest_exponent<X>);
+  auto const p = detail::natural_power(in, X(E(0)));
+  // (1 + rest) 2^n - 1 = (rest + (1 - 2^-n)) 2^n
+  X const one(E(1)), shift = one - detail::power_of_two(-xsimd::min(p.n, X(E(64))));
+  return select(x == X(E(0)), x, detail::scaled(p.rest + shift, p.n));
+}
+
+/// sigmoid by the exponential that is at most 1, with what its roundings lost put back.
+template <class X>
+DFDX_INLINE X lane_sigmoid(X const& x) {
+  using E = typename X::value_type;
+  X const one(E(1)), zero(E(0)), in = detail::bounded(-xsimd::abs(x), detail::least_exponent<X>, 0);
+  auto const p = detail::natural_power(in, zero);
+  X const e1 = one + p.rest, e = detail::scaled(e1, p.n), e_low = detail::scaled(p.rest - (e1 - one), p.n);
+  X const below = one + e, below_low = (e - (below - one)) + e_low;
+  auto const left = x < zero;
+  X const q = select(left, e, one) / below;
+  return q + (select(left, e_low, zero) - q * below_low) * select(left, one - q, q);
+}
+
+template <class X>
+DFDX_INLINE X lane_exp2(X const& x) {
+  using E = typename X::value_type;
+  constexpr double limit = detail::is_single<X> ? 152 : 1076;
+  X const in = detail::bounded(x, -limit, limit), n = xsimd::nearbyint(in), r = in - n;
+  X const one(E(1)), ln2(E(0.69314718055994530942));
+  if constexpr (detail::is_single<X>) {
+    X const p =
+        detail::polynomial(r, 0.000015291717629198683425, 0.0001545416208791722114, 0.0013333520851226754851,
+                           0.0096180806652697813272, 0.055504108717664897372, 0.24022650764548662216);
+    return detail::scaled(xsimd::fma(r, xsimd::fma(r, p, ln2), one), n);
+  } else {
+    X const p =
+        detail::polynomial(r, 2.5726018970817549722e-11, 4.455150180376138403e-10, 7.0548994824676859185e-9,
+                           1.0178061488425538194e-7, 1.3215486803689255311e-6, 0.000015252733831422687823,
+                           0.00015403530393375441157, 0.0013333558146415981399, 0.0096181291076284779486,
+                           0.055504108664821595844, 0.24022650695910071233);
+    return detail::scaled(xsimd::fma(r, xsimd::fma(r, p, ln2), one), n);
+  }
+}
+
+namespace detail {
+
+/// logarithm - ln x as a pair, for positive normal x scaled by 2^-shift: 2 artanh((m - 1) / (m + 1)) + e ln 2, whose
+/// first two terms are carried with twice the digits.
+template <class X>
+DFDX_INLINE Pair<X> logarithm(X const& x, X const& shift) {
+  static_assert(!is_single<X>);
+  auto const bits = xsimd::bitwise_cast<std::int64_t>(x);
+  // x = m 2^e with m between sqrt(1/2) and sqrt(2)
+  auto const offset = bits - xsimd::batch<std::int64_t, typename X::arch_type>(0x3fe6a09e667f3bcdll);
+  auto const exponent = offset & xsimd::batch<std::int64_t, typename X::arch_type>(-(1ll << 52));
+  X const m = xsimd::bitwise_cast<double>(bits - exponent), one(1.0);
+  X const e = xsimd::batch_cast<double>(exponent >> 52) + shift;
+  X const f = m - one, g = m + one, g_low = m - (g - one), s = f / g;
+  Pair<X> const back = exact_product(s, g);
+  X const s_low = ((f - back.high) - back.low - s * g_low) / g;
+  Pair<X> z = exact_product(s, s);
+  z.low += X(2.0) * s * s_low;
+  X const p = polynomial(z.high, 0.12925663575110274472, 0.13284977969619905186, 0.15385604411768514301,
+                         0.18181807839015792279, 0.22222222273617622395, 0.28571428571332932483,
+                         0.40000000000000029023);
+  Pair<X> q = exact_sum(X(2.0 / 3), z.high * p);
+  q.low += X(3.7007434154171884681e-17) + z.low * p;
+  Pair<X> t = exact_product(z.high, q.high);
+  t.low += z.high * q.low + z.low * q.high;
+  Pair<X> u = exact_product(s, t.high);
+  u.low += s * t.low + s_low * t.high;
+  // e ln 2 (its upper part is exact) + 2 s + u
+  Pair<X> const a = exact_sum(e * X(0x1.62e42fefa3800p-1), X(2.0) * s), b = exact_sum(a.high, u.high);
+  X const low = ((a.low + b.low) + (u.low + X(2.0) * s_low)) + e * X(5.4979230187083711747e-14);
+  X const high = b.high + low;
+  return {high, (b.high - high) + low};
+}
+
+}  // namespace detail
+
+/// pow - special values are those of C99 (F.9.4.4).
+template <class X>
+DFDX_INLINE X lane_pow(X const& x, X const& y) {
+  static_assert(!detail::is_single<X>);
+  using Limits = std::numeric_limits<double>;
+  X const zero(0.0), one(1.0), half = y * X(0.5), magnitude = xsimd::abs(x), infinity(Limits::infinity());
+  auto const integer = xsimd::floor(y) == y;  // infinite y are even integers
+  auto const odd = integer && xsimd::floor(half) != half;
+  auto const subnormal = magnitude < X(Limits::min());
+  X const in = select(subnormal, magnitude * X(0x1p54), magnitude);
+  auto const log = detail::logarithm(in, select(subnormal, X(-54.0), zero));
+  auto const limit = magnitude == zero || magnitude == infinity;
+  X const rough = select(magnitude == zero, -infinity, select(limit, infinity, log.high)) * y;
+  auto const product = detail::exact_product(log.high, y);
+  // Far outside of the range the tail does not matter, and may be no number.
+  auto const within = xsimd::abs(rough) < X(800.0);
+  X const tail = select(within, product.low + log.low * y, zero);
+  auto const p = detail::natural_power(detail::bounded(rough, -746, 711), tail);
+  X power = detail::scaled(p.rest + one, p.n);
+  // Where the product may be 0 * infinity: anything^0, 1^anything (NaN too), (-1)^infinity; (-1)^n is 1 but
+  // for its sign.
+  auto const is_one = y == zero || x == one || (magnitude == one && y == y);
+  power = select(is_one, one, select(x == x && y == y, power, x + y));
+  auto const invalid = x < zero && !integer && magnitude != infinity;
+  return select(invalid, X(Limits::quiet_NaN()), select(odd, xsimd::copysign(power, x), power));
+}
+
+template <class X>
+DFDX_INLINE X lane_erfc(X const& x);
+
+namespace detail {
+
+/// Error function below 0.84, by its series.
+template <class X>
+DFDX_INLINE X small_erf(X const& x) {
+  X const z = x * x;
+  X const p = polynomial(z, 1.068768619146984616e-8, -1.5701227105190676279e-7, 1.6399720736388882054e-6,
+                         -0.000014921969577624702136, 0.00012055192652208320313, -0.00085483235756379701303,
+                         0.005223977572514906989, -0.026866170640384130049, 0.11283791670933264183,
+                         -0.37612638903183359418, 0.1283791670955125622);
+  return xsimd::fma(x, p, x);
+}
+
+/// erfc of numbers from 0.6 on: e^(-x^2) (1 + 2 x)^-1 times a polynomial in (x - k) / (x + k) (Shepherd and
+/// Laframboise, Mathematics of Computation 36, 1981).
+template <class X>
+DFDX_INLINE X tail_erfc(X const& from) {
+  static_assert(!is_single<X>);
+  X const x = bounded(from, 0.6, 28), k(3.75), one(1.0);
+  X const t = (x - k) / (x + k);
+  X const p = polynomial(t, 2.4331908415893478713e-8, 1.3820687793126533952e-8, -2.3977972818538184473e-7,
+                         -4.5983364709336843152e-8, 1.737297678985971694e-6, -9.8124781602757991138e-7,
+                         -0.000011437371975815833911, 0.000022387500339364585769, 0.000051647053871590246172,
+                         -0.00029015495800737451806, 0.00029371405807162218315, 0.0017556260009839918146,
+                         -0.0097465796042883407009, 0.028362277403966741981, -0.058693398586523574384,
+                         0.092304321161207180108, -0.10880393014185299608, 0.082276738490124324801,
+                         0.0035854154854657239059, -0.1402405985855468095, 1.2375126308378275771);
+  Pair<X> const square = exact_product(x, x);
+  auto const e = natural_power(-square.high, -square.low);
+  return scaled((e.rest + one) * p / xsimd::fma(X(2.0), x, one), e.n);
+}
+
+}  // namespace detail
+
+template <class X>
+DFDX_INLINE X lane_erfc(X const& x) {
+  X const a = xsimd::abs(x), one(1.0), tail = detail::tail_erfc(a);
+  return select(a < X(0.75), one - detail::small_erf(x), select(x < X(0.0), X(2.0) - tail, tail));
+}
+
+template <class X>
+DFDX_INLINE X lane_erf(X const& x) {
+  using E = typename X::value_type;
+  X const a = xsimd::abs(x), one(E(1));
+  if constexpr (detail::is_single<X>) {
+    X const b = detail::bounded(a, 0, 4), z = b * b;
+    X const p = detail::polynomial(z, 0.000078758750626854883411, -0.00080168642871658695293,
+                                   0.0051890874234339739861, -0.026854212010626412443, 0.11283594715160217732,
+                                   -0.37612626666720331023, 0.12837916584835094603);
+    // Above 1 by ln erfc, a smooth function.
+    X const l = detail::polynomial(b, 1.6371514145936435649e-6, -0.000046058042689189779247,
+                                   0.00059680562566077970634, -0.0047595962932662646444,
+                                   0.026421136005663896682, -0.1100800829488202466, -0.6318260515591630143,
+                                   -1.1302334348419940295, 0.00032013804967769883665);
+    auto const e = detail::natural_power(l, X(E(0)));
+    X const large = one - detail::scaled(e.rest + one, e.n);
+    return select(a < one, xsimd::fma(x, p, x), xsimd::copysign(large, x));
+  } else {
+    X const small = detail::small_erf(x), large = one - detail::tail_erfc(a);
+    return select(a < X(0.75), small, xsimd::copysign(large, x));
+  }
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+#endif  // !__CUDACC__

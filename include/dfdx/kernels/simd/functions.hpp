@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+// The elementary functions on vectors (math::lane_functions): within 2 units in the last place, 4 for pow, erfc and the
+// gamma functions, over all that the type can hold (tests/kernels/accuracy.cpp). Where xsimd's are that good they are
+// taken. Rare ones in f32 are computed in f64.
+#pragma once
+
+#include <dfdx/core/special_math.hpp>
+#include <dfdx/kernels/simd/trigonometric.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+namespace detail {
+
+/// in_double - f of vectors of floats, computed on vectors of doubles.
+template <class F, class A, class... Y>
+DFDX_INLINE xsimd::batch<float, A> in_double(F const& f, xsimd::batch<float, A> const& x, Y const&... y) {
+  using D = xsimd::batch<double, A>;
+  constexpr std::size_t n = xsimd::batch<float, A>::size, half = D::size;
+  alignas(64) float single[n];
+  alignas(64) double wide[1 + sizeof...(Y)][n];
+  auto const widen = [&](xsimd::batch<float, A> const& v, double* to) {
+    v.store_aligned(single);
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<double>(single[i]);
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    widen(x, wide[0]);
+    (widen(y, wide[I + 1]), ...);
+    for (std::size_t i = 0; i < n; i += half)
+      f(D::load_aligned(wide[0] + i), D::load_aligned(wide[I + 1] + i)...).store_aligned(wide[0] + i);
+  }(std::index_sequence_for<Y...>{});
+  for (std::size_t i = 0; i < n; ++i) single[i] = static_cast<float>(wide[0][i]);
+  return xsimd::batch<float, A>::load_aligned(single);
+}
+
+/// The logarithm `log` of xsimd, which takes subnormal doubles for zero; `unit` is log 2.
+template <class Log, class X>
+DFDX_INLINE X of_subnormals(Log const& log, X const& x, double unit) {
+  if constexpr (is_single<X>) {
+    return log(x);
+  } else {
+    auto const subnormal = x < X(std::numeric_limits<double>::min()) && x > X(0.0);
+    return log(select(subnormal, x * X(0x1p54), x)) - select(subnormal, X(54 * unit), X(0.0));
+  }
+}
+
+}  // namespace detail
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+namespace dfdx::math {
+
+template <class T, class A>
+struct lane_functions<xsimd::batch<T, A>> {
+  using X = xsimd::batch<T, A>;
+  static constexpr bool single = sizeof(T) == 4;
+
+  static DFDX_INLINE X exp(X const& x) { return kernels::lane_exp(x); }
+  static DFDX_INLINE X expm1(X const& x) { return kernels::lane_expm1(x); }
+  static DFDX_INLINE X exp2(X const& x) { return kernels::lane_exp2(x); }
+  static DFDX_INLINE X sigmoid(X const& x) { return kernels::lane_sigmoid(x); }
+  static DFDX_INLINE X log(X const& x) {
+    return kernels::detail::of_subnormals([](X const& v) { return xsimd::log(v); }, x, 0.69314718055994531);
+  }
+  static DFDX_INLINE X log2(X const& x) {
+    return kernels::detail::of_subnormals([](X const& v) { return xsimd::log2(v); }, x, 1);
+  }
+  static DFDX_INLINE X log10(X const& x) {
+    return kernels::detail::of_subnormals([](X const& v) { return xsimd::log10(v); }, x, 0.30102999566398120);
+  }
+  static DFDX_INLINE X log1p(X const& x) { return select(x == X(T(0)), x, xsimd::log1p(x)); }
+  static DFDX_INLINE X cbrt(X const& x) {
+    if constexpr (single) {
+      return xsimd::cbrt(x);
+    } else {
+      auto const subnormal = xsimd::abs(x) < X(std::numeric_limits<double>::min());
+      X const y = xsimd::cbrt(select(subnormal, x * X(0x1p54), x));
+      return select(subnormal, y * X(0x1p-18), y);
+    }
+  }
+  static DFDX_INLINE X sin(X const& x) {
+    if constexpr (single) return xsimd::sin(x);
+    else return kernels::lane_sin(x);
+  }
+  static DFDX_INLINE X cos(X const& x) {
+    if constexpr (single) return xsimd::cos(x);
+    else return kernels::lane_cos(x);
+  }
+  static DFDX_INLINE X tan(X const& x) {
+    return wide([](auto const& v) { return kernels::lane_tan(v); }, x);
+  }
+  static DFDX_INLINE X asin(X const& x) {
+    return wide([](auto const& v) { return xsimd::asin(v); }, x);
+  }
+  static DFDX_INLINE X acos(X const& x) { return xsimd::acos(x); }
+  static DFDX_INLINE X atan(X const& x) {
+    return wide([](auto const& v) { return kernels::lane_atan(v); }, x);
+  }
+  static DFDX_INLINE X sinh(X const& x) { return xsimd::sinh(x); }
+  static DFDX_INLINE X cosh(X const& x) { return xsimd::cosh(x); }
+  static DFDX_INLINE X tanh(X const& x) { return xsimd::tanh(x); }
+  static DFDX_INLINE X asinh(X const& x) {
+    return wide([](auto const& v) { return xsimd::asinh(v); }, x);
+  }
+  static DFDX_INLINE X acosh(X const& x) {
+    return select(x < X(T(1)), X(std::numeric_limits<T>::quiet_NaN()), xsimd::acosh(x));
+  }
+  static DFDX_INLINE X atanh(X const& x) { return xsimd::atanh(x); }
+  static DFDX_INLINE X erf(X const& x) { return kernels::lane_erf(x); }
+  static DFDX_INLINE X erfc(X const& x) {
+    return wide([](auto const& v) { return kernels::lane_erfc(v); }, x);
+  }
+  // The sign is lost where the processor has no instruction to round.
+  static DFDX_INLINE X floor(X const& x) { return xsimd::copysign(xsimd::floor(x), x); }
+  static DFDX_INLINE X ceil(X const& x) { return xsimd::copysign(xsimd::ceil(x), x); }
+  static DFDX_INLINE X trunc(X const& x) { return xsimd::copysign(xsimd::trunc(x), x); }
+  static DFDX_INLINE X round(X const& x) { return xsimd::copysign(xsimd::nearbyint(x), x); }
+
+  static DFDX_INLINE X pow(X const& x, X const& y) {
+    return wide([](auto const& v, auto const& w) { return kernels::lane_pow(v, w); }, x, y);
+  }
+  static DFDX_INLINE X atan2(X const& y, X const& x) {
+    return wide([](auto const& v, auto const& w) { return kernels::lane_atan2(v, w); }, y, x);
+  }
+  static DFDX_INLINE X hypot(X const& x, X const& y) {
+    X const a = xsimd::abs(x), b = xsimd::abs(y), infinity(std::numeric_limits<T>::infinity());
+    X size = a;
+    if constexpr (single) {
+      size = wide([](auto const& v, auto const& w) { return xsimd::sqrt(v * v + w * w); }, x, y);
+    } else {
+      X const large = xsimd::max(a, b), small = xsimd::min(a, b), r = small / large;
+      size = select(large == X(0.0), large, large * xsimd::sqrt(X(1.0) + r * r));
+    }
+    return select(a == infinity || b == infinity, infinity, select(x == x && y == y, size, x + y));
+  }
+  static DFDX_INLINE X fmod(X const& x, X const& y) {
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+    // Exact where the quotient is: one step at most too far.
+    X const a = xsimd::abs(x), b = xsimd::abs(y), q = xsimd::trunc(a / b);
+    if (xsimd::all(q < X(single ? T(8388608) : T(4503599627370496)) &&
+                   b < X(std::numeric_limits<T>::infinity()))) [[likely]] {
+      X const r = xsimd::fnma(q, b, a);
+      return xsimd::copysign(select(r < X(T(0)), r + b, r), x);
+    }
+#endif
+    return kernels::detail::one_by_one([](T v, T w) { return static_cast<T>(std::fmod(v, w)); }, x, y);
+  }
+
+  static X polygamma(X const& n, X const& x) {
+    return kernels::detail::one_by_one([](T v, T w) { return math::polygamma(v, w); }, n, x);
+  }
+
+  /// f of doubles, whatever x is of.
+  template <class F, class... Y>
+  static DFDX_INLINE X wide(F const& f, X const& x, Y const&... y) {
+    if constexpr (single) return kernels::detail::in_double(f, x, y...);
+    else return f(x, y...);
+  }
+};
+
+}  // namespace dfdx::math
+
+#endif  // !__CUDACC__

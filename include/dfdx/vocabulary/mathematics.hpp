@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elementwise functions beyond the common ones of elementwise.hpp: to other bases, trigonometric, special, rounding;
+// and those made of others. Each is apply<op::name>; see the op for its maths.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/ops/exponential.hpp>
+#include <dfdx/ops/rounding.hpp>
+#include <dfdx/ops/special.hpp>
+#include <dfdx/ops/trigonometric.hpp>
+#include <dfdx/vocabulary/elementwise.hpp>
+
+namespace dfdx {
+
+template <operand X>
+constexpr applied<op::exp2, X> exp2(X const& x) {
+  return apply<op::exp2>(x);
+}
+template <operand X>
+constexpr applied<op::log2, X> log2(X const& x, Guard guard = {}) {
+  return apply_with<op::log2>(guard.attrs(), x);
+}
+template <operand X>
+constexpr applied<op::log10, X> log10(X const& x, Guard guard = {}) {
+  return apply_with<op::log10>(guard.attrs(), x);
+}
+template <operand X>
+constexpr applied<op::cbrt, X> cbrt(X const& x, Guard guard = {}) {
+  return apply_with<op::cbrt>(guard.attrs(), x);
+}
+template <operand X>
+constexpr applied<op::tan, X> tan(X const& x) {
+  return apply<op::tan>(x);
+}
+template <operand X>
+constexpr applied<op::asin, X> asin(X const& x) {
+  return apply<op::asin>(x);
+}
+template <operand X>
+constexpr applied<op::acos, X> acos(X const& x) {
+  return apply<op::acos>(x);
+}
+template <operand X>
+constexpr applied<op::atan, X> atan(X const& x) {
+  return apply<op::atan>(x);
+}
+template <operand X>
+constexpr applied<op::sinh, X> sinh(X const& x) {
+  return apply<op::sinh>(x);
+}
+template <operand X>
+constexpr applied<op::cosh, X> cosh(X const& x) {
+  return apply<op::cosh>(x);
+}
+template <operand X>
+constexpr applied<op::asinh, X> asinh(X const& x) {
+  return apply<op::asinh>(x);
+}
+template <operand X>
+constexpr applied<op::acosh, X> acosh(X const& x) {
+  return apply<op::acosh>(x);
+}
+template <operand X>
+constexpr applied<op::atanh, X> atanh(X const& x) {
+  return apply<op::atanh>(x);
+}
+template <operand X>
+constexpr applied<op::erfc, X> erfc(X const& x) {
+  return apply<op::erfc>(x);
+}
+template <operand X>
+constexpr applied<op::lgamma, X> lgamma(X const& x) {
+  return apply<op::lgamma>(x);
+}
+template <operand X>
+constexpr applied<op::digamma, X> digamma(X const& x) {
+  return apply<op::digamma>(x);
+}
+template <operand X>
+constexpr applied<op::floor, X> floor(X const& x) {
+  return apply<op::floor>(x);
+}
+template <operand X>
+constexpr applied<op::ceil, X> ceil(X const& x) {
+  return apply<op::ceil>(x);
+}
+template <operand X>
+constexpr applied<op::round, X> round(X const& x) {
+  return apply<op::round>(x);
+}
+template <operand X>
+constexpr applied<op::trunc, X> trunc(X const& x) {
+  return apply<op::trunc>(x);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::polygamma, X, Y> polygamma(X const& x, Y const& y) {
+  return apply<op::polygamma>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::atan2, X, Y> atan2(X const& x, Y const& y) {
+  return apply<op::atan2>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::hypot, X, Y> hypot(X const& x, Y const& y) {
+  return apply<op::hypot>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::fmod, X, Y> fmod(X const& x, Y const& y) {
+  return apply<op::fmod>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::remainder, X, Y> remainder(X const& x, Y const& y) {
+  return apply<op::remainder>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::floor_divide, X, Y> floor_divide(X const& x, Y const& y) {
+  return apply<op::floor_divide>(x, y);
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::logaddexp, X, Y> logaddexp(X const& x, Y const& y) {
+  return apply<op::logaddexp>(x, y);
+}
+
+/// add, sub, mul, neg - the operators by their names.
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::add, X, Y> add(X const& x, Y const& y) {
+  return x + y;
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::sub, X, Y> sub(X const& x, Y const& y) {
+  return x - y;
+}
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::mul, X, Y> mul(X const& x, Y const& y) {
+  return x * y;
+}
+template <operand X>
+constexpr applied<op::neg, X> neg(X const& x) {
+  return -x;
+}
+/// div(x, y, {.eps = e}) - x / y, with gradients that are finite at y = 0.
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Guard guard = {}) {
+  return apply_with<op::div>(guard.attrs(), x, y);
+}
+/// reciprocal(x) - 1 / x; of integers in f32.
+template <operand X>
+constexpr auto reciprocal(X const& x, Guard guard = {}) {
+  return div(1.0, x, guard);
+}
+
+/// isnan, isinf, isfinite - of integers false, false, true.
+template <operand X>
+constexpr auto isnan(X const& x) {
+  return x != x;
+}
+template <operand X>
+constexpr auto isinf(X const& x) {
+  return abs(x) == std::numeric_limits<double>::infinity();
+}
+template <operand X>
+constexpr auto isfinite(X const& x) {
+  return abs(x) < std::numeric_limits<double>::infinity();
+}
+
+/// masked_fill(x, mask, value) - value where the mask holds, else x.
+template <operand X, operand M, class Value>
+  requires math_operands<X, Value>
+constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
+  return where(mask, value, x);
+}
+
+/// lerp(a, b, w) - a + w (b - a), exactly b at w = 1.
+template <operand A, operand B, class W>
+  requires math_operands<A, W>
+constexpr auto lerp(A const& a, B const& b, W const& w) {
+  auto const d = b - a;
+  if constexpr (number<W>) {
+    return w < 0.5 ? a + d * w : b - d * (1.0 - static_cast<double>(w));
+  } else {
+    return where(abs(w) < 0.5, a + w * d, b - d * (1.0 - w));
+  }
+}
+
+}  // namespace dfdx

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSL-1.0
+// The elementary functions on vectors, in units in the last place, over everything that the type can hold; f32 against
+// the platform's double, f64 against its long double. Special values as the platform's (C99, annex F). Prints a table.
+#include <dfdx/core/special_math.hpp>
+#include <dfdx/kernels/lanes.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace dfdx;
+
+template <class T>
+using Wider = std::conditional_t<sizeof(T) == 4, double, long double>;
+
+// A function of one or two operands: on vectors, and wider.
+template <class T>
+struct Function {
+  using Lane = kernels::lane<T>;
+  using W = Wider<T>;
+  char const* name;
+  Lane (*got)(Lane const&, Lane const&);
+  W (*want)(W, W);
+  double bound;
+  // Where it is not the error in ulp of the result that is bounded (near zeros that no short formula knows), the
+  // size of what the result is the difference of.
+  W (*scale)(W) = nullptr;
+};
+
+// The spacing of numbers of type T around x.
+template <class T>
+Wider<T> ulp(Wider<T> x) {
+  using L = std::numeric_limits<T>;
+  int e = 0;
+  if (x == 0 || !std::isfinite(x)) e = L::min_exponent;
+  else std::frexp(x, &e);
+  return std::ldexp(Wider<T>(1), std::max(e, L::min_exponent) - L::digits);
+}
+
+template <class T>
+Wider<T> error_in_ulp(T got, Wider<T> want, Wider<T> scale) {
+  using L = std::numeric_limits<T>;
+  if (std::isnan(want)) return std::isnan(got) ? 0 : L::infinity();
+  if (std::isnan(got)) return L::infinity();
+  // What rounds to infinity is as right as infinity, and the largest number next to it.
+  Wider<T> const beyond = std::ldexp(Wider<T>(1), L::max_exponent);
+  auto const finite = [&](Wider<T> v) { return std::clamp(v, -beyond, beyond); };
+  Wider<T> const w = finite(want);
+  return std::abs(finite(got) - w) / ulp<T>(std::max(std::abs(w), scale));
+}
+
+// psi in double or wider: recurrence, then Stirling's series; near its zero a Taylor series.
+template <class W>
+W digamma_of(W x) {
+  W const near = (x - W(0x1.762d86356be3fp+0)) - W(9.5499954299656977152e-17L);
+  if (std::abs(near) < W(0.05)) {
+    W sum = 0;
+    for (W c : {W(-0.003369801655439328082792857L), W(0.004926781395729853446354266L),
+                W(-0.007204534386356868240970474L), W(0.01053879161661217538812405L),
+                W(-0.01542476590494895913880032L), W(0.02259764823221810465962483L),
+                W(-0.0331611264748473592922584L), W(0.04880428816414310722509253L),
+                W(-0.07219956125645471092612178L), W(0.1078240506912623657571829L),
+                W(-0.1639427054424065275042513L), W(0.2584997609556510106244014L),
+                W(-0.4427631689835921060928653L), W(0.9676722454476211704274448L)})
+      sum = sum * near + c;
+    return sum * near;
+  }
+  if (x == 0) return -std::copysign(std::numeric_limits<W>::infinity(), x);
+  if (x < 0) {
+    W const r = x - std::nearbyint(x), pi = 3.14159265358979323846264338327950288L;
+    if (r == 0) return std::numeric_limits<W>::quiet_NaN();
+    return digamma_of(1 - x) - pi / std::tan(pi * r);
+  }
+  W sum = 0;
+  for (; x < 30; x += 1) sum -= 1 / x;
+  W const z = 1 / (x * x);
+  W const series =
+      z * (W(1) / 12 - z * (W(1) / 120 - z * (W(1) / 252 - z * (W(1) / 240 - z * (W(1) / 132)))));
+  return sum + (std::log(x) - 1 / (2 * x) - series);
+}
+
+// What lgamma and digamma of negative numbers are differences of.
+template <class W>
+W reflected_lgamma(W x) {
+  return x < 0 ? std::max(W(1), std::abs(std::lgamma(1 - x))) : 0;
+}
+template <class W>
+W reflected_digamma(W x) {
+  return x < 0 ? std::max(W(4), std::abs(digamma_of(1 - x))) : 0;
+}
+
+template <class T>
+std::vector<Function<T>> functions() {
+  using L = kernels::lane<T> const&;
+  using W = Wider<T>;
+  return {
+      {"exp", [](L x, L) { return math::exp(x); }, [](W x, W) { return std::exp(x); }, 2},
+      {"exp2", [](L x, L) { return math::exp2(x); }, [](W x, W) { return std::exp2(x); }, 2},
+      {"expm1", [](L x, L) { return math::expm1(x); }, [](W x, W) { return std::expm1(x); }, 2},
+      {"log", [](L x, L) { return math::log(x); }, [](W x, W) { return std::log(x); }, 2},
+      {"log2", [](L x, L) { return math::log2(x); }, [](W x, W) { return std::log2(x); }, 2},
+      {"log10", [](L x, L) { return math::log10(x); }, [](W x, W) { return std::log10(x); }, 2},
+      {"log1p", [](L x, L) { return math::log1p(x); }, [](W x, W) { return std::log1p(x); }, 2},
+      {"sqrt", [](L x, L) { return math::sqrt(x); }, [](W x, W) { return std::sqrt(x); }, 0.5},
+      {"cbrt", [](L x, L) { return math::cbrt(x); }, [](W x, W) { return std::cbrt(x); }, 2},
+      {"sin", [](L x, L) { return math::sin(x); }, [](W x, W) { return std::sin(x); }, 2},
+      {"cos", [](L x, L) { return math::cos(x); }, [](W x, W) { return std::cos(x); }, 2},
+      {"tan", [](L x, L) { return math::tan(x); }, [](W x, W) { return std::tan(x); }, 2},
+      {"asin", [](L x, L) { return math::asin(x); }, [](W x, W) { return std::asin(x); }, 2},
+      {"acos", [](L x, L) { return math::acos(x); }, [](W x, W) { return std::acos(x); }, 2},
+      {"atan", [](L x, L) { return math::atan(x); }, [](W x, W) { return std::atan(x); }, 2},
+      {"sinh", [](L x, L) { return math::sinh(x); }, [](W x, W) { return std::sinh(x); }, 2},
+      {"cosh", [](L x, L) { return math::cosh(x); }, [](W x, W) { return std::cosh(x); }, 2},
+      {"tanh", [](L x, L) { return math::tanh(x); }, [](W x, W) { return std::tanh(x); }, 2},
+      {"asinh", [](L x, L) { return math::asinh(x); }, [](W x, W) { return std::asinh(x); }, 2},
+      {"acosh", [](L x, L) { return math::acosh(x); }, [](W x, W) { return std::acosh(x); }, 2},
+      {"atanh", [](L x, L) { return math::atanh(x); }, [](W x, W) { return std::atanh(x); }, 2},
+      {"erf", [](L x, L) { return math::erf(x); }, [](W x, W) { return std::erf(x); }, 2},
+      {"sigmoid", [](L x, L) { return math::sigmoid(x); },
+       [](W x, W) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 2},
+      {"floor", [](L x, L) { return math::floor(x); }, [](W x, W) { return std::floor(x); }, 0},
+      {"ceil", [](L x, L) { return math::ceil(x); }, [](W x, W) { return std::ceil(x); }, 0},
+      {"round", [](L x, L) { return math::round(x); }, [](W x, W) { return std::nearbyint(x); }, 0},
+      {"trunc", [](L x, L) { return math::trunc(x); }, [](W x, W) { return std::trunc(x); }, 0},
+      {"erfc", [](L x, L) { return math::erfc(x); }, [](W x, W) { return std::erfc(x); }, 4},
+      {"lgamma", [](L x, L) { return math::lgamma(x); }, [](W x, W) { return std::lgamma(x); }, 4,
+       sizeof(T) == 8 ? &reflected_lgamma<W> : nullptr},
+      {"digamma", [](L x, L) { return math::digamma(x); }, [](W x, W) { return digamma_of(x); }, 4,
+       sizeof(T) == 8 ? &reflected_digamma<W> : nullptr},
+      {"pow", [](L x, L y) { return math::pow(x, y); }, [](W x, W y) { return std::pow(x, y); }, 4},
+      {"atan2", [](L x, L y) { return math::atan2(x, y); }, [](W x, W y) { return std::atan2(x, y); }, 2},
+      {"hypot", [](L x, L y) { return math::hypot(x, y); }, [](W x, W y) { return std::hypot(x, y); }, 2},
+      {"fmod", [](L x, L y) { return math::fmod(x, y); }, [](W x, W y) { return std::fmod(x, y); }, 0},
+  };
+}
+
+bool has_two_operands(std::string const& name) {
+  return name == "pow" || name == "atan2" || name == "hypot" || name == "fmod";
+}
+
+template <class T>
+std::vector<T> specials() {
+  using L = std::numeric_limits<T>;
+  std::vector<T> r = {0, L::infinity(), L::quiet_NaN(), L::denorm_min(), L::min(), L::max(), L::epsilon()};
+  for (T x : {T(0.5), T(1), T(1.5), T(2), T(2.5), T(3), T(4), T(7), T(10), T(100), T(1000), T(1e10)})
+    r.insert(r.end(), {x, std::nextafter(x, T(0)), std::nextafter(x, L::infinity())});
+  for (std::size_t i = 0, n = r.size(); i < n; ++i) r.push_back(-r[i]);
+  return r;
+}
+
+// Everything that a float may be, in steps; of doubles random bits, random exponents, and numbers of everyday sizes.
+std::vector<float> samples(float) {
+  std::vector<float> r = specials<float>();
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 6007)
+    r.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (float centre : {1.0f, -1.0f, 1.4616321f, 2.0f, 3.1415927f, 0.5f, -2.4570247f, -2.7476826f, 1.5707964f})
+    for (int k = -300; k <= 300; ++k)
+      r.push_back(std::bit_cast<float>(std::bit_cast<std::int32_t>(centre) + k));
+  return r;
+}
+std::vector<double> samples(double) {
+  std::vector<double> r = specials<double>();
+  std::mt19937_64 random(1);
+  auto const uniform = [&](double low, double high) {
+    return low + (high - low) * (static_cast<double>(random() >> 11) * 0x1p-53);
+  };
+  for (int i = 0; i < 40000; ++i) {
+    r.push_back(std::bit_cast<double>(random()));
+    r.push_back(std::ldexp(uniform(1, 2), static_cast<int>(random() % 80) - 60) * (i % 2 == 0 ? 1 : -1));
+    r.push_back(uniform(-2, 2));
+    r.push_back(uniform(-30, 30));
+    r.push_back(uniform(-750, 750));
+  }
+  double const pi = 3.14159265358979323846;
+  for (int k = 1; k < 400; ++k) {
+    double const centres[] = {k * pi / 4,      -k * pi / 2,      1 + k * 0x1p-52,
+                              1 - k * 0x1p-53, -1 + k * 0x1p-50, 1.4616321449683623 + k * 0x1p-52,
+                              2 + k * 0x1p-45, 2 - k * 0x1p-40};
+    r.insert(r.end(), std::begin(centres), std::end(centres));
+  }
+  return r;
+}
+
+template <class T>
+struct Worst {
+  Wider<T> error = 0;
+  T x = 0, y = 0;
+};
+
+template <class T>
+Worst<T> worst_of(Function<T> const& f, std::vector<T> const& x, std::vector<T> const& y) {
+  Worst<T> r;
+  constexpr std::size_t n = kernels::lane<T>::size;
+  for (std::size_t i = 0; i + n <= x.size(); i += n) {
+    T got[n];
+    f.got(kernels::lane<T>::load_unaligned(&x[i]), kernels::lane<T>::load_unaligned(&y[i]))
+        .store_unaligned(got);
+    for (std::size_t k = 0; k < n; ++k) {
+      T const a = x[i + k], b = y[i + k];
+      Wider<T> const e = error_in_ulp<T>(got[k], f.want(a, b), f.scale != nullptr ? f.scale(a) : 0);
+      if (e > r.error || std::isnan(e)) r = {e, a, b};
+    }
+  }
+  return r;
+}
+
+// Zeros with their signs, infinities and NaNs.
+template <class T>
+bool same_special(T got, T want) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  if (want == 0) return got == 0 && std::signbit(got) == std::signbit(want);
+  return !std::isinf(want) || got == want;
+}
+
+template <class T>
+void check() {
+  std::vector<T> const all = samples(T{}), special = specials<T>();
+  std::vector<T> turned = all;
+  std::shuffle(turned.begin(), turned.end(), std::mt19937(7));
+  std::vector<T> everyday, exponents;  // for pow: most pairs of random bits overflow
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100000; ++i) {
+    everyday.push_back(
+        std::ldexp(T(1) + T(random() % 100000) / 100000, static_cast<int>(random() % 40) - 20));
+    exponents.push_back((T(random() % 200001) - 100000) / 2500);
+    if (i % 4 == 0) everyday.back() = T(1) + (everyday.back() - T(1)) * T(1e-3), exponents.back() *= 100;
+  }
+  for (Function<T> const& f : functions<T>()) {
+    Worst<T> worst = worst_of(f, all, has_two_operands(f.name) ? turned : all);
+    if (has_two_operands(f.name))
+      if (Worst<T> const w = worst_of(f, everyday, exponents); w.error > worst.error) worst = w;
+    std::printf("%-8s f%d %8.3f ulp at %.17g %.17g\n", f.name, static_cast<int>(8 * sizeof(T)),
+                static_cast<double>(worst.error), static_cast<double>(worst.x), static_cast<double>(worst.y));
+    std::fflush(stdout);
+    INFO(f.name << " of " << worst.x << " " << worst.y);
+    CHECK(static_cast<double>(worst.error) <= f.bound);
+    for (T x : special)
+      for (T y : special) {
+        T got[kernels::lane<T>::size];
+        f.got(kernels::lane<T>(x), kernels::lane<T>(y)).store_unaligned(got);
+        T const want = static_cast<T>(f.want(x, y));
+        if (!same_special(got[0], want)) {
+          CAPTURE(f.name, x, y, got[0], want);
+          CHECK(false);
+        }
+        if (!has_two_operands(f.name)) break;
+      }
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TEST_CASE("elementary functions on vectors of f32", "[kernels]") { check<float>(); }
+TEST_CASE("elementary functions on vectors of f64", "[kernels]") { check<double>(); }
