@@ -25,10 +25,12 @@
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/loss.hpp>
+#include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/scan.hpp>

@@ -3,6 +3,7 @@
 #include "refs/functions.hpp"
 
 #include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/mathematics.hpp>
 
 namespace refs {
 
@@ -35,7 +36,30 @@ void add_elementwise(std::map<std::string, Function>& table) {
   one("erf", [](A x) { return erf(x); });
   one("relu", [](A x) { return relu(x); });
   one("silu", [](A x) { return silu(x); });
-  one("reciprocal", [](A x) { return 1.0 / x; });
+  one("exp2", [](A x) { return exp2(x); });
+  one("log2", [](A x) { return log2(x); });
+  one("log10", [](A x) { return log10(x); });
+  one("cbrt", [](A x) { return cbrt(x); });
+  one("tan", [](A x) { return tan(x); });
+  one("asin", [](A x) { return asin(x); });
+  one("acos", [](A x) { return acos(x); });
+  one("atan", [](A x) { return atan(x); });
+  one("sinh", [](A x) { return sinh(x); });
+  one("cosh", [](A x) { return cosh(x); });
+  one("asinh", [](A x) { return asinh(x); });
+  one("acosh", [](A x) { return acosh(x); });
+  one("atanh", [](A x) { return atanh(x); });
+  one("erfc", [](A x) { return erfc(x); });
+  one("lgamma", [](A x) { return lgamma(x); });
+  one("digamma", [](A x) { return digamma(x); });
+  one("floor", [](A x) { return floor(x); });
+  one("ceil", [](A x) { return ceil(x); });
+  one("round", [](A x) { return round(x); });
+  one("trunc", [](A x) { return trunc(x); });
+  one("reciprocal", [](A x) { return reciprocal(x); });
+  one("isnan", [](A x) { return isnan(x); });
+  one("isinf", [](A x) { return isinf(x); });
+  one("isfinite", [](A x) { return isfinite(x); });
   one("relu6", [](A x) { return relu6(x); });
   one("selu", [](A x) { return selu(x); });
   one("mish", [](A x) { return mish(x); });
@@ -59,17 +83,25 @@ void add_elementwise(std::map<std::string, Function>& table) {
   };
   table["prelu"] = [](Arguments const& a) { return std::vector<Array>{prelu(a["x"], a["w"])}; };
   table["gelu"] = [](Arguments const& a) {
-    return std::vector<Array>{a.attrs().contains("approximate") ? gelu_tanh(a["x"]) : gelu(a["x"])};
+    return std::vector<Array>{
+        gelu(a["x"], a.attrs().contains("approximate") ? Approximate::tanh : Approximate::none)};
   };
   table["softplus"] = [](Arguments const& a) {
-    double const beta = a.number("beta", 1);
-    return std::vector<Array>{beta == 1 ? softplus(a["x"]) : softplus(a["x"] * beta) / beta};
+    bool const plain = !a.attrs().contains("beta") && !a.attrs().contains("threshold");
+    return std::vector<Array>{plain ? softplus(a["x"])
+                                    : softplus(a["x"], a.number("beta", 1), a.number("threshold", 20))};
   };
   two("add", [](A x, A y) { return x + y; });
   two("sub", [](A x, A y) { return x - y; });
   two("mul", [](A x, A y) { return x * y; });
   two("div", [](A x, A y) { return x / y; });
   two("pow", [](A x, A y) { return pow(x, y); });
+  two("atan2", [](A x, A y) { return atan2(x, y); });
+  two("hypot", [](A x, A y) { return hypot(x, y); });
+  two("fmod", [](A x, A y) { return fmod(x, y); });
+  two("remainder", [](A x, A y) { return remainder(x, y); });
+  two("floor_divide", [](A x, A y) { return floor_divide(x, y); });
+  two("logaddexp", [](A x, A y) { return logaddexp(x, y); });
   two("maximum", [](A x, A y) { return maximum(x, y); });
   two("minimum", [](A x, A y) { return minimum(x, y); });
   two("eq", [](A x, A y) { return x == y; });
@@ -82,9 +114,9 @@ void add_elementwise(std::map<std::string, Function>& table) {
   with_number("pow_scalar", "exponent", [](A x, double c) { return pow(x, c); });
   table["where"] = [](Arguments const& a) { return std::vector<Array>{where(a["cond"], a["a"], a["b"])}; };
   table["masked_fill"] = [](Arguments const& a) {
-    return std::vector<Array>{where(a["mask"], a.number("value"), a["x"])};
+    return std::vector<Array>{masked_fill(a["x"], a["mask"], a.number("value"))};
   };
-  table["lerp"] = [](Arguments const& a) { return std::vector<Array>{a["a"] + a["w"] * (a["b"] - a["a"])}; };
+  table["lerp"] = [](Arguments const& a) { return std::vector<Array>{lerp(a["a"], a["b"], a["w"])}; };
 }
 
 }  // namespace refs

@@ -2,21 +2,19 @@
 // Products, normalisations and losses of the reference cases.
 #include "refs/axes.hpp"
 
-#include <dfdx/vocabulary/loss.hpp>
+#include <dfdx/vocabulary/margin_loss.hpp>
 
 namespace refs {
 
 namespace {
 
-// f(reduction) with the reduction of a case as a constant.
-template <class F>
-std::vector<dfdx::Array> reduced(Arguments const& a, F const& f) {
+dfdx::Reduction how(Arguments const& a) {
   using dfdx::Reduction;
   std::string const r = a.attrs()["reduction"];
-  if (r == "sum") return {f(std::integral_constant<Reduction, Reduction::sum>{})};
-  if (r == "none") return {f(std::integral_constant<Reduction, Reduction::none>{})};
-  if (r == "batchmean") return {f(std::integral_constant<Reduction, Reduction::batchmean>{})};
-  return {f(std::integral_constant<Reduction, Reduction::mean>{})};
+  return r == "sum"         ? Reduction::sum
+         : r == "none"      ? Reduction::none
+         : r == "batchmean" ? Reduction::batchmean
+                            : Reduction::mean;
 }
 
 }  // namespace
@@ -47,38 +45,41 @@ void add_networks(std::map<std::string, Function>& table) {
     Array const b = a.flag("affine") ? reshape(a["b"], {-1}) : zeros_like(w);
     return List{reshape(layer_norm(flat, w, b, a.number("eps")), x.shape())};
   };
-  table["cross_entropy"] = [](Arguments const& a) { return List{cross_entropy(a["x"], a["y"])}; };
-  table["nll_loss"] = [](Arguments const& a) { return List{nll_loss(a["x"], a["y"])}; };
-  table["mse_loss"] = [](Arguments const& a) {
-    return reduced(a, [&](auto r) { return mse_loss<decltype(r)::value>(a["x"], a["y"]); });
+  auto const cross_entropy_case = [](Arguments const& a) {
+    CrossEntropy o{.label_smoothing = a.number("label_smoothing", 0), .reduction = how(a)};
+    if (a.attrs().contains("ignore_index")) o.ignore_index = a.integer("ignore_index");
+    return List{a.flag("weight") ? cross_entropy(a["x"], a["y"], a["weight"], o)
+                                 : cross_entropy(a["x"], a["y"], o)};
   };
-  table["l1_loss"] = [](Arguments const& a) {
-    return reduced(a, [&](auto r) { return l1_loss<decltype(r)::value>(a["x"], a["y"]); });
+  table["cross_entropy"] = cross_entropy_case;
+  table["cross_entropy_prob"] = cross_entropy_case;
+  table["nll_loss"] = [](Arguments const& a) {
+    NllLoss o{.reduction = how(a)};
+    if (a.attrs().contains("ignore_index")) o.ignore_index = a.integer("ignore_index");
+    return List{a.flag("weight") ? nll_loss(a["x"], a["y"], a["weight"], o) : nll_loss(a["x"], a["y"], o)};
   };
+  table["mse_loss"] = [](Arguments const& a) { return List{mse_loss(a["x"], a["y"], how(a))}; };
+  table["l1_loss"] = [](Arguments const& a) { return List{l1_loss(a["x"], a["y"], how(a))}; };
   table["huber_loss"] = [](Arguments const& a) {
-    return reduced(a,
-                   [&](auto r) { return huber_loss<decltype(r)::value>(a["x"], a["y"], a.number("delta")); });
+    return List{huber_loss(a["x"], a["y"], a.number("delta"), how(a))};
   };
   table["smooth_l1_loss"] = [](Arguments const& a) {
-    return reduced(
-        a, [&](auto r) { return smooth_l1_loss<decltype(r)::value>(a["x"], a["y"], a.number("beta")); });
+    return List{smooth_l1_loss(a["x"], a["y"], a.number("beta"), how(a))};
   };
-  table["bce_loss"] = [](Arguments const& a) {
-    return reduced(a, [&](auto r) { return bce_loss<decltype(r)::value>(a["x"], a["y"]); });
-  };
+  table["bce_loss"] = [](Arguments const& a) { return List{bce_loss(a["x"], a["y"], how(a))}; };
   table["bce_with_logits"] = [](Arguments const& a) {
-    return reduced(a, [&](auto r) {
-      constexpr Reduction how = decltype(r)::value;
-      return a.flag("pos_weight") ? bce_with_logits<how>(a["x"], a["y"], a["pos_weight"])
-                                  : bce_with_logits<how>(a["x"], a["y"]);
-    });
+    return List{a.flag("pos_weight") ? bce_with_logits(a["x"], a["y"], a["pos_weight"], how(a))
+                                     : bce_with_logits(a["x"], a["y"], how(a))};
   };
   table["kl_div"] = [](Arguments const& a) {
-    return reduced(a, [&](auto r) {
-      constexpr Reduction how = decltype(r)::value;
-      return a.flag("log_target") ? kl_div_log<how>(a["x"], a["y"]) : kl_div<how>(a["x"], a["y"]);
+    return List{kl_div(a["x"], a["y"], {.log_target = a.flag("log_target"), .reduction = how(a)})};
+  };
+  table["cosine_similarity"] = [](Arguments const& a) {
+    return with_axis(a.integer("axis"), a["a"].ndim(), [&](auto i) {
+      return cosine_similarity<decltype(i)::value>(a["a"], a["b"], a.number("eps"));
     });
   };
+  table["glu"] = [](Arguments const& a) { return List{glu(a["x"], a.integer("axis"))}; };
 }
 
 }  // namespace refs

@@ -29,17 +29,6 @@ std::map<std::string, Function> const& functions() {
 }
 
 std::string unsupported(Case const& c) {
-  auto const number = [&](char const* key) { return c.attrs.contains(key) ? c.attrs[key].get<double>() : 0; };
-  if (c.op == "cross_entropy" || c.op == "nll_loss") {
-    if (c.attrs.contains("reduction") && c.attrs["reduction"] != "mean") return "reduction other than mean";
-    if (number("label_smoothing") != 0) return "label_smoothing";
-    if (c.attrs.contains("weight")) return "class weights";
-    if (c.attrs.contains("ignore_index")) {
-      Array const y = c["y"];
-      for (dfdx::index_t i = 0; i < y.size(); ++i)
-        if (y.data<std::int64_t>()[i] < 0) return "ignore_index";
-    }
-  }
   if (c.op == "pad" && c.attrs["mode"] != "constant") return "pad mode " + c.attrs["mode"].get<std::string>();
   if (c.op == "embedding" && c.attrs.contains("padding_idx")) return "padding_idx";
   if (c.op == "optim_sgd" && c.attrs.contains("dampening")) return "dampening";
@@ -201,7 +190,8 @@ void run_case(Case const& c, Function const& f, Tally& t) {
       metas);
   check_values(c, testing::interpret(graph::simplify(g), c.inputs), t, "simplified");
   check_values(c, planned(g, c.inputs), t, "planned");
-  if (c.gin.empty()) return;
+  // Of truths (isnan) the references hold gradients, all zero, but no cotangents.
+  if (c.gin.empty() || c.gout.empty()) return;
   check_gradients(c, g, t);
   check_tape(c, f, t);
 }

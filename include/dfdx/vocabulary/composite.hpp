@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Functions made of other ops: activations, softmax and its kin, normalisation, losses. They are stable by
+// Functions made of other ops: activations, softmax and its kin, normalisation. They are stable by
 // construction (shifted exponentials, log1p forms); the fuser makes each a pass or two over rows, forward and
 // backward.
 #pragma once
@@ -26,6 +26,18 @@ constexpr auto largest(X const& x) {
   }
 }
 
+// The same, and the sum, along an axis that is a function argument; the axis stays. Of Tensors too: shapes remain.
+template <operand X>
+constexpr auto sum_over(X const& x, int axis) {
+  return reduce_mask<op::sum, void>(untyped(x), index_t{1} << checked_axis("softmax", axis, x.shape()), true);
+}
+template <operand X>
+constexpr auto largest_over(X const& x, int axis) {
+  index_t const mask = index_t{1} << checked_axis("softmax", axis, x.shape());
+  if (joined(x.shape(), mask) == 0) return sum_over(x, axis);
+  return stop_gradient(reduce_mask<op::max, void>(untyped(x), mask, true));
+}
+
 }  // namespace detail
 
 /// softmax<Axis>(x) - e^x / sum e^x along an axis, with the largest element subtracted first.
@@ -34,8 +46,20 @@ constexpr auto softmax(X const& x) {
   auto const e = exp(x - detail::largest<Axis>(x));
   return e / sum<Axis>(e, keepdim);
 }
-inline Array softmax(Array const& x, int axis) {
-  return transpose_axes(softmax<-1>(transpose_axes(x, axis, -1)), axis, -1);
+template <operand X>
+constexpr auto softmax(X const& x, int axis) {
+  auto const e = exp(x - detail::largest_over(x, axis));
+  return e / detail::sum_over(e, axis);
+}
+
+/// softmin<Axis>(x) - softmax of -x.
+template <int Axis = -1, operand X>
+constexpr auto softmin(X const& x) {
+  return softmax<Axis>(-x);
+}
+template <operand X>
+constexpr auto softmin(X const& x, int axis) {
+  return softmax(-x, axis);
 }
 
 /// log_softmax<Axis>(x) - x - log sum e^x along an axis.
@@ -44,8 +68,10 @@ constexpr auto log_softmax(X const& x) {
   auto const z = x - detail::largest<Axis>(x);
   return z - log(sum<Axis>(exp(z), keepdim));
 }
-inline Array log_softmax(Array const& x, int axis) {
-  return transpose_axes(log_softmax<-1>(transpose_axes(x, axis, -1)), axis, -1);
+template <operand X>
+constexpr auto log_softmax(X const& x, int axis) {
+  auto const z = x - detail::largest_over(x, axis);
+  return z - log(detail::sum_over(exp(z), axis));
 }
 
 /// logsumexp<Axes...>(x) - log sum e^x over axes; of infinities alone it is that infinity.
@@ -74,6 +100,15 @@ constexpr auto gelu_tanh(X const& x) {
   return x * 0.5 * (1.0 + tanh((x + x * x * x * 0.044715) * 0.79788456080286536));
 }
 
+/// Approximate - which gelu: the exact one, or that by tanh.
+enum class Approximate { none, tanh };
+
+/// gelu(x, Approximate::tanh) - either, as PyTorch spells it.
+template <operand X>
+constexpr auto gelu(X const& x, Approximate by) {
+  return by == Approximate::tanh ? gelu_tanh(x) : gelu(x);
+}
+
 /// silu(x) - x sigmoid(x) (Elfwing et al. 2017), also called swish.
 template <operand X>
 constexpr auto silu(X const& x) {
@@ -87,6 +122,92 @@ constexpr auto softplus(X const& x) {
   // |x| by selection, so that the derivative at 0 is 1/2 as it should be.
   return where(positive, x, zeros_like(x)) + log1p(exp(where(positive, -x, x)));
 }
+/// softplus(x, beta, threshold) - log(1 + e^(beta x)) / beta; x itself, with derivative 1, where beta x is above the
+/// threshold, as PyTorch has it.
+template <operand X>
+constexpr auto softplus(X const& x, double beta, double threshold = 20) {
+  auto const large = x * beta > threshold;
+  return where(large, x, softplus(where(large, zeros_like(x), x * beta)) / beta);
+}
+
+namespace detail {
+
+// The two halves of an axis; glu and its kin are a product of one and a function of the other.
+template <class X, class F>
+constexpr auto gated(char const* name, X const& x, int axis, F const& f) {
+  int const a = checked_axis(name, axis, x.shape());
+  index_t const n = x.shape()[a];
+  if (n < 0 || n % 2 != 0) raise(name, ": axis ", a, " of ", x.shape(), " must be even");
+  return f(slice_axis(untyped(x), a, 0, n / 2), slice_axis(untyped(x), a, n / 2, n / 2));
+}
+template <int Axis, class X>
+struct GatedRule {
+  static constexpr Meta infer(char const* name, Text* why) {
+    Meta m = static_meta_or_empty<X>();
+    int const a = rule_axis(name, Axis, m.shape, why);
+    if (a < 0) return refuse(nullptr);
+    if (m.shape[a] < 0 || m.shape[a] % 2 != 0)
+      return refuse(why, name, ": axis ", a, " of ", m.shape, " must be even");
+    m.shape[a] /= 2;
+    return m;
+  }
+};
+struct Glu {
+  static constexpr char const* name = "glu";
+  static constexpr auto eval(auto const& a, auto const& b) { return a * sigmoid(b); }
+};
+struct Geglu {
+  static constexpr char const* name = "geglu";
+  static constexpr auto eval(auto const& a, auto const& b) { return a * gelu(b); }
+};
+struct Swiglu {
+  static constexpr char const* name = "swiglu";
+  static constexpr auto eval(auto const& a, auto const& b) { return silu(a) * b; }
+};
+template <class Gate, int Axis, class X>
+constexpr auto gated_by(X const& x) {
+  struct Rule {
+    static constexpr Meta infer(Text* why) { return GatedRule<Axis, X>::infer(Gate::name, why); }
+  };
+  return shaped<Rule>(x, [](auto const& v) {
+    return gated(Gate::name, v, Axis, [](auto const& a, auto const& b) { return Gate::eval(a, b); });
+  });
+}
+template <class Gate, class X>
+constexpr auto gated_by(X const& x, int axis) {
+  return gated(Gate::name, x, axis, [](auto const& a, auto const& b) { return Gate::eval(a, b); });
+}
+
+}  // namespace detail
+
+/// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis a sigmoid(b) (Dauphin et al. 2016),
+/// a gelu(b) and silu(a) b (Shazeer 2020); in swiglu the gate comes first, as in Llama.
+///
+/// Errors    "glu: axis 1 of [2, 3] must be even"
+template <int Axis = -1, operand X>
+constexpr auto glu(X const& x) {
+  return detail::gated_by<detail::Glu, Axis>(x);
+}
+template <operand X>
+constexpr auto glu(X const& x, int axis) {
+  return detail::gated_by<detail::Glu>(x, axis);
+}
+template <int Axis = -1, operand X>
+constexpr auto geglu(X const& x) {
+  return detail::gated_by<detail::Geglu, Axis>(x);
+}
+template <operand X>
+constexpr auto geglu(X const& x, int axis) {
+  return detail::gated_by<detail::Geglu>(x, axis);
+}
+template <int Axis = -1, operand X>
+constexpr auto swiglu(X const& x) {
+  return detail::gated_by<detail::Swiglu, Axis>(x);
+}
+template <operand X>
+constexpr auto swiglu(X const& x, int axis) {
+  return detail::gated_by<detail::Swiglu>(x, axis);
+}
 
 /// layer_norm(x, weight, bias, eps) - normalised over the last axis, then scaled and shifted (Ba et al. 2016).
 ///
@@ -96,86 +217,6 @@ constexpr auto layer_norm(X const& x, W const& weight, B const& bias, double eps
   auto const centred = x - mean<-1>(x, keepdim);
   auto const scale = rsqrt(mean<-1>(square(centred), keepdim) + eps);
   return centred * scale * weight + bias;
-}
-
-namespace detail {
-
-// What cross_entropy and nll_loss ask of their operands.
-template <bool Nll>
-constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Text* why) {
-  constexpr char const* name = Nll ? "nll_loss" : "cross_entropy";
-  Shape const &s = scores.shape, &l = labels.shape;
-  bool fit = s.rank == l.rank + 1;
-  for (int i = 0; fit && i < l.rank; ++i) fit = op::extents_agree(l[i], s[i == 0 ? 0 : i + 1]);
-  if (!fit) return refuse(why, name, ": labels ", l, " do not fit scores ", s);
-  if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
-    return refuse(why, name, ": labels of dtype i32 or i64 required, got ", labels.dtype);
-  return scores;
-}
-template <bool Nll, class X, class I>
-struct LabelsRule {
-  static constexpr Meta infer(Text* why) { return labels_rule<Nll>(X::static_meta, I::static_meta, why); }
-};
-
-// Class scores at their labels: scores [N, C, ...], labels [N, ...] -> [N, 1, ...] (or [C], [] -> [1]).
-template <class X, class I>
-constexpr auto at_labels(X const& scores, I const& labels) {
-  if constexpr (typed<X> && typed<I>) {
-    constexpr int axis = X::static_rank == 1 ? 0 : 1;
-    auto const wide = unsqueeze<axis>(labels);
-    auto const hit = wide == positions<axis, X::static_shape[axis]>(wide);
-    return sum<axis>(where(hit, scores, zeros_like(scores)), keepdim);
-  } else {
-    int const axis = scores.shape().rank == 1 ? 0 : 1;
-    Shape s = labels.shape();
-    for (int i = s.rank++; i > axis; --i) s[i] = s[i - 1];
-    s[axis] = 1;
-    auto const wide = reshape_to(labels, s);
-    s = make_shape();
-    for (int i = 0; i < wide.shape().rank; ++i) s.push_back(i == axis ? scores.shape()[axis] : 1);
-    auto const hit = wide == iota_as(wide, Meta{labels.dtype(), s}, axis);
-    return sum_axes(where(hit, scores, zeros_like(scores)), index_t{1} << axis);
-  }
-}
-
-// f(axis of the classes), if scores and labels fit.
-template <bool Nll, class X, class I, class F>
-constexpr auto over_classes(X const& scores, I const& labels, F f) {
-  if constexpr (refused<X, I>) {
-    return Refused{};
-  } else if constexpr (typed<X> && typed<I>) {
-    using R = typename decltype(result_type<LabelsRule<Nll, X, I>>())::type;
-    if constexpr (refused<R>) return Refused{};
-    else return f(std::integral_constant < int, X::static_rank == 1 ? 0 : 1 > {});
-  } else {
-    Text why;
-    if (!labels_rule<Nll>(scores.meta(), labels.meta(), &why).valid()) raise(why);
-    return scores.shape().rank == 1 ? f(std::integral_constant<int, 0>{})
-                                    : f(std::integral_constant<int, 1>{});
-  }
-}
-
-}  // namespace detail
-
-/// cross_entropy(logits, labels) - mean of -log softmax(logits) at the labels; the class axis is 1, as in PyTorch.
-///
-/// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...] -> []
-/// Dtypes    logits: floating, labels: i32 i64
-/// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"
-template <operand X, operand I>
-constexpr auto cross_entropy(X const& logits, I const& labels) {
-  return detail::over_classes<false>(logits, labels, [&](auto axis) {
-    constexpr int a = decltype(axis)::value;
-    auto const z = logits - detail::largest<a>(logits);
-    return mean(log(sum<a>(exp(z), keepdim)) - detail::at_labels(z, labels));
-  });
-}
-
-/// nll_loss(log_probabilities, labels) - minus the mean of the entries at the labels.
-template <operand X, operand I>
-constexpr auto nll_loss(X const& log_probabilities, I const& labels) {
-  return detail::over_classes<true>(
-      log_probabilities, labels, [&](auto) { return -mean(detail::at_labels(log_probabilities, labels)); });
 }
 
 }  // namespace dfdx

@@ -1,91 +1,136 @@
 // SPDX-License-Identifier: BSL-1.0
 // Losses by PyTorch's names: a value for each element, then their mean, their sum, or all of them. cross_entropy
-// and nll_loss are in composite.hpp.
+// and nll_loss are in class_loss.hpp.
 #pragma once
 
 #include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/class_loss.hpp>
 
 namespace dfdx {
 
-/// Reduction - what becomes of the losses of elements. `batchmean` divides their sum by the extent of axis 0.
-enum class Reduction { mean, sum, none, batchmean };
-
-namespace detail {
-
-template <Reduction R, operand X>
-constexpr auto reduced_loss(X const& losses) {
-  if constexpr (R == Reduction::none) return losses;
-  else if constexpr (R == Reduction::mean) return mean(losses);
-  else if constexpr (R == Reduction::sum) return sum(losses);
-  else {
-    index_t const n = losses.shape().rank == 0 ? 1 : losses.shape()[0];
-    if (n < 0) raise("loss: batchmean needs a batch of known size, got ", losses.shape());
-    return sum(losses) / static_cast<double>(n);
-  }
-}
-
-}  // namespace detail
-
 /// l1_loss<R>(x, target) - |x - target|.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto l1_loss(X const& x, Y const& target) {
-  return detail::reduced_loss<R>(abs(x - target));
+template <Reduction... R, operand X, operand Y>
+constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("l1_loss", abs(x - target), how);
 }
 
 /// mse_loss<R>(x, target) - (x - target)^2.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto mse_loss(X const& x, Y const& target) {
-  return detail::reduced_loss<R>(square(x - target));
+template <Reduction... R, operand X, operand Y>
+constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("mse_loss", square(x - target), how);
 }
 
 /// huber_loss<R>(x, target, delta) - d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber
 /// 1964).
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto huber_loss(X const& x, Y const& target, double delta = 1) {
+template <Reduction... R, operand X, operand Y>
+constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reduction how = Reduction::mean) {
   auto const d = x - target, size = abs(d);
-  return detail::reduced_loss<R>(where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta));
+  return detail::reduced_loss<R...>("huber_loss",
+                                    where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta), how);
 }
 
 /// smooth_l1_loss<R>(x, target, beta) - d^2 / (2 beta) where |d| < beta, else |d| - beta / 2 (Girshick 2015). With
 /// beta 0 it is l1_loss.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1) {
+template <Reduction... R, operand X, operand Y>
+constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Reduction how = Reduction::mean) {
   auto const d = x - target, size = abs(d);
   double const safe = beta > 0 ? beta : 1;
-  return detail::reduced_loss<R>(where(size < beta, square(d) * (0.5 / safe), size - 0.5 * beta));
+  return detail::reduced_loss<R...>("smooth_l1_loss",
+                                    where(size < beta, square(d) * (0.5 / safe), size - 0.5 * beta), how);
 }
 
 /// bce_loss<R>(x, target) - -(t log x + (1 - t) log(1 - x)) for probabilities x; logarithms are at least -100, as
 /// PyTorch has it, and have no gradient there.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto bce_loss(X const& x, Y const& target) {
+template <Reduction... R, operand X, operand Y>
+constexpr auto bce_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   auto const yes = clamp_min(log(x), -100), no = clamp_min(log1p(-x), -100);
-  return detail::reduced_loss<R>(-(target * yes + (1.0 - target) * no));
+  return detail::reduced_loss<R...>("bce_loss", -(target * yes + (1.0 - target) * no), how);
+}
+
+/// With a weight for each element.
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto bce_loss(X const& x, Y const& target, W const& weight, Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("bce_loss", bce_loss<Reduction::none>(x, target) * weight, how);
 }
 
 /// bce_with_logits<R>(x, target) - bce_loss of sigmoid(x), without overflow: softplus(x) - t x.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto bce_with_logits(X const& x, Y const& target) {
-  return detail::reduced_loss<R>(softplus(x) - target * x);
+template <Reduction... R, operand X, operand Y>
+constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("bce_with_logits", softplus(x) - target * x, how);
 }
 /// With weights for the positive examples of each class: (1 - t) x + (1 + (w - 1) t) softplus(-x).
-template <Reduction R = Reduction::mean, operand X, operand Y, operand W>
-constexpr auto bce_with_logits(X const& x, Y const& target, W const& positive_weight) {
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto bce_with_logits(X const& x, Y const& target, W const& positive_weight,
+                               Reduction how = Reduction::mean) {
   auto const weight = (positive_weight - 1.0) * target + 1.0;
-  return detail::reduced_loss<R>((1.0 - target) * x + weight * softplus(-x));
+  return detail::reduced_loss<R...>("bce_with_logits", (1.0 - target) * x + weight * softplus(-x), how);
 }
 
-/// kl_div<R>(x, target) - t (log t - x) for log-probabilities x; nothing where t is 0.
-template <Reduction R = Reduction::mean, operand X, operand Y>
-constexpr auto kl_div(X const& x, Y const& target) {
+/// And with a weight for each element.
+template <Reduction... R, operand X, operand Y, operand P, operand W>
+constexpr auto bce_with_logits(X const& x, Y const& target, P const& positive_weight, W const& weight,
+                               Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>(
+      "bce_with_logits", bce_with_logits<Reduction::none>(x, target, positive_weight) * weight, how);
+}
+
+/// KlDiv - options of kl_div; with log_target the target is in logarithms too.
+struct KlDiv {
+  bool log_target = false;
+  Reduction reduction = Reduction::mean;
+};
+
+/// kl_div<R>(x, target, options) - t (log t - x) for log-probabilities x; nothing where t is 0.
+template <Reduction... R, operand X, operand Y>
+constexpr auto kl_div(X const& x, Y const& target, KlDiv const& options = {}) {
+  if (options.log_target)
+    return detail::reduced_loss<R...>("kl_div", exp(target) * (target - x), options.reduction);
   auto const positive = target > 0;
   auto const log_target = log(where(positive, target, 1.0));
-  return detail::reduced_loss<R>(where(positive, target * (log_target - x), 0.0));
+  return detail::reduced_loss<R...>("kl_div", where(positive, target * (log_target - x), 0.0),
+                                    options.reduction);
 }
 /// kl_div_log<R>(x, log_target) - the same for a target in logarithms: e^l (l - x).
-template <Reduction R = Reduction::mean, operand X, operand Y>
+template <Reduction... R, operand X, operand Y>
 constexpr auto kl_div_log(X const& x, Y const& log_target) {
-  return detail::reduced_loss<R>(exp(log_target) * (log_target - x));
+  return kl_div<R...>(x, log_target, {.log_target = true});
+}
+
+/// PoissonNll - options of poisson_nll_loss: whether x is the logarithm of the rate, and whether Stirling's
+/// approximation of ln(t!) is added where t > 1.
+struct PoissonNll {
+  bool log_input = true, full = false;
+  double eps = 1e-8;
+  Reduction reduction = Reduction::mean;
+};
+
+/// poisson_nll_loss<R>(x, target, options) - e^x - t x, or x - t log(x + eps) of rates.
+template <Reduction... R, operand X, operand Y>
+constexpr auto poisson_nll_loss(X const& x, Y const& target, PoissonNll const& options = {}) {
+  auto const loss = options.log_input ? exp(x) - target * x : x - target * log(x + options.eps);
+  if (!options.full) return detail::reduced_loss<R...>("poisson_nll_loss", loss, options.reduction);
+  auto const large = target > 1;
+  auto const t = where(large, target, 1.0);
+  auto const stirling = t * log(t) - t + log(t * 6.2831853071795865) * 0.5;
+  return detail::reduced_loss<R...>("poisson_nll_loss", loss + where(large, stirling, 0.0),
+                                    options.reduction);
+}
+
+/// GaussianNll - options of gaussian_nll_loss: variances are at least eps; `full` adds the constant.
+struct GaussianNll {
+  bool full = false;
+  double eps = 1e-6;
+  Reduction reduction = Reduction::mean;
+};
+
+/// gaussian_nll_loss<R>(x, target, var, options) - (log var + (x - target)^2 / var) / 2; where var is below eps it has
+/// no gradient.
+template <Reduction... R, operand X, operand Y, operand V>
+constexpr auto gaussian_nll_loss(X const& x, Y const& target, V const& var, GaussianNll const& options = {}) {
+  auto const v = clamp_min(var, options.eps);
+  auto const loss = (log(v) + square(x - target) / v) * 0.5;
+  return detail::reduced_loss<R...>("gaussian_nll_loss", options.full ? loss + 0.91893853320467274 : loss,
+                                    options.reduction);
 }
 
 }  // namespace dfdx

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSL-1.0
+// Losses of classification: cross_entropy and nll_loss, of labels or of probabilities. The class axis is 1, or 0 where
+// there is no batch, as in PyTorch.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/vocabulary/composite.hpp>
+
+namespace dfdx {
+
+/// Reduction - what becomes of the losses of elements. `batchmean` divides their sum by the extent of axis 0.
+enum class Reduction { mean, sum, none, batchmean };
+
+/// no_index - what ignore_index is when no label is ignored.
+inline constexpr std::int64_t no_index = std::numeric_limits<std::int64_t>::min();
+
+/// CrossEntropy - options of cross_entropy: cross_entropy(x, y, {.label_smoothing = 0.1}). Of Tensors the reduction
+/// `none` changes the type, so it is a template argument: cross_entropy<Reduction::none>(x, y).
+struct CrossEntropy {
+  double label_smoothing = 0;
+  std::int64_t ignore_index = no_index;
+  Reduction reduction = Reduction::mean;
+};
+
+/// NllLoss - options of nll_loss.
+struct NllLoss {
+  std::int64_t ignore_index = no_index;
+  Reduction reduction = Reduction::mean;
+};
+
+namespace detail {
+
+/// Losses reduced as the template argument or, without one, as `how` says; `average` makes the mean.
+template <Reduction... R, operand X, class Average>
+constexpr auto reduced_loss(char const* name, X const& losses, Reduction how, Average const& average) {
+  static_assert(sizeof...(R) <= 1);
+  auto const batchmean = [&] {
+    index_t const n = losses.shape().rank == 0 ? 1 : losses.shape()[0];
+    if (n < 0) raise(name, ": batchmean needs a batch of known size, got ", losses.shape());
+    return sum(losses) / static_cast<double>(n);
+  };
+  if constexpr (refused<X>) {
+    return Refused{};
+  } else if constexpr (sizeof...(R) == 1) {
+    constexpr Reduction r = (R, ...);
+    if constexpr (r == Reduction::none) return losses;
+    else if constexpr (r == Reduction::mean) return average();
+    else if constexpr (r == Reduction::sum) return sum(losses);
+    else return batchmean();
+  } else if constexpr (typed<X>) {
+    if constexpr (X::static_rank > 0)
+      if (how == Reduction::none)
+        raise(name, ": of Tensors reduction none is a template argument: ", name, "<Reduction::none>(...)");
+    return how == Reduction::mean ? average() : how == Reduction::batchmean ? batchmean() : sum(losses);
+  } else {
+    switch (how) {
+      case Reduction::none: return losses;
+      case Reduction::mean: return average();
+      case Reduction::sum: return sum(losses);
+      default: return batchmean();
+    }
+  }
+}
+template <Reduction... R, operand X>
+constexpr auto reduced_loss(char const* name, X const& losses, Reduction how) {
+  return reduced_loss<R...>(name, losses, how, [&] { return mean(losses); });
+}
+
+// What the losses ask of scores and labels, or scores and probabilities, and of the weights of classes.
+template <bool Nll>
+constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* weight, Text* why) {
+  constexpr char const* name = Nll ? "nll_loss" : "cross_entropy";
+  Shape const &s = scores.shape, &l = labels.shape;
+  bool const probabilities = !Nll && is_floating(labels.dtype) && l.rank == s.rank && l.rank > 0;
+  bool fit = probabilities || s.rank == l.rank + 1;
+  for (int i = 0; fit && i < l.rank; ++i)
+    fit = op::extents_agree(l[i], s[probabilities || i == 0 ? i : i + 1]);
+  if (!fit) return refuse(why, name, ": labels ", l, " do not fit scores ", s);
+  if (!probabilities && labels.dtype != DType::i32 && labels.dtype != DType::i64)
+    return refuse(why, name, ": labels of dtype i32 or i64 required, got ", labels.dtype);
+  index_t const classes = s[s.rank == 1 ? 0 : 1];
+  if (weight != nullptr && (weight->shape.rank != 1 || !op::extents_agree(weight->shape[0], classes)))
+    return refuse(why, name, ": ", classes, " class weights required, got ", weight->shape);
+  return scores;
+}
+
+/// Unweighted - stands for the weights of classes where there are none.
+struct Unweighted {};
+
+template <bool Nll, class X, class I, class W>
+struct LabelsRule {
+  static constexpr Meta infer(Text* why) {
+    if constexpr (std::is_same_v<W, Unweighted>)
+      return labels_rule<Nll>(X::static_meta, I::static_meta, nullptr, why);
+    else return labels_rule<Nll>(X::static_meta, I::static_meta, &W::static_meta, why);
+  }
+};
+
+// f(axis of the classes), if scores, labels and weights fit.
+template <bool Nll, class X, class I, class W, class F>
+constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F f) {
+  constexpr bool weighted = !std::is_same_v<W, Unweighted>;
+  if constexpr (refused<X, I, W>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<I> && (typed<W> || !weighted)) {
+    using R = typename decltype(result_type<LabelsRule<Nll, X, I, W>>())::type;
+    if constexpr (refused<R>) return Refused{};
+    else return f(std::integral_constant<int, (X::static_rank > 1)>{});
+  } else {
+    Text why;
+    bool fit = true;
+    if constexpr (weighted) {
+      Meta const w = weight.meta();
+      fit = labels_rule<Nll>(scores.meta(), labels.meta(), &w, &why).valid();
+    } else {
+      fit = labels_rule<Nll>(scores.meta(), labels.meta(), nullptr, &why).valid();
+    }
+    if (!fit) raise(why);
+    if constexpr (typed<X>) return f(std::integral_constant<int, (X::static_rank > 1)>{});
+    else
+      return scores.shape().rank == 1 ? f(std::integral_constant<int, 0>{})
+                                      : f(std::integral_constant<int, 1>{});
+  }
+}
+
+// Whether a class is the label: labels [N, ...] against the extent of axis A of the scores -> [N, C, ...].
+template <int A, class X, class I>
+constexpr auto class_hits(X const& scores, I const& labels) {
+  auto const wide = unsqueeze<A>(labels);
+  if constexpr (typed<X> && typed<I>) {
+    return wide == positions<A, X::static_shape[A]>(wide);
+  } else {
+    Shape s;
+    for (int i = 0; i < wide.shape().rank; ++i) s.push_back(i == A ? scores.shape()[A] : 1);
+    return wide == iota_as(untyped(wide), Meta{labels.dtype(), s}, A);
+  }
+}
+
+// Weights of classes [C] as they broadcast against scores: [C, 1, ...].
+template <class X, class W>
+struct ClassWeights {
+  static constexpr Shape shape(Shape const& x, Shape w) {
+    for (int i = 2; i < x.rank; ++i) w.push_back(1);
+    return w;
+  }
+  static constexpr Meta infer(Text*) {
+    return Meta{W::static_meta.dtype, shape(X::static_shape, W::static_shape)};
+  }
+};
+template <class X, class W>
+constexpr auto class_weights(X const& scores, W const& weight) {
+  if constexpr (typed<X> && typed<W>) {
+    using R = tensor_for<Inferred<ClassWeights<X, W>>>;
+    return wrap<R>(reshape_to(static_cast<Array const&>(weight), R::static_shape));
+  } else {
+    return reshape_to(untyped(weight), ClassWeights<X, W>::shape(scores.shape(), weight.shape()));
+  }
+}
+
+/// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
+/// those of the labels are asked; without top they are -bottom.
+template <char const* const& Name, int A, Reduction... R, class Top, class Bottom, class I, class W>
+constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels, W const& weight,
+                          CrossEntropy const& o) {
+  constexpr bool weighted = !std::is_same_v<W, Unweighted>;
+  auto const hit = class_hits<A>(bottom, labels);
+  auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
+  auto const classes = static_cast<double>(bottom.shape()[A]);
+  double const s = o.label_smoothing;
+  auto const plain = [&] {
+    if constexpr (std::is_same_v<Top, Unweighted>) return -picked(bottom);
+    else return top - picked(bottom);
+  }();
+  auto const wide_labels = unsqueeze<A>(labels);
+  auto const kept = [&](auto const& v) {
+    return o.ignore_index == no_index ? v : where(wide_labels == o.ignore_index, zeros_like(v), v);
+  };
+  auto const flat = [](auto const& v) { return squeeze<A>(v); };
+  if constexpr (weighted) {
+    auto const w = class_weights(bottom, weight);
+    auto const share = kept(picked(w + zeros_like(bottom)));
+    auto const smooth = [&] {
+      if constexpr (std::is_same_v<Top, Unweighted>) return -sum<A>(bottom * w, keepdim);
+      else return sum<A>((top - bottom) * w, keepdim);
+    };
+    auto const own = where(share == 0, zeros_like(plain), plain) * share;
+    auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
+    return reduced_loss<R...>(Name, flat(losses), o.reduction, [&] { return sum(losses) / sum(share); });
+  } else {
+    auto const smooth = [&] {
+      if constexpr (std::is_same_v<Top, Unweighted>) return -mean<A>(bottom, keepdim);
+      else return top - mean<A>(bottom, keepdim);
+    };
+    auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
+    return reduced_loss<R...>(Name, flat(losses), o.reduction, [&] {
+      return o.ignore_index == no_index ? mean(losses) : sum(losses) / sum(kept(ones_like(losses)));
+    });
+  }
+}
+
+inline constexpr char const* cross_entropy_name = "cross_entropy";
+inline constexpr char const* nll_loss_name = "nll_loss";
+
+/// The loss of probabilities of classes.
+template <int A, Reduction... R, class X, class Y, class W>
+constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight, CrossEntropy const& o) {
+  if (o.ignore_index != no_index) raise("cross_entropy: ignore_index needs labels, not probabilities");
+  auto const classes = static_cast<double>(log_p.shape()[A]);
+  double const s = o.label_smoothing;
+  auto const p = s == 0 ? target : target * (1 - s) + s / classes;
+  auto const losses = [&] {
+    if constexpr (std::is_same_v<W, Unweighted>) return -sum<A>(log_p * p);
+    else return -sum<A>(log_p * p * class_weights(log_p, weight));
+  }();
+  return reduced_loss<R...>("cross_entropy", losses, o.reduction);
+}
+
+template <Reduction... R, class X, class Y, class W>
+constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weight, CrossEntropy const& o) {
+  return over_classes<false>(logits, target, weight, [&](auto axis) {
+    constexpr int a = decltype(axis)::value;
+    auto const z = logits - largest<a>(logits);
+    auto const of_labels = [&](auto const& y) {
+      return label_loss<cross_entropy_name, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
+    };
+    auto const of_probabilities = [&](auto const& y) {
+      return probability_loss<a, R...>(z - log(sum<a>(exp(z), keepdim)), y, weight, o);
+    };
+    if constexpr (typed<Y>) {
+      if constexpr (is_floating(Y::static_meta.dtype)) return of_probabilities(target);
+      else return of_labels(target);
+    } else {
+      return is_floating(target.dtype()) ? of_probabilities(target) : of_labels(target);
+    }
+  });
+}
+
+template <Reduction... R, class X, class Y, class W>
+constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, NllLoss const& o) {
+  return over_classes<true>(log_p, labels, weight, [&](auto axis) {
+    return label_loss<nll_loss_name, decltype(axis)::value, R...>(
+        Unweighted{}, log_p, labels, weight,
+        CrossEntropy{.ignore_index = o.ignore_index, .reduction = o.reduction});
+  });
+}
+
+}  // namespace detail
+
+/// cross_entropy(logits, labels) - mean of -log softmax(logits) at the labels, or over classes against probabilities; a
+/// third operand may be the weights of classes (means are then weighted), and options come last. Without ignore_index a
+/// label that is no class has no logit.
+///
+/// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...], or probabilities of the logits' shape; weight: [C]
+///           -> []
+/// Dtypes    logits: floating, labels: i32 i64, probabilities: floating
+/// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"
+template <Reduction... R, operand X, operand Y>
+constexpr auto cross_entropy(X const& logits, Y const& target, CrossEntropy const& options = {}) {
+  return detail::cross_entropy_of<R...>(logits, target, detail::Unweighted{}, options);
+}
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto cross_entropy(X const& logits, Y const& target, W const& weight,
+                             CrossEntropy const& options = {}) {
+  return detail::cross_entropy_of<R...>(logits, target, weight, options);
+}
+
+/// nll_loss(log_probabilities, labels) - minus the mean of the entries at the labels; weights and options as above.
+template <Reduction... R, operand X, operand Y>
+constexpr auto nll_loss(X const& log_probabilities, Y const& labels, NllLoss const& options = {}) {
+  return detail::nll_loss_of<R...>(log_probabilities, labels, detail::Unweighted{}, options);
+}
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto nll_loss(X const& log_probabilities, Y const& labels, W const& weight,
+                        NllLoss const& options = {}) {
+  return detail::nll_loss_of<R...>(log_probabilities, labels, weight, options);
+}
+
+}  // namespace dfdx

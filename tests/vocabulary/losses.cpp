@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSL-1.0
+// Losses and gated activations beyond what the reference results hold: options in all combinations against plain
+// loops, Tensors against Arrays, and what is refused.
+#include "ops/compiled.hpp"
+
+#include <dfdx/vocabulary/margin_loss.hpp>
+
+#include <functional>
+#include <string>
+
+using namespace dfdx;
+
+namespace {
+
+double at(Array const& x, index_t i) { return read_real(dfdx::detail::packed(x).operand(), i); }
+
+bool near(Array const& got, double want) {
+  return std::fabs(at(got, 0) - want) <= 1e-12 * (1 + std::fabs(want));
+}
+
+std::string error_of(std::function<void()> const& f) {
+  try {
+    f();
+  } catch (error const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// Losses of labels by the definition: logits [3, 4, 2], labels [3, 2].
+struct Reference {
+  Array x = randn({3, 4, 2}, Key{1}, DType::f64);
+  Array y = from<std::int64_t>({0, 3, -1, 2, 1, 1});
+  Array w = dfdx::from<double>({0.5, 1, 2, 3});
+
+  double log_p(int n, int c, int k, bool logits) const {
+    double total = 0;
+    for (int j = 0; j < 4; ++j) total += std::exp(at(x, (n * 4 + j) * 2 + k));
+    double const v = at(x, (n * 4 + c) * 2 + k);
+    return logits ? v - std::log(total) : v;
+  }
+  // The loss of sample (n, k), and what it counts in the mean.
+  std::pair<double, double> loss(int n, int k, bool logits, bool weighted, double s) const {
+    auto const label = static_cast<int>(at(y, n * 2 + k));
+    if (label < 0) return {0, 0};
+    double const own = weighted ? at(w, label) : 1;
+    double smooth = 0;
+    for (int c = 0; c < 4; ++c) smooth -= (weighted ? at(w, c) : 1) * log_p(n, c, k, logits);
+    return {-(1 - s) * own * log_p(n, label, k, logits) + s / 4 * smooth, own};
+  }
+  double reduced(Reduction how, bool logits, bool weighted, double s, int only = -1) const {
+    double total = 0, count = 0;
+    for (int n = 0; n < 3; ++n)
+      for (int k = 0; k < 2; ++k)
+        if (only < 0 || only == n * 2 + k) {
+          auto const [l, c] = loss(n, k, logits, weighted, s);
+          total += l;
+          count += c;
+        }
+    return how == Reduction::mean ? total / count : total;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cross_entropy and nll_loss with weights, smoothing and ignored labels", "[vocabulary]") {
+  Reference const r;
+  Array const labels = reshape(r.y, {3, 2});
+  for (double s : {0.0, 0.3})
+    for (bool weighted : {false, true})
+      for (Reduction how : {Reduction::mean, Reduction::sum, Reduction::none}) {
+        CrossEntropy const o{.label_smoothing = s, .ignore_index = -1, .reduction = how};
+        NllLoss const n{.ignore_index = -1, .reduction = how};
+        Array const a = weighted ? cross_entropy(r.x, labels, r.w, o) : cross_entropy(r.x, labels, o);
+        Array const b = weighted ? nll_loss(r.x, labels, r.w, n) : nll_loss(r.x, labels, n);
+        CAPTURE(s, weighted, static_cast<int>(how));
+        if (how == Reduction::none) {
+          REQUIRE(a.shape() == make_shape(3, 2));
+          REQUIRE(b.shape() == make_shape(3, 2));
+          for (int i = 0; i < 6; ++i) {
+            CHECK(std::fabs(at(a, i) - r.reduced(how, true, weighted, s, i)) < 1e-12);
+            CHECK(std::fabs(at(b, i) - r.reduced(how, false, weighted, 0, i)) < 1e-12);
+          }
+        } else {
+          CHECK(near(a, r.reduced(how, true, weighted, s)));
+          CHECK(near(b, r.reduced(how, false, weighted, 0)));
+        }
+      }
+  // Probabilities that are all at one class are its label; without a batch the class axis is 0.
+  Array const x = randn({4}, Key{3}, DType::f64), one = from<double>({0, 0, 1, 0});
+  Array const label = reshape(from<std::int64_t>({2}), Shape{});
+  for (double s : {0.0, 0.2})
+    CHECK(near(cross_entropy(x, one, {.label_smoothing = s}),
+               at(cross_entropy(x, label, {.label_smoothing = s}), 0)));
+  CHECK(near(cross_entropy(x, one, r.w), 2 * at(cross_entropy(x, label), 0)));
+}
+
+TEST_CASE("losses of Tensors are those of Arrays, with the reduction as template argument or option",
+          "[vocabulary]") {
+  auto const x = randn<double, 3, 4>(Key{1});
+  auto const y = Tensor<std::int64_t, 3>::from({1, 3, 0});
+  auto const p = softmax(randn<double, 3, 4>(Key{2}));
+  auto const w = Tensor<double, 4>::from({1, 2, 3, 4});
+  CrossEntropy const o{.label_smoothing = 0.1, .ignore_index = 3};
+  Tensor<double, 3> const each = cross_entropy<Reduction::none>(x, y, w, o);
+  Tensor<double> const all = cross_entropy<Reduction::sum>(x, y, w, o), mean_loss = cross_entropy(x, y, w, o);
+  Tensor<double> const soft = cross_entropy(x, p, {.label_smoothing = 0.1, .reduction = Reduction::sum});
+  CHECK(allclose(each,
+                 cross_entropy(Array(x), Array(y), Array(w),
+                               {.label_smoothing = 0.1, .ignore_index = 3, .reduction = Reduction::none})));
+  CHECK(at(each, 1) == 0);
+  CHECK(near(sum(each), all.item()));
+  CHECK(near(cross_entropy(Array(x), Array(y), Array(w), o), mean_loss.item()));
+  CHECK(near(cross_entropy(Array(x), Array(p), {.label_smoothing = 0.1}), soft.item() / 3));
+  CHECK(near(mse_loss(x, p, Reduction::sum), at(sum(mse_loss<Reduction::none>(x, p)), 0)));
+  CHECK(kl_div<Reduction::none>(x, p).shape() == make_shape(3, 4));
+}
+
+TEST_CASE("compiled losses with options", "[vocabulary]") {
+  auto const x = randn<float, 3, 4>(Key{1});
+  auto const y = Tensor<std::int32_t, 3>::from({1, 3, 0});
+  auto const w = Tensor<float, 4>::from({1, 2, 3, 4});
+  compiled::check_vjp(
+      [](auto const& a, auto const& labels, auto const& weight) {
+        CrossEntropy const o{.label_smoothing = 0.1, .ignore_index = 3};
+        return std::tuple(cross_entropy(a, labels, weight, o), cross_entropy<Reduction::none>(a, labels, o),
+                          cross_entropy(a, softmax(a)), nll_loss(a, labels, {.reduction = Reduction::sum}),
+                          glu(a), swiglu<0>(concat<0>(a, a)), softmin(a), softplus(a, 2.0, 1.0));
+      },
+      x, y, w);
+}
+
+TEST_CASE("losses of distributions", "[vocabulary]") {
+  Array const x = from<double>({0.5, 2}), t = from<double>({3, 1}), v = from<double>({0.25, 4});
+  CHECK(near(poisson_nll_loss(x, t), (std::exp(0.5) - 1.5 + std::exp(2) - 2) / 2));
+  CHECK(near(poisson_nll_loss(x, t, {.log_input = false, .eps = 0, .reduction = Reduction::sum}),
+             0.5 - 3 * std::log(0.5) + 2 - std::log(2)));
+  double const stirling = 3 * std::log(3) - 3 + 0.5 * std::log(6 * 3.14159265358979323846);
+  CHECK(near(poisson_nll_loss(x, t, {.full = true, .reduction = Reduction::sum}),
+             std::exp(0.5) - 1.5 + stirling + std::exp(2) - 2));
+  double const g = 0.5 * (std::log(0.25) + 2.5 * 2.5 / 0.25) + 0.5 * (std::log(4) + 1.0 / 4);
+  CHECK(near(gaussian_nll_loss(x, t, v, {.reduction = Reduction::sum}), g));
+  CHECK(near(gaussian_nll_loss(x, t, v, {.full = true}), g / 2 + 0.5 * std::log(2 * 3.14159265358979323846)));
+  CHECK(near(gaussian_nll_loss(x, t, v, {.eps = 100}), (7.25 / 100 + 2 * std::log(100)) / 4));
+  CHECK(near(bce_loss(from<double>({0.25}), from<double>({1}), from<double>({3})), 3 * std::log(4)));
+  CHECK(near(bce_with_logits(from<double>({0}), from<double>({1}), from<double>({2}), from<double>({5})),
+             10 * std::log(2)));
+}
+
+TEST_CASE("distances and margins", "[vocabulary]") {
+  Array const a = reshape(from<double>({3, 4, 1, 0}), {2, 2}),
+              b = reshape(from<double>({0, 0, 0, 2}), {2, 2});
+  Array const y = from<double>({1, -1});
+  auto const distance = [&](double p) { return pairwise_distance(a, b, p, 0); };
+  CHECK(near(distance(2), 5));
+  CHECK(near(distance(1), 7));
+  CHECK(near(distance(HUGE_VAL), 4));
+  CHECK(near(distance(3), std::cbrt(91)));
+  CHECK(near(cosine_similarity(a, a), 1));
+  CHECK(near(cosine_similarity<0>(a, b, 1e-8), 0));
+  Array const p = from<double>({1, 5}), q = from<double>({2, 1});
+  CHECK(near(margin_ranking_loss(p, q, y, {.margin = 0.5, .reduction = Reduction::sum}), 1.5 + 4.5));
+  CHECK(near(hinge_embedding_loss(from<double>({0.25, 0.25}), y), (0.25 + 0.75) / 2));
+  CHECK(near(soft_margin_loss(p, y, Reduction::sum), std::log1p(std::exp(-1)) + std::log1p(std::exp(5))));
+  Array const c = reshape(from<double>({1, 0, 1, 1}), {2, 2}),
+              d = reshape(from<double>({1, 1, 1, 1}), {2, 2});
+  CHECK(near(cosine_embedding_loss(c, d, y, {.margin = 0.25, .reduction = Reduction::sum}),
+             1 - std::sqrt(0.5) + 0.75));
+  TripletMargin const o{.margin = 1, .eps = 0, .reduction = Reduction::none};
+  Array const anchor = reshape(from<double>({0, 0}), {1, 2}),
+              positive = reshape(from<double>({0, 2}), {1, 2});
+  Array const negative = reshape(from<double>({0, 2.5}), {1, 2});
+  CHECK(near(triplet_margin_loss(anchor, positive, negative, o), 0.5));
+  TripletMargin swapped = o;
+  swapped.swap = true;
+  CHECK(near(triplet_margin_loss(anchor, positive, negative, swapped), 2.5));
+}
+
+TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {
+  auto const x = randn<double, 4, 3, 2>(Key{1});
+  Array const a = x;
+  CHECK(array_equal(softmax(a, 1), softmax<1>(x)));
+  CHECK(array_equal(log_softmax(a, -3), log_softmax<0>(x)));
+  CHECK(array_equal(softmin(a, 2), softmax<2>(-x)));
+  CHECK(array_equal(softmin(x), softmax(-x)));
+  CHECK(array_equal(glu(a, 0), slice<0, 0, 2>(x) * sigmoid(slice<0, 2, 4>(x))));
+  CHECK(array_equal(glu<0>(x), glu(a, -3)));
+  CHECK(array_equal(geglu(x), slice<2, 0, 1>(x) * gelu(slice<2, 1, 2>(x))));
+  CHECK(array_equal(geglu(a, 2), geglu(x)));
+  CHECK(array_equal(swiglu(a, 2), silu(slice<2, 0, 1>(x)) * slice<2, 1, 2>(x)));
+  CHECK(array_equal(swiglu(a, 2), swiglu(x)));
+  CHECK(array_equal(gelu(x, Approximate::tanh), gelu_tanh(x)));
+  CHECK(softmax(zeros({2, 0}), 1).shape() == make_shape(2, 0));
+  CHECK(allclose(softplus(x, 2.0), softplus(x * 2.0) / 2.0));
+  CHECK(at(softplus(full({1}, 3, DType::f64), 1.0, 2.0), 0) == 3);
+}
+
+TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
+  Array const x = zeros({3, 4}), y = zeros({2}, DType::i64), three = zeros({3}, DType::i64);
+  CHECK(error_of([&] { cross_entropy(x, y); }) == "cross_entropy: labels [2] do not fit scores [3, 4]");
+  CHECK(error_of([&] { cross_entropy(x, zeros({3, 5})); }) ==
+        "cross_entropy: labels [3, 5] do not fit scores [3, 4]");
+  CHECK(error_of([&] { nll_loss(x, zeros({3})); }) ==
+        "nll_loss: labels of dtype i32 or i64 required, got f32");
+  CHECK(error_of([&] { cross_entropy(x, three, ones({3})); }) ==
+        "cross_entropy: 4 class weights required, got [3]");
+  CHECK(error_of([&] { cross_entropy(x, ones({3, 4}), {.ignore_index = 1}); }) ==
+        "cross_entropy: ignore_index needs labels, not probabilities");
+  CHECK(error_of([&] { glu(x, 2); }) == "glu: axis 2 out of range for [3, 4]");
+  CHECK(error_of([&] { glu(x, 0); }) == "glu: axis 0 of [3, 4] must be even");
+  CHECK(error_of([&] { softmax(x, -3); }) == "softmax: axis -3 out of range for [3, 4]");
+  auto const t = zeros<float, 3>();
+  CHECK(error_of([&] { mse_loss(t, t, Reduction::none); }) ==
+        "mse_loss: of Tensors reduction none is a template argument: mse_loss<Reduction::none>(...)");
+}
