@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <dfdx/core/math.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
