@@ -18,6 +18,7 @@
 #include <dfdx/nn/sequential.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/optimizer.hpp>
 #include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/train_step.hpp>

@@ -23,10 +23,11 @@ inline std::array<double, 8> adam_scalars(AdamNumbers const& o, std::int64_t ste
 }
 
 // m, v and p after one step; the decay has been applied to p or g already.
-constexpr void adam_update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
+template <class V>
+constexpr void adam_update(V& p, V const& g, V* slot, V const* s) {
   slot[0] = slot[0] * beside(s[2], p) + g * beside(s[3], p);
   slot[1] = slot[1] * beside(s[4], p) + g * g * beside(s[5], p);
-  Sym const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[6], p);
+  V const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[6], p);
   p = p - slot[0] * beside(s[0], p) / divisor;
 }
 
@@ -48,8 +49,9 @@ struct Adam {
   std::array<double, 8> scalars_at(std::int64_t step) const {
     return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
   }
-  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-    detail::adam_update(p, g + p * detail::beside(s[7], p), slot, s);
+  template <class V>
+  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
+    detail::adam_update<V>(p, g + p * detail::beside(s[7], p), slot, s);
   }
 };
 
@@ -68,8 +70,9 @@ struct AdamW {
   std::array<double, 8> scalars_at(std::int64_t step) const {
     return detail::adam_scalars({lr, beta1, beta2, eps, lr * weight_decay}, step);
   }
-  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-    Sym decayed = p - p * detail::beside(s[7], p);
+  template <class V>
+  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
+    V decayed = p - p * detail::beside(s[7], p);
     detail::adam_update(decayed, g, slot, s);
     p = decayed;
   }

@@ -37,16 +37,18 @@ struct ClipNorm {
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
   auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, max_norm); }
-  static constexpr void prepare(Sym* g, std::size_t n, Sym const* s) {
-    Sym total{};
+  template <class V>
+  static constexpr void prepare(V* g, std::size_t n, V const* s) {
+    V total{};
     for (std::size_t i = 0; i < n; ++i) {
-      Sym const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), s[O::scalars].dtype());
-      total = total ? total + squares : squares;
+      V const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), s[O::scalars].dtype());
+      total = i > 0 ? total + squares : squares;
     }
-    Sym const factor = apply<op::minimum>(s[O::scalars] / (apply<op::sqrt>(total) + 1e-6), 1.0);
+    V const factor = apply<op::minimum>(s[O::scalars] / (apply<op::sqrt>(total) + 1e-6), 1.0);
     for (std::size_t i = 0; i < n; ++i) g[i] = g[i] * detail::beside(factor, g[i]);
   }
-  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) { O::update(p, g, slot, s); }
+  template <class V>
+  static constexpr void update(V& p, V const& g, V* slot, V const* s) { O::update(p, g, slot, s); }
 };
 template <class O>
 ClipNorm(O, double) -> ClipNorm<O>;
@@ -66,8 +68,9 @@ struct ClipValue {
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
   auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, limit); }
-  static constexpr void update(Sym& p, Sym const& g, Sym* slot, Sym const* s) {
-    Sym const limit_here = detail::beside(s[O::scalars], g);
+  template <class V>
+  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
+    V const limit_here = detail::beside(s[O::scalars], g);
     O::update(p, apply<op::maximum>(apply<op::minimum>(g, limit_here), -limit_here), slot, s);
   }
 };

@@ -31,7 +31,10 @@ constexpr double number_or_zero(Option const& o) {
 }
 
 // A scalar of the step beside a parameter of any dtype.
-constexpr Sym beside(Sym const& scalar, Sym const& parameter) { return cast_to(scalar, parameter.dtype()); }
+template <class V>
+constexpr V beside(V const& scalar, V const& parameter) {
+  return cast_to(scalar, parameter.dtype());
+}
 
 }  // namespace detail
 
@@ -61,10 +64,11 @@ struct SGD {
             detail::number_or_zero(nesterov) != 0 ? 1.0 : 0.0};
   }
 
-  static constexpr void update(Sym& p, Sym g, Sym* slot, Sym const* s) {
+  template <class V>
+  static constexpr void update(V& p, V g, V* slot, V const* s) {
     if constexpr (detail::is_on<WeightDecay>) g = g + p * detail::beside(s[2], p);
     if constexpr (has_momentum) {
-      Sym const mu = detail::beside(s[1], p);
+      V const mu = detail::beside(s[1], p);
       slot[0] = slot[0] * mu + g;
       if constexpr (detail::is_on<Nesterov>)
         g = apply<op::where>(detail::beside(s[3], p) != 0, g + slot[0] * mu, slot[0]);

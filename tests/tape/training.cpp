@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+// The same model struct on the tape and compiled: gradients agree, and so do parameters after steps of every optimizer.
+#include "support.hpp"
+
+#include <dfdx/dfdx.hpp>
+#include <dfdx/testing/interpret.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace {
+
+using namespace dfdx;
+
+struct Net {
+  nn::Embedding<11, 4> embed;
+  nn::Linear<8, 16> in;
+  nn::LayerNorm<16> norm;
+  nn::Linear<16, 5> out;
+  DFDX_FIELDS(embed, in, norm, out)
+
+  constexpr auto operator()(auto const& tokens) const {
+    auto const h = reshape<-1, 8>(embed(tokens));
+    return out(gelu(norm(in(h))));
+  }
+};
+
+constexpr auto loss = [](auto const& net, auto const& x, auto const& y) { return cross_entropy(net(x), y); };
+
+Net fresh() { return init<Net>(3); }
+
+double apart(Array const& a, Array const& b) { return testing::error_ratio(a, b, 1e-5, 1e-6); }
+
+template <class O>
+void check(O rule) {
+  Net compiled = fresh(), taped = fresh();
+  watch(taped);
+  auto const x = randint<Tensor<std::int32_t, 6, 2>>(Key{1}, 0, 11);
+  auto const y = randint<Tensor<std::int32_t, 6>>(Key{2}, 0, 5);
+  auto step = train_step(loss, rule);
+  optim::Optimizer optimizer(rule);
+  for (int i = 0; i < 4; ++i) {
+    float const want = step(compiled, x, y);
+    Array const l = loss(taped, x, y);
+    CHECK(std::fabs(l.item() - static_cast<double>(want)) < 1e-5);
+    l.backward();
+    optimizer.step(taped);
+    zero_grad(taped);
+  }
+  std::vector<Array> a, b;
+  visit(compiled, [&](auto const& leaf) { a.push_back(leaf); });
+  visit(taped, [&](auto const& leaf) { b.push_back(leaf); });
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO("parameter " << i);
+    CHECK(apart(b[i].detach(), a[i]) <= 1);
+  }
+}
+
+TEST_CASE("a model on the tape learns as it does compiled") {
+  check(optim::SGD{.lr = 0.1});
+  check(optim::SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true});
+  check(optim::Adam{.lr = 1e-2, .weight_decay = 1e-2});
+  check(optim::AdamW{.lr = 1e-2});
+  check(optim::ClipNorm{optim::AdamW{.lr = 1e-2}, 0.1});
+  check(optim::ClipValue{optim::SGD{.lr = 0.1}, 1e-3});
+}
+
+TEST_CASE("gradients of a model are a model") {
+  Net net = fresh();
+  watch(net);
+  auto const x = randint<Tensor<std::int32_t, 6, 2>>(Key{1}, 0, 11);
+  auto const y = randint<Tensor<std::int32_t, 6>>(Key{2}, 0, 5);
+  loss(net, x, y).backward();
+  Net const g = grads(net);
+  auto const [value, want] = value_and_grad(loss)(fresh(), x, y);
+  CHECK(apart(g.embed.weight, want.embed.weight) <= 1);
+  CHECK(apart(g.norm.weight, want.norm.weight) <= 1);
+  CHECK(apart(g.out.bias, want.out.bias) <= 1);
+  CHECK_FALSE(g.out.bias.requires_grad());
+  // Batches of any size, known only now.
+  for (index_t batch : {1, 9}) {
+    Array const logits = net(randint({batch, 2}, Key{5}, 0, 11));
+    CHECK(logits.shape() == make_shape(batch, 5));
+    CHECK(logits.requires_grad());
+  }
+  unwatch(net);
+  CHECK_FALSE(net(x).requires_grad());
+}
+
+TEST_CASE("parameters in 16 bits, and those without a gradient") {
+  struct Pair {
+    Tensor<float16, 3> used;
+    Tensor<float, 2> unused;
+    DFDX_FIELDS(used, unused)
+  };
+  Pair p{full<Tensor<float16, 3>>(1), full<Tensor<float, 2>>(2)};
+  watch(p);
+  optim::Optimizer optimizer(optim::SGD{.lr = 0.5});
+  sum(p.used * p.used).backward();
+  optimizer.step(p);
+  CHECK(float(p.used(1)) == 0);
+  CHECK(p.unused(1) == 2);
+  CHECK(p.used.is_leaf());
+  struct Other {
+    Tensor<float, 3> a;
+    DFDX_FIELDS(a)
+  };
+  Other o{full<Tensor<float, 3>>(1)};
+  CHECK(tests::error_of([&] { optimizer.step(o); }) ==
+        "step: the optimizer has state for 2 parameters, the model has 1");
+}
+
+}  // namespace
