@@ -73,6 +73,7 @@ class Rewriter {
         if (is_constant(a)) return become_constant(n, value(a));
         if (is(a, Code::expand)) return n.in[0] = graph[a].in[0], changed;
         return unchanged;
+      case Code::custom_vjp: return a;
       case Code::permute: return replace_permute(n, a);
       case Code::slice:
         if (graph[a].meta.shape == n.meta.shape && op::slice::step(n.attrs) == 1) return a;

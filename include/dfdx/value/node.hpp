@@ -33,6 +33,7 @@ enum class Code : std::int32_t {
   each,
   last,
   stack,
+  custom_vjp,
   first_elementwise = 32,
   first_user_elementwise = 1024
 };

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+// custom_vjp: a function with a rule of its own for reverse mode, in every regime.
+#pragma once
+
+#include <tuple>
+
+#include <dfdx/vocabulary/elementwise.hpp>
+
+namespace dfdx {
+
+namespace op {
+
+/// with_rule - y itself, but what flows back goes to the operands x by the rule R: what custom_vjp is made of. It is gone
+/// when programs are simplified.
+///
+/// Math      z = y; d_x = R(ct, y, x...)
+/// Shapes    y: [S...], x: any -> z: [S...]
+/// Dtypes    any
+/// Errors    "custom_vjp: has no rule for forward mode"
+/// Source    jax.custom_vjp
+template <class R, int Operands>
+struct with_rule : operation {
+  static_assert(Operands < max_arity, "custom_vjp: at most three operands");
+  static constexpr char const* name = "custom_vjp";
+  static constexpr Code code = Code::custom_vjp;
+  static constexpr int arity = 1 + Operands;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
+  static constexpr unsigned reads(int which) {
+    return which == 0 ? Number::nothing : operation::reads(which) & ~1u;
+  }
+
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if constexpr (I == 0) {
+      return V{};
+    } else {
+      auto const cts = [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return R{}(ct, s.y, s.x[K + 1]...);
+      }(std::make_index_sequence<static_cast<std::size_t>(Operands)>{});
+      V r{};
+      if constexpr (requires { std::get<I - 1>(cts); }) r = std::get<I - 1>(cts);
+      else r = cts;
+      if (!(r.shape() == s.x[I].shape()))
+        raise("custom_vjp: the rule gives ", r.shape(), " for operand ", I - 1, " of shape ", s.x[I].shape());
+      return r;
+    }
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const&, Site<V> const&) {
+    if constexpr (I == 0) return V{};
+    else raise("custom_vjp: has no rule for forward mode");
+  }
+};
+
+}  // namespace op
+
+/// CustomVjp - what custom_vjp returns.
+template <class F, class R>
+struct CustomVjp {
+  template <operand... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (refused<X...>) {
+      return Refused{};
+    } else {
+      auto const y = F{}(stop_gradient(x)...);
+      using Y = std::remove_cvref_t<decltype(y)>;
+      if constexpr (refused<Y>) return y;
+      else
+        return detail::wrap<Y>(bind<op::with_rule<R, static_cast<int>(sizeof...(X))>>(
+            Attrs{}, detail::untyped(y), detail::untyped(x)...));
+    }
+  }
+};
+
+/// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it does:
+/// rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the vocabulary, on
+/// values of any kind; the rule is itself differentiable. Eagerly, on the tape and in programs alike.
+///
+/// Example   constexpr auto clipped = custom_vjp([](auto const& x) { return x * 1.0; },
+///                                               [](auto const& ct, auto const&, auto const&) { return clamp(ct, -1, 1); });
+/// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode"
+template <class F, class R>
+constexpr CustomVjp<F, R> custom_vjp(F, R) {
+  static_assert(std::is_empty_v<F> && std::is_empty_v<R>, "custom_vjp: captureless functions required");
+  return {};
+}
+
+}  // namespace dfdx

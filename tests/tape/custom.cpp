@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+// Functions with rules of their own in every regime, and the checks of gradients that users have.
+#include "support.hpp"
+
+#include <dfdx/dfdx.hpp>
+#include <dfdx/testing/gradcheck.hpp>
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+
+namespace {
+
+using namespace dfdx;
+using Catch::Approx;
+using testing::gradcheck;
+using testing::gradgradcheck;
+using Values = std::span<Array const>;
+
+// log(1 + e^x), which overflows if written so, with its stable derivative.
+constexpr auto log1pexp =
+    custom_vjp([](auto const& x) { return log(1.0 + exp(x)); },
+               [](auto const& ct, auto const&, auto const& x) { return ct * sigmoid(x); });
+// x y, whose rule swaps what it should not: seen in each gradient.
+constexpr auto wrong = custom_vjp(
+    [](auto const& x, auto const& y) { return x * y; },
+    [](auto const& ct, auto const&, auto const& x, auto const& y) { return std::tuple(ct * x, ct * y); });
+constexpr auto of_shape = custom_vjp([](auto const& x) { return sum(x); },
+                                     [](auto const& ct, auto const&, auto const&) { return ct; });
+
+TEST_CASE("a rule of one's own, eagerly, on the tape and compiled") {
+  auto const x = Tensor<double, 3>::from({-1.0, 0.5, 800.0});
+  constexpr auto f = [](Tensor<double, 3> const& v) { return sum(log1pexp(v) * v); };
+  CHECK(log1pexp(x)(1) == Approx(std::log(1 + std::exp(0.5))));
+  auto const compiled = grad(f)(x);
+  Tensor<double, 3> w = x;
+  w.requires_grad(true);
+  f(w).backward();
+  Array const taped = w.grad();
+  auto const want = [](double v) { return v / (1 + std::exp(-v)) + std::log1p(std::exp(v)); };
+  CHECK(compiled(0) == Approx(want(-1)));
+  CHECK(compiled(1) == Approx(want(0.5)));
+  CHECK(std::isinf(compiled(2)));  // the value overflows, the rule does not
+  for (index_t i = 0; i < 2; ++i) CHECK(taped.data<double>()[i] == Approx(compiled(i)));
+
+  constexpr auto g = [](Tensor<double> const& v) { return log1pexp(v * v); };
+  CHECK(grad(grad(g))(Tensor<double>(0.3)).item() ==
+        Approx(
+            grad(grad([](Tensor<double> const& v) { return softplus(v * v); }))(Tensor<double>(0.3)).item()));
+  static_assert(grad([](Tensor<double> const& v) { return wrong(v, v * 2.0); })(3.0) == 3.0 + 2 * 6.0);
+
+  Array a = from({1.0, 2.0}), b = from({5.0, 7.0});
+  a.requires_grad(true);
+  sum(wrong(a, b)).backward();
+  CHECK(a.grad().data<double>()[1] == 2);
+  CHECK(tests::error_of([&] { of_shape(a).backward(); }) ==
+        "custom_vjp: the rule gives [] for operand 0 of shape [2]");
+}
+
+TEST_CASE("gradcheck believes what is right, and names what is not") {
+  Array const x = randn({2, 3}, Key{1}, DType::f64), y = randn({3}, Key{2}, DType::f64);
+  CHECK(gradcheck([](Values v) { return tanh(v[0] * v[1]); }, {x, y}));
+  CHECK(gradgradcheck([](Values v) { return tanh(v[0] * v[1]); }, {x, y}));
+  CHECK(gradcheck([](Values v) { return softmax(v[0], -1); }, {cast_to(x, DType::f32)}));
+  CHECK(gradcheck([](Values v) { return exp(v[0]); }, {cast_to(x, DType::f16)}));
+  CHECK(gradcheck([](Values v) { return take(v[0], v[1]); }, {x, from({1, 0, 1})}).checked == 6);
+  CHECK(gradcheck([](Values v) { return log1pexp(v[0]); }, {x}));
+  CHECK(gradgradcheck([](Values v) { return log1pexp(v[0]); }, {x}));
+  CHECK(gradcheck([](Values v) { return stop_gradient(v[0]) * 0.0; }, {x}));
+
+  testing::GradcheckReport const r =
+      gradcheck([](Values v) { return wrong(v[0], v[1]); }, {from({2.0, 3.0}), from({3.0, 3.0})});
+  CHECK_FALSE(r);
+  CHECK(r.checked == 4);
+  CHECK(r.failed == 2);
+  CHECK(r.text.find("operand 0 [0]: gradient ") == 0);
+  CHECK(r.text.find("operand 1 [0]: gradient ") != std::string::npos);
+  CHECK(r.text.find("relative") != std::string::npos);
+  // Right to first order, wrong to second: the rule's own derivative is cut off.
+  constexpr auto cut =
+      custom_vjp([](auto const& v) { return v * v; },
+                 [](auto const& ct, auto const&, auto const& v) { return ct * stop_gradient(v) * 2.0; });
+  CHECK(gradcheck([&](Values v) { return cut(v[0]); }, {x}));
+  CHECK_FALSE(gradgradcheck([&](Values v) { return cut(v[0]); }, {x}));
+  CHECK(tests::error_of([&] { gradcheck([](Values v) { return v[0] > 0.0; }, {x}); }) ==
+        "gradcheck: floating result required, got bool");
+}
+
+}  // namespace
