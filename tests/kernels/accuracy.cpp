@@ -87,14 +87,15 @@ W digamma_of(W x) {
   return sum + (std::log(x) - 1 / (2 * x) - series);
 }
 
-// What lgamma and digamma of negative numbers are differences of.
+// What lgamma and digamma of negative numbers are differences of: near the zeros there, which no short formula knows,
+// a double has only their places.
 template <class W>
 W reflected_lgamma(W x) {
   return x < 0 ? std::max(W(1), std::abs(std::lgamma(1 - x))) : 0;
 }
 template <class W>
 W reflected_digamma(W x) {
-  return x < 0 ? std::max(W(4), std::abs(digamma_of(1 - x))) : 0;
+  return x < 0 ? 2 * std::max(W(4), std::abs(digamma_of(1 - x))) : 0;
 }
 
 template <class T>

@@ -65,15 +65,21 @@ DFDX_INLINE X power_of_two(X const& n) {
 /// scaled - x 2^n, rounded once, for |n| up to twice the largest exponent.
 template <class X>
 DFDX_INLINE X scaled(X const& x, X const& n) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(typename X::register_type) == 64) {
+    if constexpr (is_single<X>) return X(_mm512_scalef_ps(x, n));
+    else return X(_mm512_scalef_pd(x, n));
+  }
+#endif
   X const half = xsimd::floor(n * X(typename X::value_type(0.5)));
   return x * power_of_two(half) * power_of_two(n - half);
 }
 
-/// bounded - x between two bounds; NaN stays NaN.
+/// bounded - x between two bounds; NaN stays NaN, for these return their second operand where one is.
 template <class X>
 DFDX_INLINE X bounded(X const& x, double low, double high) {
   X const l(static_cast<typename X::value_type>(low)), h(static_cast<typename X::value_type>(high));
-  return select(x < l, l, select(x > h, h, x));
+  return xsimd::max(l, xsimd::min(h, x));
 }
 
 /// Power - what exponentials are made of: (1 + rest) 2^n.
@@ -88,11 +94,10 @@ DFDX_INLINE Power<X> natural_power(X const& x, X const& low) {
   using E = typename X::value_type;
   X const n = xsimd::nearbyint(x * X(E(1.4426950408889634)));
   if constexpr (is_single<X>) {
-    X const exact = x - n * X(0.693359375f);
-    X const tail = n * X(-2.12194440e-4f) - low, r = exact - tail, lost = (exact - r) - tail;
+    X const r = xsimd::fnma(n, X(-2.12194440e-4f), xsimd::fnma(n, X(0.693359375f), x)) + low;
     X const p = polynomial(r, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
                            0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
-    return {r + xsimd::fma(r * r, p, lost), n};
+    return {xsimd::fma(r * r, p, r), n};
   } else {
     X const exact = x - n * X(0x1.62e42fefa3800p-1);  // n times the upper bits of ln 2 is exact
     X const tail = n * X(5.4979230187083711747e-14) - low, r = exact - tail, lost = (exact - r) - tail;
@@ -127,6 +132,22 @@ DFDX_INLINE X lane_half_exp(X const& x) {
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X> + 1);
   auto const p = detail::natural_power(in, X(E(0)));
   return detail::scaled(p.rest + X(E(1)), p.n - X(E(1)));
+}
+
+template <class X>
+DFDX_INLINE X lane_cosh(X const& x) {
+  X const h = lane_half_exp(xsimd::abs(x));
+  return h + X(typename X::value_type(0.25)) / h;
+}
+/// sinh - below 1 by its series.
+template <class X>
+DFDX_INLINE X lane_sinh(X const& x) {
+  using E = typename X::value_type;
+  X const a = xsimd::abs(x), h = lane_half_exp(a), z = x * x;
+  X const p =
+      detail::polynomial(z, 1.0 / 121645100408832000, 1.0 / 355687428096000, 1.0 / 1307674368000,
+                         1.0 / 6227020800, 1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6);
+  return select(a < X(E(1)), xsimd::fma(x * z, p, x), xsimd::copysign(h - X(E(0.25)) / h, x));
 }
 
 template <class X>

@@ -56,6 +56,9 @@ struct lane_functions<xsimd::batch<T, A>> {
   using X = xsimd::batch<T, A>;
   static constexpr bool single = sizeof(T) == 4;
 
+  /// xsimd's sine and cosine of f32 lose places with more.
+  static constexpr T few_turns = 40;
+
   static DFDX_INLINE X exp(X const& x) { return kernels::lane_exp(x); }
   static DFDX_INLINE X expm1(X const& x) { return kernels::lane_expm1(x); }
   static DFDX_INLINE X exp2(X const& x) { return kernels::lane_exp2(x); }
@@ -80,12 +83,16 @@ struct lane_functions<xsimd::batch<T, A>> {
     }
   }
   static DFDX_INLINE X sin(X const& x) {
-    if constexpr (single) return xsimd::sin(x);
-    else return kernels::lane_sin(x);
+    if constexpr (single)
+      if (xsimd::all(xsimd::abs(x) <= X(few_turns))) [[likely]]
+        return xsimd::sin(x);
+    return wide([](auto const& v) { return kernels::lane_sin(v); }, x);
   }
   static DFDX_INLINE X cos(X const& x) {
-    if constexpr (single) return xsimd::cos(x);
-    else return kernels::lane_cos(x);
+    if constexpr (single)
+      if (xsimd::all(xsimd::abs(x) <= X(few_turns))) [[likely]]
+        return xsimd::cos(x);
+    return wide([](auto const& v) { return kernels::lane_cos(v); }, x);
   }
   static DFDX_INLINE X tan(X const& x) {
     return wide([](auto const& v) { return kernels::lane_tan(v); }, x);
@@ -97,8 +104,8 @@ struct lane_functions<xsimd::batch<T, A>> {
   static DFDX_INLINE X atan(X const& x) {
     return wide([](auto const& v) { return kernels::lane_atan(v); }, x);
   }
-  static DFDX_INLINE X sinh(X const& x) { return xsimd::sinh(x); }
-  static DFDX_INLINE X cosh(X const& x) { return xsimd::cosh(x); }
+  static DFDX_INLINE X sinh(X const& x) { return kernels::lane_sinh(x); }
+  static DFDX_INLINE X cosh(X const& x) { return kernels::lane_cosh(x); }
   static DFDX_INLINE X tanh(X const& x) { return xsimd::tanh(x); }
   static DFDX_INLINE X asinh(X const& x) {
     return wide([](auto const& v) { return xsimd::asinh(v); }, x);
@@ -129,8 +136,15 @@ struct lane_functions<xsimd::batch<T, A>> {
     if constexpr (single) {
       size = wide([](auto const& v, auto const& w) { return xsimd::sqrt(v * v + w * w); }, x, y);
     } else {
-      X const large = xsimd::max(a, b), small = xsimd::min(a, b), r = small / large;
-      size = select(large == X(0.0), large, large * xsimd::sqrt(X(1.0) + r * r));
+      // Squares in the middle of the range; what their sum loses is put back after the root.
+      X const large = xsimd::max(a, b), one(1.0);
+      X const scale = select(large > X(0x1p500), X(0x1p-600), select(large < X(0x1p-400), X(0x1p600), one));
+      X const u = a * scale, v = b * scale;
+      auto const uu = kernels::detail::exact_product(u, u), vv = kernels::detail::exact_product(v, v);
+      auto const square = kernels::detail::exact_sum(uu.high, vv.high);
+      X const root = xsimd::sqrt(square.high);
+      X const rest = (square.low + (uu.low + vv.low)) / (root + root);
+      size = select(large == X(0.0), large, (root + rest) / scale);
     }
     return select(a == infinity || b == infinity, infinity, select(x == x && y == y, size, x + y));
   }
