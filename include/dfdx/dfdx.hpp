@@ -30,6 +30,7 @@
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/ctc_loss.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/loss.hpp>

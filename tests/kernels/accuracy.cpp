@@ -95,7 +95,8 @@ W reflected_lgamma(W x) {
 }
 template <class W>
 W reflected_digamma(W x) {
-  return x < 0 ? 2 * std::max(W(4), std::abs(digamma_of(1 - x))) : 0;
+  W const mirrored = digamma_of(1 - x);
+  return x < 0 && std::isfinite(x) ? std::abs(mirrored) + std::abs(digamma_of(x) - mirrored) : 0;
 }
 
 template <class T>

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+// ctc_loss: connectionist temporal classification (Graves et al., ICML 2006), made of other ops: the forward variables
+// in logarithms, a step for each frame. Its gradient is what the rules of those ops make of it.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/vocabulary/class_loss.hpp>
+#include <dfdx/vocabulary/mathematics.hpp>
+
+namespace dfdx {
+
+/// CtcLoss - options of ctc_loss. With zero_infinity targets that the frames are too few for cost nothing, and have no
+/// gradient.
+struct CtcLoss {
+  int blank = 0;
+  bool zero_infinity = false;
+  Reduction reduction = Reduction::mean;
+};
+
+namespace detail {
+
+constexpr Meta ctc_rule(Meta const& p, Meta const& targets, Meta const& frames, Meta const& sizes,
+                        Text* why) {
+  Shape const &s = p.shape, &t = targets.shape;
+  bool const fit = s.rank == 3 && t.rank == 2 && op::extents_agree(s[1], t[0]) && frames.shape.rank == 1 &&
+                   op::extents_agree(frames.shape[0], s[1]) && frames.shape == sizes.shape;
+  if (!fit)
+    return refuse(why, "ctc_loss: targets ", t, " with lengths ", frames.shape, " and ", sizes.shape,
+                  " do not fit scores ", s);
+  if (s[0] < 1 || t[1] < 0)
+    return refuse(why, "ctc_loss: frames and labels of known number required, got ", s, " and ", t);
+  for (DType d : {targets.dtype, frames.dtype, sizes.dtype})
+    if (d != DType::i32 && d != DType::i64)
+      return refuse(why, "ctc_loss: labels and lengths of dtype i32 or i64 required, got ", d);
+  return Meta{p.dtype, make_shape(s[1])};
+}
+template <class X, class Y, class F, class L>
+struct CtcRule {
+  static constexpr Meta infer(Text* why) {
+    return ctc_rule(X::static_meta, Y::static_meta, F::static_meta, L::static_meta, why);
+  }
+};
+
+// The losses of the sequences, [N].
+template <class V>
+constexpr V ctc_losses(V const& log_p, V const& targets, V const& frames, V const& sizes, CtcLoss const& o) {
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  index_t const steps = log_p.shape()[0], n = log_p.shape()[1], labels = targets.shape()[1];
+  index_t const states = 2 * labels + 1;
+  DType const integer = targets.dtype();
+  auto const column = [&](V const& v) { return reshape_to(cast_to(v, integer), make_shape(n, 1)); };
+  // blank label blank label ... blank
+  V const blanks = full_as(targets, Meta{integer, make_shape(n, labels, 1)}, o.blank);
+  V const pairs = bind<op::concat>(Attrs{{2}}, blanks, reshape_to(targets, make_shape(n, labels, 1)));
+  V const end = full_as(targets, Meta{integer, make_shape(n, 1)}, o.blank);
+  V const chain = bind<op::concat>(Attrs{{1}}, reshape_to(pairs, make_shape(n, states - 1)), end);
+  V const position = iota_as(targets, Meta{integer, make_shape(1, states)}, 1);
+  // A blank between two labels may be left out, unless they are the same.
+  auto const before = [&](V const& v, index_t by, double value) {
+    return slice_axis(pad_axis(v, 1, by, 0, 0, value), 1, 0, states);
+  };
+  V const may_skip =
+      apply<op::logical_and>(chain != static_cast<double>(o.blank), chain != before(chain, 2, o.blank));
+  V const starts = position < 2;
+  auto const emitted = [&](index_t t) {
+    return gather<1>(reshape_to(slice_axis(log_p, 0, t, 1), make_shape(n, log_p.shape()[2])), chain);
+  };
+  V alpha = where(starts, emitted(0), none);
+  for (index_t t = 1; t < steps; ++t) {
+    V const stay = logaddexp(alpha, before(alpha, 1, none));
+    V const skip = where(may_skip, before(alpha, 2, none), none);
+    alpha = where(column(frames) > static_cast<double>(t), logaddexp(stay, skip) + emitted(t), alpha);
+  }
+  V const size = column(sizes) * 2;
+  V const ends = apply<op::logical_or>(position == size, position == size - 1);
+  V const loss = -logsumexp<1>(where(ends, alpha, none));
+  return o.zero_infinity ? where(loss == -none, 0.0, loss) : loss;
+}
+
+}  // namespace detail
+
+/// ctc_loss(log_probabilities, targets, frames, sizes, options) - minus the logarithm of the probability of all ways to
+/// read each target off its frames; in the mean each is divided by the size of its target, as in PyTorch.
+///
+/// Shapes    log_probabilities: [T, N, C], targets: [N, S], frames (how many of T), sizes (how many of S): [N] -> []
+/// Dtypes    log_probabilities: floating, the rest: i32 i64
+/// Errors    "ctc_loss: targets [2, 3] with lengths [2] and [4] do not fit scores [5, 2, 6]"
+template <Reduction... R, operand X, operand Y, operand F, operand L>
+constexpr auto ctc_loss(X const& log_probabilities, Y const& targets, F const& frames, L const& sizes,
+                        CtcLoss const& options = {}) {
+  auto const finish = [&](auto const& losses) {
+    return detail::reduced_loss<R...>("ctc_loss", losses, options.reduction, [&] {
+      auto const n = cast_to(detail::untyped(sizes), losses.dtype());
+      auto const each = detail::untyped(losses) / where(n < 1, 1.0, n);
+      if constexpr (typed<decltype(losses)>)
+        return mean(detail::wrap<std::remove_cvref_t<decltype(losses)>>(each));
+      else return mean(each);
+    });
+  };
+  if constexpr (refused<X, Y, F, L>) {
+    return Refused{};
+  } else if constexpr (typed<X> && typed<Y> && typed<F> && typed<L>) {
+    using Losses = typename decltype(detail::result_type<detail::CtcRule<X, Y, F, L>>())::type;
+    if constexpr (refused<Losses>) return Refused{};
+    else
+      return finish(detail::wrap<Losses>(
+          detail::ctc_losses<Array>(log_probabilities, targets, frames, sizes, options)));
+  } else {
+    Text why;
+    if (!detail::ctc_rule(log_probabilities.meta(), targets.meta(), frames.meta(), sizes.meta(), &why)
+             .valid())
+      raise(why);
+    using V = std::remove_cvref_t<decltype(detail::untyped(log_probabilities))>;
+    return finish(detail::ctc_losses<V>(detail::untyped(log_probabilities), detail::untyped(targets),
+                                        detail::untyped(frames), detail::untyped(sizes), options));
+  }
+}
+
+}  // namespace dfdx
