@@ -26,6 +26,8 @@
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/at.hpp>
+#include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
@@ -33,7 +35,11 @@
 #include <dfdx/vocabulary/ctc_loss.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/scan.hpp>
+#include <dfdx/vocabulary/split.hpp>

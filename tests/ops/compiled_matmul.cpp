@@ -2,7 +2,7 @@
 // Compiled matrix products: all transpositions, vectors, batches, epilogues, element types.
 #include "ops/compiled.hpp"
 
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/linalg.hpp>
 
 namespace {
 
@@ -45,4 +45,33 @@ TEST_CASE("compiled batched products", "[ops]") {
         uniform<float, 5, 4>(Key{3}, -1, 1));
   check_vjp(f, uniform<double, 2, 3, 6, 5>(Key{1}, -1, 1), uniform<double, 3, 5, 4>(Key{2}, -1, 1),
             uniform<double, 5, 4>(Key{3}, -1, 1));
+}
+
+TEST_CASE("compiled products by name", "[ops]") {
+  constexpr auto f = [](auto const& a, auto const& b, auto const& w) {
+    return std::tuple(einsum<"bij,bjk->bik">(a, b), einsum<"bij,bij->jb">(a, a), einsum<"bii->b">(w),
+                      einsum<"bij,bjk,bkl->il">(a, b, transpose(b)),
+                      bilinear(select<1, 0>(a), select<1, 1>(a), w), kron(select<0, 0>(a), select<0, 1>(b)),
+                      outer(select<0, 0>(select<0, 0>(b)), select<0, 0>(select<1, 0>(w))),
+                      baddbmm(select<0, 0>(w), a, transpose(b), 0.5),
+                      addmm(select<0, 0>(b), transpose(select<0, 0>(a)), select<0, 0>(a), 2, 3),
+                      dot(select<0, 0>(select<0, 0>(a)), select<0, 1>(select<0, 1>(b))));
+  };
+  check(f, uniform<float, 2, 4, 4>(Key{1}, -1, 1), uniform<float, 2, 4, 4>(Key{2}, -1, 1),
+        uniform<float, 4, 4, 4>(Key{3}, -1, 1));
+  check_vjp(f, uniform<double, 2, 4, 4>(Key{1}, -1, 1), uniform<double, 2, 4, 4>(Key{2}, -1, 1),
+            uniform<double, 4, 4, 4>(Key{3}, -1, 1));
+}
+
+TEST_CASE("compiled linear algebra", "[ops]") {
+  constexpr auto f = [](auto const& a, auto const& b) {
+    auto const definite = matmul(a, transpose(a)) + 1.0;
+    auto const [q, r] = qr(a);
+    return std::tuple(solve(a, b), solve_triangular(a, b, true), solve_triangular(a, b), cholesky(definite),
+                      q, r, inverse(a), det(a), logdet(definite), solve(a, select<1, 0>(b)));
+  };
+  check(f, uniform<double, 3, 3>(Key{1}, -1, 1), uniform<double, 3, 2>(Key{2}, -1, 1));
+  check_vjp(f, uniform<double, 3, 3>(Key{1}, -1, 1), uniform<double, 3, 2>(Key{2}, -1, 1));
+  check([](auto const& a, auto const& b) { return std::tuple(solve(a, b), det(a), std::get<1>(qr(a))); },
+        uniform<float, 2, 3, 3>(Key{4}, -1, 1), uniform<float, 3, 2>(Key{5}, -1, 1));
 }

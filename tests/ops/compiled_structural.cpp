@@ -19,7 +19,7 @@ constexpr auto moments = [](auto const& x) {
 };
 constexpr auto views = [](auto const& x, auto const& row) {
   return std::tuple(transpose(x) + 1.0, reshape<35>(x) * 2.0, slice<1, 1, 7, 2>(x) * slice<1, 0, 3>(x),
-                    permute<1, 0>(x), concat<0>(x, x * 2.0), pad<1, 1, 2>(x, 3.0), stack<1>(row, row + 1.0),
+                    permute<1, 0>(x), concat<0>(x, x * 2.0), pad<1, 2>(x, 3.0), stack<1>(row, row + 1.0),
                     expand<5, 7>(row) + x, squeeze<0>(unsqueeze<0>(x)), reshape<7, 5>(transpose(x)) - 1.0,
                     slice<0, 2, 2>(x));
 };
@@ -59,8 +59,8 @@ TEST_CASE("compiled views and joins", "[ops]") {
   check(views, uniform<float, 5, 7>(Key{1}, -1, 1), uniform<float, 7>(Key{2}, -1, 1));
   check_vjp(views, uniform<double, 5, 7>(Key{1}, -1, 1), uniform<double, 7>(Key{2}, -1, 1));
   constexpr auto moved = [](auto const& x) {
-    return std::tuple(transpose(x), reshape<7, 5>(x), slice<0, 1, 4>(x), concat<1>(x, x), pad<0, 1, 1>(x, 7),
-                      x + x);
+    return std::tuple(transpose(x), reshape<7, 5>(x), slice<0, 1, 4>(x), concat<1>(x, x),
+                      pad<0, 0, 1, 1>(x, 7), x + x);
   };
   check(moved, randint<std::uint8_t, 5, 7>(Key{1}, 0, 9));
   check(moved, randint<std::int64_t, 5, 7>(Key{1}, 0, 9));

@@ -2,6 +2,8 @@
 // Products, normalisations and losses of the reference cases.
 #include "refs/axes.hpp"
 
+#include <dfdx/vocabulary/linear.hpp>
+#include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
 
 namespace refs {
@@ -23,14 +25,18 @@ void add_networks(std::map<std::string, Function>& table) {
   using namespace dfdx;
   using List = std::vector<Array>;
   table["matmul"] = [](Arguments const& a) { return List{matmul(a["a"], a["b"])}; };
-  table["dot"] = [](Arguments const& a) { return List{matmul(a["a"], a["b"])}; };
-  table["outer"] = [](Arguments const& a) { return List{unsqueeze<1>(a["a"]) * a["b"]}; };
+  table["dot"] = [](Arguments const& a) { return List{dot(a["a"], a["b"])}; };
+  table["outer"] = [](Arguments const& a) { return List{outer(a["a"], a["b"])}; };
   table["linear"] = [](Arguments const& a) {
-    Array const y = matmul(a["x"], transpose(a["w"]));
-    return List{a.flag("bias") ? y + a["b"] : y};
+    return List{a.flag("bias") ? linear(a["x"], a["w"], a["b"]) : linear(a["x"], a["w"])};
   };
   table["addmm"] = [](Arguments const& a) {
-    return List{a["c"] * a.number("beta") + matmul(a["a"], a["b"]) * a.number("alpha")};
+    return List{addmm(a["c"], a["a"], a["b"], a.number("beta"), a.number("alpha"))};
+  };
+  table["einsum"] = [](Arguments const& a) {
+    List x;
+    for (int i = 0; a.has("x" + std::to_string(i)); ++i) x.push_back(a["x" + std::to_string(i)]);
+    return List{einsum(a.attrs()["equation"].get<std::string>().c_str(), x)};
   };
   table["layer_norm"] = [](Arguments const& a) {
     // Over several trailing axes as over one that joins them.
@@ -75,9 +81,7 @@ void add_networks(std::map<std::string, Function>& table) {
     return List{kl_div(a["x"], a["y"], {.log_target = a.flag("log_target"), .reduction = how(a)})};
   };
   table["cosine_similarity"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["a"].ndim(), [&](auto i) {
-      return cosine_similarity<decltype(i)::value>(a["a"], a["b"], a.number("eps"));
-    });
+    return List{cosine_similarity(a["a"], a["b"], a.integer("axis"), a.number("eps"))};
   };
   table["glu"] = [](Arguments const& a) { return List{glu(a["x"], a.integer("axis"))}; };
 }

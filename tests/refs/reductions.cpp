@@ -2,64 +2,54 @@
 // Reductions of the reference cases.
 #include "refs/axes.hpp"
 
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
 
 namespace refs {
 
 namespace {
 
-// f<Axes...>(x) and f<Axes...>(x, keepdim) of the vocabulary, by axes known at run time.
-#define REFS_REDUCTION(name)                                                                    \
-  table[#name] = [](Arguments const& a) {                                                       \
-    return with_axes(a, a["x"].ndim(), [&]<int... I>(dfdx::detail::AxisList<I...>, bool keep) { \
-      return keep ? dfdx::name<I...>(a["x"], dfdx::keepdim) : dfdx::name<I...>(a["x"]);         \
-    });                                                                                         \
+// f(x, axes, keepdim) of the vocabulary.
+#define REFS_REDUCTION(name)                                                      \
+  table[#name] = [](Arguments const& a) {                                         \
+    return std::vector<Array>{dfdx::name(a["x"], axes_of(a), a.flag("keepdim"))}; \
   }
 
 }  // namespace
 
 void add_reductions(std::map<std::string, Function>& table) {
   using namespace dfdx;
+  using List = std::vector<Array>;
   REFS_REDUCTION(sum);
   REFS_REDUCTION(mean);
   REFS_REDUCTION(prod);
   REFS_REDUCTION(max);
   REFS_REDUCTION(min);
   REFS_REDUCTION(logsumexp);
+  REFS_REDUCTION(argmax);
+  REFS_REDUCTION(argmin);
   table["var"] = [](Arguments const& a) {
-    return with_axes(a, a["x"].ndim(), [&]<int... I>(dfdx::detail::AxisList<I...>, bool keep) {
-      int const c = a.integer("correction");
-      return keep ? var<I...>(a["x"], keepdim, c) : var<I...>(a["x"], c);
-    });
+    return List{var(a["x"], axes_of(a), a.integer("correction"), a.flag("keepdim"))};
   };
   table["std"] = [](Arguments const& a) {
-    return with_axes(a, a["x"].ndim(), [&]<int... I>(dfdx::detail::AxisList<I...>, bool keep) {
-      int const c = a.integer("correction");
-      return keep ? sqrt(var<I...>(a["x"], keepdim, c)) : dfdx::std<I...>(a["x"], c);
-    });
+    return List{dfdx::std(a["x"], axes_of(a), a.integer("correction"), a.flag("keepdim"))};
   };
-  // Without an axis the position in the flattened array.
-  table["argmax"] = [](Arguments const& a) {
-    Array const& x = a["x"];
-    if (!a.attrs().contains("axis")) return std::vector<Array>{argmax<0>(reshape(x, {-1}))};
-    return with_axis(a.integer("axis"), x.ndim(), [&](auto i) {
-      return a.flag("keepdim") ? argmax<decltype(i)::value>(x, keepdim) : argmax<decltype(i)::value>(x);
-    });
+  table["norm2"] = [](Arguments const& a) { return List{norm(a["x"], 2, axes_of(a), a.flag("keepdim"))}; };
+  table["normalize"] = [](Arguments const& a) {
+    return List{normalize(a["x"], 2, a.integer("axis"), a.number("eps"))};
   };
-  table["argmin"] = [](Arguments const& a) {
-    Array const& x = a["x"];
-    if (!a.attrs().contains("axis")) return std::vector<Array>{argmin<0>(reshape(x, {-1}))};
-    return with_axis(a.integer("axis"), x.ndim(), [&](auto i) {
-      return a.flag("keepdim") ? argmin<decltype(i)::value>(x, keepdim) : argmin<decltype(i)::value>(x);
-    });
+  table["cumsum"] = [](Arguments const& a) { return List{cumsum(a["x"], a.integer("axis"))}; };
+  table["cumprod"] = [](Arguments const& a) { return List{cumprod(a["x"], a.integer("axis"))}; };
+  table["sort"] = [](Arguments const& a) {
+    auto const [values, index] = sort(a["x"], a.integer("axis"), a.flag("descending"));
+    return List{values, index};
   };
-  table["softmax"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["x"].ndim(),
-                     [&](auto i) { return softmax<decltype(i)::value>(a["x"]); });
+  table["topk"] = [](Arguments const& a) {
+    auto const [values, index] = topk(a["x"], a.integer("k"), a.integer("axis"));
+    return List{values, index};
   };
-  table["log_softmax"] = [](Arguments const& a) {
-    return std::vector<Array>{log_softmax(a["x"], a.integer("axis"))};
-  };
+  table["softmax"] = [](Arguments const& a) { return List{softmax(a["x"], a.integer("axis"))}; };
+  table["log_softmax"] = [](Arguments const& a) { return List{log_softmax(a["x"], a.integer("axis"))}; };
 }
 
 }  // namespace refs

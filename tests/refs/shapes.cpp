@@ -2,105 +2,98 @@
 // Functions of the reference cases that move elements.
 #include "refs/axes.hpp"
 
-#include <dfdx/vocabulary/contract.hpp>
+#include <dfdx/vocabulary/split.hpp>
 
 namespace refs {
 
 namespace {
 
-// x0, x1, ... joined by f(axis, left, right) one after another.
-template <class F>
-Array fold_left(Arguments const& a, F const& f) {
-  Array r = a["x0"];
-  for (int i = 1; a.has("x" + std::to_string(i)); ++i) r = f(r, a["x" + std::to_string(i)]);
+using List = std::vector<Array>;
+
+// x0, x1, ...
+List listed(Arguments const& a) {
+  List r;
+  for (int i = 0; a.has("x" + std::to_string(i)); ++i) r.push_back(a["x" + std::to_string(i)]);
   return r;
 }
 
-Array unsqueezed(Array const& x, int axis) {
-  dfdx::Shape s;
-  int const at = axis < 0 ? axis + x.ndim() + 1 : axis;
-  for (int i = 0; i <= x.ndim(); ++i) s.push_back(i == at ? 1 : x.shape()[i < at ? i : i - 1]);
-  return dfdx::reshape(x, s);
+dfdx::PadMode pad_mode(std::string const& name) {
+  if (name == "reflect") return dfdx::PadMode::reflect;
+  if (name == "replicate") return dfdx::PadMode::replicate;
+  if (name == "circular") return dfdx::PadMode::circular;
+  return dfdx::PadMode::constant;
+}
+
+void add_views(std::map<std::string, Function>& table) {
+  using namespace dfdx;
+  table["reshape"] = [](Arguments const& a) { return List{reshape(a["x"], shape_of(a.attrs()["shape"]))}; };
+  table["permute"] = [](Arguments const& a) {
+    std::vector<int> const dims = a.attrs()["dims"];
+    return List{permute(a["x"], dims)};
+  };
+  table["expand"] = [](Arguments const& a) { return List{expand(a["x"], shape_of(a.attrs()["shape"]))}; };
+  table["transpose"] = [](Arguments const& a) {
+    return List{transpose(a["x"], a.integer("a"), a.integer("b"))};
+  };
+  table["unsqueeze"] = [](Arguments const& a) { return List{unsqueeze(a["x"], a.integer("axis"))}; };
+  table["slice"] = [](Arguments const& a) {
+    Array r = a["x"];
+    for (auto const& range : a.attrs()["ranges"])
+      r = slice(r, range[0].get<int>(), range[1].get<index_t>(), range[2].get<index_t>(),
+                range[3].get<index_t>());
+    return List{r};
+  };
+  table["select"] = [](Arguments const& a) {
+    return List{select(a["x"], a.integer("axis"), a.integer("index"))};
+  };
+  table["tril"] = [](Arguments const& a) { return List{tril(a["x"], a.integer("k"))}; };
+  table["triu"] = [](Arguments const& a) { return List{triu(a["x"], a.integer("k"))}; };
+}
+
+void add_layouts(std::map<std::string, Function>& table) {
+  using namespace dfdx;
+  table["pad"] = [](Arguments const& a) {
+    std::vector<index_t> widths;
+    for (auto const& p : a.attrs()["pad"])
+      widths.insert(widths.begin(), {p[0].get<index_t>(), p[1].get<index_t>()});
+    return List{pad(a["x"], widths, pad_mode(a.attrs()["mode"]), a.number("value", 0))};
+  };
+  table["flip"] = [](Arguments const& a) { return List{flip(a["x"], axes_of(a))}; };
+  table["roll"] = [](Arguments const& a) { return List{roll(a["x"], a.integer("shift"), axes_of(a))}; };
+  table["tile"] = [](Arguments const& a) { return List{tile(a["x"], shape_of(a.attrs()["reps"]))}; };
+  table["repeat_interleave"] = [](Arguments const& a) {
+    return List{repeat_interleave(a["x"], a.integer("repeats"), axes_of(a))};
+  };
+  table["pixel_shuffle"] = [](Arguments const& a) {
+    return List{pixel_shuffle(a["x"], a.integer("factor"))};
+  };
+  table["unfold"] = [](Arguments const& a) {
+    auto const pair = [&](char const* key) { return Extents(shape_of(a.attrs()[key])); };
+    return List{unfold(a["x"], Patches{pair("kernel"), pair("dilation"), pair("padding"), pair("stride")})};
+  };
+  table["cat"] = [](Arguments const& a) { return List{concat(listed(a), a.integer("axis"))}; };
+  table["stack"] = [](Arguments const& a) { return List{stack(listed(a), a.integer("axis"))}; };
 }
 
 }  // namespace
 
 void add_shapes(std::map<std::string, Function>& table) {
   using namespace dfdx;
-  using List = std::vector<Array>;
-  table["reshape"] = [](Arguments const& a) { return List{reshape(a["x"], shape_of(a.attrs()["shape"]))}; };
-  table["permute"] = [](Arguments const& a) {
-    std::vector<int> const dims = a.attrs()["dims"];
-    return List{permute_axes(a["x"], op::pack_axes(dims.data(), static_cast<int>(dims.size())))};
-  };
-  table["expand"] = [](Arguments const& a) {
-    return List{broadcast_to(a["x"], shape_of(a.attrs()["shape"]))};
-  };
-  table["transpose"] = [](Arguments const& a) {
-    return List{transpose(a["x"], a.integer("a"), a.integer("b"))};
-  };
-  table["unsqueeze"] = [](Arguments const& a) {
-    Array const& x = a["x"];
-    int const axis = a.integer("axis");
-    // Through the template where there is one, so that both spellings are seen.
-    if (axis == -2) return List{unsqueeze<-2>(x)};
-    if (axis == 1) return List{unsqueeze<1>(x)};
-    return List{unsqueezed(x, axis)};
-  };
-  table["slice"] = [](Arguments const& a) {
-    Array r = a["x"];
-    for (auto const& range : a.attrs()["ranges"]) {
-      index_t const start = range[1], stop = range[2], step = range[3];
-      r = slice_axis(r, range[0].get<int>(), start, stop > start ? (stop - start + step - 1) / step : 0,
-                     step);
-    }
-    return List{r};
-  };
-  table["select"] = [](Arguments const& a) {
-    Array const& x = a["x"];
-    int const axis = a.integer("axis") < 0 ? a.integer("axis") + x.ndim() : a.integer("axis");
-    return List{reshape(slice_axis(x, axis, a.integer("index"), 1),
-                        dfdx::detail::dropped(x.shape(), index_t{1} << axis))};
-  };
-  table["pad"] = [](Arguments const& a) {
-    Array r = a["x"];
-    int axis = 0;
-    for (auto const& p : a.attrs()["pad"])
-      r = pad_axis(r, axis++, p[0].get<index_t>(), p[1].get<index_t>(), 0, a.number("value"));
-    return List{r};
-  };
-  table["cat"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["x0"].ndim(), [&](auto i) {
-      return fold_left(a, [](Array const& x, Array const& y) { return concat<decltype(i)::value>(x, y); });
-    });
-  };
-  table["stack"] = [](Arguments const& a) {
-    int const axis = a.integer("axis"), rank = a["x0"].ndim() + 1;
-    return with_axis(axis, rank, [&](auto i) {
-      constexpr int at = decltype(i)::value;
-      if (a.has("x1") && !a.has("x2")) return stack<at>(a["x0"], a["x1"]);
-      Array r = unsqueezed(a["x0"], at);
-      for (int k = 1; a.has("x" + std::to_string(k)); ++k)
-        r = concat<at>(r, unsqueezed(a["x" + std::to_string(k)], at));
-      return r;
-    });
-  };
-  table["gather"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["x"].ndim(),
-                     [&](auto i) { return gather<decltype(i)::value>(a["x"], a["index"]); });
-  };
+  add_views(table);
+  add_layouts(table);
+  table["gather"] = [](Arguments const& a) { return List{gather(a["x"], a.integer("axis"), a["index"])}; };
   table["scatter_add"] = [](Arguments const& a) {
-    return with_axis(a.integer("axis"), a["x"].ndim(),
-                     [&](auto i) { return scatter_add<decltype(i)::value>(a["x"], a["index"], a["src"]); });
+    return List{scatter_add(a["x"], a.integer("axis"), a["index"], a["src"])};
   };
-  table["embedding"] = [](Arguments const& a) { return List{take(a["weight"], a["index"])}; };
+  table["embedding"] = [](Arguments const& a) {
+    if (!a.attrs().contains("padding_idx")) return List{embedding(a["index"], a["weight"])};
+    return List{embedding(a["index"], a["weight"], a.integer("padding_idx"))};
+  };
   table["index_select"] = [](Arguments const& a) {
-    int const axis = a.integer("axis");
-    return List{transpose(take(transpose(a["x"], axis, 0), a["index"]), axis, 0)};
+    return List{index_select(a["x"], a.integer("axis"), a["index"])};
   };
   table["one_hot"] = [](Arguments const& a) {
-    Array const y = one_hot<7, std::int64_t>(a["index"]);
-    return List{y};
+    return List{one_hot(a["index"], a.integer("classes"), DType::i64)};
   };
 }
 

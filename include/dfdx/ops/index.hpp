@@ -145,7 +145,7 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
 }
 
 /// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis;
-/// the result's shape is given with bind_as.
+/// with attrs.i[1] = 1 an element replaces what came before it. The result's shape is given with bind_as.
 ///
 /// Math      y[.., index[i], ..] += x[i], dx[i] = dy[.., index[i], ..]
 /// Shapes    x: [I...], index: [I...] -> y: [S...] with S >= I off the axis
@@ -177,7 +177,8 @@ struct scatter : operation {
         Shape const& s = out.meta.shape;
         index_t const i = detail::checked_index("gather", read_index(in[1], o[1]), s[axis], axis, s);
         T& y = static_cast<T*>(out.data)[o[2] + i * out.strides[axis]];
-        y = static_cast<T>(y + static_cast<T const*>(in[0].data)[o[0]]);
+        T const x = static_cast<T const*>(in[0].data)[o[0]];
+        y = a.i[1] != 0 ? x : static_cast<T>(y + x);
       });
     });
   }
@@ -238,7 +239,7 @@ struct gather : operation {
 
 template <int I, class V>
 constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
-  if constexpr (I == 0) return bind<gather>(s.attrs, ct, s.x[1]);
+  if constexpr (I == 0) return bind<gather>(Attrs{{s.attrs.i[0]}}, ct, s.x[1]);
   else return V{};
 }
 

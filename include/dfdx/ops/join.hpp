@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ops that make a larger array of smaller ones: concat and pad. Not fused: each has its kernel here.
+// Ops that lay elements out anew: concat, pad and flip. Not fused: each has its kernel here.
 #pragma once
 
 #include <dfdx/ops/index.hpp>
@@ -104,6 +104,39 @@ struct concat : operation {
       copy_elements(in[k], to);
       at += in[k].meta.shape[axis];
     }
+  }
+};
+
+/// flip - axes walked from their ends; attrs.i[0] is the bit mask of the axes. A copy, for strides are positive.
+///
+/// Math      y[.., i, ..] = x[.., N - 1 - i, ..], transpose: itself
+/// Shapes    x: [S...] -> y: [S...]
+/// Dtypes    any
+/// Errors    "flip: axis 2 out of range for [2, 3]"
+/// Source    elementary
+struct flip : operation {
+  static constexpr char const* name = "flip";
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return bind<flip>(s.attrs, ct);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return bind<flip>(s.attrs, t);
+  }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    if (out.meta.shape.numel() == 0) return;
+    Operand back = out;
+    index_t last = 0;
+    for (int i = 0; i < out.meta.shape.rank; ++i)
+      if ((a.i[0] >> i & 1) != 0) {
+        last += (out.meta.shape[i] - 1) * out.strides[i];
+        back.strides[i] = -out.strides[i];
+      }
+    back.data = part(out, last, 0).data;
+    copy_elements(in[0], back);
   }
 };
 

@@ -12,9 +12,12 @@
 #include <dfdx/graph/simplify.hpp>
 #include <dfdx/testing/reference.hpp>
 #include <dfdx/vocabulary/compare.hpp>
+#include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
+#include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/scan.hpp>
+#include <dfdx/vocabulary/split.hpp>
 
 namespace dfdx::testing {
 
@@ -43,7 +46,9 @@ using LibraryOps =
              op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
              op::logical_or, op::logical_not, op::where, op::stop_gradient, op::copy, op::cast, op::sum,
              op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
-             op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat>;
+             op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat, op::flip,
+             op::cumsum, op::argcummax, op::argsort, op::searchsorted, op::solve_triangular, op::solve,
+             op::cholesky, op::slogdet, op::qr>;
 
 /// new_graph - an empty graph in which ops can be recorded at run time.
 inline Graph new_graph() {

@@ -220,7 +220,7 @@ template <Reduction... R, class X, class Y, class W>
 constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weight, CrossEntropy const& o) {
   return over_classes<false>(logits, target, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
-    auto const z = logits - largest<a>(logits);
+    auto const z = logits - largest(logits, keeping<a>);
     auto const of_labels = [&](auto const& y) {
       return label_loss<cross_entropy_name, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
     };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/vocabulary/contract.hpp>
+#include <dfdx/vocabulary/index.hpp>
 
 namespace dfdx {
 
@@ -12,44 +13,51 @@ namespace detail {
 
 // What exponentials are shifted by so that none overflows: the largest element over axes, without a gradient. Of no
 // elements it is 0.
-template <int... Axes, operand X>
-constexpr auto largest(X const& x) {
-  using List = AxisList<Axes...>;
-  auto const is_empty = [](Shape const& s) {
-    return joined(s, axes_mask(List::values, List::n, s.rank)) == 0;
-  };
-  if constexpr (typed<X>) {
-    if constexpr (is_empty(X::static_shape)) return stop_gradient(sum<Axes...>(x, keepdim));
-    else return stop_gradient(max<Axes...>(x, keepdim));
+template <class P, operand X>
+constexpr auto largest(X const& x, P const& over) {
+  auto const is_empty = [](Shape const& s, index_t mask) { return joined(s, mask) == 0; };
+  if constexpr (is_fixed<P> && typed<X>) {
+    if constexpr (is_empty(X::static_shape, P::value.mask(X::static_rank)))
+      return stop_gradient(reduce<op::sum>(x, kept(over)));
+    else return stop_gradient(reduce<op::max>(x, kept(over)));
   } else {
-    return stop_gradient(is_empty(x.shape()) ? sum<Axes...>(x, keepdim) : max<Axes...>(x, keepdim));
+    bool const empty = is_empty(x.shape(), value_of(over).mask(x.shape().rank));
+    return stop_gradient(empty ? reduce<op::sum>(x, kept(over)) : reduce<op::max>(x, kept(over)));
   }
 }
 
-// The same, and the sum, along an axis that is a function argument; the axis stays. Of Tensors too: shapes remain.
-template <operand X>
-constexpr auto sum_over(X const& x, int axis) {
-  return reduce_mask<op::sum, void>(untyped(x), index_t{1} << checked_axis("softmax", axis, x.shape()), true);
+template <int... A>
+inline constexpr Fixed<Over{Axes{A...}, true}> keeping{};
+
+template <class P, operand X>
+constexpr auto softmax_over(X const& x, P const& over) {
+  auto const e = exp(x - largest(x, over));
+  return e / reduce<op::sum>(e, over);
 }
-template <operand X>
-constexpr auto largest_over(X const& x, int axis) {
-  index_t const mask = index_t{1} << checked_axis("softmax", axis, x.shape());
-  if (joined(x.shape(), mask) == 0) return sum_over(x, axis);
-  return stop_gradient(reduce_mask<op::max, void>(untyped(x), mask, true));
+template <class P, operand X>
+constexpr auto log_softmax_over(X const& x, P const& over) {
+  auto const z = x - largest(x, over);
+  return z - log(reduce<op::sum>(exp(z), over));
+}
+template <class P, operand X>
+constexpr auto logsumexp_over(X const& x, P const& over) {
+  auto const m = largest(x, over);
+  auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
+  auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
+  // The sum over axes of extent 1 drops them, in any regime.
+  return reduce<op::sum>(y, over);
 }
 
 }  // namespace detail
 
-/// softmax<Axis>(x) - e^x / sum e^x along an axis, with the largest element subtracted first.
+/// softmax<Axis>(x), softmax(x, axis) - e^x / sum e^x along an axis, with the largest element subtracted first.
 template <int Axis = -1, operand X>
 constexpr auto softmax(X const& x) {
-  auto const e = exp(x - detail::largest<Axis>(x));
-  return e / sum<Axis>(e, keepdim);
+  return detail::softmax_over(x, detail::keeping<Axis>);
 }
 template <operand X>
 constexpr auto softmax(X const& x, int axis) {
-  auto const e = exp(x - detail::largest_over(x, axis));
-  return e / detail::sum_over(e, axis);
+  return detail::softmax_over(x, detail::Over{axis, true});
 }
 
 /// softmin<Axis>(x) - softmax of -x.
@@ -62,30 +70,28 @@ constexpr auto softmin(X const& x, int axis) {
   return softmax(-x, axis);
 }
 
-/// log_softmax<Axis>(x) - x - log sum e^x along an axis.
+/// log_softmax<Axis>(x), log_softmax(x, axis) - x - log sum e^x along an axis.
 template <int Axis = -1, operand X>
 constexpr auto log_softmax(X const& x) {
-  auto const z = x - detail::largest<Axis>(x);
-  return z - log(sum<Axis>(exp(z), keepdim));
+  return detail::log_softmax_over(x, detail::keeping<Axis>);
 }
 template <operand X>
 constexpr auto log_softmax(X const& x, int axis) {
-  auto const z = x - detail::largest_over(x, axis);
-  return z - log(detail::sum_over(exp(z), axis));
+  return detail::log_softmax_over(x, detail::Over{axis, true});
 }
 
-/// logsumexp<Axes...>(x) - log sum e^x over axes; of infinities alone it is that infinity.
-template <int... Axes, operand X>
-constexpr auto logsumexp(X const& x, Keepdim) {
-  auto const m = detail::largest<Axes...>(x);
-  auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
-  return log(sum<Axes...>(exp(x - shift), keepdim)) + shift;
-}
-template <int... Axes, operand X>
+/// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
+template <int... A, operand X>
 constexpr auto logsumexp(X const& x) {
-  auto const y = logsumexp<Axes...>(x, keepdim);
-  // The sum over axes of extent 1 drops them, in any regime.
-  return sum<Axes...>(y);
+  return detail::logsumexp_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto logsumexp(X const& x, Keepdim) {
+  return detail::logsumexp_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto logsumexp(X const& x, Axes const& axes, bool keep = false) {
+  return detail::logsumexp_over(x, detail::Over{axes, keep});
 }
 
 /// gelu(x) - x Phi(x), with the error function (Hendrycks and Gimpel 2016).
@@ -133,23 +139,23 @@ constexpr auto softplus(X const& x, double beta, double threshold = 20) {
 namespace detail {
 
 // The two halves of an axis; glu and its kin are a product of one and a function of the other.
-template <class X, class F>
-constexpr auto gated(char const* name, X const& x, int axis, F const& f) {
-  int const a = checked_axis(name, axis, x.shape());
-  index_t const n = x.shape()[a];
-  if (n < 0 || n % 2 != 0) raise(name, ": axis ", a, " of ", x.shape(), " must be even");
-  return f(slice_axis(untyped(x), a, 0, n / 2), slice_axis(untyped(x), a, n / 2, n / 2));
-}
-template <int Axis, class X>
-struct GatedRule {
-  static constexpr Meta infer(char const* name, Text* why) {
-    Meta m = static_meta_or_empty<X>();
-    int const a = rule_axis(name, Axis, m.shape, why);
+template <class Gate>
+struct Gated {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta m = *in;
+    int const a = rule_axis(Gate::name, axis, m.shape, why);
     if (a < 0) return refuse(nullptr);
     if (m.shape[a] < 0 || m.shape[a] % 2 != 0)
-      return refuse(why, name, ": axis ", a, " of ", m.shape, " must be even");
+      return refuse(why, Gate::name, ": axis ", a, " of ", m.shape, " must be even");
     m.shape[a] /= 2;
     return m;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    int const a = normalize_axis(axis, y.shape.rank);
+    index_t const n = y.shape[a];
+    return Gate::eval(slice_axis(x, a, 0, n), slice_axis(x, a, n, n));
   }
 };
 struct Glu {
@@ -164,20 +170,6 @@ struct Swiglu {
   static constexpr char const* name = "swiglu";
   static constexpr auto eval(auto const& a, auto const& b) { return silu(a) * b; }
 };
-template <class Gate, int Axis, class X>
-constexpr auto gated_by(X const& x) {
-  struct Rule {
-    static constexpr Meta infer(Text* why) { return GatedRule<Axis, X>::infer(Gate::name, why); }
-  };
-  return shaped<Rule>(x, [](auto const& v) {
-    return gated(Gate::name, v, Axis, [](auto const& a, auto const& b) { return Gate::eval(a, b); });
-  });
-}
-template <class Gate, class X>
-constexpr auto gated_by(X const& x, int axis) {
-  return gated(Gate::name, x, axis, [](auto const& a, auto const& b) { return Gate::eval(a, b); });
-}
-
 }  // namespace detail
 
 /// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis a sigmoid(b) (Dauphin et al. 2016),
@@ -186,27 +178,27 @@ constexpr auto gated_by(X const& x, int axis) {
 /// Errors    "glu: axis 1 of [2, 3] must be even"
 template <int Axis = -1, operand X>
 constexpr auto glu(X const& x) {
-  return detail::gated_by<detail::Glu, Axis>(x);
+  return detail::call(detail::Fixed<detail::Gated<detail::Glu>{Axis}>{}, x);
 }
 template <operand X>
 constexpr auto glu(X const& x, int axis) {
-  return detail::gated_by<detail::Glu>(x, axis);
+  return detail::call(detail::Gated<detail::Glu>{axis}, x);
 }
 template <int Axis = -1, operand X>
 constexpr auto geglu(X const& x) {
-  return detail::gated_by<detail::Geglu, Axis>(x);
+  return detail::call(detail::Fixed<detail::Gated<detail::Geglu>{Axis}>{}, x);
 }
 template <operand X>
 constexpr auto geglu(X const& x, int axis) {
-  return detail::gated_by<detail::Geglu>(x, axis);
+  return detail::call(detail::Gated<detail::Geglu>{axis}, x);
 }
 template <int Axis = -1, operand X>
 constexpr auto swiglu(X const& x) {
-  return detail::gated_by<detail::Swiglu, Axis>(x);
+  return detail::call(detail::Fixed<detail::Gated<detail::Swiglu>{Axis}>{}, x);
 }
 template <operand X>
 constexpr auto swiglu(X const& x, int axis) {
-  return detail::gated_by<detail::Swiglu>(x, axis);
+  return detail::call(detail::Gated<detail::Swiglu>{axis}, x);
 }
 
 /// layer_norm(x, weight, bias, eps) - normalised over the last axis, then scaled and shifted (Ba et al. 2016).

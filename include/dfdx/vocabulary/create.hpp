@@ -6,24 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <utility>
 
 #include <dfdx/core/random.hpp>
 #include <dfdx/value/element.hpp>
+#include <dfdx/value/lists.hpp>
 #include <dfdx/value/tensor.hpp>
 
 namespace dfdx {
-
-/// Extents - a shape given as a braced list of any integers, {batch, 3}, as one integer, or as a Shape.
-struct Extents {
-  Shape shape{};
-  template <std::integral... I>
-  constexpr Extents(I... dims) : shape(make_shape(dims...)) {
-    static_assert(sizeof...(I) <= static_cast<std::size_t>(max_rank), "extents: at most 8 axes");
-  }
-  constexpr Extents(Shape const& s) : shape(s) {}
-};
 
 namespace detail {
 

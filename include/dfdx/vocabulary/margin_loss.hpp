@@ -8,14 +8,26 @@
 
 namespace dfdx {
 
-/// cosine_similarity<Axis>(a, b, eps) - a . b / (|a| |b|) along an axis, lengths at least eps.
-template <int Axis = 1, operand A, operand B>
-constexpr auto cosine_similarity(A const& a, B const& b, double eps = 1e-8) {
+namespace detail {
+template <class P, class A, class B>
+constexpr auto cosine_over(A const& a, B const& b, double eps, P const& over) {
   auto const length = [&](auto const& v) {
-    auto const s = sum<Axis>(square(v));
+    auto const s = reduce<op::sum>(square(v), over);
     return sqrt(where(s < eps * eps, eps * eps, s));
   };
-  return sum<Axis>(a * b) / (length(a) * length(b));
+  return reduce<op::sum>(a * b, over) / (length(a) * length(b));
+}
+}  // namespace detail
+
+/// cosine_similarity<Axis>(a, b, eps), cosine_similarity(a, b, axis, eps) - a . b / (|a| |b|) along an axis, lengths at
+/// least eps.
+template <int Axis = 1, operand A, operand B>
+constexpr auto cosine_similarity(A const& a, B const& b, double eps = 1e-8) {
+  return detail::cosine_over(a, b, eps, detail::Fixed<detail::Over{Axis, false}>{});
+}
+template <operand A, operand B>
+constexpr auto cosine_similarity(A const& a, B const& b, int axis, double eps = 1e-8) {
+  return detail::cosine_over(a, b, eps, detail::Over{axis, false});
 }
 
 /// pairwise_distance(a, b, p, eps) - the p-norm of a - b + eps over the last axis; p may be infinity.

@@ -1,90 +1,54 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reductions: sum(x) over everything, sum<0, 1>(x) over axes, sum<1>(x, keepdim) keeping them with extent 1; for an
-// Array also sum(a, {1}). Composites mean, var, std are here too.
+// Reductions: sum(x) over everything, sum<0, 1>(x) over axes, sum<1>(x, keepdim) keeping them with extent 1; with axes
+// known at run time sum(a, {1}) and sum(a, {1}, true). Composites mean, var, std are here too.
 #pragma once
 
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
 
-/// keepdim - tag: reduced axes stay, with extent 1.
-struct Keepdim {};
-inline constexpr Keepdim keepdim{};
-
 namespace detail {
 
-// Bit mask of axes; all of them for none. Negative: the position of an axis that is out of range.
-constexpr index_t axes_mask(int const* axes, int n, int rank) {
-  index_t mask = n == 0 ? (index_t{1} << rank) - 1 : 0;
-  for (int i = 0; i < n; ++i) {
-    int const a = normalize_axis(axes[i], rank);
-    if (a < 0) return -1 - i;
-    mask |= index_t{1} << a;
-  }
-  return mask;
-}
-
-// Which of the axes made the mask negative.
-constexpr index_t offender(index_t mask) { return mask < 0 ? -1 - mask : 0; }
-
-constexpr Shape dropped(Shape const& s, index_t mask) {
-  Shape r;
-  for (int i = 0; i < s.rank; ++i)
-    if ((mask >> i & 1) == 0) r.push_back(s[i]);
-  return r;
-}
-
-template <int... Axes>
-struct AxisList {
-  static constexpr int n = sizeof...(Axes);
-  static constexpr int values[sizeof...(Axes) + 1] = {Axes..., 0};
+/// Over - what reductions have for parameters.
+struct Over {
+  Axes axes;
+  bool keep;
+  constexpr index_t mask(int rank) const { return axes.mask_or_all(rank); }
 };
 
-template <class Op, bool Keep, class Axes, class X>
-struct ReduceRule {
-  static constexpr Meta infer(Text* why) {
-    Meta const m = static_meta_or_empty<X>();
-    index_t const mask = axes_mask(Axes::values, Axes::n, m.shape.rank);
-    if (mask < 0)
-      return refuse(why, Op::name, ": axis ", Axes::values[offender(mask)], " out of range for ", m.shape);
-    Meta r = Op::infer(Attrs{{mask}}, &m, why);
-    if (r.valid() && !Keep) r.shape = dropped(r.shape, mask);
-    return r;
-  }
-};
+/// kept(p) - the same axes, which stay.
+template <class P>
+constexpr auto kept(P const& p) {
+  if constexpr (is_fixed<P>) return Fixed<Over{P::value.axes, true}>{};
+  else return Over{p.axes, true};
+}
 
 template <class Op, class T, class V>
 constexpr V reduce_mask(V const& x, index_t mask, bool keep) {
-  V const y = [&] {
-    if constexpr (std::is_same_v<V, Sym>) return bind<Op>(Attrs{{mask}}, x);
-    else return bind<Op, T>(Attrs{{mask}}, x);
-  }();
+  V const y = bind_element<Op, T>(Attrs{{mask}}, x);
   return keep ? y : reshape_to(y, dropped(x.shape(), mask));
 }
 
-template <class Op, class T, class V>
-constexpr V reduce_untyped(V const& x, int const* axes, int n, bool keep) {
-  index_t const mask = axes_mask(axes, n, x.shape().rank);
-  if (mask < 0) raise(Op::name, ": axis ", axes[offender(mask)], " out of range for ", x.shape());
-  return reduce_mask<Op, T>(x, mask, keep);
-}
-
-template <class Op, bool Keep, class Axes, class X>
-constexpr auto reduce(X const& x) {
-  if constexpr (refused<X>) {
-    return Refused{};
-  } else if constexpr (typed<X>) {
-    using R = typename decltype(result_type<ReduceRule<Op, Keep, Axes, X>>())::type;
-    if constexpr (refused<R>) return Refused{};
-    else return wrap<R>(reduce_untyped<Op, typename X::value_type>(untyped(x), Axes::values, Axes::n, Keep));
-  } else {
-    return reduce_untyped<Op, void>(x, Axes::values, Axes::n, Keep);
-  }
-}
-
 template <class Op>
-Array reduce_list(Array const& x, std::initializer_list<int> axes, bool keep) {
-  return reduce_untyped<Op, void>(x, axes.begin(), static_cast<int>(axes.size()), keep);
+struct ReduceAxes {
+  Over over;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = over.mask(in->shape.rank);
+    if (mask < 0)
+      return refuse(why, Op::name, ": axis ", over.axes.offender(mask), " out of range for ", in->shape);
+    Meta r = Op::infer(Attrs{{mask}}, in, why);
+    if (r.valid() && !over.keep) r.shape = dropped(r.shape, mask);
+    return r;
+  }
+  template <class T, class V>
+  constexpr V run(Meta const&, V const& x) const {
+    return reduce_mask<Op, T>(x, over.mask(x.shape().rank), over.keep);
+  }
+};
+
+template <class Op, class P, class X>
+constexpr auto reduce(X const& x, P const& over) {
+  return call(made<ReduceAxes<Op>>(over), x);
 }
 
 // Number of elements that a reduction over the mask joins.
@@ -95,6 +59,60 @@ constexpr index_t joined(Shape const& s, index_t mask) {
   return n;
 }
 
+template <bool Smallest>
+struct ArgExtremum {
+  static constexpr char const* name = Smallest ? "argmin" : "argmax";
+  Over over;  // one axis; none for the position in the flattened value
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const& s = in->shape;
+    if (over.axes.n > 1) return refuse(why, name, ": one axis or none required");
+    if (over.axes.n == 0) {
+      Meta const flat{in->dtype, make_shape(s.numel())};
+      Meta r = op::argmax::infer(Attrs{{0, Smallest}}, &flat, why);
+      if (r.valid()) r.shape = over.keep ? op::reduced_shape(s, over.mask(s.rank)) : Shape{};
+      return r;
+    }
+    int const axis = rule_axis(name, over.axes.v[0], s, why);
+    if (axis < 0) return refuse(nullptr);
+    Meta r = op::argmax::infer(Attrs{{axis, Smallest}}, in, why);
+    if (r.valid() && !over.keep) r.shape = dropped(r.shape, index_t{1} << axis);
+    return r;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    bool const all = over.axes.n == 0;
+    V const from = all ? reshape_to(x, make_shape(x.shape().numel())) : x;
+    int const axis = all ? 0 : normalize_axis(over.axes.v[0], x.shape().rank);
+    return reshape_to(bind<op::argmax>(Attrs{{axis, Smallest}}, from), y.shape);
+  }
+};
+template <bool Smallest, class P, class X>
+constexpr auto arg_extremum(X const& x, P const& over) {
+  return call(made<ArgExtremum<Smallest>>(over), x);
+}
+
+// total / (number of elements joined - correction). A number known only at run time is a sum of ones.
+template <class P, class X, class Y>
+constexpr auto over_count(X const& x, Y const& total, P const& over, int correction) {
+  Shape const s = x.shape();
+  index_t const n = joined(s, value_of(over).mask(s.rank));
+  if (n < 0) return total / (reduce<op::sum>(ones_like(x), over) - static_cast<double>(correction));
+  return total * (1.0 / static_cast<double>(n - correction));
+}
+template <class P, class X>
+constexpr auto mean_of(X const& x, P const& over) {
+  return over_count(x, reduce<op::sum>(x, over), over, 0);
+}
+template <class P, class X>
+constexpr auto var_of(X const& x, P const& over, int correction) {
+  return over_count(x, reduce<op::sum>(square(x - mean_of(x, kept(over))), over), over, correction);
+}
+
+template <class P, class X>
+constexpr auto std_of(X const& x, P const& over, int correction) {
+  return sqrt(var_of(x, over, correction));
+}
+
 }  // namespace detail
 
 /// sum_axes - sum over a bit mask of axes, which stay with extent 1; nothing to do for no axes.
@@ -103,131 +121,139 @@ constexpr V sum_axes(V const& x, index_t mask) {
   return mask == 0 ? x : bind<op::sum>(Attrs{{mask}}, x);
 }
 
-template <int... Axes, operand X>
+/// sum - over axes, all of them without arguments.
+template <int... A, operand X>
 constexpr auto sum(X const& x) {
-  return detail::reduce<op::sum, false, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::sum>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int... Axes, operand X>
+template <int... A, operand X>
 constexpr auto sum(X const& x, Keepdim) {
-  return detail::reduce<op::sum, true, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::sum>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
-inline Array sum(Array const& x, std::initializer_list<int> axes, bool keep = false) {
-  return detail::reduce_list<op::sum>(x, axes, keep);
+template <operand X>
+constexpr auto sum(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::sum>(x, detail::Over{axes, keep});
 }
 
-template <int... Axes, operand X>
+/// prod - product over axes.
+template <int... A, operand X>
 constexpr auto prod(X const& x) {
-  return detail::reduce<op::prod, false, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::prod>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int... Axes, operand X>
+template <int... A, operand X>
 constexpr auto prod(X const& x, Keepdim) {
-  return detail::reduce<op::prod, true, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::prod>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
-inline Array prod(Array const& x, std::initializer_list<int> axes, bool keep = false) {
-  return detail::reduce_list<op::prod>(x, axes, keep);
+template <operand X>
+constexpr auto prod(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::prod>(x, detail::Over{axes, keep});
 }
 
-template <int... Axes, operand X>
+/// max - the largest element over axes. The gradient is split equally among those that attain it.
+template <int... A, operand X>
 constexpr auto max(X const& x) {
-  return detail::reduce<op::max, false, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int... Axes, operand X>
+template <int... A, operand X>
 constexpr auto max(X const& x, Keepdim) {
-  return detail::reduce<op::max, true, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
-inline Array max(Array const& x, std::initializer_list<int> axes, bool keep = false) {
-  return detail::reduce_list<op::max>(x, axes, keep);
+template <operand X>
+constexpr auto max(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::max>(x, detail::Over{axes, keep});
 }
 
-template <int... Axes, operand X>
+/// min - the smallest element over axes.
+template <int... A, operand X>
 constexpr auto min(X const& x) {
-  return detail::reduce<op::min, false, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int... Axes, operand X>
+template <int... A, operand X>
 constexpr auto min(X const& x, Keepdim) {
-  return detail::reduce<op::min, true, detail::AxisList<Axes...>>(x);
+  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
-inline Array min(Array const& x, std::initializer_list<int> axes, bool keep = false) {
-  return detail::reduce_list<op::min>(x, axes, keep);
+template <operand X>
+constexpr auto min(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::min>(x, detail::Over{axes, keep});
 }
 
-/// argmax<Axis>(x), argmin<Axis>(x) - position of the largest, smallest element along an axis; i64, the axis
-/// dropped.
-namespace detail {
-template <int Axis, bool Smallest, bool Keep, class X>
-constexpr auto arg_extremum(X const& x) {
-  constexpr char const* name = Smallest ? "argmin" : "argmax";
-  struct Rule {
-    static constexpr Meta infer(Text* why) {
-      Meta const m = static_meta_or_empty<X>();
-      int const axis = rule_axis(name, Axis, m.shape, why);
-      if (axis < 0) return refuse(nullptr);
-      Meta r = op::argmax::infer(Attrs{{axis, Smallest}}, &m, why);
-      if (r.valid() && !Keep) r.shape = dropped(r.shape, index_t{1} << axis);
-      return r;
-    }
-  };
-  return shaped<Rule>(x, [](auto const& v) {
-    int const axis = checked_axis(name, Axis, v.shape());
-    auto const y = bind<op::argmax>(Attrs{{axis, Smallest}}, v);
-    return Keep ? y : reshape_to(y, dropped(v.shape(), index_t{1} << axis));
-  });
-}
-}  // namespace detail
-template <int Axis = -1, operand X>
+/// argmax, argmin - position of the largest, smallest element along an axis, the first if several; without an axis
+/// that in the flattened value. i64.
+template <int... A, operand X>
 constexpr auto argmax(X const& x) {
-  return detail::arg_extremum<Axis, false, false>(x);
+  return detail::arg_extremum<false>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int Axis = -1, operand X>
+template <int... A, operand X>
 constexpr auto argmax(X const& x, Keepdim) {
-  return detail::arg_extremum<Axis, false, true>(x);
+  return detail::arg_extremum<false>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
-template <int Axis = -1, operand X>
+template <operand X>
+constexpr auto argmax(X const& x, Axes const& axes, bool keep = false) {
+  return detail::arg_extremum<false>(x, detail::Over{axes, keep});
+}
+
+template <int... A, operand X>
 constexpr auto argmin(X const& x) {
-  return detail::arg_extremum<Axis, true, false>(x);
+  return detail::arg_extremum<true>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int Axis = -1, operand X>
+template <int... A, operand X>
 constexpr auto argmin(X const& x, Keepdim) {
-  return detail::arg_extremum<Axis, true, true>(x);
+  return detail::arg_extremum<true>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto argmin(X const& x, Axes const& axes, bool keep = false) {
+  return detail::arg_extremum<true>(x, detail::Over{axes, keep});
 }
 
-namespace detail {
-// total / (number of elements joined - correction). A number known only at run time is a sum of ones.
-template <bool Keep, class Axes, class X, class Y>
-constexpr auto over_count(X const& x, Y const& total, int correction) {
-  Shape const s = x.shape();
-  index_t const n = joined(s, axes_mask(Axes::values, Axes::n, s.rank));
-  if (n < 0) return total / (reduce<op::sum, Keep, Axes>(ones_like(x)) - static_cast<double>(correction));
-  return total * (1.0 / static_cast<double>(n - correction));
-}
-}  // namespace detail
-
-/// mean<Axes...>(x) - arithmetic mean: sum / count.
-template <int... Axes, operand X>
+/// mean - arithmetic mean: sum / count.
+template <int... A, operand X>
 constexpr auto mean(X const& x) {
-  return detail::over_count<false, detail::AxisList<Axes...>>(x, sum<Axes...>(x), 0);
+  return detail::mean_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
-template <int... Axes, operand X>
+template <int... A, operand X>
 constexpr auto mean(X const& x, Keepdim) {
-  return detail::over_count<true, detail::AxisList<Axes...>>(x, sum<Axes...>(x, keepdim), 0);
+  return detail::mean_of(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto mean(X const& x, Axes const& axes, bool keep = false) {
+  return detail::mean_of(x, detail::Over{axes, keep});
 }
 
-/// var<Axes...>(x, correction) - variance: sum((x - mean)^2) / (count - correction); 1 by default as in PyTorch.
-template <int... Axes, operand X>
-constexpr auto var(X const& x, int correction = 1) {
-  return detail::over_count<false, detail::AxisList<Axes...>>(
-      x, sum<Axes...>(square(x - mean<Axes...>(x, keepdim))), correction);
+/// var - variance: sum((x - mean)^2) / (count - correction); 1 by default as in PyTorch. An integer
+/// beside x is an axis, unless axes are template arguments: var(a, 1), var<1>(x, 0), var(a, {}, 0).
+template <int... A, operand X>
+constexpr auto var(X const& x) {
+  return detail::var_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{}, 1);
 }
-template <int... Axes, operand X>
+template <int A, int... B, operand X>
+constexpr auto var(X const& x, int correction) {
+  return detail::var_of(x, detail::Fixed<detail::Over{Axes{A, B...}, false}>{}, correction);
+}
+template <int... A, operand X>
 constexpr auto var(X const& x, Keepdim, int correction = 1) {
-  return detail::over_count<true, detail::AxisList<Axes...>>(
-      x, sum<Axes...>(square(x - mean<Axes...>(x, keepdim)), keepdim), correction);
+  return detail::var_of(x, detail::Fixed<detail::Over{Axes{A...}, true}>{}, correction);
+}
+template <operand X>
+constexpr auto var(X const& x, Axes const& axes, int correction = 1, bool keep = false) {
+  return detail::var_of(x, detail::Over{axes, keep}, correction);
 }
 
-/// std<Axes...>(x, correction) - standard deviation, the square root of var.
-template <int... Axes, operand X>
-constexpr auto std(X const& x, int correction = 1) {
-  return sqrt(var<Axes...>(x, correction));
+/// std - standard deviation, the square root of var.
+template <int... A, operand X>
+constexpr auto std(X const& x) {
+  return detail::std_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{}, 1);
+}
+template <int A, int... B, operand X>
+constexpr auto std(X const& x, int correction) {
+  return detail::std_of(x, detail::Fixed<detail::Over{Axes{A, B...}, false}>{}, correction);
+}
+template <int... A, operand X>
+constexpr auto std(X const& x, Keepdim, int correction = 1) {
+  return detail::std_of(x, detail::Fixed<detail::Over{Axes{A...}, true}>{}, correction);
+}
+template <operand X>
+constexpr auto std(X const& x, Axes const& axes, int correction = 1, bool keep = false) {
+  return detail::std_of(x, detail::Over{axes, keep}, correction);
 }
 
 }  // namespace dfdx

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: BSL-1.0
+// Factorisations and solutions of linear systems, for batches of small matrices: plain loops in double, whatever the
+// dtype. Not fused: each has its own kernel here.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include <dfdx/ops/join.hpp>
+#include <dfdx/ops/matmul.hpp>
+#include <dfdx/ops/reduce.hpp>
+#include <dfdx/value/element.hpp>
+#include <dfdx/value/walk.hpp>
+
+namespace dfdx::op {
+
+namespace detail {
+
+/// Matrix - one matrix of a batch, in double.
+struct Matrix {
+  index_t rows = 0, columns = 0;
+  std::vector<double> v{};
+  Matrix(index_t r, index_t c) : rows(r), columns(c), v(static_cast<std::size_t>(r * c)) {}
+  double& operator()(index_t i, index_t j) { return v[static_cast<std::size_t>(i * columns + j)]; }
+  double operator()(index_t i, index_t j) const { return v[static_cast<std::size_t>(i * columns + j)]; }
+
+  static Matrix read(Operand const& x, index_t offset) {
+    int const r = x.meta.shape.rank;
+    Matrix m(x.meta.shape[r - 2], x.meta.shape[r - 1]);
+    for (index_t i = 0; i < m.rows; ++i)
+      for (index_t j = 0; j < m.columns; ++j)
+        m(i, j) = read_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1]);
+    return m;
+  }
+  void write(Operand const& x, index_t offset) const {
+    int const r = x.meta.shape.rank;
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < columns; ++j)
+        write_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1], (*this)(i, j));
+  }
+};
+
+// Calls f(offsets) for each of a batch of matrices; `dropped` axes of the last operand are not of the batch.
+template <int N, class F>
+void for_matrices(Operand const* const (&x)[N], int dropped, F const& f) {
+  Shape batch = x[N - 1]->meta.shape;
+  batch.rank -= dropped;
+  Strides strides[N];
+  for (int k = 0; k < N; ++k) strides[k] = x[k]->strides, strides[k].rank = batch.rank;
+  walk<N>(batch, strides, [&](index_t const(&o)[N]) { f(o); });
+}
+
+// Gaussian elimination with row exchanges: a becomes L - 1 + U, rows of b follow; the sign of the exchanges, or 0 for
+// a singular matrix.
+inline double eliminate(Matrix& a, Matrix& b) {
+  double sign = 1;
+  for (index_t k = 0; k < a.rows; ++k) {
+    index_t pivot = k;
+    for (index_t i = k + 1; i < a.rows; ++i)
+      if (std::fabs(a(i, k)) > std::fabs(a(pivot, k))) pivot = i;
+    if (a(pivot, k) == 0) return 0;
+    if (pivot != k) {
+      for (index_t j = 0; j < a.columns; ++j) std::swap(a(k, j), a(pivot, j));
+      for (index_t j = 0; j < b.columns; ++j) std::swap(b(k, j), b(pivot, j));
+      sign = -sign;
+    }
+    for (index_t i = k + 1; i < a.rows; ++i) {
+      double const f = a(i, k) /= a(k, k);
+      for (index_t j = k + 1; j < a.columns; ++j) a(i, j) -= f * a(k, j);
+      for (index_t j = 0; j < b.columns; ++j) b(i, j) -= f * b(k, j);
+    }
+  }
+  return sign;
+}
+// b becomes the solution for a triangular matrix.
+inline void substitute(Matrix const& a, Matrix& b, bool upper) {
+  for (index_t k = 0; k < a.rows; ++k) {
+    index_t const i = upper ? a.rows - 1 - k : k;
+    for (index_t j = 0; j < b.columns; ++j) {
+      for (index_t l = upper ? i + 1 : 0; l < (upper ? a.rows : i); ++l) b(i, j) -= a(i, l) * b(l, j);
+      b(i, j) /= a(i, i);
+    }
+  }
+}
+
+constexpr Meta square_matrices(char const* name, Meta const& a, Text* why) {
+  Shape const& s = a.shape;
+  if (s.rank < 2 || !extents_agree(s[s.rank - 1], s[s.rank - 2]))
+    return refuse(why, name, ": square matrices required, got ", s);
+  if (!is_floating(a.dtype)) return refuse(why, name, ": floating dtype required, got ", a.dtype);
+  return a;
+}
+
+// Of a x = b.
+constexpr Meta system(char const* name, Meta const* in, Text* why) {
+  Shape const &a = in[0].shape, &b = in[1].shape;
+  if (!square_matrices(name, in[0], why).valid()) return refuse(nullptr);
+  bool fits = a.rank == b.rank && in[0].dtype == in[1].dtype;
+  for (int i = 0; fits && i + 1 < a.rank; ++i) fits = extents_agree(a[i], b[i]);
+  return fits ? in[1] : refuse(why, name, ": matrices ", a, " do not fit right sides ", b);
+}
+
+template <class V>
+constexpr V product(V const& x, V const& y) {
+  return bind<matmul>(Attrs{}, x, y);
+}
+template <class V>
+constexpr V turned(V const& x) {
+  return matmul::swap_last(x);
+}
+
+}  // namespace detail
+
+/// solve_triangular - x for which a x = b, a lower triangular, or with attrs.i[0] = 1 upper; the other half of a is not
+/// looked at.
+///
+/// Math      x = a^-1 b; db = a^-T dx, da = -db x^T, of which the triangle counts
+/// Shapes    a: [B..., N, N], b: [B..., N, K] -> x: [B..., N, K]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "solve_triangular: matrices [2, 2] do not fit right sides [3, 1]"
+/// Source    Giles, Collected matrix derivative results for forward and reverse mode AD, 2008
+struct solve_triangular : operation {
+  static constexpr char const* name = "solve_triangular";
+  static constexpr int arity = 2;
+  static constexpr int cost = 1000;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    return detail::system(name, in, why);
+  }
+  template <class V>
+  static constexpr V triangle(V const& x, Attrs const& a) {
+    return a.i[0] != 0 ? triu(x, 0) : tril(x, 0);
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    V const d = bind<solve_triangular>(Attrs{{1 - s.attrs.i[0]}}, detail::turned(s.x[0]), ct);
+    if constexpr (I == 1) return d;
+    else return triangle(-detail::product(d, detail::turned(s.y)), s.attrs);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 1) return bind<solve_triangular>(s.attrs, s.x[0], t);
+    else return -bind<solve_triangular>(s.attrs, s.x[0], detail::product(triangle(t, s.attrs), s.y));
+  }
+  static void run(Attrs const& at, Operand const* in, Operand const& out) {
+    Operand const* const x[] = {&in[0], &in[1], &out};
+    detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
+      detail::Matrix b = detail::Matrix::read(in[1], o[1]);
+      detail::substitute(detail::Matrix::read(in[0], o[0]), b, at.i[0] != 0);
+      b.write(out, o[2]);
+    });
+  }
+};
+
+/// solve - x for which a x = b, by elimination with row exchanges.
+///
+/// Math      x = a^-1 b; db = a^-T dx, da = -db x^T
+/// Shapes    a: [B..., N, N], b: [B..., N, K] -> x: [B..., N, K]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "solve: the matrix is singular"
+/// Source    Giles 2008
+struct solve : operation {
+  static constexpr char const* name = "solve";
+  static constexpr int arity = 2;
+  static constexpr int cost = 1000;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    return detail::system(name, in, why);
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    V const d = bind<solve>(Attrs{}, detail::turned(s.x[0]), ct);
+    if constexpr (I == 1) return d;
+    else return -detail::product(d, detail::turned(s.y));
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 1) return bind<solve>(Attrs{}, s.x[0], t);
+    else return -bind<solve>(Attrs{}, s.x[0], detail::product(t, s.y));
+  }
+  static void run(Attrs const&, Operand const* in, Operand const& out) {
+    Operand const* const x[] = {&in[0], &in[1], &out};
+    detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
+      detail::Matrix a = detail::Matrix::read(in[0], o[0]), b = detail::Matrix::read(in[1], o[1]);
+      if (detail::eliminate(a, b) == 0) raise("solve: the matrix is singular");
+      detail::substitute(a, b, true);
+      b.write(out, o[2]);
+    });
+  }
+};
+
+/// cholesky - the lower triangular l with l l^T = a, of which the lower triangle is looked at.
+///
+/// Math      a = l l^T; da = l^-T phi(l^T dl) l^-1, made symmetric; phi: the lower triangle, half the diagonal
+/// Shapes    a: [B..., N, N] -> l: [B..., N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "cholesky: the matrix is not positive definite"
+/// Source    Murray, Differentiation of the Cholesky decomposition, 2016
+struct cholesky : operation {
+  static constexpr char const* name = "cholesky";
+  static constexpr int cost = 1000;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    return detail::square_matrices(name, in[0], why);
+  }
+  template <class V>
+  static constexpr V phi(V const& x) {
+    return (tril(x, 0) + tril(x, -1)) * 0.5;
+  }
+  template <class V>
+  static constexpr V solved(V const& l, V const& b, bool upper) {
+    return bind<solve_triangular>(Attrs{{upper}}, upper ? detail::turned(l) : l, b);
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    V const p = phi(detail::product(detail::turned(s.y), tril(ct, 0)));
+    // l^-T p l^-1 = (l^-T (l^-T p)^T)^T
+    V const m = detail::turned(solved(s.y, detail::turned(solved(s.y, p, true)), true));
+    return (m + detail::turned(m)) * 0.5;
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    V const symmetric = (t + detail::turned(t)) * 0.5;
+    V const m = solved(s.y, detail::turned(solved(s.y, symmetric, false)), false);
+    return detail::product(s.y, phi(m));
+  }
+  static void run(Attrs const&, Operand const* in, Operand const& out) {
+    Operand const* const x[] = {&in[0], &out};
+    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
+      detail::Matrix a = detail::Matrix::read(in[0], o[0]);
+      for (index_t j = 0; j < a.rows; ++j)
+        for (index_t i = 0; i < a.rows; ++i) {
+          if (i < j) {
+            a(i, j) = 0;
+            continue;
+          }
+          for (index_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * a(j, k);
+          if (i == j && !(a(j, j) > 0)) raise("cholesky: the matrix is not positive definite");
+          a(i, j) = i == j ? std::sqrt(a(j, j)) : a(i, j) / a(j, j);
+        }
+      a.write(out, o[1]);
+    });
+  }
+};
+
+/// slogdet - the logarithm of the absolute value of the determinant, or with attrs.i[0] = 1 the determinant's sign.
+///
+/// Math      y = log |det a|, da = a^-T dy; of a singular matrix -infinity and the sign 0, without a gradient
+/// Shapes    a: [B..., N, N] -> y: [B..., 1, 1]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "slogdet: square matrices required, got [2, 3]"
+/// Source    Giles 2008
+struct slogdet : operation {
+  static constexpr char const* name = "slogdet";
+  static constexpr int cost = 1000;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    Meta r = detail::square_matrices(name, in[0], why);
+    if (r.valid()) r.shape[r.shape.rank - 1] = r.shape[r.shape.rank - 2] = 1;
+    return r;
+  }
+  // a^-T.
+  template <class V>
+  static constexpr V inverse(V const& a) {
+    V const one = full_like(a, 1.0);
+    return bind<solve>(Attrs{}, detail::turned(a), tril(one, 0) - tril(one, -1));
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if (s.attrs.i[0] != 0) return V{};
+    return bind_as<expand>(s.x[0].meta(), Attrs{}, ct) * inverse(s.x[0]);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if (s.attrs.i[0] != 0) return V{};
+    int const r = t.shape().rank;
+    return sum_axes(t * inverse(s.x[0]), index_t{3} << (r - 2));
+  }
+  static void run(Attrs const& at, Operand const* in, Operand const& out) {
+    Operand const* const x[] = {&in[0], &out};
+    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
+      detail::Matrix a = detail::Matrix::read(in[0], o[0]), none(a.rows, 0);
+      double sign = detail::eliminate(a, none), log = 0;
+      for (index_t i = 0; i < a.rows && sign != 0; ++i) {
+        if (a(i, i) < 0) sign = -sign;
+        log += std::log(std::fabs(a(i, i)));
+      }
+      write_real(out, o[1], at.i[0] != 0 ? sign : sign == 0 ? -HUGE_VAL : log);
+    });
+  }
+};
+
+/// qr - an orthogonal q and an upper triangular r with q r = a, r below q, by reflections.
+///
+/// Math      da = (dq + q sym(r dr^T - dq^T q)) r^-T, sym: the lower triangle and its mirror image
+/// Shapes    a: [B..., M, N] with M >= N -> [q; r]: [B..., M + N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "qr: matrices with at least as many rows as columns required, got [2, 3]"
+/// Source    Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012
+struct qr : operation {
+  static constexpr char const* name = "qr";
+  static constexpr int cost = 1000;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    Meta m = in[0];
+    int const r = m.shape.rank;
+    if (r < 2 || m.shape[r - 1] < 0 || m.shape[r - 2] < m.shape[r - 1])
+      return refuse(why, name, ": matrices with at least as many rows as columns required, got ", m.shape);
+    if (!is_floating(m.dtype)) return refuse(why, name, ": floating dtype required, got ", m.dtype);
+    m.shape[r - 2] += m.shape[r - 1];
+    return m;
+  }
+  template <class V>
+  static constexpr V q_of(V const& y) {
+    Shape const s = y.shape();
+    return slice_axis(y, s.rank - 2, 0, s[s.rank - 2] - s[s.rank - 1]);
+  }
+  template <class V>
+  static constexpr V r_of(V const& y) {
+    Shape const s = y.shape();
+    return slice_axis(y, s.rank - 2, s[s.rank - 2] - s[s.rank - 1], s[s.rank - 1]);
+  }
+  // x r^-1, or x r^-T.
+  template <class V>
+  static constexpr V over(V const& x, V const& r, bool transposed) {
+    V const left = transposed ? r : detail::turned(r);
+    return detail::turned(bind<solve_triangular>(Attrs{{transposed}}, left, detail::turned(x)));
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    V const q = q_of(s.y), r = r_of(s.y), dq = q_of(ct), dr = triu(r_of(ct), 0);
+    V const m = detail::product(r, detail::turned(dr)) - detail::product(detail::turned(dq), q);
+    V const both = tril(m, 0) + detail::turned(tril(m, -1));
+    return over(dq + detail::product(q, both), r, true);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    V const q = q_of(s.y), r = r_of(s.y), d = over(t, r, false);
+    V const c = detail::product(detail::turned(q), d);
+    V const low = tril(c, -1), turn = low - detail::turned(low);
+    V const dq = detail::product(q, turn) + d - detail::product(q, c);
+    int const rows = s.y.shape().rank - 2;
+    return bind<concat>(Attrs{{rows}}, dq, detail::product(c - turn, r));
+  }
+  static void run(Attrs const&, Operand const* in, Operand const& out) {
+    Operand const* const x[] = {&in[0], &out};
+    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
+      detail::Matrix a = detail::Matrix::read(in[0], o[0]);
+      index_t const m = a.rows, n = a.columns;
+      detail::Matrix y(m + n, n), reflections(n, m);
+      for (index_t k = 0; k < n; ++k) {
+        // The reflection that takes column k, from row k on, to a multiple of the first unit vector.
+        double norm = 0;
+        for (index_t i = k; i < m; ++i) norm += a(i, k) * a(i, k);
+        norm = std::sqrt(norm);
+        double const head = a(k, k) > 0 ? -norm : norm;
+        double length = 0;
+        for (index_t i = k; i < m; ++i) {
+          reflections(k, i) = a(i, k) - (i == k ? head : 0);
+          length += reflections(k, i) * reflections(k, i);
+        }
+        if (m - k > 1 && length > 0) {
+          for (index_t i = k; i < m; ++i) reflections(k, i) *= std::sqrt(2 / length);
+          reflect(reflections, k, a, k);
+        } else {
+          for (index_t i = k; i < m; ++i) reflections(k, i) = 0;
+        }
+      }
+      for (index_t i = 0; i < n; ++i) y(i, i) = 1;
+      for (index_t k = n - 1; k >= 0; --k) reflect(reflections, k, y, 0);
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = i; j < n; ++j) y(m + i, j) = a(i, j);
+      y.write(out, o[1]);
+    });
+  }
+
+ private:
+  // Columns of a from `first` on, less v v^T a.
+  static void reflect(detail::Matrix const& v, index_t k, detail::Matrix& a, index_t first) {
+    for (index_t j = first; j < a.columns; ++j) {
+      double along = 0;
+      for (index_t i = k; i < v.columns; ++i) along += v(k, i) * a(i, j);
+      for (index_t i = k; i < v.columns; ++i) a(i, j) -= along * v(k, i);
+    }
+  }
+};
+
+}  // namespace dfdx::op

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSL-1.0
+// Functions that lay elements out anew: pad, flip, roll, tile, and the views that name parts of a value.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include <dfdx/vocabulary/shape.hpp>
+
+namespace dfdx {
+
+/// PadMode - what stands beyond the ends of an axis.
+enum class PadMode { constant, reflect, replicate, circular };
+
+/// Widths - of padding: before and after the last axis, then the one before it, and so on, as in PyTorch.
+struct Widths {
+  int n = 0;
+  index_t v[2 * max_rank] = {};
+  constexpr Widths(std::initializer_list<index_t> w) {
+    for (index_t i : w) push(i);
+  }
+  template <class R>
+    requires std::convertible_to<R const&, std::span<index_t const>>
+  constexpr Widths(R const& w) {
+    for (index_t i : std::span<index_t const>(w)) push(i);
+  }
+
+ private:
+  constexpr void push(index_t i) {
+    if (n == 2 * max_rank) raise("pad: at most 8 axes");
+    v[n++] = i;
+  }
+
+ public:
+  constexpr index_t before(int axis, int rank) const { return at(2 * (rank - 1 - axis)); }
+  constexpr index_t after(int axis, int rank) const { return at(2 * (rank - 1 - axis) + 1); }
+
+ private:
+  constexpr index_t at(int i) const { return i < n ? v[i] : 0; }
+};
+
+namespace detail {
+
+struct Pad {
+  Widths widths;
+  PadMode mode = PadMode::constant;
+  double value = 0;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const rank = in->shape.rank;
+    if (widths.n % 2 != 0 || widths.n > 2 * rank)
+      return refuse(why, "pad: a pair of widths for each of at most ", rank, " axes required, got ", widths.n,
+                    " numbers");
+    Meta r = *in;
+    for (int a = 0; r.valid() && a < rank; ++a) {
+      index_t const b = widths.before(a, rank), e = widths.after(a, rank), n = in->shape[a];
+      index_t const longest = b > e ? b : e;
+      bool const fits = mode == PadMode::reflect    ? longest < n
+                        : mode == PadMode::circular ? longest <= n
+                                                    : mode == PadMode::constant || n > 0;
+      if (longest > 0 && n >= 0 && !fits)
+        return refuse(why, "pad: widths ", b, " and ", e, " are too large for axis ", a, " of ", in->shape);
+      r = op::pad::infer(Attrs{{a, b, e}}, &r, why);
+    }
+    return r;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    V r = x;
+    for (int a = 0, rank = y.shape.rank; a < rank; ++a)
+      r = along(r, a, widths.before(a, rank), widths.after(a, rank));
+    return r;
+  }
+
+ private:
+  template <class V>
+  constexpr V along(V const& x, int axis, index_t before, index_t after) const {
+    if (mode == PadMode::constant) return pad_axis(x, axis, before, after, 0, value);
+    V parts[] = {x, x, x};
+    int first = 1, last = 1;
+    if (before > 0) parts[--first] = beyond(x, axis, before, true);
+    if (after > 0) parts[++last] = beyond(x, axis, after, false);
+    return Concat::joined(parts + first, last - first + 1, Attrs{{axis}});
+  }
+  template <class V>
+  constexpr V beyond(V const& x, int axis, index_t n, bool left) const {
+    index_t const size = x.shape()[axis];
+    if (mode == PadMode::circular) return slice_axis(x, axis, left ? size - n : 0, n);
+    if (mode == PadMode::reflect)
+      return bind<op::flip>(Attrs{{index_t{1} << axis}}, slice_axis(x, axis, left ? 1 : size - 1 - n, n));
+    return broadcast_to(slice_axis(x, axis, left ? 0 : size - 1, 1), with_extent(x.shape(), axis, n));
+  }
+};
+
+struct Flip {
+  Axes axes;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = axes.mask(in->shape.rank);
+    if (mask < 0) return refuse(why, "flip: axis ", axes.offender(mask), " out of range for ", in->shape);
+    return *in;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    return bind_as<op::flip>(y, Attrs{{axes.mask(y.shape.rank)}}, x);
+  }
+};
+
+struct Roll {
+  Shape shifts;
+  Axes axes;  // none: of the flattened value
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = axes.mask(in->shape.rank);
+    if (mask < 0) return refuse(why, "roll: axis ", axes.offender(mask), " out of range for ", in->shape);
+    if (shifts.rank != (axes.n == 0 ? 1 : axes.n))
+      return refuse(why, "roll: ", shifts.rank, " shifts for ", axes.n, " axes");
+    for (int i = 0; i < in->shape.rank; ++i)
+      if ((axes.n == 0 || (mask >> i & 1) != 0) && in->shape[i] < 0)
+        return refuse(why, "roll: axis ", i, " of ", in->shape, " has no fixed extent");
+    return *in;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    if (axes.n == 0)
+      return reshape_to(along(reshape_to(x, make_shape(y.shape.numel())), 0, shifts[0]), y.shape);
+    V r = x;
+    for (int i = 0; i < axes.n; ++i) r = along(r, normalize_axis(axes.v[i], y.shape.rank), shifts[i]);
+    return r;
+  }
+
+ private:
+  template <class V>
+  static constexpr V along(V const& x, int axis, index_t shift) {
+    index_t const n = x.shape()[axis];
+    index_t const s = n == 0 ? 0 : (shift % n + n) % n;
+    if (s == 0) return x;
+    return bind<op::concat>(Attrs{{axis}}, slice_axis(x, axis, n - s, s), slice_axis(x, axis, 0, n - s));
+  }
+};
+
+constexpr index_t product(Shape const& s, int from, int to) {
+  index_t n = 1;
+  for (int i = from; i < to; ++i) n = extent::mul(n, s[i]);
+  return n;
+}
+
+// The parts of x, of all axes from `axis` on, each repeated n times in place.
+template <class V>
+constexpr V repeated_parts(V const& x, int axis, index_t n) {
+  Shape const s = x.shape();
+  index_t const outer = product(s, 0, axis), inner = product(s, axis, s.rank);
+  V const wide = broadcast_to(reshape_to(x, make_shape(outer, 1, inner)), make_shape(outer, n, inner));
+  return reshape_to(wide, make_shape(extent::mul(outer, n), inner));
+}
+
+struct Tile {
+  Shape reps;
+  constexpr Shape aligned(Shape const& s) const {
+    Shape r;
+    for (int i = s.rank; i < reps.rank; ++i) r.push_back(1);
+    for (int i = 0; i < s.rank; ++i) r.push_back(s[i]);
+    return r;
+  }
+  constexpr index_t times(int axis, int rank) const {
+    return axis < rank - reps.rank ? 1 : reps[axis - (rank - reps.rank)];
+  }
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape s = aligned(in->shape);
+    for (int i = 0; i < s.rank; ++i) {
+      if (times(i, s.rank) < 0) return refuse(why, "tile: negative number of repetitions");
+      s[i] = extent::mul(s[i], times(i, s.rank));
+    }
+    return Meta{in->dtype, s};
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    Shape s = aligned(x.shape());
+    V r = reshape_to(x, s);
+    for (int i = 0; i < s.rank; ++i)
+      if (times(i, s.rank) != 1) {
+        s[i] = y.shape[i];
+        r = reshape_to(repeated_parts(r, i, times(i, s.rank)), s);
+      }
+    return r;
+  }
+};
+
+struct RepeatInterleave {
+  index_t repeats;
+  Axes axes;  // one, or none for the flattened value
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = axes.mask(in->shape.rank);
+    if (mask < 0 || axes.n > 1)
+      return refuse(why, "repeat_interleave: axis ", axes.offender(mask), " out of range for ", in->shape);
+    if (repeats < 0) return refuse(why, "repeat_interleave: negative number of repetitions");
+    if (axes.n == 0) return Meta{in->dtype, make_shape(extent::mul(in->shape.numel(), repeats))};
+    int const a = normalize_axis(axes.v[0], in->shape.rank);
+    return Meta{in->dtype, with_extent(in->shape, a, extent::mul(in->shape[a], repeats))};
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    int const a = axes.n == 0 ? x.shape().rank : normalize_axis(axes.v[0], x.shape().rank) + 1;
+    return reshape_to(repeated_parts(x, a, repeats), y.shape);
+  }
+};
+
+}  // namespace detail
+
+/// pad<1, 1>(x), pad(x, {1, 1}) - values beyond the ends of axes, given in PyTorch's order: before and after the last
+/// axis, then the one before it. The mode comes first among template arguments: pad<PadMode::reflect, 1, 1>(x).
+///
+/// Errors    "pad: widths 3 and 0 are too large for axis 1 of [2, 3]" (reflect, circular)
+template <PadMode Mode, index_t... Width, operand X>
+constexpr auto pad(X const& x, double value = 0) {
+  return detail::call(detail::FixedType<detail::Pad{{Width...}, Mode}>{{}, {{Width...}, Mode, value}}, x);
+}
+template <index_t First, index_t... Width, operand X>
+constexpr auto pad(X const& x, double value = 0) {
+  return pad<PadMode::constant, First, Width...>(x, value);
+}
+template <operand X>
+constexpr auto pad(X const& x, Widths const& widths, PadMode mode = PadMode::constant, double value = 0) {
+  return detail::call(detail::Pad{widths, mode, value}, x);
+}
+
+/// flip - axes walked from their ends.
+template <int... A, operand X>
+constexpr auto flip(X const& x) {
+  return detail::call(detail::Fixed<detail::Flip{Axes{A...}}>{}, x);
+}
+template <operand X>
+constexpr auto flip(X const& x, Axes const& axes) {
+  return detail::call(detail::Flip{axes}, x);
+}
+
+/// roll<Shift, Axis...>(x), roll(x, shifts, axes) - elements moved along axes, those beyond the end come back at the
+/// beginning; without an axis along the flattened value.
+template <index_t Shift, int... A, operand X>
+constexpr auto roll(X const& x) {
+  return detail::call(detail::Fixed<detail::Roll{make_shape(Shift), Axes{A...}}>{}, x);
+}
+template <operand X>
+constexpr auto roll(X const& x, Extents const& shifts, Axes const& axes = {}) {
+  return detail::call(detail::Roll{shifts.shape, axes}, x);
+}
+
+/// tile<2, 1>(x), tile(x, {2, 1}) - x repeated so often along each of the last axes (PyTorch's tile and repeat).
+template <index_t... Reps, operand X>
+constexpr auto tile(X const& x) {
+  return detail::call(detail::Fixed<detail::Tile{make_shape(Reps...)}>{}, x);
+}
+template <operand X>
+constexpr auto tile(X const& x, Extents const& reps) {
+  return detail::call(detail::Tile{reps.shape}, x);
+}
+
+/// repeat_interleave<Repeats, Axis>(x), repeat_interleave(x, repeats, axis) - each element repeated in place along an
+/// axis; without one in the flattened value.
+template <index_t Repeats, int... A, operand X>
+constexpr auto repeat_interleave(X const& x) {
+  static_assert(sizeof...(A) <= 1, "repeat_interleave: at most one axis");
+  return detail::call(detail::Fixed<detail::RepeatInterleave{Repeats, Axes{A...}}>{}, x);
+}
+template <operand X>
+constexpr auto repeat_interleave(X const& x, index_t repeats, Axes const& axes = {}) {
+  return detail::call(detail::RepeatInterleave{repeats, axes}, x);
+}
+
+}  // namespace dfdx

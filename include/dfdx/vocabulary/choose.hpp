@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+// Functions whose result has a shape that only the elements tell: nonzero, masked_select, unique. They need values in
+// memory; compiled programs, whose shapes are known before they run, cannot have them.
+#pragma once
+
+#include <algorithm>
+
+#include <dfdx/ops/order.hpp>
+#include <dfdx/value/element.hpp>
+#include <dfdx/vocabulary/index.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// The value that looks at the elements of x; refuses what is being recorded.
+template <class X>
+Array const& with_elements(char const* name, X const& x) {
+  static_assert(std::is_base_of_v<Array, X>, "a value in memory required");
+  if (x.recorded()) raise(name, ": the shape of the result depends on elements, which a program cannot know");
+  return x;
+}
+
+// Calls f(index, whether element i is not 0) for all elements in row-major order.
+template <class F>
+void for_elements(Array const& x, F const& f) {
+  Array const dense = packed(x);
+  Operand const in = dense.operand();
+  for (index_t i = 0, n = x.size(); i < n; ++i) f(i, read_real(in, i) != 0);
+}
+
+// Positions in the flattened value of what is not 0.
+inline Array flat_nonzero(Array const& x) {
+  index_t n = 0;
+  for_elements(x, [&](index_t, bool hit) { n += hit; });
+  Array r(Meta{DType::i64, make_shape(n)});
+  auto* to = r.data<std::int64_t>();
+  for_elements(x, [&](index_t i, bool hit) {
+    if (hit) *to++ = i;
+  });
+  return r;
+}
+
+}  // namespace detail
+
+/// nonzero(x) - the positions of the elements that are not 0, in row-major order: a row of indices for each.
+///
+/// Shapes    x: [S...] -> [number, rank], i64
+/// Errors    "nonzero: the shape of the result depends on elements, which a program cannot know"
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array nonzero(X const& x) {
+  Array const flat = detail::flat_nonzero(detail::with_elements("nonzero", x));
+  index_t const n = flat.size();
+  int const rank = x.ndim();
+  Array r(Meta{DType::i64, make_shape(n, rank)});
+  for (index_t i = 0; i < n; ++i)
+    for (index_t axis = rank - 1, at = flat.data<std::int64_t>()[i]; axis >= 0; --axis) {
+      index_t const extent = x.shape()[static_cast<int>(axis)];
+      r.data<std::int64_t>()[i * rank + axis] = at % extent;
+      at /= extent;
+    }
+  return r;
+}
+
+/// masked_select(x, mask) - the elements of x where the mask is not 0, as a list; both broadcast.
+///
+/// Errors    "masked_select: shapes do not broadcast: [2, 3] x [4]"
+template <class X, class M>
+  requires(std::is_base_of_v<Array, X> && std::is_base_of_v<Array, M>)
+Array masked_select(X const& x, M const& mask) {
+  Array const& m = detail::with_elements("masked_select", mask);
+  Text why;
+  Shape const shape = op::broadcast_shapes("masked_select", x.shape(), m.shape(), &why);
+  if (!shape.valid()) raise(why);
+  Array const where = detail::flat_nonzero(broadcast_to(m, shape));
+  return take(reshape_to(broadcast_to(detail::untyped(x), shape), make_shape(-1)), where);
+}
+
+/// masked_rows(x, mask) - x[mask] of NumPy: the parts of x at the places of the mask's axes, which are the first of x.
+///
+/// Shapes    x: [I..., R...], mask: [I...] -> [number, R...]
+/// Errors    "masked_rows: mask [3] does not fit [2, 3]"
+template <class X, class M>
+  requires(std::is_base_of_v<Array, X> && std::is_base_of_v<Array, M>)
+Array masked_rows(X const& x, M const& mask) {
+  Array const& m = detail::with_elements("masked_rows", mask);
+  Shape const& s = x.shape();
+  bool fits = m.ndim() > 0 && m.ndim() <= s.rank;
+  for (int i = 0; fits && i < m.ndim(); ++i) fits = s[i] == m.shape()[i];
+  if (!fits) raise("masked_rows: mask ", m.shape(), " does not fit ", s);
+  Shape rows = make_shape(m.size());
+  for (int i = m.ndim(); i < s.rank; ++i) rows.push_back(s[i]);
+  return take(reshape_to(detail::untyped(x), rows), detail::flat_nonzero(m));
+}
+
+/// unique(x) - the different elements of x in ascending order, NaN (each of them) at the end.
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array unique(X const& x) {
+  Array const flat = reshape_to(detail::packed(detail::with_elements("unique", x)), make_shape(x.size()));
+  Array const order = bind<op::argsort>(Attrs{{0}}, flat);
+  Array kept(Meta{DType::i64, make_shape(flat.size())});
+  auto const* from = order.data<std::int64_t>();
+  index_t n = 0;
+  dispatch(flat.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto const* v = flat.data<T>();
+    auto const value = [&](index_t i) { return static_cast<compute_t<T>>(v[from[i]]); };
+    for (index_t i = 0; i < flat.size(); ++i)
+      if (i == 0 || !(value(i) == value(i - 1))) kept.data<std::int64_t>()[n++] = from[i];
+  });
+  return take(flat, slice_axis(kept, 0, 0, n));
+}
+
+}  // namespace dfdx

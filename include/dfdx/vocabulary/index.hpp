@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elements at computed places: take, gather, scatter and their kin, embeddings, one_hot.
+#pragma once
+
+#include <dfdx/vocabulary/reduce.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+struct Take {
+  static constexpr Meta infer(Meta const* in, Text* why) { return op::take::infer(Attrs{}, in, why); }
+  template <class, class V>
+  static constexpr V run(Meta const& y, V const& table, V const& index) {
+    return bind_as<op::take>(y, Attrs{}, table, index);
+  }
+};
+
+struct Gather {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const a = rule_axis("gather", axis, in[0].shape, why);
+    return a < 0 ? refuse(nullptr) : op::gather::infer(Attrs{{a}}, in, why);
+  }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& index) const {
+    return bind<op::gather>(Attrs{{normalize_axis(axis, x.shape().rank)}}, x, index);
+  }
+};
+
+struct TakeAlong {
+  int axis;
+  // The shape of x or of the index, with the other axes as both have them.
+  constexpr Shape shape(Meta const* in, int which, Text* why) const {
+    int const a = rule_axis("take_along", axis, in[0].shape, why);
+    if (a < 0) return Shape{-1, {}};
+    if (in[0].shape.rank != in[1].shape.rank)
+      return refuse(why, "take_along: index ", in[1].shape, " does not fit ", in[0].shape).shape;
+    Shape const x = with_extent(in[0].shape, a, 1), index = with_extent(in[1].shape, a, 1);
+    Shape const both = op::broadcast_shapes("take_along", x, index, why);
+    return both.valid() ? with_extent(both, a, in[which].shape[a]) : both;
+  }
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta const both[] = {{in[0].dtype, shape(in, 0, why)}, {in[1].dtype, shape(in, 1, nullptr)}};
+    if (!both[0].valid()) return both[0];
+    return op::gather::infer(Attrs{{normalize_axis(axis, both[0].shape.rank)}}, both, why);
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x, V const& index) const {
+    Meta const in[] = {x.meta(), index.meta()};
+    return bind<op::gather>(Attrs{{normalize_axis(axis, y.shape.rank)}},
+                            broadcast_to(x, shape(in, 0, nullptr)),
+                            broadcast_to(index, shape(in, 1, nullptr)));
+  }
+};
+
+struct IndexSelect {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const a = rule_axis("index_select", axis, in[0].shape, why);
+    if (a < 0) return refuse(nullptr);
+    if (in[1].shape.rank != 1 || !op::detail::is_index(in[1].dtype))
+      return refuse(why, "index_select: a list of integers required, got ", in[1].dtype, " ", in[1].shape);
+    return Meta{in[0].dtype, with_extent(in[0].shape, a, in[1].shape[0])};
+  }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& index) const {
+    return transpose(bind<op::take>(Attrs{}, transpose(x, axis, 0), index), axis, 0);
+  }
+};
+
+// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src. With `set`
+// elements that meet replace one another instead.
+struct Scattered {
+  int axis;
+  bool set = false;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta const &x = in[0], &index = in[1], &src = in[2];
+    char const* const name = set ? "scatter" : "scatter_add";
+    int const a = rule_axis(name, axis, x.shape, why);
+    if (a < 0 || !op::gather::infer(Attrs{{a}}, in, why).valid()) return refuse(nullptr);
+    bool same = index.shape.rank == src.shape.rank;
+    for (int i = 0; same && i < src.shape.rank; ++i) same = op::extents_agree(index.shape[i], src.shape[i]);
+    if (!same) return refuse(why, name, ": index ", index.shape, " and source ", src.shape, " differ");
+    if (x.dtype != src.dtype)
+      return refuse(why, name, ": one dtype required, got ", x.dtype, " and ", src.dtype);
+    return x;
+  }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
+    Attrs const attrs{{normalize_axis(axis, x.shape().rank), set}};
+    Meta const in[] = {x.meta(), index.meta()};
+    if (Graph* const g = recorder_of(x)) {
+      require_same<op::gather>(*g, attrs, in, 2);
+      for (int i = 0; i < src.shape().rank; ++i)
+        if (index.shape()[i] != src.shape()[i])
+          g->requirements.push_back(
+              SameExtent{set ? "scatter" : "scatter_add", index.shape()[i], src.shape()[i]});
+    }
+    return bind_as<op::scatter>(x.meta(), attrs, src, index);
+  }
+};
+template <class P>
+constexpr auto setting(P const& axis) {
+  if constexpr (is_fixed<P>) return Fixed<Scattered{P::value, true}>{};
+  else return Scattered{axis, true};
+}
+template <class P, operand X, operand I, operand S>
+constexpr auto scatter_over(X const& x, I const& index, S const& src, P const& axis) {
+  auto const put = call(setting(axis), x, index, src);
+  auto const hit = call(setting(axis), zeros_like(x), index, ones_like(src));
+  return where(hit != 0, put, x);
+}
+
+// What index_add adds to x: the parts of src along an axis, summed by their places.
+struct IndexSum {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta const &x = in[0], &index = in[1], &src = in[2];
+    int const a = rule_axis("index_add", axis, x.shape, why);
+    if (a < 0) return refuse(nullptr);
+    if (index.shape.rank != 1 || !op::detail::is_index(index.dtype))
+      return refuse(why, "index_add: a list of integers required, got ", index.dtype, " ", index.shape);
+    bool same = x.shape.rank == src.shape.rank;
+    for (int i = 0; same && i < src.shape.rank; ++i)
+      same = op::extents_agree(i == a ? index.shape[0] : x.shape[i], src.shape[i]);
+    if (!same)
+      return refuse(why, "index_add: source ", src.shape, " does not fit ", x.shape, " at index ",
+                    index.shape);
+    if (x.dtype != src.dtype)
+      return refuse(why, "index_add: one dtype required, got ", x.dtype, " and ", src.dtype);
+    return x;
+  }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
+    V const rows = transpose(src, axis, 0);
+    Attrs const attrs{{x.shape()[normalize_axis(axis, x.shape().rank)]}};
+    return transpose(bind<op::rows_add>(attrs, rows, index), axis, 0);
+  }
+};
+template <class P, operand X, operand I, operand S>
+constexpr auto index_add_over(X const& x, I const& index, S const& src, P const& axis, double alpha) {
+  auto const added = call(made<IndexSum>(axis), x, index, src);
+  return alpha == 1 ? x + added : x + added * full_like(added, alpha);
+}
+
+constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
+  return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
+}
+constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
+  if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);
+  Array r(meta, like.device());
+  dispatch(meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    Strides const steps[1] = {contiguous(meta.shape)};
+    auto* p = r.data<T>();
+    index_t inner = 1;
+    for (int i = axis + 1; i < meta.shape.rank; ++i) inner *= meta.shape[i];
+    walk<1>(meta.shape, steps, [&](index_t const(&o)[1]) {
+      p[o[0]] = static_cast<T>(static_cast<compute_t<T>>(o[0] / inner % meta.shape[axis]));
+    });
+  });
+  return r;
+}
+
+struct Positions {
+  int axis;
+  index_t n;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const a = rule_axis("positions", axis, in->shape, why);
+    if (a < 0) return refuse(nullptr);
+    return Meta{in->dtype, with_extent(op::reduced_shape(in->shape, -1), a, n)};
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    return iota_as(x, y, normalize_axis(axis, y.shape.rank));
+  }
+};
+struct LastPositions : Positions {
+  constexpr explicit LastPositions(index_t count) : Positions{-1, count} {}
+};
+template <class P, operand I>
+constexpr auto is_hot(I const& index, P const& n) {
+  auto const wide = unsqueeze<-1>(index);
+  return wide == call(made<LastPositions>(n), wide);
+}
+
+}  // namespace detail
+
+/// take - rows of a table by index, as an embedding does.
+///
+/// Shapes    table: [N, R...], index: [I...] -> [I..., R...]
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]" (thrown, also by compiled programs)
+template <operand X, operand I>
+constexpr auto take(X const& table, I const& index) {
+  return detail::call(detail::Fixed<detail::Take{}>{}, table, index);
+}
+
+/// gather<Axis>(x, index), gather(x, axis, index) - elements at given places along an axis (PyTorch's gather).
+template <int Axis, operand X, operand I>
+constexpr auto gather(X const& x, I const& index) {
+  return detail::call(detail::Fixed<detail::Gather{Axis}>{}, x, index);
+}
+template <operand X, operand I>
+constexpr auto gather(X const& x, int axis, I const& index) {
+  return detail::call(detail::Gather{axis}, x, index);
+}
+
+/// take_along<Axis>(x, index), take_along(x, index, axis) - gather by NumPy's name and order of arguments; the other
+/// axes of x and index broadcast.
+template <int Axis, operand X, operand I>
+constexpr auto take_along(X const& x, I const& index) {
+  return detail::call(detail::Fixed<detail::TakeAlong{Axis}>{}, x, index);
+}
+template <operand X, operand I>
+constexpr auto take_along(X const& x, I const& index, int axis) {
+  return detail::call(detail::TakeAlong{axis}, x, index);
+}
+
+/// index_select<Axis>(x, index), index_select(x, axis, index) - the parts of x at a list of places along an axis.
+template <int Axis, operand X, operand I>
+constexpr auto index_select(X const& x, I const& index) {
+  return detail::call(detail::Fixed<detail::IndexSelect{Axis}>{}, x, index);
+}
+template <operand X, operand I>
+constexpr auto index_select(X const& x, int axis, I const& index) {
+  return detail::call(detail::IndexSelect{axis}, x, index);
+}
+
+/// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
+/// places along an axis (PyTorch's scatter_add).
+///
+/// Errors    "scatter_add: index [2, 3] and source [2, 4] differ"
+template <int Axis, operand X, operand I, operand S>
+constexpr auto scatter_add(X const& x, I const& index, S const& src) {
+  return x + detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
+}
+template <operand X, operand I, operand S>
+constexpr auto scatter_add(X const& x, int axis, I const& index, S const& src) {
+  return x + detail::call(detail::Scattered{axis}, x, index, src);
+}
+
+/// scatter<Axis>(x, index, src), scatter(x, axis, index, src) - x with elements replaced by those of src. Where an
+/// index occurs twice the last counts, and derivatives are not defined.
+template <int Axis, operand X, operand I, operand S>
+constexpr auto scatter(X const& x, I const& index, S const& src) {
+  return detail::scatter_over(x, index, src, detail::Fixed<Axis>{});
+}
+template <operand X, operand I, operand S>
+constexpr auto scatter(X const& x, int axis, I const& index, S const& src) {
+  return detail::scatter_over(x, index, src, axis);
+}
+
+/// index_add<Axis>(x, index, src, alpha), index_add(x, axis, index, src, alpha) - x plus alpha times the parts of src,
+/// each added at its place along an axis.
+template <int Axis, operand X, operand I, operand S>
+constexpr auto index_add(X const& x, I const& index, S const& src, double alpha = 1) {
+  return detail::index_add_over(x, index, src, detail::Fixed<Axis>{}, alpha);
+}
+template <operand X, operand I, operand S>
+constexpr auto index_add(X const& x, int axis, I const& index, S const& src, double alpha = 1) {
+  return detail::index_add_over(x, index, src, axis, alpha);
+}
+
+/// positions<Axis, N>(like) - 0 .. N-1 along an axis, of the dtype and rank of `like`, extent 1 elsewhere: what a
+/// one-hot mask compares an index with.
+template <int Axis, index_t N, operand I>
+constexpr auto positions(I const& like) {
+  return detail::call(detail::Fixed<detail::Positions{Axis, N}>{}, like);
+}
+template <operand I>
+constexpr auto positions(I const& like, int axis, index_t n) {
+  return detail::call(detail::Positions{axis, n}, like);
+}
+
+/// one_hot<N>(index), one_hot(index, n) - 1 at the index, 0 elsewhere, along a new last axis.
+///
+/// Shapes    index: [I...] -> y: [I..., N]
+template <index_t N, element T = float, operand I>
+constexpr auto one_hot(I const& index) {
+  return cast<T>(detail::is_hot(index, detail::Fixed<N>{}));
+}
+template <operand I>
+constexpr auto one_hot(I const& index, index_t n, DType dtype = DType::f32) {
+  return cast_to(detail::untyped(detail::is_hot(index, n)), dtype);
+}
+
+/// embedding(index, weight, padding) - rows of a table; the row `padding` gets no gradient.
+///
+/// Shapes    index: [I...], weight: [N, D] -> [I..., D]
+template <operand I, operand W>
+constexpr auto embedding(I const& index, W const& weight) {
+  return take(weight, index);
+}
+template <operand I, operand W>
+constexpr auto embedding(I const& index, W const& weight, index_t padding) {
+  auto const rows = take(weight, index);
+  return where(unsqueeze<-1>(index == padding), stop_gradient(rows), rows);
+}
+
+/// Bag - how embedding_bag joins the rows of a bag.
+enum class Bag { mean, sum, max };
+
+/// embedding_bag<how>(index, weight) - the rows of each bag, joined.
+///
+/// Shapes    index: [B, L], weight: [N, D] -> [B, D]
+template <Bag How = Bag::mean, operand I, operand W>
+constexpr auto embedding_bag(I const& index, W const& weight) {
+  auto const rows = take(weight, index);
+  if constexpr (How == Bag::mean) return mean<-2>(rows);
+  else if constexpr (How == Bag::sum) return sum<-2>(rows);
+  else return max<-2>(rows);
+}
+
+}  // namespace dfdx

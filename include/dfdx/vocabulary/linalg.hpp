@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+// Linear algebra by PyTorch's names: cholesky, solve, inverse, determinants, qr; all for batches of matrices.
+#pragma once
+
+#include <dfdx/ops/linalg.hpp>
+#include <dfdx/vocabulary/linear.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// An op that takes what it is given.
+template <class Op>
+struct Plain {
+  index_t which = 0;
+  constexpr Meta infer(Meta const* in, Text* why) const { return Op::infer(Attrs{{which}}, in, why); }
+  template <class, class... V>
+  constexpr auto run(Meta const& y, V const&... x) const {
+    return bind_as<Op>(y, Attrs{{which}}, x...);
+  }
+};
+
+// A system whose right side is matrices, or vectors if it has the shape of a without the last axis (PyTorch's rule);
+// leading axes broadcast.
+template <class Op>
+struct System {
+  bool upper = false;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shapes const s = shapes(in);
+    if (!s.batch.valid() || (in[0].shape.rank < 2))
+      return refuse(why, Op::name, ": matrices ", in[0].shape, " do not fit right sides ", in[1].shape);
+    Meta const both[] = {{in[0].dtype, s.a}, {in[1].dtype, s.b}};
+    Meta r = Op::infer(Attrs{{upper}}, both, why);
+    if (r.valid() && s.vectors) --r.shape.rank;
+    return r;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& a, V const& b) const {
+    Meta const in[] = {a.meta(), b.meta()};
+    Shapes const s = shapes(in);
+    V const right = s.vectors ? unsqueeze(b, -1) : b;
+    return reshape_to(
+        bind<Op>(Attrs{{upper}}, broadcast_to(a, s.a, Op::name), broadcast_to(right, s.b, Op::name)),
+        y.shape);
+  }
+
+ private:
+  struct Shapes {
+    Shape a{}, b{}, batch{};
+    bool vectors = false;
+  };
+  static constexpr Shapes shapes(Meta const* in) {
+    Shapes r{in[0].shape, in[1].shape};
+    bool fits = r.b.rank == r.a.rank - 1;
+    for (int i = 0; fits && i < r.b.rank; ++i) fits = op::extents_agree(r.a[i], r.b[i]);
+    r.vectors = fits || r.b.rank == 1;
+    if (r.vectors && r.b.rank < max_rank) r.b.push_back(1);
+    Shape a = r.a, b = r.b;
+    a.rank = a.rank < 2 ? 0 : a.rank - 2;
+    b.rank = b.rank < 2 ? 0 : b.rank - 2;
+    r.batch = op::broadcast_shapes(Op::name, a, b, nullptr);
+    if (!r.batch.valid() || r.a.rank < 2 || r.b.rank < 2) return r;
+    Shape const old_a = r.a, old_b = r.b;
+    r.a = r.b = r.batch;
+    for (int i = 2; i > 0; --i) r.a.push_back(old_a[old_a.rank - i]), r.b.push_back(old_b[old_b.rank - i]);
+    return r;
+  }
+};
+
+}  // namespace detail
+
+/// cholesky(a) - the lower triangular l with l l^T = a.
+template <operand A>
+constexpr auto cholesky(A const& a) {
+  return detail::call(detail::Fixed<detail::Plain<op::cholesky>{}>{}, a);
+}
+
+/// solve(a, b) - x for which a x = b. solve_triangular(a, b, upper) - the same for a triangular matrix.
+///
+/// Shapes    a: [B..., N, N], b: [B..., N, K], [B..., N] or [N] -> that of b, broadcast
+template <operand A, operand B>
+constexpr auto solve(A const& a, B const& b) {
+  return detail::call(detail::Fixed<detail::System<op::solve>{}>{}, a, b);
+}
+template <operand A, operand B>
+constexpr auto solve_triangular(A const& a, B const& b, bool upper = false) {
+  return detail::call(detail::FixedType<detail::System<op::solve_triangular>{}>{{}, {upper}}, a, b);
+}
+
+/// inverse(a), inv(a) - the inverse matrices.
+template <operand A>
+constexpr auto inverse(A const& a) {
+  auto const one = ones_like(a);
+  return solve(a, tril(one, 0) - tril(one, -1));
+}
+template <operand A>
+constexpr auto inv(A const& a) {
+  return inverse(a);
+}
+
+/// slogdet(a) - the sign of the determinant and the logarithm of its absolute value: a tuple. logdet(a), det(a) - the
+/// logarithm of a determinant, NaN if that is negative, and the determinant itself. Derivatives need a matrix that is
+/// not singular.
+template <operand A>
+constexpr auto slogdet(A const& a) {
+  auto const sign = detail::call(detail::Fixed<detail::Plain<op::slogdet>{1}>{}, a);
+  auto const log = detail::call(detail::Fixed<detail::Plain<op::slogdet>{}>{}, a);
+  return std::tuple(squeeze<-2, -1>(sign), squeeze<-2, -1>(log));
+}
+template <operand A>
+constexpr auto logdet(A const& a) {
+  auto const [sign, value] = slogdet(a);
+  return where(sign < 0.0, std::numeric_limits<double>::quiet_NaN(), value);
+}
+template <operand A>
+constexpr auto det(A const& a) {
+  auto const [sign, value] = slogdet(a);
+  return sign * exp(value);
+}
+
+/// qr(a) - q with orthogonal columns and an upper triangular r with q r = a: a tuple.
+///
+/// Shapes    a: [B..., M, N] with M >= N -> q: [B..., M, N], r: [B..., N, N]
+template <operand A>
+constexpr auto qr(A const& a) {
+  auto const both = detail::call(detail::Fixed<detail::Plain<op::qr>{}>{}, a);
+  if constexpr (refused<decltype(both)>) {
+    return std::tuple(both, both);
+  } else if constexpr (typed<A>) {
+    constexpr index_t m = A::static_shape[A::static_rank - 2], n = A::static_shape[A::static_rank - 1];
+    return std::tuple(slice<-2, 0, m>(both), slice<-2, m, m + n>(both));
+  } else {
+    index_t const m = a.shape()[a.shape().rank - 2];
+    return std::tuple(slice(both, -2, 0, m), slice(both, -2, m));
+  }
+}
+
+}  // namespace dfdx

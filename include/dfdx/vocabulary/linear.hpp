@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// Products of matrices and vectors by PyTorch's names.
+#pragma once
+
+#include <dfdx/vocabulary/einsum.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// matmul of operands that both have so many axes.
+template <int Rank>
+struct RankedMatmul : Matmul {
+  static constexpr char const* name = Rank == 1 ? "dot" : Rank == 2 ? "mm" : "bmm";
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    if (in[0].shape.rank != Rank || in[1].shape.rank != Rank)
+      return refuse(why, name, ": operands of ", Rank, " axes required, got ", in[0].shape, " x ",
+                    in[1].shape);
+    return Matmul::infer(in, why);
+  }
+};
+
+// Each axis of x times the same axis of y, as axes that alternate.
+struct Kron {
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const &a = in[0].shape, &b = in[1].shape;
+    if (a.rank != b.rank || 2 * a.rank > max_rank)
+      return refuse(why, "kron: operands of equal ranks up to 4 required, got ", a, " x ", b);
+    Meta r{promote(in[0].dtype, in[1].dtype), a};
+    for (int i = 0; i < a.rank; ++i) r.shape[i] = extent::mul(a[i], b[i]);
+    return r;
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& z, V const& x0, V const& y0) const {
+    auto const brought = [&](V const& v) {
+      if constexpr (std::is_void_v<T>) return cast_to(v, z.dtype);
+      else return v;
+    };
+    V const x = brought(x0), y = brought(y0);
+    Shape wide_x, wide_y, all;
+    for (int i = 0; i < z.shape.rank; ++i) {
+      index_t const m = x.shape()[i], n = y.shape()[i];
+      wide_x.push_back(m), wide_x.push_back(1);
+      wide_y.push_back(1), wide_y.push_back(n);
+      all.push_back(m), all.push_back(n);
+    }
+    return reshape_to(bind_element<op::mul, T>(Attrs{}, broadcast_to(reshape_to(x, wide_x), all),
+                                               broadcast_to(reshape_to(y, wide_y), all)),
+                      z.shape);
+  }
+};
+
+}  // namespace detail
+
+/// mm(x, y), bmm(x, y), dot(x, y) - matmul of two matrices, two batches of matrices, two vectors.
+template <operand X, operand Y>
+constexpr auto mm(X const& x, Y const& y) {
+  return detail::call(detail::Fixed<detail::RankedMatmul<2>{}>{}, x, y);
+}
+template <operand X, operand Y>
+constexpr auto bmm(X const& x, Y const& y) {
+  return detail::call(detail::Fixed<detail::RankedMatmul<3>{}>{}, x, y);
+}
+template <operand X, operand Y>
+constexpr auto dot(X const& x, Y const& y) {
+  return detail::call(detail::Fixed<detail::RankedMatmul<1>{}>{}, x, y);
+}
+
+/// addmm(c, x, y, beta, alpha) - beta c + alpha x y; baddbmm for batches of matrices.
+template <operand C, operand X, operand Y>
+constexpr auto addmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
+  auto const z = mm(x, y);
+  return c * full_like(c, beta) + z * full_like(z, alpha);
+}
+template <operand C, operand X, operand Y>
+constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
+  auto const z = bmm(x, y);
+  return c * full_like(c, beta) + z * full_like(z, alpha);
+}
+
+/// outer(x, y) - the products of all pairs of elements of two vectors.
+template <operand X, operand Y>
+constexpr auto outer(X const& x, Y const& y) {
+  return einsum<"i,j->ij">(x, y);
+}
+
+/// kron(x, y) - the Kronecker product of operands of equal rank.
+template <operand X, operand Y>
+constexpr auto kron(X const& x, Y const& y) {
+  return detail::call(detail::Fixed<detail::Kron{}>{}, x, y);
+}
+
+/// linear(x, weight, bias) - x weight^T + bias.
+///
+/// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]
+template <operand X, operand W>
+constexpr auto linear(X const& x, W const& weight) {
+  return matmul(x, transpose(weight));
+}
+template <operand X, operand W, operand B>
+constexpr auto linear(X const& x, W const& weight, B const& bias) {
+  return linear(x, weight) + bias;
+}
+
+/// bilinear(x, y, weight, bias) - x^T weight_o y + bias_o for each o.
+///
+/// Shapes    x: [B..., I], y: [B..., J], weight: [O, I, J], bias: [O] -> [B..., O]
+template <operand X, operand Y, operand W>
+constexpr auto bilinear(X const& x, Y const& y, W const& weight) {
+  return einsum<"...i,oij,...j->...o">(x, weight, y);
+}
+template <operand X, operand Y, operand W, operand B>
+constexpr auto bilinear(X const& x, Y const& y, W const& weight, B const& bias) {
+  return bilinear(x, y, weight) + bias;
+}
+
+}  // namespace dfdx

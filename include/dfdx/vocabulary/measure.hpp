@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSL-1.0
+// Reductions made of others: norm, normalize, any, all, count_nonzero, amax, amin.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/vocabulary/activation.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// |x|^p and its inverse, without the derivative's pole at 0: it counts as 0 there, as in PyTorch.
+template <operand X>
+constexpr auto power(X const& x, double p) {
+  auto const zero = x == 0.0;
+  return where(zero, zeros_like(x), pow(where(zero, ones_like(x), x), p));
+}
+template <class P, operand X>
+constexpr auto real_norm(X const& x, double p, P const& over) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  if (p == 2) {
+    auto const s = reduce<op::sum>(square(x), over);
+    auto const zero = s == 0.0;
+    return where(zero, zeros_like(s), sqrt(where(zero, ones_like(s), s)));
+  }
+  if (p == 1) return reduce<op::sum>(abs(x), over);
+  if (p == inf) return reduce<op::max>(abs(x), over);
+  if (p == -inf) return reduce<op::min>(abs(x), over);
+  if (p == 0) return reduce<op::sum>(where(x != 0.0, ones_like(x), zeros_like(x)), over);
+  if (p < 0) return pow(reduce<op::sum>(pow(abs(x), p), over), 1 / p);
+  return power(reduce<op::sum>(power(abs(x), p), over), 1 / p);
+}
+template <class P, operand X>
+constexpr auto norm_over(X const& x, double p, P const& over) {
+  if constexpr (refused<decltype(sqrt(x))>) return Refused{};
+  else return real_norm(x, p, over);
+}
+template <class P, operand X>
+constexpr auto count_over(X const& x, P const& over) {
+  return reduce<op::sum>(cast<std::int64_t>(x != 0), over);
+}
+template <class P, operand X>
+constexpr auto any_over(X const& x, P const& over) {
+  return count_over(x, over) != 0;
+}
+template <class P, operand X>
+constexpr auto all_over(X const& x, P const& over) {
+  return reduce<op::sum>(cast<std::int64_t>(x == 0), over) == 0;
+}
+template <class P, operand X>
+constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {
+  return x / clamp_min(norm_over(x, p, over), eps);
+}
+
+}  // namespace detail
+
+/// norm<Axes...>(x, p), norm(x, p, axes, keep) - (sum |x|^p)^(1/p) over axes, all of them without arguments; for p
+/// infinite the largest or smallest |x|, for p = 0 the number of nonzero elements. The gradient at 0 is 0.
+template <int... A, operand X>
+constexpr auto norm(X const& x, double p = 2) {
+  return detail::norm_over(x, p, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto norm(X const& x, Keepdim, double p = 2) {
+  return detail::norm_over(x, p, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto norm(X const& x, double p, Axes const& axes, bool keep = false) {
+  return detail::norm_over(x, p, detail::Over{axes, keep});
+}
+
+/// normalize<Axis>(x, p, eps), normalize(x, p, axis, eps) - x / max(norm(x), eps) along an axis, 1 by default.
+template <int Axis = 1, operand X>
+constexpr auto normalize(X const& x, double p = 2, double eps = 1e-12) {
+  return detail::normalize_over(x, p, eps, detail::keeping<Axis>);
+}
+template <operand X>
+constexpr auto normalize(X const& x, double p, int axis, double eps = 1e-12) {
+  return detail::normalize_over(x, p, eps, detail::Over{axis, true});
+}
+
+/// count_nonzero - how many elements are not 0 over axes; i64.
+template <int... A, operand X>
+constexpr auto count_nonzero(X const& x) {
+  return detail::count_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto count_nonzero(X const& x, Keepdim) {
+  return detail::count_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto count_nonzero(X const& x, Axes const& axes, bool keep = false) {
+  return detail::count_over(x, detail::Over{axes, keep});
+}
+
+/// any, all - whether an element, every element is not 0 over axes; bool.
+template <int... A, operand X>
+constexpr auto any(X const& x) {
+  return detail::any_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto any(X const& x, Keepdim) {
+  return detail::any_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto any(X const& x, Axes const& axes, bool keep = false) {
+  return detail::any_over(x, detail::Over{axes, keep});
+}
+
+template <int... A, operand X>
+constexpr auto all(X const& x) {
+  return detail::all_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto all(X const& x, Keepdim) {
+  return detail::all_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto all(X const& x, Axes const& axes, bool keep = false) {
+  return detail::all_over(x, detail::Over{axes, keep});
+}
+
+/// amax, amin - max and min by their other names.
+template <int... A, operand X>
+constexpr auto amax(X const& x) {
+  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto amax(X const& x, Keepdim) {
+  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto amax(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::max>(x, detail::Over{axes, keep});
+}
+
+template <int... A, operand X>
+constexpr auto amin(X const& x) {
+  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto amin(X const& x, Keepdim) {
+  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto amin(X const& x, Axes const& axes, bool keep = false) {
+  return detail::reduce<op::min>(x, detail::Over{axes, keep});
+}
+
+}  // namespace dfdx

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+// Compiled programs of functions that lay elements out anew, put them in order, or measure them.
+#include "ops/compiled.hpp"
+
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/split.hpp>
+
+#include <catch2/matchers/catch_matchers.hpp>
+
+namespace {
+
+using namespace compiled;
+
+constexpr auto layouts = [](auto const& x) {
+  return std::tuple(flip<0, 1>(x), roll<2, 1>(x * 2.0), roll<-3>(x), tile<2, 3>(x),
+                    repeat_interleave<2, 0>(x), pad<PadMode::reflect, 2, 1>(x),
+                    pad<PadMode::replicate, 1, 1, 2, 0>(x + 1.0), pad<PadMode::circular, 0, 3>(x),
+                    pad<1, 1, 0, 2>(x, 4));
+};
+constexpr auto parts = [](auto const& x) {
+  return std::tuple(flatten<0, 1>(x) * 2.0, unflatten<2, 2, -1>(x), movedim<0, -1>(x) + 1.0, select<1, -1>(x),
+                    narrow<2, 1, 2>(x), diagonal<1, 1, 2>(x), diag_embed<-1>(select<0, 0>(x)), tril(x),
+                    triu(x, 1), trace(select<0, 1>(x)), pixel_shuffle<2>(tile<1, 4, 1, 1>(unsqueeze<1>(x))),
+                    unfold<2, 3, 1>(x), std::get<1>(split<2, 2>(x)));
+};
+constexpr auto patches = [](auto const& x) {
+  constexpr Patches p{{2, 3}, 1, {1, 0}, {2, 1}};
+  auto const columns = unfold<p>(x);
+  return std::tuple(columns, fold<4, 5, p>(columns * columns));
+};
+constexpr auto ordered = [](auto const& x) {
+  auto const [values, index] = sort<1>(x);
+  auto const [top, places] = topk<2, 0>(x);
+  auto const [largest, at] = cummax<1>(x);
+  return std::tuple(values, top, largest, cumsum<0>(x), cumprod<1>(x), logcumsumexp<1>(x * 2.0), median<1>(x),
+                    quantile<0>(x, 0.3), std::get<0>(cummin<0>(x)));
+};
+constexpr auto positions_of = [](auto const& x, auto const& list) {
+  return std::tuple(argsort<1, true>(x), std::get<1>(topk<3>(x)), std::get<1>(cummax<0>(x)),
+                    searchsorted(list, x), bucketize(x, list, true), argmax(x), count_nonzero<0>(x),
+                    any<1>(x), all(x), argmin(x, keepdim));
+};
+constexpr auto measures = [](auto const& x) {
+  return std::tuple(norm(x), norm<1>(x, 1), norm<0>(x, keepdim, 3), norm<1>(x, HUGE_VAL), normalize(x),
+                    amax<0>(x), var<1>(x, keepdim, 0), dfdx::std<0>(x, keepdim));
+};
+constexpr auto indexed = [](auto const& x, auto const& places, auto const& src, auto const& rows) {
+  return std::tuple(scatter<1>(x, places, src), index_select<1>(x, rows),
+                    index_add<0>(x, rows, slice<0, 0, 3>(x), 2), embedding(rows, x, 1),
+                    embedding_bag<Bag::max>(unsqueeze<0>(rows), x));
+};
+
+}  // namespace
+
+TEST_CASE("compiled layouts and parts", "[ops]") {
+  check(layouts, uniform<float, 4, 5>(Key{1}, -1, 1));
+  check(layouts, randint<std::int32_t, 4, 5>(Key{1}, -9, 9));
+  check_vjp(layouts, uniform<double, 4, 5>(Key{1}, -1, 1));
+  check(parts, uniform<float, 2, 3, 4>(Key{1}, -1, 1));
+  check_vjp(parts, uniform<double, 2, 3, 4>(Key{1}, -1, 1));
+  check(patches, uniform<float, 2, 3, 4, 5>(Key{1}, -1, 1));
+  check_vjp(patches, uniform<double, 1, 2, 4, 5>(Key{1}, -1, 1));
+}
+
+TEST_CASE("compiled functions in which order matters", "[ops]") {
+  check(ordered, uniform<float, 5, 7>(Key{1}, -1, 1));
+  check_vjp(ordered, uniform<double, 5, 7>(Key{1}, -1, 1));
+  check(positions_of, uniform<float, 5, 7>(Key{1}, -1, 1), Tensor<float, 3>::from({-0.5f, 0, 0.5f}));
+  check(measures, uniform<float, 5, 7>(Key{1}, -1, 1));
+  check_vjp(measures, uniform<double, 5, 7>(Key{1}, -1, 1));
+}
+
+TEST_CASE("compiled functions of an index", "[ops]") {
+  auto const places = Tensor<std::int64_t, 4, 1>::from({{2}, {0}, {4}, {1}});
+  auto const rows = Tensor<std::int32_t, 3>::from({3, 1, 3});
+  check(indexed, uniform<float, 4, 5>(Key{1}, -1, 1), places, uniform<float, 4, 1>(Key{2}, -1, 1), rows);
+  constexpr auto by = [](auto const& x, auto const& src) {
+    // Positions that are computed from what carries no gradient.
+    auto const rows = argsort<0>(stop_gradient(select<1, 0>(x)));
+    return std::tuple(index_select<0>(x, rows), index_add<0>(x, rows, x * 2.0), embedding(rows, x, 2),
+                      scatter<0>(x, unsqueeze<1>(rows), src));
+  };
+  check_vjp(by, uniform<double, 4, 5>(Key{1}, -1, 1), uniform<double, 4, 1>(Key{2}, -1, 1));
+}
+
+TEST_CASE("compiled layouts with extents known when they are called", "[ops]") {
+  using Rows = Tensor<double, dyn, 4>;
+  constexpr auto f = [](auto const& x) {
+    return std::tuple(flip<0>(x), cumsum<0>(x), std::get<0>(sort<0>(x)), roll<1, 1>(x), pad<1, 1>(x),
+                      repeat_interleave<2, 1>(x), tril(x), norm<0>(x), movedim<0, 1>(x), select<0, 1>(x));
+  };
+  auto program = compile(f);
+  for (index_t n : {3, 5}) {
+    auto const x = Rows::from(
+        std::span<double const>(uniform<double, 20>(Key{9}).data(), static_cast<std::size_t>(4 * n)),
+        make_shape(n, 4));
+    require_same(leaves(program(x)), leaves(f(x)), "dyn");
+  }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+// Factorisations and linear systems: what they are asked to satisfy, and their derivatives.
+#include "ops/places.hpp"
+
+#include <dfdx/vocabulary/linalg.hpp>
+
+#include <catch2/matchers/catch_matchers.hpp>
+
+namespace {
+
+using namespace suite;
+
+Array general(Shape const& s, std::uint64_t key = 1) {
+  Array const x = draw(s, {-1, 1}, key, DType::f64);
+  return x + cast_to(eye(s[s.rank - 2], s[s.rank - 1]), DType::f64) * 2.0;
+}
+Array definite(Shape const& s) {
+  Array const x = draw(s, {-1, 1}, 3, DType::f64);
+  return matmul(x, transpose(x)) + cast_to(eye(s[s.rank - 1]), DType::f64);
+}
+bool close(Array const& x, Array const& y, double t = 1e-12) { return testing::error_ratio(x, y, t, t) <= 1; }
+
+// In all dtypes and layouts: `residual` of the results is zero within rounding. The rules in double.
+void check_system(Function const& f, std::function<Array(V, Array const&)> const& residual,
+                  std::vector<Array> const& x) {
+  for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16})
+    for (Layout layout : {Layout::dense, Layout::turned, Layout::sparse}) {
+      std::vector<Array> cast, wide;
+      for (Array const& a : x)
+        cast.push_back(laid_out(cast_to(a, d), layout)), wide.push_back(cast_to(cast.back(), DType::f64));
+      Array const y = f(cast);
+      REQUIRE(y.dtype() == d);
+      REQUIRE(largest(residual(wide, cast_to(y, DType::f64))) < (d == DType::f64   ? 1e-13
+                                                                 : d == DType::f32 ? 1e-5
+                                                                                   : 6e-2));
+    }
+  check_rules(f, x, DType::f64);
+}
+
+}  // namespace
+
+TEST_CASE("systems of equations", "[ops]") {
+  for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 3, 3)}) {
+    Shape sides = s;
+    sides[s.rank - 1] = 2;
+    Array const a = general(s), b = draw(sides, {-1, 1}, 2, DType::f64);
+    check_system([](V v) { return solve(v[0], v[1]); },
+                 [](V v, Array const& y) { return matmul(v[0], y) - v[1]; }, {a, b});
+    for (bool upper : {false, true})
+      check_system([&](V v) { return solve_triangular(v[0], v[1], upper); },
+                   [&](V v, Array const& y) { return matmul(upper ? triu(v[0]) : tril(v[0]), y) - v[1]; },
+                   {a, b});
+    check_system(
+        [](V v) { return inverse(v[0]); },
+        [&](V v, Array const& y) { return matmul(v[0], y) - cast_to(eye(s[s.rank - 1]), DType::f64); }, {a});
+  }
+  // Row exchanges; vectors; broadcasting.
+  Array const swap = from<double>({0, 2, 1, 0}, {2, 2});
+  CHECK(array_equal(solve(swap, from<double>({4, 3})), from<double>({3, 2})));
+  Array const many = general(make_shape(4, 3, 3)), one = draw(make_shape(3, 2), {-1, 1}, 2, DType::f64);
+  CHECK(close(matmul(many, solve(many, one)), expand(one, {4, 3, 2})));
+  CHECK(solve(many, zeros({4, 3}, DType::f64)).shape() == make_shape(4, 3));
+  CHECK(solve(zeros({0, 0}), zeros({0, 2})).shape() == make_shape(0, 2));
+  CHECK_THROWS_WITH(solve(zeros({2, 2}), zeros({2, 1})), "solve: the matrix is singular");
+  CHECK_THROWS_WITH(solve(zeros({2, 3}), zeros({2, 1})), "solve: square matrices required, got [2, 3]");
+  CHECK_THROWS_WITH(solve(zeros({2, 2}), zeros({3, 1})),
+                    "solve: matrices [2, 2] do not fit right sides [3, 1]");
+  CHECK_THROWS_WITH(inverse(zeros({2, 2}, DType::i32)), "solve: floating dtype required, got i32");
+  CHECK_THROWS_AS(solve(zeros({2}), zeros({2})), error);
+}
+
+TEST_CASE("cholesky and qr", "[ops]") {
+  for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 4, 4)}) {
+    Array const a = definite(s);
+    check_system([](V v) { return cholesky((v[0] + transpose(v[0])) * 0.5); },
+                 [](V v, Array const& y) { return matmul(y, transpose(y)) - (v[0] + transpose(v[0])) * 0.5; },
+                 {a});
+    Array const l = cholesky(a);
+    CHECK(array_equal(l, tril(l)));
+  }
+  CHECK_THROWS_WITH(cholesky(from<double>({1, 2, 2, 1}, {2, 2})),
+                    "cholesky: the matrix is not positive definite");
+  for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(5, 2), make_shape(2, 4, 3)}) {
+    Array const a = general(s);
+    auto const [q, r] = qr(a);
+    CHECK(close(matmul(q, r), a));
+    CHECK(close(matmul(transpose(q), q), expand(cast_to(eye(s[s.rank - 1]), DType::f64), r.shape())));
+    CHECK(array_equal(r, triu(r)));
+    check_rules([](V v) { return std::get<0>(qr(v[0])); }, {a}, DType::f64);
+    check_rules([](V v) { return std::get<1>(qr(v[0])); }, {a}, DType::f64);
+    CHECK(std::get<0>(qr(cast_to(a, DType::f16))).dtype() == DType::f16);
+  }
+  CHECK(std::get<1>(qr(zeros({3, 2}))).shape() == make_shape(2, 2));
+  CHECK_THROWS_WITH(qr(zeros({2, 3})),
+                    "qr: matrices with at least as many rows as columns required, got [2, 3]");
+}
+
+TEST_CASE("determinants", "[ops]") {
+  Array const a = from<double>({0, 2, 1, 3, 1, 0, 1, 1, 4}, {3, 3});
+  CHECK(std::fabs(at(det(a), 0) - -22) < 1e-13);
+  auto const [sign, value] = slogdet(a);
+  CHECK(at(sign, 0) == -1);
+  CHECK(std::fabs(at(value, 0) - std::log(22.0)) < 1e-14);
+  CHECK(std::isnan(at(logdet(a), 0)));
+  check_rules([](V v) { return det(v[0]); }, {a}, DType::f64);
+  check_rules([](V v) { return std::get<1>(slogdet(v[0])); }, {general(make_shape(2, 3, 3))}, DType::f64);
+  check_rules([](V v) { return logdet(v[0]); }, {definite(make_shape(3, 3))}, DType::f64);
+  Array const singular = from<float>({1, 2, 2, 4}, {2, 2});
+  CHECK(at(det(singular), 0) == 0);
+  CHECK(at(std::get<0>(slogdet(singular)), 0) == 0);
+  CHECK(det(zeros({0, 0})).item<float>() == 1);
+  CHECK(det(general(make_shape(2, 2, 3, 3))).shape() == make_shape(2, 2));
+  CHECK_THROWS_WITH(det(zeros({2, 3})), "slogdet: square matrices required, got [2, 3]");
+}

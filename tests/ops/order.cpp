@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSL-1.0
+// Cumulative sums and their kin, sorting and searching, norms, and functions of an index.
+#include "ops/places.hpp"
+
+#include <dfdx/vocabulary/choose.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
+
+#include <catch2/matchers/catch_matchers.hpp>
+
+#include <algorithm>
+
+namespace {
+
+using namespace suite;
+
+// Each line along an axis of x, as f(line) makes it; lines may change their length.
+template <class F>
+auto lines(int axis, F const& f) {
+  return [=](V v) {
+    Array const x = v[0];
+    Shape to = x.shape(), others = x.shape();
+    others[axis] = 1;
+    Array r;
+    for_indices(others, [&](index_t const* i) {
+      std::vector<double> line;
+      index_t j[max_rank] = {};
+      std::copy(i, i + max_rank, j);
+      for (j[axis] = 0; j[axis] < x.shape()[axis]; ++j[axis]) line.push_back(value_at(x, j));
+      std::vector<double> const y = f(line);
+      to[axis] = static_cast<index_t>(y.size());
+      if (r.empty()) r = doubles(to);
+      for (j[axis] = 0; j[axis] < to[axis]; ++j[axis]) cell(r, j) = y[static_cast<std::size_t>(j[axis])];
+    });
+    return r;
+  };
+}
+
+template <class Join>
+auto running(Join const& join) {
+  return [=](std::vector<double> x) {
+    for (std::size_t i = 1; i < x.size(); ++i) x[i] = join(x[i - 1], x[i]);
+    return x;
+  };
+}
+
+Array cube(std::uint64_t key = 5) { return draw(make_shape(2, 5, 3), {-2, 2}, key, DType::f64); }
+
+}  // namespace
+
+TEST_CASE("cumulative functions", "[ops]") {
+  for (int axis : {0, 1, 2}) {
+    INFO(axis);
+    check_op(
+        "cumsum", [&](V v) { return cumsum(v[0], axis); },
+        lines(axis, running([](double a, double b) { return a + b; })), {cube()}, true, true);
+    check_op(
+        "cumprod", [&](V v) { return cumprod(v[0], axis); },
+        lines(axis, running([](double a, double b) { return a * b; })), {cube()}, true, true);
+    check_op(
+        "logcumsumexp", [&](V v) { return logcumsumexp(v[0], axis); },
+        lines(axis, running([](double a, double b) { return std::log(std::exp(a) + std::exp(b)); })),
+        {cube()}, false, true);
+    check_op(
+        "cummax", [&](V v) { return std::get<0>(cummax(v[0], axis)); },
+        lines(axis, running([](double a, double b) { return a > b ? a : b; })), {cube()}, false, true);
+    check_op(
+        "cummin", [&](V v) { return std::get<0>(cummin(v[0], axis)); },
+        lines(axis, running([](double a, double b) { return a < b ? a : b; })), {cube()}, false, true);
+  }
+  // Gradients of products in which some factors are zero.
+  Array const zeros_in = from<double>({2, 0, 3, 0, -1, 4, 5, 0}, {2, 4});
+  check_rules([](V v) { return cumprod(v[0], 1); }, {zeros_in}, DType::f64);
+  // The last of several positions, and a NaN from the first on.
+  CHECK(array_equal(std::get<1>(cummax(from<float>({1, 3, 3, 2, NAN, 9}), 0)),
+                    from<std::int64_t>({0, 1, 2, 2, 4, 4})));
+  CHECK(array_equal(std::get<1>(cummin(from<float>({3, 1, 2, 1}), 0)), from<std::int64_t>({0, 1, 1, 3})));
+  double const inf = HUGE_VAL;
+  CHECK(array_equal(logcumsumexp(from<double>({-inf, -inf, 0, inf}), 0), from<double>({-inf, -inf, 0, inf})));
+  CHECK(at(logcumsumexp(from<double>({1000, 1000}), 0), 1) == 1000 + std::log(2.0));
+  CHECK(cumsum(zeros({0, 2}), 0).shape() == make_shape(0, 2));
+  CHECK(cumprod(zeros({0, 2}), 1).shape() == make_shape(0, 2));
+  CHECK_THROWS_WITH(cumsum(zeros({2, 3}), 2), "cumsum: axis 2 out of range for [2, 3]");
+  CHECK_THROWS_WITH(cumsum(zeros({2}, DType::boolean), 0), "cumsum: numeric dtype required, got bool");
+  CHECK_THROWS_WITH(cummax(zeros({2, 3}), 2), "cummax: axis 2 out of range for [2, 3]");
+}
+
+TEST_CASE("sort, topk, median, quantile", "[ops]") {
+  auto const ascending = [](std::vector<double> x) {
+    std::sort(x.begin(), x.end());
+    return x;
+  };
+  for (int axis : {0, 1, -1}) {
+    int const a = axis < 0 ? 2 : axis;
+    check_op(
+        "sort", [&](V v) { return std::get<0>(sort(v[0], axis)); }, lines(a, ascending), {cube()}, true,
+        true);
+    check_op(
+        "topk", [&](V v) { return std::get<0>(topk(v[0], 2, axis)); },
+        lines(a,
+              [&](std::vector<double> const& x) {
+                auto y = ascending(x);
+                return std::vector<double>{y[y.size() - 1], y[y.size() - 2]};
+              }),
+        {cube()}, true, true);
+    check_op(
+        "median", [&](V v) { return unsqueeze(median(v[0], axis), axis); },
+        lines(a,
+              [&](std::vector<double> const& x) {
+                return std::vector<double>{ascending(x)[(x.size() - 1) / 2]};
+              }),
+        {cube()}, true, true);
+    check_op(
+        "quantile", [&](V v) { return unsqueeze(quantile(v[0], 0.4, axis), axis); },
+        lines(a,
+              [&](std::vector<double> const& x) {
+                double const at = 0.4 * static_cast<double>(x.size() - 1);
+                auto const low = static_cast<std::size_t>(at);
+                auto const y = ascending(x);
+                double const high = low + 1 < y.size() ? y[low + 1] : y[low];
+                return std::vector<double>{y[low] + (high - y[low]) * (at - static_cast<double>(low))};
+              }),
+        {cube()}, false, true);
+  }
+  // Equal elements stay in order both ways; NaN counts as the largest.
+  Array const x = from<float>({2, 1, 2, NAN, 1});
+  CHECK(array_equal(argsort(x, 0), from<std::int64_t>({1, 4, 0, 2, 3})));
+  CHECK(array_equal(argsort(x, 0, true), from<std::int64_t>({3, 0, 2, 1, 4})));
+  CHECK(array_equal(std::get<1>(topk(x, 2, 0, false)), from<std::int64_t>({1, 4})));
+  CHECK(std::isnan(median(x).item<float>()));
+  CHECK(std::isnan(quantile(x, 0.0).item<float>()));
+  CHECK(median(from<float>({4, 1, 3, 2})).item<float>() == 2);
+  CHECK(quantile(from<float>({4, 1, 3, 2}), 1).item<float>() == 4);
+  CHECK_THROWS_WITH(topk(zeros({2, 5}), 6), "topk: 6 elements wanted along axis 1 of [2, 5]");
+  CHECK_THROWS_WITH(median(zeros({0})), "quantile: empty axis 0 of [0]");
+  CHECK_THROWS_WITH(quantile(x, 1.5), "quantile: a number between 0 and 1 required");
+  CHECK_THROWS_WITH(sort(x, 1), "sort: axis 1 out of range for [5]");
+}
+
+TEST_CASE("searchsorted and bucketize", "[ops]") {
+  for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+    Array const list = cast_to(from<double>({1, 3, 3, 5}), d),
+                x = cast_to(from<double>({0, 1, 2, 3, 5, 6}), d);
+    CHECK(array_equal(searchsorted(list, x), from<std::int64_t>({0, 0, 1, 1, 3, 4})));
+    CHECK(array_equal(bucketize(x, list, true), from<std::int64_t>({0, 1, 1, 3, 4, 4})));
+    Array const lists = laid_out(stack({list, list + list}), Layout::turned);
+    CHECK(array_equal(searchsorted(lists, laid_out(stack({x, x}), Layout::sparse)),
+                      from<std::int64_t>({0, 0, 1, 1, 3, 4, 0, 0, 0, 1, 1, 1}, {2, 6})));
+  }
+  CHECK(array_equal(searchsorted(from<float>({1, 2}), from<float>({NAN})), from<std::int64_t>({2})));
+  CHECK_THROWS_WITH(searchsorted(zeros({2, 5}), zeros({3, 4})),
+                    "searchsorted: lists [2, 5] do not fit values [3, 4]");
+  CHECK_THROWS_WITH(searchsorted(zeros({5}), zeros({4}, DType::f64)),
+                    "searchsorted: one dtype required, got f32 and f64");
+}
+
+TEST_CASE("norms and counts", "[ops]") {
+  double const inf = HUGE_VAL;
+  for (double p : {2.0, 1.0, inf, -inf, 3.0, 0.5, -1.0})
+    check_op(
+        "norm", [&](V v) { return norm(v[0], p, 1, true); },
+        lines(1,
+              [p, inf](std::vector<double> const& x) {
+                double r = p == -inf ? inf : 0;
+                for (double e : x) {
+                  if (p == inf) r = std::fmax(r, std::fabs(e));
+                  else if (p == -inf) r = std::fmin(r, std::fabs(e));
+                  else r += std::pow(std::fabs(e), p);
+                }
+                return std::vector<double>{std::isinf(p) ? r : std::pow(r, 1 / p)};
+              }),
+        {draw(make_shape(2, 5, 3), {0.25, 2}, 5, DType::f64)}, false, true);
+  check_op(
+      "normalize", [](V v) { return normalize(v[0], 2, 1); },
+      lines(1,
+            [](std::vector<double> x) {
+              double s = 0;
+              for (double e : x) s += e * e;
+              for (double& e : x) e /= std::sqrt(s);
+              return x;
+            }),
+      {cube()}, false, true);
+  // At zero the gradient is zero.
+  for (double p : {2.0, 1.0, 3.0, 0.5}) {
+    Graph g = testing::record([p](V v) { return std::vector<Array>{norm(v[0], p)}; },
+                              std::vector<Meta>{{DType::f64, make_shape(3)}});
+    testing::add_vjp(g, std::vector<int>{0});
+    std::vector<Array> const in = {zeros({3}, DType::f64), full({}, 1, DType::f64)};
+    CHECK(array_equal(testing::interpret(g, in)[0], zeros({3}, DType::f64)));
+  }
+  Array const x = from<float>({0, 1, 2, 0, 0, 0}, {2, 3});
+  CHECK(norm(x, 0).item<float>() == 2);
+  CHECK(array_equal(count_nonzero(x, 1), from<std::int64_t>({2, 0})));
+  CHECK(array_equal(any(x, 1), from<bool>({true, false})));
+  CHECK(array_equal(all(x, 0), from<bool>({false, false, false})));
+  CHECK(all(zeros({0})).item<bool>());
+  CHECK(!any(zeros({0})).item<bool>());
+  CHECK(any(from<bool>({false, true})).item<bool>());
+  CHECK(any(from<float>({NAN})).item<bool>());
+  CHECK(array_equal(amax<1>(x, keepdim), from<float>({2, 0}, {2, 1})));
+  CHECK(amin(x).item<float>() == 0);
+}
+
+TEST_CASE("scatter, index_add, embeddings", "[ops]") {
+  Array const x = draw(make_shape(4, 3), {}, 1, DType::f64),
+              places = from<std::int64_t>({0, 2, 2, 1}, {4, 1});
+  check_op(
+      "scatter", [](V v) { return scatter(v[0], 1, v[1], v[2]); },
+      [](V v) {
+        Array const r = doubles(make_shape(4, 3));
+        for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = value_at(v[0], i); });
+        for_indices(make_shape(4, 1), [&](index_t const* i) {
+          index_t const to[] = {i[0], static_cast<index_t>(value_at(v[1], i))};
+          cell(r, to) = value_at(v[2], i);
+        });
+        return r;
+      },
+      {x, places, draw(make_shape(4, 1), {}, 2, DType::f64)}, true, true);
+  CHECK(array_equal(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5, 6})),
+                    from<float>({0, 6, 0})));
+  CHECK_THROWS_WITH(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5})),
+                    "scatter: index [2] and source [1] differ");
+  Array const rows = from<std::int64_t>({2, 0, 2});
+  check_op(
+      "index_add", [](V v) { return index_add(v[0], 1, v[1], v[2], 2); },
+      [](V v) {
+        Array const r = doubles(make_shape(4, 3));
+        for_indices(r.shape(), [&](index_t const* i) { cell(r, i) += value_at(v[0], i); });
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const which[] = {i[1]}, to[] = {i[0], static_cast<index_t>(value_at(v[1], which))};
+          cell(r, to) += 2 * value_at(v[2], i);
+        });
+        return r;
+      },
+      {x, rows, draw(make_shape(4, 3), {}, 3, DType::f64)}, true, true);
+  CHECK_THROWS_WITH(index_add(x, 0, rows, zeros({2, 3}, DType::f64)),
+                    "index_add: source [2, 3] does not fit [4, 3] at index [3]");
+  check_op(
+      "index_select", [](V v) { return index_select(v[0], 1, v[1]); },
+      [](V v) {
+        Array const r = doubles(make_shape(4, 3));
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const which[] = {i[1]}, from_place[] = {i[0], static_cast<index_t>(value_at(v[1], which))};
+          cell(r, i) = value_at(v[0], from_place);
+        });
+        return r;
+      },
+      {x, rows}, true, true);
+  CHECK_THROWS_WITH(index_select(x, 0, places), "index_select: a list of integers required, got i64 [4, 1]");
+  Array const bags = from<std::int64_t>({2, 0, 1, 1}, {2, 2});
+  check_op(
+      "embedding_bag", [](V v) { return embedding_bag<Bag::mean>(v[1], v[0]); },
+      [](V v) {
+        Array const r = doubles(make_shape(2, 3));
+        for_indices(make_shape(2, 2, 3), [&](index_t const* i) {
+          index_t const from_place[] = {static_cast<index_t>(value_at(v[1], i)), i[2]}, to[] = {i[0], i[2]};
+          cell(r, to) += value_at(v[0], from_place) / 2;
+        });
+        return r;
+      },
+      {x, bags}, false, true);
+  CHECK(embedding_bag<Bag::max>(bags, x).shape() == make_shape(2, 3));
+  CHECK(array_equal(embedding(bags, x, 1), take(x, bags)));
+}
+
+TEST_CASE("take_along", "[ops]") {
+  Array const x = draw(make_shape(2, 5, 3), {}, 1, DType::f64);
+  Array const order = argsort(x, 1);
+  CHECK(array_equal(take_along(x, order, 1), std::get<0>(sort(x, 1))));
+  Array const row = from<std::int64_t>({4, 0}, {1, 2, 1});
+  check_op(
+      "take_along", [](V v) { return take_along(v[0], v[1], 1); },
+      [](V v) {
+        Array const r = doubles(make_shape(2, 2, 3));
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const from_place[] = {i[0], i[1] == 0 ? 4 : 0, i[2]};
+          cell(r, i) = value_at(v[0], from_place);
+        });
+        return r;
+      },
+      {x, row}, true, true);
+  CHECK(take_along(zeros({1, 3}), zeros({4, 2}, DType::i32), 1).shape() == make_shape(4, 2));
+  CHECK_THROWS_WITH(take_along(x, zeros({2}, DType::i64), 1), "take_along: index [2] does not fit [2, 5, 3]");
+  CHECK_THROWS_WITH(take_along(x, zeros({3, 1, 3}, DType::i64), 1),
+                    "take_along: shapes do not broadcast: [2, 1, 3] x [3, 1, 3]");
+}
+
+TEST_CASE("results whose shape the elements tell", "[ops]") {
+  Array const x = from<float>({0, 1, 2, 0, 0, 3}, {2, 3});
+  for (Layout layout : {Layout::dense, Layout::turned, Layout::sparse}) {
+    Array const y = laid_out(x, layout);
+    CHECK(array_equal(nonzero(y), from<std::int64_t>({0, 1, 0, 2, 1, 2}, {3, 2})));
+    CHECK(array_equal(masked_select(y, y > 1), from<float>({2, 3})));
+    CHECK(array_equal(masked_select(y, from<bool>({true, false, false})), from<float>({0, 0})));
+    CHECK(array_equal(masked_rows(y, from<bool>({false, true})), from<float>({0, 0, 3}, {1, 3})));
+    CHECK(array_equal(masked_rows(y, y == 2), from<float>({2})));
+    CHECK(array_equal(unique(y), from<float>({0, 1, 2, 3})));
+  }
+  CHECK(nonzero(zeros({3})).shape() == make_shape(0, 1));
+  CHECK(nonzero(full({}, 5)).shape() == make_shape(1, 0));
+  CHECK(masked_select(zeros({0, 2}), ones({2})).shape() == make_shape(0));
+  CHECK(unique(zeros({0})).shape() == make_shape(0));
+  CHECK(unique(from<float>({NAN, 1, NAN, 1})).shape() == make_shape(3));
+  CHECK(array_equal(unique(from<bool>({true, false, true})), from<bool>({false, true})));
+  CHECK_THROWS_WITH(masked_select(x, ones({4})), "masked_select: shapes do not broadcast: [2, 3] x [4]");
+  CHECK_THROWS_WITH(masked_rows(x, ones({3})), "masked_rows: mask [3] does not fit [2, 3]");
+  Graph g = testing::new_graph();
+  Array const recorded = testing::add_input(g, x.meta());
+  CHECK_THROWS_WITH(nonzero(recorded),
+                    "nonzero: the shape of the result depends on elements, which a program cannot know");
+  CHECK_THROWS_AS(unique(recorded), error);
+  CHECK_THROWS_AS(masked_select(recorded, recorded), error);
+}
