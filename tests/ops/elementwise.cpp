@@ -553,6 +553,13 @@ TEST_CASE("conventions at kinks and ties", "[ops]") {
   CHECK(array_equal(powers[0], from<double>({0, 0, 0})));
   CHECK(at(powers[1], 0) == 0);
   CHECK(at(powers[1], 1) == 0);
+  // Of two equal infinities each has half; divisions round as their op does.
+  Array const infinities = from<double>({HUGE_VAL, -HUGE_VAL}), low = from<double>({-5}),
+              three = from<double>({3});
+  CHECK(array_equal(gradient([](V v) { return logaddexp(v[0], v[1]); }, {infinities, infinities})[0],
+                    from<double>({0.5, 0.5})));
+  CHECK(at(gradient([](V v) { return remainder(v[0], v[1]); }, {low, three})[1], 0) == 2);
+  CHECK(at(gradient([](V v) { return fmod(v[0], v[1]); }, {low, three})[1], 0) == 1);
   CHECK(at(gradient([](V v) { return stop_gradient(v[0]) * v[0]; }, {from<double>({3})})[0], 0) == 3);
 }
 

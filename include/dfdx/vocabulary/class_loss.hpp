@@ -184,7 +184,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
       if constexpr (std::is_same_v<Top, Unweighted>) return -sum<A>(bottom * w, keepdim);
       else return sum<A>((top - bottom) * w, keepdim);
     };
-    auto const own = where(share == 0, zeros_like(plain), plain) * share;
+    auto const own = plain * share;
     auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
     return reduced_loss<R...>(Name, flat(losses), o.reduction, [&] { return sum(losses) / sum(share); });
   } else {
