@@ -71,10 +71,9 @@ struct PoolCleaner {
       }
   }
 };
-inline thread_local PoolCleaner pool_cleaner;
-
 [[gnu::noinline]] inline void* take_fresh(std::size_t bytes) {
-  pool_cleaner.used = true;  // from now on the thread cleans up when it ends
+  static thread_local PoolCleaner cleaner;  // from now on the thread cleans up when it ends
+  cleaner.used = true;
   return ::operator new(bytes, std::align_val_t{Pool::grain});
 }
 

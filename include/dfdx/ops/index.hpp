@@ -64,6 +64,7 @@ struct rows_add : operation {
     if constexpr (I == 0) return bind<rows_add>(s.attrs, t, s.x[1]);
     else return V{};
   }
+  template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     detail::set_zero(out);
     int const axes = in[1].meta.shape.rank;
@@ -118,6 +119,7 @@ struct take : operation {
     if constexpr (I == 0) return bind<take>(Attrs{}, t, s.x[1]);
     else return V{};
   }
+  template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     int const axes = in[1].meta.shape.rank;
     Strides rows = out.strides;
@@ -165,6 +167,7 @@ struct scatter : operation {
     if constexpr (I == 0) return bind_as<scatter>(Meta{t.dtype(), s.y.shape()}, s.attrs, t, s.x[1]);
     else return V{};
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::set_zero(out);
     auto const axis = static_cast<int>(a.i[0]);
@@ -221,6 +224,7 @@ struct gather : operation {
     if constexpr (I == 0) return bind<gather>(s.attrs, t, s.x[1]);
     else return V{};
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     auto const size = static_cast<index_t>(size_of(out.meta.dtype));
@@ -260,6 +264,7 @@ struct argmax : operation {
       return refuse(why, a.i[1] != 0 ? "argmin" : name, ": empty axis ", axis, " of ", in[0].shape);
     return Meta{DType::i64, reduced_shape(in[0].shape, index_t{1} << axis)};
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     index_t const n = in[0].meta.shape[axis], step = in[0].strides[axis];

@@ -39,6 +39,7 @@ struct pad : operation {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind<pad>(Attrs{{s.attrs.i[0], s.attrs.i[1], s.attrs.i[2]}}, t);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
@@ -95,6 +96,7 @@ struct concat : operation {
     index_t const other = s.x[1 - I].shape()[axis];
     return pad_axis(t, axis, I == 0 ? 0 : other, I == 0 ? other : 0, 0);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     index_t at = 0;
@@ -126,6 +128,7 @@ struct flip : operation {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind<flip>(s.attrs, t);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     if (out.meta.shape.numel() == 0) return;
     Operand back = out;

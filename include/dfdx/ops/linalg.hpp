@@ -141,6 +141,7 @@ struct solve_triangular : operation {
     if constexpr (I == 1) return bind<solve_triangular>(s.attrs, s.x[0], t);
     else return -bind<solve_triangular>(s.attrs, s.x[0], detail::product(triangle(t, s.attrs), s.y));
   }
+  template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
@@ -176,6 +177,7 @@ struct solve : operation {
     if constexpr (I == 1) return bind<solve>(Attrs{}, s.x[0], t);
     else return -bind<solve>(Attrs{}, s.x[0], detail::product(t, s.y));
   }
+  template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
@@ -221,6 +223,7 @@ struct cholesky : operation {
     V const m = solved(s.y, detail::turned(solved(s.y, symmetric, false)), false);
     return detail::product(s.y, phi(m));
   }
+  template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
@@ -272,6 +275,7 @@ struct slogdet : operation {
     int const r = t.shape().rank;
     return sum_axes(t * inverse(s.x[0]), index_t{3} << (r - 2));
   }
+  template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
@@ -337,6 +341,7 @@ struct qr : operation {
     int const rows = s.y.shape().rank - 2;
     return bind<concat>(Attrs{{rows}}, dq, detail::product(c - turn, r));
   }
+  template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {

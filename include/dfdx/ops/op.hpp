@@ -91,7 +91,9 @@ constexpr OpInfo make_info() {
   r.vjp = &vjp<Op, Sym>;
   r.jvp = &jvp<Op, Sym>;
   if constexpr (Op::elementwise) r.fold = &fold<Op>;
-  if constexpr (requires { &Op::run; }) r.run = &Op::run;
+  // Kernels of the library are templates, so that programs compile those that they use.
+  if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;
+  else if constexpr (requires { &Op::run; }) r.run = &Op::run;
   r.require = &require<Op>;
   return r;
 }

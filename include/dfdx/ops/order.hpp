@@ -51,6 +51,7 @@ struct cumsum : operation {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind<cumsum>(s.attrs, t);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
@@ -82,6 +83,7 @@ struct argcummax : operation {
   static constexpr char const* name = "argcummax";
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
@@ -113,6 +115,7 @@ struct argsort : operation {
   static constexpr char const* name = "argsort";
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
@@ -162,6 +165,7 @@ struct searchsorted : operation {
   static constexpr void require(Attrs const&, Meta const* in, Require const& must) {
     for (int i = 0; i + 1 < in[0].shape.rank; ++i) must(in[0].shape[i], in[1].shape[i], false);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     int const last = in[0].meta.shape.rank - 1;
     index_t const n = in[0].meta.shape[last], step = in[0].strides[last];

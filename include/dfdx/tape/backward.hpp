@@ -36,7 +36,7 @@ void Array::backward(BackwardOptions options) const {
 template <int Lazy>
 void Array::backward(Array const& end_gradient, BackwardOptions options) const {
   tape::detail::check_root<Lazy>(*this, end_gradient);
-  tape::Pass(*this, end_gradient, options).run();
+  tape::Pass<Lazy>(*this, end_gradient, options).run();
 }
 
 /// gradients - those of y with respect to some values, leaves or not, returned and not added to anything; zeros where y
@@ -45,7 +45,7 @@ template <int Lazy = 0>
 std::vector<Array> gradients(Array const& y, std::span<Array const> x, BackwardOptions options = {}) {
   Array const ones = tape::detail::ones_for(y);
   tape::detail::check_root<Lazy>(y, ones);
-  std::vector<Array> r = tape::Pass(y, ones, options).run(x);
+  std::vector<Array> r = tape::Pass<Lazy>(y, ones, options).run(x);
   for (std::size_t i = 0; i < r.size(); ++i)
     if (r[i].empty()) r[i] = full_as(x[i].detach(), x[i].meta(), 0.0);
   return r;

@@ -52,6 +52,9 @@ inline void make_ours(Array& x) {
 ///
 /// Math      ct_x += rule(ct_y) for each use y of x, when ct_y is complete
 /// Source    Linnainmaa 1976; the order is Kahn's, CACM 5, 1962
+///
+/// (A template, so that programs that run no pass compile none, nor the additions of gradients.)
+template <int Lazy = 0>
 class Pass {
  public:
   Pass(Array const& root, Array const& ct, BackwardOptions options)
@@ -288,9 +291,7 @@ class Pass {
     if (e.ct == nullptr) set_ct(e, std::move(ct));
     else add(*e.ct, ct);
   }
-  // (A template, so that a program that runs no pass compiles no kernels for it.)
-  template <class A>
-  void add(A& total, A const& x) const {
+  void add(Array& total, Array const& x) const {
     if (create_) {
       total = apply<op::add>(total, x);
       return;
