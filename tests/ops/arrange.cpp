@@ -244,6 +244,11 @@ TEST_CASE("split, chunk, unbind, meshgrid", "[ops]") {
   CHECK(array_equal(slice(concat(many, 1), 1, 24), x));
 
   auto const a = Tensor<float, 2>::from({1, 2});
+  static_assert(std::is_same_v<decltype(diag(a)), Tensor<float, 2, 2>>);
+  CHECK(array_equal(diag(a), from<float>({1, 0, 0, 2}, {2, 2})));
+  CHECK(array_equal(diag(diag(a)), a));
+  CHECK(array_equal(diag(Array(diag(a)), 1), from<float>({0})));
+  CHECK(array_equal(diag<-1>(Array(a)), diag(Array(a), -1)));
   auto const b = Tensor<float, 3>::from({3, 4, 5});
   auto const [p, q] = meshgrid(a, b);
   static_assert(std::is_same_v<decltype(p), Tensor<float, 2, 3> const>);

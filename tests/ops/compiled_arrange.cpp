@@ -91,6 +91,28 @@ TEST_CASE("compiled layouts with extents known when they are called", "[ops]") {
                       repeat_interleave<2, 1>(x), tril(x), norm<0>(x), movedim<0, 1>(x), select<0, 1>(x));
   };
   auto program = compile(f);
+  auto images = compile([](auto const& x) {
+    constexpr Patches p{2};
+    return std::tuple(unfold<p>(x), flatten<1>(x), pixel_shuffle<2>(x), einsum<"nchw,ncwk->nkh">(x, x),
+                      fold<3, 3, p>(unfold<p>(x)), einsum<"nchw,nchw->n">(x, x * 2.0), concat<1>(x, x),
+                      cumprod<1>(x), unfold<2, 2, 1>(x), pad<PadMode::reflect, 1, 1>(x));
+  });
+  for (index_t n : {2, 3}) {
+    using Images = Tensor<double, dyn, 4, 3, 3>;
+    auto const all = uniform<double, 3, 4, 3, 3>(Key{2}, -1, 1);
+    auto const x = Images(slice(Array(all), 0, 0, n));
+    auto const [u, fl, ps, e, fo, s, c, cp, w, p] = images(x);
+    CHECK(array_equal(u, unfold(x, {2})));
+    CHECK(array_equal(fl, flatten(x, 1)));
+    CHECK(array_equal(ps, pixel_shuffle(x, 2)));
+    CHECK(testing::error_ratio(e, einsum("nchw,ncwk->nkh", x, x), 1e-12, 1e-12) <= 1);
+    CHECK(testing::error_ratio(fo, fold(unfold(x, {2}), {3, 3}, {2}), 1e-12, 1e-12) <= 1);
+    CHECK(testing::error_ratio(s, sum(x * x * 2.0, {1, 2, 3}), 1e-12, 1e-12) <= 1);
+    CHECK(array_equal(c, concat({x, x}, 1)));
+    CHECK(testing::error_ratio(cp, cumprod(x, 1), 1e-12, 1e-12) <= 1);
+    CHECK(array_equal(w, unfold(x, 2, 2, 1)));
+    CHECK(array_equal(p, pad(x, {1, 1}, PadMode::reflect)));
+  }
   for (index_t n : {3, 5}) {
     auto const x = Rows::from(
         std::span<double const>(uniform<double, 20>(Key{9}).data(), static_cast<std::size_t>(4 * n)),

@@ -154,6 +154,18 @@ constexpr index_t fixed_extent(char const* name, X const& x, int axis) {
 
 }  // namespace detail
 
+/// diag<Offset>(x), diag(x, offset) - the diagonal of a matrix, or the matrix with a vector on its diagonal.
+template <operand X>
+constexpr auto diag(X const& x, index_t offset) {
+  return x.shape().rank == 1 ? diag_embed(detail::untyped(x), offset) : diagonal(detail::untyped(x), offset);
+}
+template <index_t Offset = 0, operand X>
+constexpr auto diag(X const& x) {
+  if constexpr (!typed<X>) return diag(x, Offset);
+  else if constexpr (X::static_rank == 1) return diag_embed<Offset>(x);
+  else return diagonal<Offset>(x);
+}
+
 /// split<Size, Axis>(x), split(x, size, axis) - parts of that size along an axis, the last smaller if need be: an array
 /// or a tuple of Tensors, or a vector of Arrays. split(x, {sizes}, axis) gives parts of several sizes. No copies.
 ///
