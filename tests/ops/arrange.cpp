@@ -275,22 +275,22 @@ TEST_CASE("unfold and fold", "[ops]") {
       });
   Patches const p{{2, 3}, {1, 2}, {1, 0}, {2, 1}};
   check_places(
-      "unfold", [&](Array const& x) { return unfold(x, p); }, make_shape(2, 2, 3, 6), make_shape(2, 12, 4),
+      "unfold", [&](Array const& x) { return unfold(x, p); }, make_shape(2, 2, 3, 7), make_shape(2, 12, 6),
       [](index_t const* i, index_t* j) {
         index_t const channel = i[1] / 6, row = i[1] / 3 % 2, column = i[1] % 3;
-        j[0] = i[0], j[1] = channel, j[2] = 2 * (i[2] / 2) + row - 1, j[3] = i[2] % 2 + 2 * column;
+        j[0] = i[0], j[1] = channel, j[2] = 2 * (i[2] / 3) + row - 1, j[3] = i[2] % 3 + 2 * column;
         return j[2] >= 0 && j[2] < 3;
       });
   // fold is the transpose: <unfold x, y> = <x, fold y>.
-  Array const x = draw(make_shape(2, 2, 3, 6), {}, 1, DType::f64),
-              y = draw(make_shape(2, 12, 4), {}, 2, DType::f64);
-  CHECK(std::fabs(testing::dot(unfold(x, p), y) - testing::dot(x, fold(y, {3, 6}, p))) < 1e-12);
-  check_rules([&](V v) { return fold(v[0], {3, 6}, p); }, {y}, DType::f64);
+  Array const x = draw(make_shape(2, 2, 3, 7), {}, 1, DType::f64),
+              y = draw(make_shape(2, 12, 6), {}, 2, DType::f64);
+  CHECK(std::fabs(testing::dot(unfold(x, p), y) - testing::dot(x, fold(y, {3, 7}, p))) < 1e-12);
+  check_rules([&](V v) { return fold(v[0], {3, 7}, p); }, {y}, DType::f64);
   CHECK(unfold(zeros({1, 4, 4}), {2}).shape() == make_shape(4, 9));
   CHECK_THROWS_WITH(unfold(zeros({1, 4, 4}), {5}), "unfold: the patches do not fit images [1, 4, 4]");
   CHECK_THROWS_WITH(unfold(zeros({4}), 0, 5, 1),
                     "unfold: windows of 5 by steps of 1 do not fit axis 0 of [4]");
-  CHECK_THROWS_AS(fold(y, {3, 7}, p), error);
+  CHECK_THROWS_AS(fold(y, {3, 8}, p), error);
 }
 
 TEST_CASE("run-time forms say what static ones do", "[ops]") {

@@ -261,6 +261,12 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
       {x, bags}, false, true);
   CHECK(embedding_bag<Bag::max>(bags, x).shape() == make_shape(2, 3));
   CHECK(array_equal(embedding(bags, x, 1), take(x, bags)));
+  // The row of padding has no gradient.
+  Graph g = testing::record([&](V v) { return std::vector<Array>{embedding(v[1], v[0], 1)}; },
+                            std::vector<Meta>{x.meta(), bags.meta()});
+  testing::add_vjp(g, std::vector<int>{0});
+  Array const d = testing::interpret(g, std::vector<Array>{x, bags, ones({2, 2, 3}, DType::f64)})[0];
+  CHECK(array_equal(slice(d, 1, 0, 1), from<double>({1, 0, 1, 0}, {4, 1})));
 }
 
 TEST_CASE("take_along", "[ops]") {
