@@ -314,6 +314,11 @@ TEST_CASE("run-time forms say what static ones do", "[ops]") {
   CHECK_THROWS_WITH(squeeze(a, 1), "squeeze: axis 1 of [2, 3, 4] is not 1");
   CHECK_THROWS_WITH(permute(a, {0, 1}), "permute: axes must name each axis of [2, 3, 4] once");
   CHECK_THROWS_WITH(expand(a, {2, 3}), "expand: cannot expand [2, 3, 4] to [2, 3]");
+  CHECK_THROWS_AS(expand(zeros({1, 3}), {-5, 3}), error);
+  CHECK_THROWS_AS(expand(zeros({3}), {-1, 3}), error);
+  CHECK_THROWS_AS(one_hot(zeros({3}, DType::i64), -1), error);
+  CHECK_THROWS_AS(one_hot(zeros({3}, DType::i64), -2), error);
+  CHECK_THROWS_AS(pad(zeros({3}), {INT64_MAX, 0}), error);
   CHECK_THROWS_WITH(sum(a, 3), "sum: axis 3 out of range for [2, 3, 4]");
   CHECK_THROWS_WITH(slice(a, 0, 0, 1, 0), "slice: step must be positive");
 }

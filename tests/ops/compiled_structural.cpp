@@ -122,3 +122,15 @@ TEST_CASE("compiled scatter_add with extents known when it is called", "[ops]") 
   CHECK_THROWS_WITH(f(x, index, x), "scatter_add: extents differ: 3 x 2");
   CHECK_THROWS_WITH(add_to_rows(x, index, x), "scatter_add: index [3, 2] and source [2, 2] differ");
 }
+
+TEST_CASE("compiled losses with a number of classes known when they are called", "[ops]") {
+  constexpr auto loss = [](auto const& x, auto const& labels) { return cross_entropy(x, labels); };
+  auto program = compile(loss);
+  for (index_t n : {3, 5}) {
+    Tensor<float, dyn, dyn> const x(uniform({4, n}, Key{1}));
+    Tensor<std::int64_t, dyn> const labels(randint({4}, Key{2}, 0, n));
+    Array const want = cross_entropy(Array(x), Array(labels));
+    CHECK(testing::error_ratio(loss(x, labels), want, 1e-6, 0) <= 1);
+    CHECK(testing::error_ratio(program(x, labels), want, 1e-6, 0) <= 1);
+  }
+}

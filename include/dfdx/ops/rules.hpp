@@ -10,6 +10,9 @@ namespace dfdx::op {
 /// extents_agree - whether two extents may be the same number; one that is not known yet agrees with any.
 constexpr bool extents_agree(index_t a, index_t b) { return a == b || a < 0 || b < 0; }
 
+/// is_extent - a count, -1 or symbols; not another negative number, nor a product that overflowed.
+constexpr bool is_extent(index_t e) { return e >= extent::unknown || (e >> 62 & 1) == 0; }
+
 /// merged - the better known of two extents that agree.
 constexpr index_t merged(index_t a, index_t b) {
   return a >= 0 ? a : b >= 0 ? b : a == extent::unknown ? b : a;

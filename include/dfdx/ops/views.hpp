@@ -88,8 +88,6 @@ struct reshape : operation {
   }
 
  private:
-  // A count, -1 or symbols; not another negative number, nor a product that overflowed.
-  static constexpr bool is_extent(index_t e) { return e >= extent::unknown || (e >> 62 & 1) == 0; }
   // The target is quoted as the caller wrote it, with -1 rather than dyn.
   static constexpr Shape mismatch(Shape const& from, Shape const& to, Text* why) {
     refuse(why, name, ": cannot view ", from, " as [");

@@ -57,7 +57,7 @@ struct Pad {
       bool const fits = mode == PadMode::reflect    ? longest < n
                         : mode == PadMode::circular ? longest <= n
                                                     : mode == PadMode::constant || n > 0;
-      if (longest > 0 && n >= 0 && !fits)
+      if (longest > index_t{1} << 40 || (longest > 0 && n >= 0 && !fits))
         return refuse(why, "pad: widths ", b, " and ", e, " are too large for axis ", a, " of ", in->shape);
       r = op::pad::infer(Attrs{{a, b, e}}, &r, why);
     }

@@ -169,10 +169,25 @@ struct Positions {
   constexpr Meta infer(Meta const* in, Text* why) const {
     int const a = rule_axis("positions", axis, in->shape, why);
     if (a < 0) return refuse(nullptr);
+    if (n < 0 && !op::is_extent(n)) return refuse(why, "positions: ", Position{n}, " of them wanted");
+    if (n == extent::unknown) return refuse(why, "positions: a known number of them required");
     return Meta{in->dtype, with_extent(op::reduced_shape(in->shape, -1), a, n)};
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
+    return iota_as(x, y, normalize_axis(axis, y.shape.rank));
+  }
+};
+// As many as another operand has along the axis.
+struct PositionsIn {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const a = rule_axis("positions", axis, in[1].shape, why);
+    if (a < 0) return refuse(nullptr);
+    return Meta{in[0].dtype, with_extent(op::reduced_shape(in[0].shape, -1), a, in[1].shape[a])};
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x, V const&) const {
     return iota_as(x, y, normalize_axis(axis, y.shape.rank));
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Functions that change shape. Axes and extents of a Tensor are template arguments, so that the result is a type:
 // reshape<6>(x), transpose<0, 1>(x); or function arguments, of an Array: reshape(a, {6}). All are views but for
-// pad and concat.
+// concat and stack.
 #pragma once
 
 #include <limits>
@@ -130,8 +130,13 @@ struct Unsqueeze : Reshaped {
 struct Expand {
   Shape to;
   constexpr Meta infer(Meta const* in, Text* why) const {
-    Shape const s = op::broadcast_shapes("expand", in->shape, target(in->shape), nullptr);
-    if (!(s == target(in->shape))) return refuse(why, "expand: cannot expand ", in->shape, " to ", to);
+    Shape const t = target(in->shape), s = op::broadcast_shapes("expand", in->shape, t, nullptr);
+    bool fits = s == t;
+    for (int i = 0; fits && i < t.rank; ++i) {
+      int const j = i - (t.rank - in->shape.rank);
+      fits = op::is_extent(t[i]) && (t[i] != extent::unknown || (j >= 0 && in->shape[j] == t[i]));
+    }
+    if (!fits) return refuse(why, "expand: cannot expand ", in->shape, " to ", to);
     return Meta{in->dtype, s};
   }
   template <class, class V>
