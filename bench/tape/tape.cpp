@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The run-time tape: array functions against gradients written by hand (those of bench/ad), and loops over scalars, whose
-// cost is told per recorded op, forward and backward. All results are checked before they are timed.
+// The run-time tape: array functions against gradients written by hand (those of bench/ad), and loops over scalars,
+// whose cost is told per recorded op, forward and backward. All results are checked before they are timed.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -165,9 +165,9 @@ void prod_iter(int n) {
       value, g);
 }
 
-// A stochastic volatility model: n latent steps x, and phi, s, mu; observations y. The loop is written once, for doubles and
-// for Arrays; the gradient is checked against central differences of the doubles (eight digits), by its projection on the
-// largest partial derivative.
+// A stochastic volatility model: n latent steps x, and phi, s, mu; observations y. The loop is written once, for
+// doubles and for Arrays; the gradient is checked against central differences of the doubles (eight digits), by its
+// projection on the largest partial derivative.
 template <class T, class X>
 T volatility(X const& x, std::vector<double> const& y) {
   using std::exp, std::log, std::sqrt;

@@ -57,9 +57,11 @@ TEST_CASE("who requires a gradient, and who is a leaf") {
     CHECK_FALSE(is_grad_enabled());
   }
   CHECK(is_grad_enabled());
-  CHECK(error_of([&] { full({2}, 1, DType::i32).requires_grad(true); }) == "requires_grad: floating dtype required, got i32");
+  CHECK(error_of([&] { full({2}, 1, DType::i32).requires_grad(true); }) ==
+        "requires_grad: floating dtype required, got i32");
   Array z = x * 2.0;
-  CHECK(error_of([&] { z.requires_grad(false); }) == "requires_grad: only a leaf can be switched off; use detach");
+  CHECK(error_of([&] { z.requires_grad(false); }) ==
+        "requires_grad: only a leaf can be switched off; use detach");
   Array w = x;  // a copy of a leaf is that leaf
   w.requires_grad(false);
   CHECK_FALSE((x * x).requires_grad());
@@ -80,8 +82,10 @@ TEST_CASE("gradients add up, and are forgotten on request") {
   CHECK(at(x.grad(), 0) == 1);
   (x * 2.0).backward(from({1.0, 10.0, 100.0}));
   CHECK(at(x.grad(), 2) == 201);
-  CHECK(error_of([&] { (x * 2.0).backward(number(1)); }) == "backward: gradient of f64 [] for a value of f64 [3]");
-  CHECK(error_of([&] { number(1).backward(); }) == "backward: the value of shape [] does not require a gradient");
+  CHECK(error_of([&] { (x * 2.0).backward(number(1)); }) ==
+        "backward: gradient of f64 [] for a value of f64 [3]");
+  CHECK(error_of([&] { number(1).backward(); }) ==
+        "backward: the value of shape [] does not require a gradient");
 }
 
 TEST_CASE("an operand used twice, a diamond, a shared subexpression") {
@@ -99,11 +103,13 @@ TEST_CASE("a second pass needs the values of the first") {
   y.backward({.retain_graph = true});
   y.backward();
   CHECK(x.grad().item() == Approx(2 * 6 * std::exp(9.0)));
-  CHECK(error_of([&] { y.backward(); }) == "backward: through exp, whose values an earlier pass has freed; give that pass "
-                              "{.retain_graph = true}");
+  CHECK(error_of([&] { y.backward(); }) ==
+        "backward: through exp, whose values an earlier pass has freed; give that pass "
+        "{.retain_graph = true}");
   Array const z = y * 2.0;  // the part that is left of the tape is spent too
-  CHECK(error_of([&] { z.backward(); }) == "backward: through exp, whose values an earlier pass has freed; give that pass "
-                              "{.retain_graph = true}");
+  CHECK(error_of([&] { z.backward(); }) ==
+        "backward: through exp, whose values an earlier pass has freed; give that pass "
+        "{.retain_graph = true}");
   CHECK(x.grad().item() == Approx(2 * 6 * std::exp(9.0)));
 }
 
@@ -111,7 +117,7 @@ TEST_CASE("gradients of gradients, to the fourth") {
   Array const x = leaf_number(1.3);
   Array f = pow(x, 5.0) * exp(x);
   std::function<double(double)> const poly[] = {
-      [](double t) { return std::pow(t, 5); },      [](double t) { return 5 * std::pow(t, 4); },
+      [](double t) { return std::pow(t, 5); }, [](double t) { return 5 * std::pow(t, 4); },
       [](double t) { return 20 * std::pow(t, 3); }, [](double t) { return 60 * t * t; },
       [](double t) { return 120 * t; }};
   int const choose[5][5] = {{1}, {1, 1}, {1, 2, 1}, {1, 3, 3, 1}, {1, 4, 6, 4, 1}};
@@ -161,8 +167,10 @@ TEST_CASE("values between keep their gradient on request, hooks see and change i
   x.zero_grad();
   (x * 1.0 + x * 1.0).backward();  // a hook sees the whole gradient of a pass, once
   CHECK(x.grad().item() == 21);
-  CHECK(error_of([&] { number(1).register_hook([](Array const&) {}); }) == "register_hook: the value of shape [] does not require a gradient");
-  CHECK(error_of([&] { number(1).retain_grad(); }) == "retain_grad: the value of shape [] does not require a gradient");
+  CHECK(error_of([&] { number(1).register_hook([](Array const&) {}); }) ==
+        "register_hook: the value of shape [] does not require a gradient");
+  CHECK(error_of([&] { number(1).retain_grad(); }) ==
+        "retain_grad: the value of shape [] does not require a gradient");
   Array const z = leaf_number(1);
   z.register_hook([](Array const&) { return from({1.0, 2.0}); });
   CHECK(error_of([&] { (z * 2.0).backward(); }) == "register_hook: gradient of f64 [] required, got f64 [2]");
@@ -228,7 +236,7 @@ TEST_CASE("mixed dtypes, broadcasting and views find their way back") {
   x.requires_grad(true);
   Array w = full({2, 1}, 3, DType::f32);
   w.requires_grad(true);
-  Array const y = transpose_axes(x * w, 0, 1);
+  Array const y = transpose(x * w, 0, 1);
   CHECK(y.dtype() == DType::f32);
   sum(y * y).backward();
   CHECK(x.grad().meta() == x.meta());
@@ -244,7 +252,8 @@ TEST_CASE("an anomaly is told from the numbers that came before it") {
   Array const zero = leaf_vector({0, 1});
   // sqrt(0) * 0 has the value 0 and the derivative infinity * 0.
   Array const y = sum(sqrt(zero) * 0.0);
-  CHECK(error_of([&] { y.backward(); }) == "backward of sqrt: made NaN of numbers, in the gradient of operand 0 of shape [2]");
+  CHECK(error_of([&] { y.backward(); }) ==
+        "backward of sqrt: made NaN of numbers, in the gradient of operand 0 of shape [2]");
   CHECK(zero.grad().empty());
 }
 

@@ -27,7 +27,7 @@ TEST_CASE("numbers change in the memory that all views share") {
   CHECK(at(a, 2) == 9);
   a.fill_(4).sub_(1.0).div_(2.0).add_(a);
   CHECK(at(a, 5) == 3);
-  Array t = transpose_axes(a, 0, 1);
+  Array t = transpose(a, 0, 1);
   a[0].fill_(7);
   t += a[0].detach()[0];
   CHECK(at(a, 0) == 14);

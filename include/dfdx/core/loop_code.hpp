@@ -14,7 +14,7 @@ namespace dfdx::op {
 
 /// fused - finds an elementwise op by its number: `template <> struct fused<number> { using type = my_op; };`
 /// beside each such op lets fused loops name it.
-template <int Number>
+template <int PlainNumber>
 struct fused;
 
 }  // namespace dfdx::op

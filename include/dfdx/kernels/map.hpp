@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Elementwise ops on strided memory of any dtypes, one op at a time: what runs when an op is called on its own. An op
-// brings one loop over dense blocks of numbers for float, double and 64-bit integers each; here, once for all ops, blocks are
-// found in operands or made of them.
+// brings one loop over dense blocks of numbers for float, double and 64-bit integers each; here, once for all ops,
+// blocks are found in operands or made of them.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reductions of strided memory of any dtypes: what runs when sum, prod, max or min is called on its own. As with map.hpp, an
-// op brings loops over dense blocks, and the way through memory is here once.
+// Reductions of strided memory of any dtypes: what runs when sum, prod, max or min is called on its own. As with
+// map.hpp, an op brings loops over dense blocks, and the way through memory is here once.
 #pragma once
 
 #include <limits>

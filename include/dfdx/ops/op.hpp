@@ -17,8 +17,8 @@ namespace op {
 
 /// operation - base of every op. A derived struct names itself and gives a shape rule and what its engine needs:
 /// `vjp<I>(ct, site)` the cotangent of operand I, `jvp<I>(tangent, site)` the contribution of operand I's tangent.
-/// `reads(I)` says which values vjp<I> reads, not only their shapes: bit k for operand k, bit max_arity for the result. A
-/// tape keeps no others. (Of elementwise ops it is found out.)
+/// `reads(I)` says which values vjp<I> reads, not only their shapes: bit k for operand k, bit max_arity for the
+/// result. A tape keeps no others. (Of elementwise ops it is found out.)
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;

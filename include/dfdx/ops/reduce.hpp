@@ -75,7 +75,9 @@ struct prod : reduction<prod> {
   }
   // In memory, and where no derivative of this one will be asked for, products show whether there are zeros at all.
   static constexpr bool known_nonzero(Sym const&) { return false; }
-  static constexpr bool known_nonzero(Array const& y) {
+  template <class A>
+    requires std::is_base_of_v<Array, A>
+  static constexpr bool known_nonzero(A const& y) {
     if (std::is_constant_evaluated() || y.recorded() || y.tape() != nullptr) return false;
     bool r = true;
     Operand const o = y.operand();

@@ -48,7 +48,9 @@ struct ClipNorm {
     for (std::size_t i = 0; i < n; ++i) g[i] = g[i] * detail::beside(factor, g[i]);
   }
   template <class V>
-  static constexpr void update(V& p, V const& g, V* slot, V const* s) { O::update(p, g, slot, s); }
+  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
+    O::update(p, g, slot, s);
+  }
 };
 template <class O>
 ClipNorm(O, double) -> ClipNorm<O>;

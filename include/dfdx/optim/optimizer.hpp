@@ -20,8 +20,11 @@ namespace dfdx::optim {
 /// It holds the rule's state for one model; `rule()` changes the rate of the next step. Parameters without a gradient
 /// stay as they are.
 ///
-/// Dtypes    parameters in 16 bits are updated in f32, then they and their state are rounded
+/// Math      the rule's
+/// Shapes    any
+/// Dtypes    floating; parameters in 16 bits are updated in f32, then they and their state are rounded
 /// Errors    "step: the optimizer has state for 4 parameters, the model has 6"
+/// Source    torch.optim
 template <class O>
 class Optimizer {
  public:
@@ -55,7 +58,8 @@ class Optimizer {
     for (double v : rule_.scalars_at(steps_)) scalars.push_back(full({}, v, scalar));
     if constexpr (requires { O::prepare(gradients.data(), std::size_t{1}, scalars.data()); })
       O::prepare(gradients.data(), gradients.size(), scalars.data());
-    for (std::size_t k = 0; k < moved.size(); ++k) update(*parameters[moved[k]], gradients[k], state_[moved[k]], scalars);
+    for (std::size_t k = 0; k < moved.size(); ++k)
+      update(*parameters[moved[k]], gradients[k], state_[moved[k]], scalars);
   }
 
  private:
@@ -66,7 +70,8 @@ class Optimizer {
     Array next = widened(p.detach());
     std::vector<Array> mine;
     for (int k = 0; k < O::slots; ++k)
-      mine.push_back(slots.empty() ? full_as(next, next.meta(), 0.0) : widened(slots[static_cast<std::size_t>(k)]));
+      mine.push_back(slots.empty() ? full_as(next, next.meta(), 0.0)
+                                   : widened(slots[static_cast<std::size_t>(k)]));
     O::update(next, g, mine.data(), scalars.data());
     p.copy_(next);
     slots.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// From a leaf of the tape to its place in a pass. Leaves may be shared by threads that each run a pass, so a pass must not
-// write into them.
+// From a leaf of the tape to its place in a pass. Leaves may be shared by threads that each run a pass, so a pass
+// must not write into them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace dfdx::tape {
 
-/// LeafIndex - a hash table with linear probing, at most half full.
+/// LeafIndex - a hash table with linear probing, at most half full. (A template, as Pass is.)
+template <int Lazy>
 class LeafIndex {
  public:
   /// The place of a leaf, -1 if it has none.

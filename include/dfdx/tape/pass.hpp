@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One backward pass over the tape: finds the nodes below a value, and hands cotangents down in an order in which each node
-// is reached when all that it passes on is known. Nothing here recurses, so a chain may be of any length.
+// One backward pass over the tape: finds the nodes below a value, and hands cotangents down in an order in which
+// each node is reached when all that it passes on is known. Nothing here recurses, so a chain may be of any length.
 #pragma once
 
 #include <span>
@@ -24,18 +24,21 @@ struct Entry {
 
   bool has_ct() const { return has_number || ct != nullptr; }
 };
+template <int Lazy>
 struct Lists {
   std::vector<Entry> entries;
   std::vector<int> ready;
-  LeafIndex leaves;
+  LeafIndex<Lazy> leaves;
 };
-inline Lists& spare_lists() {
-  static thread_local Lists lists;
+template <int Lazy>
+Lists<Lazy>& spare_lists() {
+  static thread_local Lists<Lazy> lists;
   return lists;
 }
 
 inline bool is_ours(Array const& x) {
-  return x.storage() != nullptr && !x.storage()->shared() && !x.storage()->is_adopted() && x.contiguous_memory();
+  return x.storage() != nullptr && !x.storage()->shared() && !x.storage()->is_adopted() &&
+         x.contiguous_memory();
 }
 
 // Memory that nobody else reads, of these numbers.
@@ -59,7 +62,7 @@ class Pass {
  public:
   Pass(Array const& root, Array const& ct, BackwardOptions options)
       : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {
-    std::swap(lists_, detail::spare_lists());
+    std::swap(lists_, detail::spare_lists<Lazy>());
   }
   Pass(Pass const&) = delete;
   Pass& operator=(Pass const&) = delete;
@@ -68,7 +71,7 @@ class Pass {
     lists_.entries.clear();
     lists_.ready.clear();
     lists_.leaves.clear();
-    std::swap(lists_, detail::spare_lists());
+    std::swap(lists_, detail::spare_lists<Lazy>());
   }
 
   /// run - adds to the `grad` of all leaves.
@@ -215,7 +218,7 @@ class Pass {
     }
   }
   void pass_numbers_on(TapeNode& n, double ct) {
-    Number cts[max_arity];
+    PlainNumber cts[max_arity];
     n.rule->vjp_of_numbers(ct, n.numbers(), cts);
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
@@ -224,8 +227,8 @@ class Pass {
       receive(known_place(*to), cts[k].value, n.number);
     }
   }
-  // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop over
-  // the elements of an array costs what the elements cost.
+  // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop
+  // over the elements of an array costs what the elements cost.
   void pass_part_on(detail::Entry& e) {
     TapeNode& n = *e.node;
     if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
@@ -246,7 +249,8 @@ class Pass {
     else *reinterpret_cast<float*>(at) += static_cast<float>(e.number);
   }
   [[noreturn, gnu::noinline]] static void raise_anomaly(TapeNode const& n, int k, Shape const& s) {
-    raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ", s);
+    raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ",
+          s);
   }
 
   static void link(Array& x, TapeNode* node) {
@@ -263,15 +267,20 @@ class Pass {
       Shape const s = p->unpack().shape();
       if (k == n.arity)
         raise("backward of ", n.rule->name, ": its result of shape ", s, " was changed in place since");
-      raise("backward of ", n.rule->name, ": its operand ", k, " of shape ", s, " was changed in place since");
+      raise("backward of ", n.rule->name, ": its operand ", k, " of shape ", s,
+            " was changed in place since");
     }
   }
 
   static Array from_number(double v, DType d) {
     return d == DType::f32 ? Array::number(static_cast<float>(v)) : Array::number(v);
   }
-  static Array as_array(detail::Entry const& e, DType d) { return e.ct != nullptr ? *e.ct : from_number(e.number, d); }
-  static double number_of(detail::Entry const& e) { return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number; }
+  static Array as_array(detail::Entry const& e, DType d) {
+    return e.ct != nullptr ? *e.ct : from_number(e.number, d);
+  }
+  static double number_of(detail::Entry const& e) {
+    return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number;
+  }
   static void set_ct(detail::Entry& e, Array ct) {
     if (e.ct == nullptr) e.ct = ::new (take_block(sizeof(Array))) Array(std::move(ct));
     else *e.ct = std::move(ct);
@@ -307,8 +316,8 @@ class Pass {
     for (dfdx::detail::TapeHook* h = n.extras->hooks; h != nullptr; h = h->next) {
       Array changed = h->call(ct);
       if (!(changed.meta() == ct.meta()))
-        raise("register_hook: gradient of ", ct.dtype(), " ", ct.shape(), " required, got ", changed.dtype(), " ",
-              changed.shape());
+        raise("register_hook: gradient of ", ct.dtype(), " ", ct.shape(), " required, got ", changed.dtype(),
+              " ", changed.shape());
       ct = std::move(changed);
     }
     set_ct(e, std::move(ct));
@@ -325,7 +334,7 @@ class Pass {
   }
 
   Array const &root_, &ct_;
-  detail::Lists lists_;
+  detail::Lists<Lazy> lists_;
   bool create_, keep_, capturing_ = false;
 };
 

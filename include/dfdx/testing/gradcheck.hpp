@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// gradcheck and gradgradcheck: gradients of the tape against differences of the function, for users' own functions and ops.
+// gradcheck and gradgradcheck: gradients of the tape against differences of the function, for users' own functions
+// and ops.
 #pragma once
 
 #include <cmath>
@@ -13,15 +14,16 @@
 
 namespace dfdx::testing {
 
-/// GradcheckOptions - step of the differences, relative and absolute tolerance; 0 chooses by the dtype: steps 1e-3, 1e-5 and
-/// 1e-7 (times the size of the number) and tolerances 1e-2/1e-4, 1e-4/1e-7 and 1e-7/1e-10 for 16 bits, f32 and f64. Differences
-/// of a narrow dtype are taken of the function in f64.
+/// GradcheckOptions - step of the differences (times the size of a number, if that is above 1), relative and absolute
+/// tolerance. 0 stands for a step of 1e-4 and for the tolerances of the gradient's dtype: 1e-2 and 1e-4 in 16 bits,
+/// 1e-4
+/// and 1e-7 in f32, 1e-7 and 1e-10 in f64. Differences are always taken of the function in f64.
 struct GradcheckOptions {
   double step = 0, rtol = 0, atol = 0;
 };
 
-/// GradcheckReport - whether all gradients agree and, if not, a line for each of the first few that do not: the operand, the
-/// element, both numbers, both errors.
+/// GradcheckReport - whether all gradients agree and, if not, a line for each of the first few that do not: the
+/// operand, the element, both numbers, both errors.
 struct GradcheckReport {
   bool ok = true;
   index_t checked = 0, failed = 0;
@@ -71,9 +73,9 @@ Array weighted(F const& f, std::span<Array const> x) {
 
 }  // namespace detail
 
-/// gradcheck - compares gradients of f, a function of a span of Arrays that returns an Array, with differences of fourth order at
-/// the given inputs. Inputs of integer dtype are passed on as they are. f is called at shifted inputs, so it must not have
-/// a jump or a kink within 4 steps of them.
+/// gradcheck - compares gradients of f, a function of a span of Arrays that returns an Array, with differences of
+/// fourth order at the given inputs. Inputs of integer dtype are passed on as they are. f is called at shifted
+/// inputs, so it must not have a jump or a kink within 4 steps of them.
 ///
 /// Math      |g - d| <= atol + rtol |d| for each element, where d = (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12 h
 /// Errors    "gradcheck: floating result required, got i64"; those of f

@@ -177,7 +177,8 @@ class Array {
     return *this;
   }
 
-  /// add_, sub_, mul_, div_ - the operation in place, as += and its kin; copy_ takes over numbers (broadcast, converted);
+  /// add_, sub_, mul_, div_ - the operation in place, as += and its kin; copy_ takes over numbers (broadcast,
+  /// converted);
   /// fill_, uniform_ (from [low, high)) and normal_ set new ones. See vocabulary/in_place.hpp.
   template <class X>
   Array& add_(X const& x);
@@ -198,8 +199,8 @@ class Array {
 
   /// requires_grad - whether gradients flow to this value: it was asked to, or made of one that was.
   bool requires_grad() const { return tape_ != nullptr && tape_->requires_grad; }
-  /// requires_grad(on) - makes a value a leaf of the tape, whose gradient backward() sums up; or stops that. Copies made
-  /// earlier do not take part.
+  /// requires_grad(on) - makes a value a leaf of the tape, whose gradient backward() sums up; or stops that. Copies
+  /// made earlier do not take part.
   ///
   /// Errors    "requires_grad: floating dtype required, got i32"; "requires_grad: only a leaf can be switched off"
   Array& requires_grad(bool on);

@@ -83,9 +83,9 @@ struct Sym {
   constexpr DType dtype() const;
 };
 
-/// Number - a value that is a number and nothing else: what rules compute with for scalars on the run-time tape. It
-/// remembers what it was made of: bit k for operand k of the rule, bit max_arity for the result.
-struct Number {
+/// PlainNumber - a value that is a number and nothing else: what rules compute with for scalars on the run-time
+/// tape. It remembers what it was made of: bit k for operand k of the rule, bit max_arity for the result.
+struct PlainNumber {
   static constexpr unsigned nothing = 1u << 31;
 
   double value = 0;

@@ -34,7 +34,8 @@ class Storage {
   }
 
   void retain() { count_.up(); }
-  void release() {
+  // Not inline: every destructor of an array has a call.
+  [[gnu::noinline]] void release() {
     if (count_.down()) destroy();
   }
   bool shared() const { return !count_.is_one(); }
@@ -50,7 +51,7 @@ class Storage {
   Storage(std::byte* data, std::size_t bytes, Device device, void (*give_back)(void*))
       : data_(data), bytes_(bytes), give_back_(give_back), device_(device) {}
   ~Storage() = default;
-  [[gnu::noinline]] void destroy() {
+  void destroy() {
     if (give_back_ != nullptr) give_back_(data_);
     std::size_t const size = adopted_ ? alignment : alignment + bytes_;
     this->~Storage();

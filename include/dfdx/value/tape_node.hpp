@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a value knows of the run-time tape: TapeNode, one use of an op (or a leaf that gathers a gradient), linked to the
-// nodes of its operands. Not here: recording (vocabulary/on_tape.hpp) and the backward pass (tape/).
+// What a value knows of the run-time tape: TapeNode, one use of an op (or a leaf that gathers a gradient), linked to
+// the nodes of its operands. Not here: recording (vocabulary/on_tape.hpp) and the backward pass (tape/).
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ namespace dfdx {
 
 class Array;
 
-/// BackwardOptions - retain_graph: the values that rules need are kept, so that another pass may follow. create_graph: the
-/// pass is recorded, so that gradients have gradients (implies retain_graph).
+/// BackwardOptions - retain_graph: the values that rules need are kept, so that another pass may follow.
+/// create_graph: the pass is recorded, so that gradients have gradients (implies retain_graph).
 struct BackwardOptions {
   bool retain_graph = false;
   bool create_graph = false;
@@ -27,7 +27,7 @@ class TapeRule {
   /// Cotangent of operand `which`, given the result's; an empty Array where nothing flows.
   using Vjp = Array (*)(Array const& ct, Site<Array> const&, int which);
   /// Of elementwise ops the same for scalars, all operands at once: `values` are the operands, then the result.
-  using VjpOfNumbers = void (*)(double ct, double const* values, Number* cts);
+  using VjpOfNumbers = void (*)(double ct, double const* values, PlainNumber* cts);
   /// Of other ops the values that vjp reads for operand `which`: bit k for operand k, bit max_arity for the result.
   using Reads = unsigned (*)(int which);
   /// Of an op whose result is a part of its operand, the same part of another array of that shape; else null.
@@ -42,7 +42,7 @@ class TapeRule {
   VjpOfNumbers vjp_of_numbers;
   Part part;
 
-  /// The values that vjp reads for operand `which`; Number::nothing if nothing flows to it.
+  /// The values that vjp reads for operand `which`; PlainNumber::nothing if nothing flows to it.
   unsigned reads(int which) const {
     if (reads_ != nullptr) return reads_(which);
     unsigned r = known_[which].load(std::memory_order_relaxed);
@@ -54,7 +54,7 @@ class TapeRule {
   static constexpr unsigned is_known = 1u << 30;
   unsigned find_out(int which) const {
     double const ones[max_arity + 1] = {1, 1, 1, 1, 1};
-    Number cts[max_arity];
+    PlainNumber cts[max_arity];
     vjp_of_numbers(1, ones, cts);
     for (int k = 0; k < arity; ++k) known_[k].store(cts[k].made_of | is_known, std::memory_order_relaxed);
     return cts[which].made_of;
@@ -85,7 +85,8 @@ class TapeNode {
   }
 
   void retain() { count_.up(); }
-  void release() {
+  // Not inline: every destructor of an array has a call.
+  [[gnu::noinline]] void release() {
     if (count_.down()) destroy(this);
   }
 
@@ -126,7 +127,7 @@ class TapeNode {
 };
 
 // A chain of a million nodes must not be a million calls deep: nodes to be freed are linked.
-[[gnu::noinline]] inline void TapeNode::destroy(TapeNode* node) {
+inline void TapeNode::destroy(TapeNode* node) {
   for (TapeNode *last = node, *n = node; n != nullptr;) {
     for (TapeNode*& operand : n->in) {
       TapeNode* const o = std::exchange(operand, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What nodes of the tape hold: the values that a rule will read, a leaf's gradient, hooks; and the members of Array that
-// reach them. Included by array.hpp, after Array.
+// What nodes of the tape hold: the values that a rule will read, a leaf's gradient, hooks; and the members of Array
+// that reach them. Included by array.hpp, after Array.
 #pragma once
 
 #include <atomic>
@@ -49,8 +49,8 @@ class [[nodiscard]] detect_anomaly {
 
 namespace detail {
 
-/// A value as a node keeps it: what its rule does not read has a shape but no memory. The extents follow, and the strides
-/// unless it is dense.
+/// A value as a node keeps it: what its rule does not read has a shape but no memory. The extents follow, and the
+/// strides unless it is dense.
 struct PackedArray {
   Storage* storage;
   std::byte* data;
@@ -60,19 +60,14 @@ struct PackedArray {
   bool is_dense;
 
   index_t* extents() { return reinterpret_cast<index_t*>(this + 1); }
-  std::size_t bytes() const {
-    return sizeof(PackedArray) + sizeof(index_t) * rank * (is_dense ? 1u : 2u);
-  }
+  std::size_t bytes() const { return sizeof(PackedArray) + sizeof(index_t) * rank * (is_dense ? 1u : 2u); }
   PackedArray* next() { return reinterpret_cast<PackedArray*>(reinterpret_cast<std::byte*>(this) + bytes()); }
 
   static PackedArray describe(Array const& x, bool is_read) {
     bool const has_memory = is_read && x.storage() != nullptr;
-    return {has_memory ? x.storage() : nullptr,
-            has_memory ? x.bytes() : nullptr,
-            has_memory ? x.storage()->version() : 0,
-            x.dtype(),
-            static_cast<std::uint8_t>(x.ndim()),
-            !has_memory || x.contiguous_memory()};
+    return {has_memory ? x.storage() : nullptr,      has_memory ? x.bytes() : nullptr,
+            has_memory ? x.storage()->version() : 0, x.dtype(),
+            static_cast<std::uint8_t>(x.ndim()),     !has_memory || x.contiguous_memory()};
   }
   /// Writes the array behind its description.
   void pack(Array const& x) {
@@ -90,7 +85,8 @@ struct PackedArray {
     return Array(storage, data, m, t);
   }
 };
-static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 && sizeof(TapeNode) % alignof(PackedArray) == 0);
+static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 &&
+              sizeof(TapeNode) % alignof(PackedArray) == 0);
 
 /// The arrays that follow a node: its attributes first, then operands and result.
 inline Attrs& attrs_of(TapeNode& n) { return *reinterpret_cast<Attrs*>(n.payload_memory()); }

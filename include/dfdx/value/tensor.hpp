@@ -237,10 +237,10 @@ inline constexpr bool refused<std::pair<A, B>> = refused<A> || refused<B>;
 template <class... X>
 inline constexpr bool refused<std::tuple<X...>> = (refused<X> || ...);
 
-/// operand - what ops take: a Tensor, an Array, a Sym or a Number.
+/// operand - what ops take: a Tensor, an Array, a Sym or a PlainNumber.
 template <class X>
 concept operand =
     std::is_same_v<std::remove_cvref_t<X>, Sym> || std::is_base_of_v<Array, std::remove_cvref_t<X>> ||
-    std::is_same_v<std::remove_cvref_t<X>, Number>;
+    std::is_same_v<std::remove_cvref_t<X>, PlainNumber>;
 
 }  // namespace dfdx

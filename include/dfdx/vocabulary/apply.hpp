@@ -17,7 +17,7 @@ namespace detail {
 template <class X>
 concept sym = std::is_same_v<std::remove_cvref_t<X>, Sym>;
 template <class X>
-concept plain = std::is_same_v<std::remove_cvref_t<X>, Number>;
+concept plain = std::is_same_v<std::remove_cvref_t<X>, PlainNumber>;
 
 template <class... X>
 inline constexpr bool all_typed = (... && (typed<X> || number<X>));
@@ -111,7 +111,7 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   return one.view(meta.shape, none);
 }
 
-constexpr Number full_as(Number const&, Meta const&, double value) { return Number{value, 0}; }
+constexpr PlainNumber full_as(PlainNumber const&, Meta const&, double value) { return PlainNumber{value, 0}; }
 
 namespace detail {
 template <class X>
@@ -206,7 +206,7 @@ template <class Op, class... X>
 constexpr auto applied_type() {
   if constexpr (refused<X...>) return std::type_identity<Refused>{};
   else if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
-  else if constexpr ((... || plain<X>)) return std::type_identity<Number>{};
+  else if constexpr ((... || plain<X>)) return std::type_identity<PlainNumber>{};
   else if constexpr (!all_typed<X...>) return std::type_identity<Array>{};
   else if constexpr (Inferred<ElementwiseRule<Op, X...>>::value.valid())
     return std::type_identity<tensor_for<Inferred<ElementwiseRule<Op, X...>>>>{};
@@ -369,9 +369,9 @@ constexpr applied<Op, X...> apply_with(Attrs const& attrs, X const&... x) {
   using R = applied<Op, X...>;
   if constexpr (refused<R>) return {};
   else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(attrs, x...);
-  else if constexpr (std::is_same_v<R, Number>) {
+  else if constexpr (std::is_same_v<R, PlainNumber>) {
     double const numbers[] = {detail::plain_value(x)...};
-    return Number{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
+    return PlainNumber{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
   } else if constexpr (typed<R>) {
     return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(attrs, x...);
   } else {

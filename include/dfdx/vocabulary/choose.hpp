@@ -30,7 +30,8 @@ void for_elements(Array const& x, F const& f) {
 }
 
 // Positions in the flattened value of what is not 0.
-inline Array flat_nonzero(Array const& x) {
+template <int = 0>
+Array flat_nonzero(Array const& x) {
   index_t n = 0;
   for_elements(x, [&](index_t, bool hit) { n += hit; });
   Array r(Meta{DType::i64, make_shape(n)});
@@ -110,7 +111,7 @@ Array unique(X const& x) {
     for (index_t i = 0; i < flat.size(); ++i)
       if (i == 0 || !(value(i) == value(i - 1))) kept.data<std::int64_t>()[n++] = from[i];
   });
-  return take(flat, slice_axis(kept, 0, 0, n));
+  return bind<op::take>(Attrs{}, flat, slice_axis(kept, 0, 0, n));
 }
 
 }  // namespace dfdx

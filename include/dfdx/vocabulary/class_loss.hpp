@@ -128,13 +128,7 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
 template <int A, class X, class I>
 constexpr auto class_hits(X const& scores, I const& labels) {
   auto const wide = unsqueeze<A>(labels);
-  if constexpr (typed<X> && typed<I>) {
-    return wide == positions<A, X::static_shape[A]>(wide);
-  } else {
-    Shape s;
-    for (int i = 0; i < wide.shape().rank; ++i) s.push_back(i == A ? scores.shape()[A] : 1);
-    return wide == iota_as(untyped(wide), Meta{labels.dtype(), s}, A);
-  }
+  return wide == call(Fixed<PositionsIn{A}>{}, wide, scores);
 }
 
 // Weights of classes [C] as they broadcast against scores: [C, 1, ...].

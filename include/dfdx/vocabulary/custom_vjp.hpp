@@ -10,8 +10,8 @@ namespace dfdx {
 
 namespace op {
 
-/// with_rule - y itself, but what flows back goes to the operands x by the rule R: what custom_vjp is made of. It is gone
-/// when programs are simplified.
+/// with_rule - y itself, but what flows back goes to the operands x by the rule R: what custom_vjp is made of. It is
+/// gone when programs are simplified.
 ///
 /// Math      z = y; d_x = R(ct, y, x...)
 /// Shapes    y: [S...], x: any -> z: [S...]
@@ -26,7 +26,7 @@ struct with_rule : operation {
   static constexpr int arity = 1 + Operands;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
   static constexpr unsigned reads(int which) {
-    return which == 0 ? Number::nothing : operation::reads(which) & ~1u;
+    return which == 0 ? PlainNumber::nothing : operation::reads(which) & ~1u;
   }
 
   template <int I, class V>
@@ -72,12 +72,16 @@ struct CustomVjp {
   }
 };
 
-/// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it does:
-/// rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the vocabulary, on
-/// values of any kind; the rule is itself differentiable. Eagerly, on the tape and in programs alike.
-///
-/// Example   constexpr auto clipped = custom_vjp([](auto const& x) { return x * 1.0; },
-///                                               [](auto const& ct, auto const&, auto const&) { return clamp(ct, -1, 1); });
+/// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it
+/// does:
+/// rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the
+/// vocabulary, on values of any kind; the rule is itself differentiable. Eagerly, on the tape and in programs alike.
+//
+//////
+/// Example   constexpr auto clipped = custom_vjp([](auto const& x) { return x * 1.0;
+/// },
+///                                               [](auto const& ct, auto const&, auto const&) { return clamp(ct, -1,
+/// 1); });
 /// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode"
 template <class F, class R>
 constexpr CustomVjp<F, R> custom_vjp(F, R) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Changes in place, in PyTorch's manner: a.add_(b), a += b, a.fill_(0). The result goes to the target's memory, seen through
-// every view of it; on the tape the target then stands for the new value. A backward pass that needs the old one says so.
+// Changes in place, in PyTorch's manner: a.add_(b), a += b, a.fill_(0). The result goes to the target's memory, seen
+//
+// through
+// every view of it; on the tape the target then stands for the new value. A backward pass that needs the old one
+// says so.
 #pragma once
-
-#include <algorithm>
 
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
@@ -12,21 +13,20 @@ namespace dfdx {
 
 namespace detail {
 
-// Whether two indices of a view may name one element: sorted by stride, each axis must step over all inner ones.
+// Whether two indices of a view may name one element: from the smallest step on, each axis must step over what the axes
+// before it reach.
 inline bool overlaps_itself(Shape const& s, Strides const& t) {
-  struct Axis {
-    index_t step, extent;
-  } axes[max_rank];
-  int n = 0;
-  for (int i = 0; i < s.rank; ++i)
-    if (s[i] > 1) axes[n++] = {t[i] < 0 ? -t[i] : t[i], s[i]};
-  std::sort(axes, axes + n, [](Axis const& a, Axis const& b) { return a.step < b.step; });
-  index_t reach = 0;
-  for (int i = 0; i < n; ++i) {
-    if (axes[i].step <= reach) return true;
-    reach += axes[i].step * (axes[i].extent - 1);
+  unsigned done = 0;
+  for (index_t reach = 0;;) {
+    int next = -1;
+    auto const step = [&](int i) { return t[i] < 0 ? -t[i] : t[i]; };
+    for (int i = 0; i < s.rank; ++i)
+      if (s[i] > 1 && (done >> i & 1u) == 0 && (next < 0 || step(i) < step(next))) next = i;
+    if (next < 0) return false;
+    if (step(next) <= reach) return true;
+    reach += step(next) * (s[next] - 1);
+    done |= 1u << next;
   }
-  return false;
 }
 
 inline void check_target(char const* name, Array const& target) {

@@ -13,11 +13,11 @@ namespace detail {
 inline constexpr unsigned reads_result = 1u << max_arity;
 
 template <class Op>
-void vjp_of_numbers(double ct, double const* values, Number* cts) {
-  Number x[Op::arity];
+void vjp_of_numbers(double ct, double const* values, PlainNumber* cts) {
+  PlainNumber x[Op::arity];
   for (int k = 0; k < Op::arity; ++k) x[k] = {values[k], 1u << k};
-  Site<Number> const site{x, Number{values[Op::arity], reads_result}, Attrs{}};
-  for (int k = 0; k < Op::arity; ++k) cts[k] = op::detail::vjp<Op, Number>(Number{ct, 0}, site, k);
+  Site<PlainNumber> const site{x, PlainNumber{values[Op::arity], reads_result}, Attrs{}};
+  for (int k = 0; k < Op::arity; ++k) cts[k] = op::detail::vjp<Op, PlainNumber>(PlainNumber{ct, 0}, site, k);
 }
 
 template <class Op>
@@ -36,7 +36,7 @@ constexpr auto part_rule() {
   else return nullptr;
 }
 template <class Op>
-inline constinit TapeRule const tape_rule{Op::name,          Op::arity,        &op::detail::vjp<Op, Array>,
+inline constinit TapeRule const tape_rule{Op::name,           Op::arity,        &op::detail::vjp<Op, Array>,
                                           numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
 
 inline bool has_nan(Array const& x) {
@@ -57,7 +57,8 @@ bool on_tape(X const&... x) {
   return (... || (x.tape() != nullptr)) && is_grad_enabled();
 }
 
-// Which of the values its rule will read, if a derivative flows at all; refuses operands that are not what was recorded.
+// Which of the values its rule will read, if a derivative flows at all; refuses operands that are not what was
+// recorded.
 struct Flow {
   unsigned reads = 0;
   bool flows = false;
@@ -74,7 +75,7 @@ struct Flow {
     }
   }
   static bool passes(TapeRule const& rule, Array const* x, int k) {
-    return x != nullptr && x->requires_grad() && (rule.reads(k) & Number::nothing) == 0;
+    return x != nullptr && x->requires_grad() && (rule.reads(k) & PlainNumber::nothing) == 0;
   }
 };
 
@@ -121,8 +122,8 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
   link(*node, y, x, n);
 }
 
-/// The same for scalars: `values` are those of the operands (of which some may be plain numbers, x[k] == nullptr) and of
-/// the result.
+/// The same for scalars: `values` are those of the operands (of which some may be plain numbers, x[k] == nullptr)
+/// and of the result.
 [[gnu::noinline]] inline void record_numbers(TapeRule const& rule, double const* values, Array& y,
                                              Array const* const* x, int n) {
   if (!Flow(rule, x, n).flows) return;

@@ -51,7 +51,7 @@ constexpr auto reduce(X const& x, P const& over) {
   return call(made<ReduceAxes<Op>>(over), x);
 }
 
-// Number of elements that a reduction over the mask joins.
+// PlainNumber of elements that a reduction over the mask joins.
 constexpr index_t joined(Shape const& s, index_t mask) {
   index_t n = 1;
   for (int i = 0; i < s.rank; ++i)
