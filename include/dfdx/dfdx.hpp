@@ -26,7 +26,6 @@
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
-#include <dfdx/vocabulary/at.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
@@ -40,6 +39,7 @@
 #include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>

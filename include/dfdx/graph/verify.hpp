@@ -34,9 +34,9 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
 
 // Whether the shape rule of the op, where it has one, gives the node's meta.
 constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
-  bool const ruled = (std::is_constant_evaluated() || n.op->infer != nullptr) && n.code() != Code::input &&
-                     n.code() != Code::constant && n.code() != Code::iota && n.code() != Code::reshape &&
-                     n.code() != Code::expand && n.code() != Code::stack;
+  bool ruled = (std::is_constant_evaluated() || n.op->infer != nullptr) && n.code() != Code::input &&
+               n.code() != Code::constant && n.code() != Code::iota && n.code() != Code::reshape &&
+               n.code() != Code::expand && n.code() != Code::stack;
   if (!ruled) return is_plausible(g, n);
   Meta in[max_arity] = {};
   for (int k = 0; k < n.arity(); ++k) in[k] = g[n.in[k]].meta;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // What nodes of the tape hold: the values that a rule will read, a leaf's gradient, hooks; and the members of Array
-// that reach them. Included by array.hpp, after Array.
+// that reach them. (array.hpp includes both.)
 #pragma once
 
 #include <atomic>
 
-#include <dfdx/value/array.hpp>
+#include <dfdx/value/array_type.hpp>
 
 namespace dfdx {
 

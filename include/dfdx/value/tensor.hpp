@@ -19,14 +19,14 @@ namespace dfdx {
 /// Shapes    [Dims...]; Tensor<T> is a scalar
 /// Errors    "tensor: shape [2, 3] required, got [4]" when an Array of another shape or dtype is made a Tensor
 /// Example   examples/01_values.cpp
-template <element T, std::size_t... Dims>
+template <element E, std::size_t... Dims>
 class Tensor : public Array {
  public:
-  using value_type = T;
+  using value_type = E;
   static constexpr int static_rank = static_cast<int>(sizeof...(Dims));
   /// The shape as the type knows it; dyn dims are extent::unknown.
   static constexpr Shape static_shape{static_rank, {static_cast<index_t>(Dims)...}};
-  static constexpr Meta static_meta{dtype_v<T>, static_shape};
+  static constexpr Meta static_meta{dtype_v<E>, static_shape};
 
   /// No memory yet: reading it is an error. Use zeros(), from(), ... for one that holds numbers.
   constexpr Tensor() : Array(nullptr, -1, static_meta) {}
@@ -38,50 +38,50 @@ class Tensor : public Array {
   /// Checked view of an untyped value.
   constexpr explicit Tensor(Array a) : Array(std::move(a)) { check(); }
 
-  constexpr Tensor(T value)
+  constexpr Tensor(E value)
     requires(sizeof...(Dims) == 0)
       : Array(Scalar{}, value) {}
 
   /// borrow - a row-major view of numbers that the caller owns and that must outlive it: nothing is copied. With dyn
   /// dims give the shape too.
-  static Tensor borrow(T* data, Shape const& shape = static_shape) {
+  static Tensor borrow(E* data, Shape const& shape = static_shape) {
     if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
-    return Tensor(Array::borrow(data, Meta{dtype_v<T>, shape}));
+    return Tensor(Array::borrow(data, Meta{dtype_v<E>, shape}));
   }
 
   static Tensor uninitialized(Shape const& shape = static_shape) {
     if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
-    return Tensor(Array(Meta{dtype_v<T>, shape}));
+    return Tensor(Array(Meta{dtype_v<E>, shape}));
   }
 
   /// from - elements in row-major order, or rows of them, or matrices. With dyn dims give the shape too.
-  static Tensor from(std::span<T const> values, Shape const& shape = static_shape) {
+  static Tensor from(std::span<E const> values, Shape const& shape = static_shape) {
     Tensor r = uninitialized(shape);
     if (static_cast<index_t>(values.size()) != r.size())
       raise("from: ", static_cast<index_t>(values.size()), " elements for shape ", shape);
-    T* out = r.data();
-    for (T const& v : values) *out++ = v;
+    E* out = r.data();
+    for (E const& v : values) *out++ = v;
     return r;
   }
   // A template, so that it yields to those below where {1} is an element as well as a row.
-  template <class U = T>
+  template <class U = E>
   static Tensor from(std::initializer_list<std::type_identity_t<U>> values) {
-    return from(std::span<T const>(values.begin(), values.size()), one_dyn_shape(values.size()));
+    return from(std::span<E const>(values.begin(), values.size()), one_dyn_shape(values.size()));
   }
-  static Tensor from(std::initializer_list<std::initializer_list<T>> rows)
+  static Tensor from(std::initializer_list<std::initializer_list<E>> rows)
     requires(sizeof...(Dims) == 2)
   {
     Tensor r = uninitialized(make_shape(rows.size(), first_size(rows)));
     copy_rows(rows, r.shape()[1], r.data());
     return r;
   }
-  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> matrices)
+  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
     requires(sizeof...(Dims) == 3)
   {
     std::size_t const rows = first_size(matrices);
     Tensor r =
         uninitialized(make_shape(matrices.size(), rows, rows == 0 ? 0 : first_size(*matrices.begin())));
-    T* out = r.data();
+    E* out = r.data();
     for (auto const& matrix : matrices) {
       if (matrix.size() != rows) raise("from: matrices of different numbers of rows");
       out = copy_rows(matrix, r.shape()[2], out);
@@ -90,11 +90,11 @@ class Tensor : public Array {
   }
 
   using Array::data;
-  T* data() const { return Array::template data<T>(); }
-  T item() const { return Array::template item<T>(); }
+  E* data() const { return Array::template data<E>(); }
+  E item() const { return Array::template item<E>(); }
 
   /// A scalar tensor reads as its number.
-  operator T() const
+  operator E() const
     requires(sizeof...(Dims) == 0)
   {
     return item();
@@ -103,8 +103,8 @@ class Tensor : public Array {
   /// x(i, j) - the element, by reference.
   template <std::convertible_to<index_t>... I>
     requires(sizeof...(I) == sizeof...(Dims))
-  T& operator()(I... i) const {
-    return Array::template at<T>({static_cast<index_t>(i)...});
+  E& operator()(I... i) const {
+    return Array::template at<E>({static_cast<index_t>(i)...});
   }
 
   /// x[i] - the subtensor at i of the first axis; an element if there is but one axis.
@@ -159,14 +159,14 @@ class Tensor : public Array {
   template <std::size_t... I>
   static auto drop_first(std::index_sequence<I...>, Array a) {
     constexpr std::size_t all[] = {Dims...};
-    return Tensor<T, all[I + 1]...>(std::move(a));
+    return Tensor<E, all[I + 1]...>(std::move(a));
   }
 
   static std::size_t first_size(auto const& list) { return list.size() == 0 ? 0 : list.begin()->size(); }
-  static T* copy_rows(std::initializer_list<std::initializer_list<T>> rows, index_t columns, T* out) {
+  static E* copy_rows(std::initializer_list<std::initializer_list<E>> rows, index_t columns, E* out) {
     for (auto const& row : rows) {
       if (static_cast<index_t>(row.size()) != columns) raise("from: rows of different lengths");
-      for (T const& v : row) *out++ = v;
+      for (E const& v : row) *out++ = v;
     }
     return out;
   }
@@ -184,9 +184,9 @@ class Tensor : public Array {
   }
 
   constexpr void check() const {
-    bool ok = dtype() == dtype_v<T> && shape().rank == static_rank;
+    bool ok = dtype() == dtype_v<E> && shape().rank == static_rank;
     for (int i = 0; ok && i < static_rank; ++i) ok = static_shape[i] < 0 || shape()[i] == static_shape[i];
-    if (!ok) raise("tensor: ", dtype_v<T>, " ", static_shape, " required, got ", dtype(), " ", shape());
+    if (!ok) raise("tensor: ", dtype_v<E>, " ", static_shape, " required, got ", dtype(), " ", shape());
   }
 };
 

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSL-1.0
+// Array, the untyped value: dtype and shape, with either memory (a strided view of counted storage) or a handle
+// into a graph that is being recorded. A literal type: its storage pointer is null in a constant expression.
+#pragma once
+
+#include <initializer_list>
+#include <utility>
+
+#include <dfdx/core/random.hpp>
+#include <dfdx/value/lists.hpp>
+#include <dfdx/value/node.hpp>
+#include <dfdx/value/storage.hpp>
+#include <dfdx/value/tape_node.hpp>
+
+namespace dfdx {
+
+/// Array - a value whose dtype and shape are known at run time.
+///
+/// Copies are shallow: they view the same memory. Three states: empty, in memory, recorded (a node of a graph).
+/// Errors    at, item and data throw dfdx::error when there is no memory or the dtype is another
+class Array {
+ public:
+  constexpr Array() = default;
+
+  /// A recorded value.
+  constexpr Array(Graph* graph, int id, Meta const& meta) : graph_(graph), id_(id), meta_(meta) {}
+  constexpr explicit Array(Sym const& s) : Array(s.graph, s.id, s.meta()) {}
+
+  /// Fresh, uninitialised, row-major memory.
+  explicit Array(Meta const& meta, Device device = {}) : meta_(meta), strides_(dfdx::contiguous(meta.shape)) {
+    index_t const n = meta.shape.numel();
+    if (n < 0 || n > (index_t{1} << 56)) raise("array: size overflows: ", meta.shape);
+    storage_ = Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device);
+    data_ = storage_->data();
+  }
+
+  /// A scalar in memory.
+  struct Scalar {};
+  template <element T>
+  Array(Scalar, T value) : storage_(Storage::allocate(sizeof(T))), data_(storage_->data()) {
+    meta_.dtype = dtype_v<T>;
+    *reinterpret_cast<T*>(data_) = value;
+  }
+  template <element T>
+  static Array number(T value) {
+    return Array(Scalar{}, value);
+  }
+
+  /// A view of bytes that `storage` keeps alive (retained here).
+  Array(Storage* storage, std::byte* data, Meta const& meta, Strides const& strides)
+      : storage_(storage), data_(data), meta_(meta), strides_(strides) {
+    if (storage_ != nullptr) storage_->retain();
+  }
+
+  /// borrow - a row-major view of memory that the caller owns and that must outlive all views of it, or that
+  /// `give_back(data)` frees after the last one. Nothing is copied.
+  static Array borrow(void* data, Meta const& meta, Device device = {}, void (*give_back)(void*) = nullptr) {
+    auto const bytes = static_cast<std::size_t>(meta.shape.numel()) * size_of(meta.dtype);
+    Storage* const storage = Storage::adopt(data, bytes, device, give_back);
+    Array r(storage, storage->data(), meta, dfdx::contiguous(meta.shape));
+    storage->release();
+    return r;
+  }
+
+  constexpr Array(Array const& o) : storage_(o.storage_), data_(o.data_), graph_(o.graph_), tape_(o.tape_) {
+    if (storage_ != nullptr) storage_->retain();
+    if (tape_ != nullptr) tape_->retain();
+    take_layout(o);
+  }
+  constexpr Array(Array&& o) noexcept
+      : storage_(std::exchange(o.storage_, nullptr)),
+        data_(std::exchange(o.data_, nullptr)),
+        graph_(std::exchange(o.graph_, nullptr)),
+        tape_(std::exchange(o.tape_, nullptr)) {
+    take_layout(o);
+  }
+  constexpr Array& operator=(Array o) noexcept {
+    std::swap(storage_, o.storage_);
+    std::swap(data_, o.data_);
+    std::swap(graph_, o.graph_);
+    std::swap(tape_, o.tape_);
+    take_layout(o);
+    return *this;
+  }
+  constexpr ~Array() {
+    if (storage_ != nullptr) storage_->release();
+    if (tape_ != nullptr) tape_->release();
+  }
+
+  constexpr Meta const& meta() const { return meta_; }
+  constexpr Shape const& shape() const { return meta_.shape; }
+  constexpr DType dtype() const { return meta_.dtype; }
+  constexpr Strides const& strides() const { return strides_; }
+  constexpr int ndim() const { return meta_.shape.rank; }
+  constexpr index_t size() const { return meta_.shape.numel(); }
+
+  constexpr bool empty() const { return data_ == nullptr && graph_ == nullptr; }
+  constexpr bool recorded() const { return graph_ != nullptr; }
+  constexpr Graph* graph() const { return graph_; }
+  constexpr int id() const { return id_; }
+  constexpr Sym sym() const { return {graph_, id_}; }
+
+  Storage* storage() const { return storage_; }
+  std::byte* bytes() const { return data_; }
+  Device device() const { return storage_ != nullptr ? storage_->device() : Device{}; }
+  bool contiguous_memory() const { return is_contiguous(meta_.shape, strides_); }
+  Operand operand() const {
+    require_memory("operand");
+    return {data_, meta_, strides_};
+  }
+
+  /// data - the first element; valid while any view of the memory lives.
+  template <element T>
+  T* data() const {
+    require_memory("data");
+    if (dtype_v<T> != meta_.dtype) raise("data: dtype is ", meta_.dtype, ", not ", dtype_v<T>);
+    return reinterpret_cast<T*>(data_);
+  }
+
+  /// at - the element at an index for each axis.
+  template <element T>
+  T& at(std::initializer_list<index_t> index) const {
+    T* p = data<T>();
+    if (static_cast<int>(index.size()) != ndim())
+      raise("at: ", static_cast<int>(index.size()), " indices for shape ", shape());
+    int axis = 0;
+    for (index_t i : index) {
+      if (i < 0 || i >= shape()[axis])
+        raise("at: index ", Position{i}, " out of range for axis ", axis, " of ", shape());
+      p += i * strides_[axis++];
+    }
+    return *p;
+  }
+
+  /// item - the one element of an array of size 1.
+  template <element T>
+  T item() const {
+    if (size() != 1) raise("item: one element required, got shape ", shape());
+    return *data<T>();
+  }
+
+  /// a[i] - the array at position i of the first axis, from the end if negative: a view, recorded on the tape.
+  ///
+  /// Errors    "at: index 3 out of range for axis 0 of [3, 2]"
+  template <int = 0>
+  constexpr Array operator[](index_t i) const;
+
+  /// a(i, range(1, 4), all(), newaxis, index) - parts, in NumPy's manner (vocabulary/indexing.hpp).
+  template <class... I>
+  Array operator()(I const&... items) const;
+
+  /// len - the extent of the first axis, over which begin and end go.
+  index_t len() const {
+    if (ndim() == 0) raise("len: a scalar has no axes");
+    return shape()[0];
+  }
+  class iterator;
+  iterator begin() const;
+  iterator end() const;
+
+  /// item() - the one element of an array of size 1 as a double, whatever its dtype.
+  double item() const;
+
+  /// part - the array at position i of the first axis: a view. The position is not checked.
+  Array part(index_t i) const {
+    Shape s, t;
+    for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
+    return view(s, t, i * strides()[0]);
+  }
+
+  /// view - the same memory, walked another way; what a tape knows of it is left behind. `offset` counts elements.
+  constexpr Array view(Shape const& shape, Strides const& strides, index_t offset = 0) const {
+    Array r;
+    r.storage_ = storage_;
+    if (storage_ != nullptr) storage_->retain();
+    r.data_ = offset == 0 ? data_ : data_ + offset * static_cast<index_t>(size_of(dtype()));
+    r.graph_ = graph_;
+    r.id_ = id_;
+    r.meta_.dtype = meta_.dtype;
+    r.meta_.shape = shape;
+    r.strides_ = strides;
+    return r;
+  }
+
+  /// The node that a run-time tape has for it, null for most values. See tape/backward.hpp for what users call.
+  constexpr TapeNode* tape() const { return tape_; }
+  /// The same value described by another node (null for none), which is taken over, not retained.
+  Array& put_on_tape(TapeNode* node) {
+    if (tape_ != nullptr) tape_->release();
+    tape_ = node;
+    return *this;
+  }
+
+  // --- functions of the vocabulary as methods (vocabulary/methods.hpp) ---
+  /// T - the axes in reverse order.
+  template <int = 0>
+  Array T() const;
+  template <int = 0>
+  Array reshape(Extents const& to) const;
+  template <int = 0>
+  Array flatten(int start = 0, int end = -1) const;
+  template <int = 0>
+  Array transpose(int a, int b) const;
+  template <int = 0>
+  Array permute(Axes const& axes) const;
+  template <int = 0>
+  Array squeeze() const;
+  template <int = 0>
+  Array squeeze(Axes const& axes) const;
+  template <int = 0>
+  Array unsqueeze(int axis) const;
+  template <int = 0>
+  Array expand(Extents const& to) const;
+  template <int = 0>
+  Array sum(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array mean(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array prod(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array max(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array min(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array var(Axes const& axes = {}, int correction = 1, bool keep = false) const;
+  template <int = 0>
+  Array argmax(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array argmin(Axes const& axes = {}, bool keep = false) const;
+  template <int = 0>
+  Array matmul(Array const& x) const;
+  /// to - the numbers in another dtype; clone - in memory of its own; contiguous - that, unless it is dense already.
+  template <int = 0>
+  Array to(DType dtype) const;
+  template <int = 0>
+  Array clone() const;
+  template <int = 0>
+  Array contiguous() const;
+  template <class X>
+  Array pow(X const& exponent) const;
+  template <int = 0>
+  Array exp() const;
+  template <int = 0>
+  Array log() const;
+  template <int = 0>
+  Array sqrt() const;
+  template <int = 0>
+  Array abs() const;
+  template <int = 0>
+  Array tanh() const;
+  template <int = 0>
+  Array sigmoid() const;
+  template <int = 0>
+  Array relu() const;
+  template <int = 0>
+  Array softmax(int axis = -1) const;
+
+  /// add_, sub_, mul_, div_ - the operation in place, as += and its kin; copy_ takes over numbers (broadcast,
+  /// converted);
+  /// fill_, uniform_ (from [low, high)) and normal_ set new ones. See vocabulary/in_place.hpp.
+  template <class X>
+  Array& add_(X const& x);
+  template <class X>
+  Array& sub_(X const& x);
+  template <class X>
+  Array& mul_(X const& x);
+  template <class X>
+  Array& div_(X const& x);
+  template <int = 0>
+  Array& fill_(double value);
+  template <int = 0>
+  Array& copy_(Array const& x);
+  template <int = 0>
+  Array& uniform_(Key key, double low = 0, double high = 1);
+  template <int = 0>
+  Array& normal_(Key key, double mean = 0, double deviation = 1);
+
+  /// requires_grad - whether gradients flow to this value: it was asked to, or made of one that was.
+  bool requires_grad() const { return tape_ != nullptr && tape_->requires_grad; }
+  /// requires_grad(on) - makes a value a leaf of the tape, whose gradient backward() sums up; or stops that. Copies
+  /// made earlier do not take part.
+  ///
+  /// Errors    "requires_grad: floating dtype required, got i32"; "requires_grad: only a leaf can be switched off"
+  Array& requires_grad(bool on);
+  /// is_leaf - not made by a recorded op.
+  bool is_leaf() const { return tape_ == nullptr || tape_->is_leaf(); }
+  /// detach - the same memory, unknown to the tape.
+  Array detach() const { return view(shape(), strides()); }
+  /// grad - what backward passes have summed up for it; empty before the first.
+  Array grad() const;
+  /// zero_grad - forgets it.
+  void zero_grad() const;
+  /// retain_grad - has backward() keep the gradient of a value that is not a leaf, too.
+  void retain_grad() const;
+  /// register_hook - calls f(gradient) in every backward pass when the gradient of this value is known; what f returns,
+  /// if anything, replaces it.
+  template <class F>
+  void register_hook(F f) const;
+  /// backward - adds the gradients of this value to the `grad` of all leaves that it was made of (tape/backward.hpp).
+  template <int = 0>
+  void backward(BackwardOptions options = {}) const;
+  template <int = 0>
+  void backward(Array const& end_gradient, BackwardOptions options = {}) const;
+
+ private:
+  // Only the axes that there are: to copy all eight, just written one by one, would cost more than an op on a scalar.
+  constexpr void take_layout(Array const& o) {
+    id_ = o.id_;
+    meta_.dtype = o.meta_.dtype;
+    meta_.shape.rank = o.meta_.shape.rank;
+    strides_.rank = o.strides_.rank;
+    for (int i = 0; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i];
+    for (int i = 0; i < strides_.rank; ++i) strides_[i] = o.strides_[i];
+  }
+  void require_memory(char const* op) const {
+    if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");
+    if (!device().is_cpu())
+      raise(op, ": the value of shape ", shape(), " lies on ", device(), ", not on the CPU");
+  }
+
+  Storage* storage_ = nullptr;
+  std::byte* data_ = nullptr;
+  Graph* graph_ = nullptr;
+  TapeNode* tape_ = nullptr;
+  int id_ = -1;
+  Meta meta_{};
+  Strides strides_{};
+};
+
+/// Iteration over the first axis, a[0], a[1], ...
+class Array::iterator {
+ public:
+  using difference_type = index_t;
+  using value_type = Array;
+  iterator() = default;
+  iterator(Array const* a, index_t i) : array_(a), i_(i) {}
+  // A template, so that a program that does not iterate needs no vocabulary.
+  template <int Lazy = 0>
+  Array at() const {
+    return array_->template operator[]<Lazy>(i_);
+  }
+  Array operator*() const { return at(); }
+  iterator& operator++() {
+    ++i_;
+    return *this;
+  }
+  iterator operator++(int) { return {array_, i_++}; }
+  bool operator==(iterator const& o) const { return i_ == o.i_; }
+
+ private:
+  Array const* array_ = nullptr;
+  index_t i_ = 0;
+};
+inline Array::iterator Array::begin() const { return {this, 0}; }
+inline Array::iterator Array::end() const { return {this, len()}; }
+
+}  // namespace dfdx

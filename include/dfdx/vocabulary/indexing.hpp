@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSL-1.0
+// a(i, range(1, 4), all(), newaxis, index): parts of an Array as NumPy and PyTorch name them. Views wherever those are
+// views; all of it is recorded on the tape.
+#pragma once
+
+#include <dfdx/vocabulary/at.hpp>
+#include <dfdx/vocabulary/choose.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/parts.hpp>
+
+namespace dfdx {
+
+/// Range - a slice of an axis: begin:end:step as in Python, where an end left out is the axis' own. Steps may be
+/// negative.
+struct Range {
+  static constexpr index_t open = std::numeric_limits<index_t>::max();
+  index_t begin = open, end = open, step = 1;
+};
+/// range() is a whole axis, range(b) from b on, range(b, e), range(b, e, step); ends count from the end if negative.
+constexpr Range range() { return {}; }
+constexpr Range range(index_t begin, index_t end = Range::open, index_t step = 1) {
+  return {begin, end, step};
+}
+
+/// all() - a whole axis. (With an operand, `all` asks whether every element is not 0.)
+constexpr Range all() { return {}; }
+
+/// newaxis - an axis of extent 1; ellipsis - as many whole axes as are left over.
+struct NewAxis {};
+inline constexpr NewAxis newaxis{};
+struct Ellipsis {};
+inline constexpr Ellipsis ellipsis{};
+
+namespace detail {
+
+template <class I>
+inline constexpr bool is_index_array = std::is_base_of_v<Array, I>;
+template <class I>
+inline constexpr bool is_index_item =
+    std::is_integral_v<I> || std::is_same_v<I, Range> || std::is_same_v<I, NewAxis> ||
+    std::is_same_v<I, Ellipsis> || is_index_array<I>;
+
+// How many axes of the indexed value an item stands for.
+template <class I>
+int axes_of_item(I const& item) {
+  if constexpr (std::is_same_v<I, NewAxis> || std::is_same_v<I, Ellipsis>) return 0;
+  else if constexpr (is_index_array<I>) return item.dtype() == DType::boolean ? item.ndim() : 1;
+  else return 1;
+}
+
+// Goes through the items from left to right; `axis` is the axis of `value` that the next one is for.
+class Indexing {
+ public:
+  Indexing(Array const& x, int named) : value(x), left_over_(x.ndim() - named), whole_(x.shape()) {}
+
+  template <class I>
+  void take(I const& item) {
+    if constexpr (std::is_same_v<I, NewAxis>) {
+      value = unsqueeze(value, axis_++);
+    } else if constexpr (std::is_same_v<I, Ellipsis>) {
+      axis_ += left_over_;
+    } else if constexpr (std::is_same_v<I, Range>) {
+      take_range(item);
+    } else if constexpr (is_index_array<I>) {
+      take_array(static_cast<Array const&>(item));
+    } else {
+      take_position(static_cast<index_t>(item));
+    }
+    if constexpr (!std::is_same_v<I, NewAxis> && !std::is_same_v<I, Ellipsis>) named_ += axes_of_item(item);
+  }
+
+  Array value;
+
+ private:
+  // (Templates, so that what nobody indexes with is not compiled.)
+  template <class I>
+  void take_position(I item) {
+    index_t const n = value.shape()[axis_], i = item < 0 ? item + n : item;
+    if (i < 0 || i >= n)
+      raise("at: index ", Position{item}, " out of range for axis ", named_, " of ", whole_);
+    value = axis_ == 0 ? at_position(value, i) : select(value, axis_, i);
+  }
+  template <class R>
+  void take_range(R const& r) {
+    index_t const n = value.shape()[axis_];
+    if (r.step == 0) raise("at: a range with step 0");
+    auto const bound = [n](index_t i, index_t if_open, index_t low, index_t high) {
+      if (i == Range::open) return if_open;
+      i = i < 0 ? i + n : i;
+      return i < low ? low : i > high ? high : i;
+    };
+    if (r.step > 0) {
+      index_t const b = bound(r.begin, 0, 0, n), e = bound(r.end, n, 0, n);
+      if (b != 0 || e != n || r.step != 1) value = slice(value, axis_, b, e < b ? b : e, r.step);
+    } else {
+      // The same places counted from the other end.
+      index_t const b = bound(r.begin, n - 1, -1, n - 1), e = bound(r.end, -1, -1, n - 1);
+      value = slice(flip(value, axis_), axis_, n - 1 - b, e > b ? n - 1 - b : n - 1 - e, -r.step);
+    }
+    ++axis_;
+  }
+  template <class A>
+  void take_array(A const& index) {
+    if (seen_) raise("at: one array of indices or truths at a time, for ", whole_);
+    seen_ = true;
+    int const first = axis_, rank = index.ndim();
+    Axes from, to;
+    if (index.dtype() == DType::boolean) {
+      for (int i = 0; i < rank; ++i) from.push(first + i), to.push(i);
+      bool fits = first + rank <= value.ndim();
+      for (int i = 0; fits && i < rank; ++i) fits = index.shape()[i] == value.shape()[first + i];
+      if (!fits) raise("at: truths of shape ", index.shape(), " do not fit axis ", named_, " of ", whole_);
+      value = masked_rows(first == 0 ? value : movedim(value, from, to), index);
+      if (first != 0) value = movedim(value, Axes(0), Axes(first));
+      ++axis_;
+      return;
+    }
+    if (!op::detail::is_index(index.dtype()))
+      raise("at: indices of i32, i64, u8 or bool required, got ", index.dtype());
+    A const counted =
+        index.dtype() == DType::u8
+            ? index
+            : A(where(index < 0, index + static_cast<std::int64_t>(value.shape()[first]), index));
+    A const front = first == 0 ? value : A(movedim(value, Axes(first), Axes(0)));
+    value = dfdx::take(front, counted);
+    for (int i = 0; i < rank; ++i) from.push(i), to.push(first + i);
+    if (first != 0 && rank > 0) value = movedim(value, from, to);
+    axis_ += rank;
+  }
+
+  int axis_ = 0, named_ = 0, left_over_;
+  Shape whole_;
+  bool seen_ = false;
+};
+
+}  // namespace detail
+
+/// a(items...) - integers (from the end if negative), ranges, all(), newaxis, ellipsis, and at most one array: of
+/// integers, whose shape takes the place of the axis, or of truths, which chooses places of as many axes as it has.
+///
+/// Errors    "at: index 3 out of range for axis 1 of [2, 3]"; "at: 3 indices for shape [2, 3]"
+template <class... I>
+Array Array::operator()(I const&... items) const {
+  static_assert((detail::is_index_item<I> && ...),
+                "at: integers, range(), all(), newaxis, ellipsis or an Array required");
+  int const named = (0 + ... + detail::axes_of_item(items));
+  if (named > ndim()) raise("at: ", named, " indices for shape ", shape());
+  detail::Indexing r(*this, named);
+  (r.take(items), ...);
+  return r.value;
+}
+
+}  // namespace dfdx
