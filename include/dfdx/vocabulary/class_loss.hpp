@@ -67,10 +67,13 @@ constexpr auto reduced_loss(char const* name, X const& losses, Reduction how) {
   return reduced_loss<R...>(name, losses, how, [&] { return mean(losses); });
 }
 
+template <bool Nll>
+inline constexpr char const* class_loss_name = Nll ? "nll_loss" : "cross_entropy";
+
 // What the losses ask of scores and labels, or scores and probabilities, and of the weights of classes.
 template <bool Nll>
 constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* weight, Text* why) {
-  constexpr char const* name = Nll ? "nll_loss" : "cross_entropy";
+  constexpr char const* name = class_loss_name<Nll>;
   Shape const &s = scores.shape, &l = labels.shape;
   bool const probabilities = !Nll && is_floating(labels.dtype) && l.rank == s.rank && l.rank > 0;
   bool fit = probabilities || s.rank == l.rank + 1;
@@ -154,7 +157,7 @@ constexpr auto class_weights(X const& scores, W const& weight) {
 
 /// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
 /// those of the labels are asked; without top they are -bottom.
-template <char const* const& Name, int A, Reduction... R, class Top, class Bottom, class I, class W>
+template <bool Nll, int A, Reduction... R, class Top, class Bottom, class I, class W>
 constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels, W const& weight,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
@@ -180,21 +183,19 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
     };
     auto const own = plain * share;
     auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
-    return reduced_loss<R...>(Name, flat(losses), o.reduction, [&] { return sum(losses) / sum(share); });
+    return reduced_loss<R...>(class_loss_name<Nll>, flat(losses), o.reduction,
+                              [&] { return sum(losses) / sum(share); });
   } else {
     auto const smooth = [&] {
       if constexpr (std::is_same_v<Top, Unweighted>) return -mean<A>(bottom, keepdim);
       else return top - mean<A>(bottom, keepdim);
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
-    return reduced_loss<R...>(Name, flat(losses), o.reduction, [&] {
+    return reduced_loss<R...>(class_loss_name<Nll>, flat(losses), o.reduction, [&] {
       return o.ignore_index == no_index ? mean(losses) : sum(losses) / sum(kept(ones_like(losses)));
     });
   }
 }
-
-inline constexpr char const* cross_entropy_name = "cross_entropy";
-inline constexpr char const* nll_loss_name = "nll_loss";
 
 /// The loss of probabilities of classes.
 template <int A, Reduction... R, class X, class Y, class W>
@@ -216,7 +217,7 @@ constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weigh
     constexpr int a = decltype(axis)::value;
     auto const z = logits - largest(logits, keeping<a>);
     auto const of_labels = [&](auto const& y) {
-      return label_loss<cross_entropy_name, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
+      return label_loss<false, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
     };
     auto const of_probabilities = [&](auto const& y) {
       return probability_loss<a, R...>(z - log(sum<a>(exp(z), keepdim)), y, weight, o);
@@ -233,7 +234,7 @@ constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weigh
 template <Reduction... R, class X, class Y, class W>
 constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, NllLoss const& o) {
   return over_classes<true>(log_p, labels, weight, [&](auto axis) {
-    return label_loss<nll_loss_name, decltype(axis)::value, R...>(
+    return label_loss<true, decltype(axis)::value, R...>(
         Unweighted{}, log_p, labels, weight,
         CrossEntropy{.ignore_index = o.ignore_index, .reduction = o.reduction});
   });
