@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tapes of a million nodes, the memory they hold, and what happens to them when threads share a model.
+// Tapes of a million nodes, and the memory they hold.
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdlib>
 #include <new>
-#include <thread>
 
 namespace {
 
@@ -128,37 +127,6 @@ TEST_CASE("the tape asks the allocator for nothing once it has what it needs") {
   round();
   CHECK(asked.load() == before);
 #endif
-}
-
-TEST_CASE("threads share a model, constant or watched") {
-  nn::Linear<4, 3> layer;
-  layer.reset(Key{1});
-  watch(layer);
-  Array const x = randn({5, 4}, Key{2});
-  sum(square(layer(x))).backward();
-  Array const alone = layer.weight.grad();
-  nn::Linear<4, 3> const& shared = layer;
-  zero_grad(shared);
-  constexpr int threads = 4, rounds = 50;
-  std::vector<std::thread> pool;
-  std::vector<double> sums(threads);
-  for (int t = 0; t < threads; ++t)
-    pool.emplace_back([&, t] {
-      for (int i = 0; i < rounds; ++i) {
-        Array const loss = sum(square(shared(x)));
-        loss.backward();
-        sums[static_cast<std::size_t>(t)] = loss.item();
-        no_grad const guard;
-        sums[static_cast<std::size_t>(t)] -= sum(square(shared(x))).item();
-      }
-    });
-  for (std::thread& t : pool) t.join();
-  for (double s : sums) CHECK(s == 0);
-  Array const together = layer.weight.grad();
-  for (index_t i = 0; i < together.size(); ++i) {
-    double const want = threads * rounds * read_real(alone.operand(), i);
-    CHECK(std::fabs(read_real(together.operand(), i) - want) <= 1e-4 * std::fabs(want) + 1e-4);
-  }
 }
 
 }  // namespace
