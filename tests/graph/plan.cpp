@@ -171,7 +171,9 @@ TEST_CASE("a value smaller than its group's space is computed once", "[graph]") 
 }
 
 TEST_CASE("buffers that live at the same time do not overlap", "[graph]") {
-  std::vector<Meta> const metas = {single(make_shape(16, 16)), single(make_shape(16, 16))};
+  // In double, for the chain multiplies what kernels round differently.
+  Meta const square{DType::f64, make_shape(16, 16)};
+  std::vector<Meta> const metas = {square, square};
   Graph const g = ready(
       [](V v) {
         Array x = v[0];
@@ -188,7 +190,7 @@ TEST_CASE("buffers that live at the same time do not overlap", "[graph]") {
   check_layout(plan);
   std::vector<index_t> offsets(plan.buffers.size() + 1);
   // A chain needs the memory of a few of its values, not of all.
-  CHECK(graph::place_buffers(plan.buffers, nullptr, offsets) <= 7 * 16 * 16 * 4);
+  CHECK(graph::place_buffers(plan.buffers, nullptr, offsets) <= 7 * 16 * 16 * 8);
   check_in_place(g, metas, {});
 }
 

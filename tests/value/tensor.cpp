@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tensors from lists of numbers: flat, as rows, as matrices.
-#include <dfdx/vocabulary/at.hpp>
+#include <dfdx/vocabulary/shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>

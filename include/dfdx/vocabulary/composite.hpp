@@ -57,7 +57,7 @@ constexpr auto softmax(X const& x) {
 }
 template <operand X>
 constexpr auto softmax(X const& x, int axis) {
-  return detail::softmax_over(x, detail::Over{axis, true});
+  return detail::softmax_over(x, detail::Over{detail::checked_axis("softmax", axis, x.shape()), true});
 }
 
 /// softmin<Axis>(x) - softmax of -x.
@@ -77,7 +77,8 @@ constexpr auto log_softmax(X const& x) {
 }
 template <operand X>
 constexpr auto log_softmax(X const& x, int axis) {
-  return detail::log_softmax_over(x, detail::Over{axis, true});
+  return detail::log_softmax_over(x,
+                                  detail::Over{detail::checked_axis("log_softmax", axis, x.shape()), true});
 }
 
 /// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.

@@ -3,7 +3,6 @@
 // views; all of it is recorded on the tape.
 #pragma once
 
-#include <dfdx/vocabulary/at.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/parts.hpp>
