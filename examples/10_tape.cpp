@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Lesson 10: the run-time tape. Where shapes, ranks or control flow are known only when the program runs, ask values for
-// gradients: ops on them run at once and are remembered. The rules, and the models, are those of compiled functions.
+// Lesson 10: the run-time tape. Where shapes, ranks or control flow are known only when the program runs, ask values
+// for gradients: ops on them run at once and are remembered. The rules, and the models, are those of compiled
+// functions.
 #include <cassert>
 #include <cmath>
 #include <cstdio>
@@ -54,8 +55,8 @@ float train() {
   return static_cast<float>(last);
 }
 
-// --- a function with a rule of its own: f, then the cotangent of x from that of f(x), f(x) and x. It serves eager calls,
-// the tape and compiled functions alike. ---
+// --- a function with a rule of its own: f, then the cotangent of x from that of f(x), f(x) and x. It serves eager
+// calls, the tape and compiled functions alike. ---
 constexpr auto softplus_ =
     custom_vjp([](auto const& x) { return log(1.0 + exp(x)); },
                [](auto const& ct, auto const&, auto const& x) { return ct * sigmoid(x); });

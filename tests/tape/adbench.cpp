@@ -62,7 +62,8 @@ void append(std::vector<double>& to, Array const& x) {
 // Mixture weights [K], means [K, D], logarithms of the diagonals of the inverse factors [K, D] and what is below them,
 // column by column, [K, D (D - 1) / 2]; points [N, D]; `place` [D (D - 1) / 2, D, D] puts the latter into matrices.
 // Constants are left out.
-constexpr auto gmm = [](auto const& p, auto const& points, auto const& place, auto const& gamma, auto const& m) {
+constexpr auto gmm = [](auto const& p, auto const& points, auto const& place, auto const& gamma,
+                        auto const& m) {
   auto const& [alphas, means, diagonal, below] = p;
   auto const centred = unsqueeze<1>(points) - unsqueeze<0>(means);
   auto const factor = einsum<"kt,tij->kij">(below, place);
@@ -122,7 +123,8 @@ void check_gmm(fs::path const& dir, std::string const& name) {
   for (Array* a : {&g.alphas, &g.means, &g.diagonal, &g.below}) a->requires_grad(true);
   Array const y = gmm(std::tuple(g.alphas, g.means, g.diagonal, g.below), g.points, g.place, gamma, m);
   y.backward();
-  check(y.item() + g.constant(), g.ordered(g.alphas.grad(), g.means.grad(), g.diagonal.grad(), g.below.grad()), want);
+  check(y.item() + g.constant(),
+        g.ordered(g.alphas.grad(), g.means.grad(), g.diagonal.grad(), g.below.grad()), want);
 }
 
 template <std::size_t D, std::size_t K>
@@ -199,7 +201,8 @@ std::vector<std::string> problems(fs::path const& dir, char const* kind) {
   std::vector<std::string> r;
   if (!dir.empty() && fs::is_directory(dir / kind))
     for (auto const& f : fs::directory_iterator(dir / kind))
-      if (std::string const name = f.path().stem().string(); fs::exists(dir / "expected" / (name + ".grad.txt")))
+      if (std::string const name = f.path().stem().string();
+          fs::exists(dir / "expected" / (name + ".grad.txt")))
         r.push_back(name);
   return r;
 }
