@@ -10,10 +10,12 @@
 #include <dfdx/data/text_lines.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
+#include <dfdx/nn/conv.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/init.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/pool.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
 #include <dfdx/optim/adam.hpp>
@@ -30,10 +32,12 @@
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/ctc_loss.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
@@ -41,5 +45,6 @@
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>

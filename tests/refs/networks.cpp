@@ -2,9 +2,12 @@
 // Products, normalisations and losses of the reference cases.
 #include "refs/axes.hpp"
 
+#include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
+#include <dfdx/vocabulary/pool.hpp>
 
 namespace refs {
 
@@ -19,6 +22,24 @@ dfdx::Reduction how(Arguments const& a) {
                             : Reduction::mean;
 }
 
+dfdx::Extents extents_of(Arguments const& a, char const* key) {
+  json const& v = a.attrs().at(key);
+  return v.is_array() ? dfdx::Extents(shape_of(v)) : dfdx::Extents(v.get<dfdx::index_t>());
+}
+dfdx::ConvOptions conv_options(Arguments const& a) {
+  return {extents_of(a, "stride"), extents_of(a, "padding"), extents_of(a, "dilation"), a.integer("groups")};
+}
+dfdx::MaxPoolOptions max_pool_options(Arguments const& a) {
+  dfdx::MaxPoolOptions o{extents_of(a, "kernel"), extents_of(a, "stride"), extents_of(a, "padding")};
+  if (a.attrs().contains("dilation")) o.dilation = extents_of(a, "dilation");
+  o.ceil_mode = a.flag("ceil_mode");
+  return o;
+}
+dfdx::AvgPoolOptions avg_pool_options(Arguments const& a) {
+  return {extents_of(a, "kernel"), extents_of(a, "stride"), extents_of(a, "padding"), a.flag("ceil_mode"),
+          a.flag("count_include_pad")};
+}
+
 }  // namespace
 
 void add_networks(std::map<std::string, Function>& table) {
@@ -29,6 +50,40 @@ void add_networks(std::map<std::string, Function>& table) {
   table["outer"] = [](Arguments const& a) { return List{outer(a["a"], a["b"])}; };
   table["linear"] = [](Arguments const& a) {
     return List{a.flag("bias") ? linear(a["x"], a["w"], a["b"]) : linear(a["x"], a["w"])};
+  };
+  table["conv1d"] = [](Arguments const& a) {
+    return List{a.flag("bias") ? conv1d(a["x"], a["w"], a["b"], conv_options(a))
+                               : conv1d(a["x"], a["w"], conv_options(a))};
+  };
+  table["conv2d"] = [](Arguments const& a) {
+    return List{a.flag("bias") ? conv2d(a["x"], a["w"], a["b"], conv_options(a))
+                               : conv2d(a["x"], a["w"], conv_options(a))};
+  };
+  table["conv3d"] = [](Arguments const& a) {
+    return List{a.flag("bias") ? conv3d(a["x"], a["w"], a["b"], conv_options(a))
+                               : conv3d(a["x"], a["w"], conv_options(a))};
+  };
+  table["conv_transpose2d"] = [](Arguments const& a) {
+    ConvTransposeOptions const o{extents_of(a, "stride"), extents_of(a, "padding"),
+                                 extents_of(a, "output_padding"), a.integer("groups"),
+                                 extents_of(a, "dilation")};
+    return List{a.flag("bias") ? conv_transpose2d(a["x"], a["w"], a["b"], o)
+                               : conv_transpose2d(a["x"], a["w"], o)};
+  };
+  table["max_pool1d"] = [](Arguments const& a) { return List{max_pool1d(a["x"], max_pool_options(a))}; };
+  table["max_pool2d"] = [](Arguments const& a) { return List{max_pool2d(a["x"], max_pool_options(a))}; };
+  table["avg_pool1d"] = [](Arguments const& a) { return List{avg_pool1d(a["x"], avg_pool_options(a))}; };
+  table["avg_pool2d"] = [](Arguments const& a) { return List{avg_pool2d(a["x"], avg_pool_options(a))}; };
+  table["adaptive_avg_pool2d"] = [](Arguments const& a) {
+    return List{adaptive_avg_pool2d(a["x"], extents_of(a, "output"))};
+  };
+  table["adaptive_max_pool2d"] = [](Arguments const& a) {
+    return List{adaptive_max_pool2d(a["x"], extents_of(a, "output"))};
+  };
+  table["interpolate"] = [](Arguments const& a) {
+    InterpolateOptions o{.size = extents_of(a, "size"), .align_corners = a.flag("align_corners")};
+    if (a.attrs()["mode"] == "bilinear") o.mode = InterpolateMode::bilinear;
+    return List{interpolate(a["x"], o)};
   };
   table["addmm"] = [](Arguments const& a) {
     return List{addmm(a["c"], a["a"], a["b"], a.number("beta"), a.number("alpha"))};

@@ -100,9 +100,9 @@ struct Literal {
   char text[N + 1] = {};
 };
 
-// clang cuts a text argument after 33 characters, so there the text is given in pieces that end at a blank.
+// clang quotes a text argument of up to 31 characters, so there the text is given in pieces that end at a blank.
 #if defined(__clang__)
-inline constexpr std::size_t piece_length = 32;
+inline constexpr std::size_t piece_length = 31;
 #else
 inline constexpr std::size_t piece_length = Text::capacity;
 #endif

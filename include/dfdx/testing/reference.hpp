@@ -79,13 +79,18 @@ inline void run_matmul(Array const& a, Array const& b, Array const& c) {
   });
 }
 
-/// run - one op; what is not known by name runs as it does eagerly.
+/// run - one op; what is neither known by name nor has a plain kernel, `reference`, runs as it does eagerly.
 template <class Op, class... X>
 Array run(Meta const& meta, Attrs const& attrs, X const&... x) {
   auto const first = [](auto const& a, auto const&...) -> Array const& { return a; };
   constexpr bool known = Op::elementwise || Op::code == Code::cast || Op::code == Code::matmul ||
                          (Op::code >= Code::reduce_sum && Op::code <= Code::reduce_min);
-  if constexpr (!known) {
+  if constexpr (requires { &Op::reference; }) {
+    Array out(meta);
+    Operand const in[] = {x.operand()...};
+    Op::reference(attrs, in, out.operand());
+    return out;
+  } else if constexpr (!known) {
     return bind_as<Op>(meta, attrs, x...);
   } else {
     Array out(meta);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions as matrix products. The windows of some output positions become the columns of a matrix (im2col), as
+// many as stay in the second cache; products with it are added to the result. Operands are dense.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include <dfdx/core/pool.hpp>
+#include <dfdx/core/window.hpp>
+#include <dfdx/kernels/reference/gemm.hpp>
+#include <dfdx/kernels/simd/gemm.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+/// Scratch - memory from the pool.
+template <class E>
+class Scratch {
+ public:
+  explicit Scratch(std::size_t n)
+      : bytes_(n * sizeof(E)), data_(bytes_ == 0 ? nullptr : static_cast<E*>(take_block(bytes_))) {}
+  Scratch(Scratch const&) = delete;
+  Scratch& operator=(Scratch const&) = delete;
+  ~Scratch() {
+    if (data_ != nullptr) give_block(data_, bytes_);
+  }
+  E* get() const { return data_; }
+
+ private:
+  std::size_t bytes_;
+  E* data_;
+};
+
+/// Conv - the three products of one geometry. K below is the size of a window over all channels of a group.
+template <class E>
+class Conv {
+ public:
+  explicit Conv(ConvGeometry const& geometry)
+      : g(geometry),
+        depth(g.in * g.w_size()),
+        positions(g.y_size()),
+        block(g.pointwise() ? positions : block_of(depth, positions)),
+        columns_(g.pointwise() ? 0 : static_cast<std::size_t>(depth * block)) {}
+
+  /// y = the sum over windows of x times w.
+  void forward(E const* x, E const* w, E* y) const {
+    if (depth == 0) std::fill_n(y, g.batch * g.groups * g.out * positions, E(0));
+    each(x, w, y, [&](E const* xs, E const* ws, E* ys, index_t from, index_t n) {
+      multiply(g.out, n, depth, {ws, depth, 1}, {columns(xs, from, n), n, 1}, ys + from, positions);
+    });
+  }
+  /// x = what y leaves at each element of its windows.
+  void input(E* x, E const* w, E const* y) const {
+    if (!g.pointwise() || g.out == 0) std::fill_n(x, g.batch * g.groups * g.in * g.x_size(), E(0));
+    each(x, w, y, [&](E* xs, E const* ws, E const* ys, index_t from, index_t n) {
+      // A group of one channel: the columns are multiples of it, which need not be made.
+      if (g.out == 1 && !g.pointwise()) return add_multiples(xs, ws, ys, from, n);
+      E* const to = g.pointwise() ? xs : columns_.get();
+      multiply(depth, n, g.out, {ws, 1, depth}, {ys + from, positions, 1}, to, n);
+      if (!g.pointwise()) add_columns(xs, from, n);
+    });
+  }
+  /// w = the sum over positions of x times y.
+  void weight(E const* x, E* w, E const* y) const {
+    index_t const size = g.out * depth;
+    std::fill_n(w, g.groups * size, E(0));
+    Scratch<E> const part(static_cast<std::size_t>(size));
+    each(x, w, y, [&](E const* xs, E* ws, E const* ys, index_t from, index_t n) {
+      multiply(g.out, depth, n, {ys + from, positions, 1}, {columns(xs, from, n), 1, n}, part.get(), depth);
+      for (index_t i = 0; i < size; ++i) ws[i] += part.get()[i];
+    });
+  }
+
+ private:
+  struct Matrix {
+    E const* data;
+    index_t row, column;
+  };
+
+  static index_t block_of(index_t depth, index_t positions) {
+    index_t const fit = static_cast<index_t>(512 * 1024 / sizeof(E)) / (depth > 0 ? depth : 1);
+    return std::min(positions, std::max<index_t>(fit / 64 * 64, 64));
+  }
+
+  // f for every sample, group and block of positions.
+  template <class X, class W, class Y, class F>
+  void each(X* x, W* w, Y* y, F const& f) const {
+    if (depth == 0 || g.out == 0) return;
+    for (index_t i = 0; i < g.batch * g.groups; ++i)
+      for (index_t from = 0; from < positions; from += block)
+        f(x + i * g.in * g.x_size(), w + i % g.groups * g.out * depth, y + i * g.out * positions, from,
+          std::min(block, positions - from));
+  }
+
+  static void multiply(index_t m, index_t n, index_t k, Matrix a, Matrix b, E* c, index_t c_row) {
+#if !defined(__CUDACC__)
+    using Any = gemm_shape<E, -1, -1, -1, -1, -1, -1, -1, -1>;
+    gemm_sizes s;
+    s.m = m, s.n = n, s.k = k, s.c_row = c_row;
+    s.a_row = a.row, s.a_col = a.column, s.b_row = b.row, s.b_col = b.column;
+    Scratch<std::byte> const room(workspace_bytes<Any, reference::store_as_is>(s));
+    gemm<Any>(a.data, b.data, c, room.get(), reference::store_as_is{}, s);
+#else
+    reference::gemm(m, n, k, a.data, a.row, a.column, b.data, b.row, b.column, c, c_row);
+#endif
+  }
+
+  // f(row, q, n, low, high, at) for runs of a row of the columns of positions from .. from + count, within one line
+  // of the result each: elements low .. high of the n from q on are of the input, the first of them `at`; others are
+  // outside.
+  template <class F>
+  void for_runs(index_t from, index_t count, F const& f) const {
+    index_t const p2 = from % g.y[2], p1 = from / g.y[2] % g.y[1], p0 = from / (g.y[2] * g.y[1]);
+    index_t k[3], row = 0;
+    for (index_t c = 0; c < g.in; ++c)
+      for (k[0] = 0; k[0] < g.w[0].size; ++k[0])
+        for (k[1] = 0; k[1] < g.w[1].size; ++k[1])
+          for (k[2] = 0; k[2] < g.w[2].size; ++k[2], ++row) {
+            index_t const first = g.w[2].first(k[2], 0), last = g.w[2].first(k[2], g.x[2]);
+            index_t i0 = g.w[0].at(p0, k[0]), i1 = g.w[1].at(p1, k[1]), line = p1;
+            for (index_t q = 0, p = p2, n; q < count; q += n, p = 0) {
+              n = std::min(g.y[2] - p, count - q);
+              bool const inside = i0 >= 0 && i0 < g.x[0] && i1 >= 0 && i1 < g.x[1];
+              index_t const low = inside ? std::clamp<index_t>(first - p, 0, n) : n,
+                            high = inside ? std::clamp<index_t>(last - p, low, n) : n;
+              index_t const at = ((c * g.x[0] + i0) * g.x[1] + i1) * g.x[2] + g.w[2].at(p + low, k[2]);
+              f(row, q, n, low, high, low < high ? at : 0);
+              i1 += g.w[1].stride;
+              if (++line == g.y[1]) line = 0, i1 = g.w[1].at(0, k[1]), i0 += g.w[0].stride;
+            }
+          }
+  }
+
+  // The matrix of the windows at some positions, [K, n].
+  E const* columns(E const* x, index_t from, index_t n) const {
+    if (g.pointwise()) return x;
+    E* const to = columns_.get();
+    index_t const step = g.w[2].stride;
+    for_runs(from, n, [&](index_t row, index_t q, index_t length, index_t low, index_t high, index_t at) {
+      E* const DFDX_RESTRICT c = to + row * n + q;
+      for (index_t i = 0; i < low; ++i) c[i] = E(0);
+      if (step == 1) std::copy_n(x + at, high - low, c + low);
+      else
+        for (index_t i = low; i < high; ++i) c[i] = x[at + (i - low) * step];
+      for (index_t i = high; i < length; ++i) c[i] = E(0);
+    });
+    return to;
+  }
+  void add_columns(E* x, index_t from, index_t n) const {
+    for_runs(from, n, [&](index_t row, index_t q, index_t, index_t low, index_t high, index_t at) {
+      add(x + at, E(1), columns_.get() + row * n + q + low, high - low);
+    });
+  }
+  void add_multiples(E* x, E const* w, E const* y, index_t from, index_t n) const {
+    for_runs(from, n, [&](index_t row, index_t q, index_t, index_t low, index_t high, index_t at) {
+      add(x + at, w[row], y + from + q + low, high - low);
+    });
+  }
+  void add(E* DFDX_RESTRICT to, E by, E const* DFDX_RESTRICT c, index_t n) const {
+    index_t const step = g.w[2].stride;
+    if (step == 1)
+      for (index_t i = 0; i < n; ++i) to[i] += by * c[i];
+    else
+      for (index_t i = 0; i < n; ++i) to[i * step] += by * c[i];
+  }
+
+  ConvGeometry g;
+  index_t depth, positions, block;
+  Scratch<E> columns_;
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+// Pooling as modules without parameters, for Sequential. Elsewhere call max_pool2d, avg_pool2d, ... directly.
+#pragma once
+
+#include <dfdx/nn/activation.hpp>
+#include <dfdx/vocabulary/pool.hpp>
+
+namespace dfdx::nn {
+
+/// MaxPool1d - the largest element of each window; windows lie side by side unless a stride is given.
+///
+/// Math      that of max_pool1d
+/// Shapes    x: [B, C, X] -> y: [B, C, P]
+/// Dtypes    all but bool
+/// Errors    those of max_pool1d
+/// Source    torch.nn.MaxPool1d
+template <Extents Kernel, Extents Stride = Extents{}, Extents Padding = Extents{0},
+          Extents Dilation = Extents{1}, bool CeilMode = false>
+struct MaxPool1d {
+  using hana_accessors_impl = detail::NoFields;
+  constexpr auto operator()(operand auto const& x) const {
+    return max_pool1d<MaxPoolOptions{Kernel, Stride, Padding, Dilation, CeilMode}>(x);
+  }
+};
+
+/// MaxPool2d - the largest element of each window: MaxPool2d<2>, MaxPool2d<3, 2, 1>, MaxPool2d<Extents{3, 2}>.
+///
+/// Math      that of max_pool2d
+/// Shapes    x: [B, C, Y, X] -> y: [B, C, P, Q]
+/// Dtypes    all but bool
+/// Errors    "max_pool2d: windows do not fit axis 2 of [2, 3, 2, 9]"
+/// Source    torch.nn.MaxPool2d
+template <Extents Kernel, Extents Stride = Extents{}, Extents Padding = Extents{0},
+          Extents Dilation = Extents{1}, bool CeilMode = false>
+struct MaxPool2d {
+  using hana_accessors_impl = detail::NoFields;
+  constexpr auto operator()(operand auto const& x) const {
+    return max_pool2d<MaxPoolOptions{Kernel, Stride, Padding, Dilation, CeilMode}>(x);
+  }
+};
+
+/// AvgPool1d - the mean of each window.
+///
+/// Math      that of avg_pool1d
+/// Shapes    x: [B, C, X] -> y: [B, C, P]
+/// Dtypes    floating
+/// Errors    those of avg_pool1d
+/// Source    torch.nn.AvgPool1d
+template <Extents Kernel, Extents Stride = Extents{}, Extents Padding = Extents{0}, bool CeilMode = false,
+          bool CountIncludePad = true>
+struct AvgPool1d {
+  using hana_accessors_impl = detail::NoFields;
+  constexpr auto operator()(operand auto const& x) const {
+    return avg_pool1d<AvgPoolOptions{Kernel, Stride, Padding, CeilMode, CountIncludePad}>(x);
+  }
+};
+
+/// AvgPool2d - the mean of each window.
+///
+/// Math      that of avg_pool2d
+/// Shapes    x: [B, C, Y, X] -> y: [B, C, P, Q]
+/// Dtypes    floating
+/// Errors    "avg_pool2d: windows do not fit axis 2 of [2, 3, 2, 9]"
+/// Source    torch.nn.AvgPool2d
+template <Extents Kernel, Extents Stride = Extents{}, Extents Padding = Extents{0}, bool CeilMode = false,
+          bool CountIncludePad = true, index_t DivisorOverride = 0>
+struct AvgPool2d {
+  using hana_accessors_impl = detail::NoFields;
+  constexpr auto operator()(operand auto const& x) const {
+    return avg_pool2d<AvgPoolOptions{Kernel, Stride, Padding, CeilMode, CountIncludePad, DivisorOverride}>(x);
+  }
+};
+
+/// AdaptiveAvgPool2d - means of P x Q parts of nearly equal size; AdaptiveAvgPool2d<1> for one mean of all.
+///
+/// Math      that of adaptive_avg_pool2d
+/// Shapes    x: [B, C, Y, X] -> y: [B, C, P, Q]
+/// Dtypes    floating
+/// Errors    those of adaptive_avg_pool2d
+/// Source    torch.nn.AdaptiveAvgPool2d
+template <index_t... Sizes>
+struct AdaptiveAvgPool2d {
+  using hana_accessors_impl = detail::NoFields;
+  constexpr auto operator()(operand auto const& x) const { return adaptive_avg_pool2d<Sizes...>(x); }
+};
+
+}  // namespace dfdx::nn

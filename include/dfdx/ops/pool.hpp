@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where the largest elements of windows are. Values are gathered from there; sums over windows are ops/resample.hpp.
+#pragma once
+
+#include <vector>
+
+#include <dfdx/core/window.hpp>
+#include <dfdx/ops/index.hpp>
+
+namespace dfdx::op {
+
+/// window_argmax - the place of each window's largest element among those of its sample, in row-major order; the
+/// first if several; of a NaN if there is one. attrs.i[axis] is a window, or 0 for bins of equal size. The result's
+/// shape is given with bind_as; every window must hold an element.
+///
+/// Math      y[b, p] = argmax over the window p of x[b]; no gradient
+/// Shapes    x: [B, S...] -> y: [B, P...], i64; one to three axes S
+/// Dtypes    x: all but bool
+/// Errors    those of max_pool2d
+/// Source    PyTorch's max_pool2d
+struct window_argmax : operation {
+  static constexpr char const* name = "window_argmax";
+  static constexpr int cost = 100;
+  static constexpr unsigned reads(int) { return 0; }
+  static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    Shape const &x = in[0].meta.shape, &y = out.meta.shape;
+    if (y.numel() == 0) return;
+    // Leading axes of one element where there are fewer than three.
+    index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, step[3] = {}, window[3] = {};
+    for (int i = 1; i < x.rank; ++i) {
+      int const at = 3 - x.rank + i;
+      n[at] = x[i];
+      m[at] = y[i];
+      step[at] = in[0].strides[i];
+      window[at] = a.i[i - 1];
+    }
+    std::vector<Span> spans[3];
+    for (int axis = 0; axis < 3; ++axis)
+      for (index_t p = 0; p < m[axis]; ++p)
+        spans[axis].push_back(Span::of(window[axis], p, n[axis], m[axis]));
+    auto* to = static_cast<std::int64_t*>(out.data);
+    dispatch(in[0].meta.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      Span s[3];
+      for (index_t b = 0; b < y[0]; ++b) {
+        T const* const sample = static_cast<T const*>(in[0].data) + b * in[0].strides[0];
+        for (index_t i = 0; i < m[0]; ++i)
+          for (index_t j = 0; j < m[1]; ++j)
+            for (index_t k = 0; k < m[2]; ++k) {
+              s[0] = spans[0][static_cast<std::size_t>(i)];
+              s[1] = spans[1][static_cast<std::size_t>(j)];
+              s[2] = spans[2][static_cast<std::size_t>(k)];
+              *to++ = largest(sample, s, n, step);
+            }
+      }
+    });
+  }
+
+ private:
+  template <class T>
+  static index_t largest(T const* x, Span const (&s)[3], index_t const (&n)[3], index_t const (&step)[3]) {
+    using C = compute_t<T>;
+    index_t best = -1;
+    C most{};
+    for (index_t i = 0, a = s[0].first; i < s[0].count; ++i, a += s[0].step)
+      for (index_t j = 0, b = s[1].first; j < s[1].count; ++j, b += s[1].step)
+        for (index_t k = 0, c = s[2].first; k < s[2].count; ++k, c += s[2].step) {
+          C const v = static_cast<C>(x[a * step[0] + b * step[1] + c * step[2]]);
+          index_t const place = (a * n[1] + b) * n[2] + c;
+          if (v != v) return place;
+          if (best < 0 || v > most) best = place, most = v;
+        }
+    return best;
+  }
+};
+
+}  // namespace dfdx::op

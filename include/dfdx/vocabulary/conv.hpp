@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions over one to three axes and their transposes.
+#pragma once
+
+#include <dfdx/kernels/conv.hpp>
+#include <dfdx/ops/conv.hpp>
+#include <dfdx/vocabulary/windows.hpp>
+
+namespace dfdx {
+
+/// ConvOptions - of conv1d, conv2d and conv3d. One number stands for all axes; padding may be "same".
+struct ConvOptions {
+  Extents stride = 1;
+  Padding padding = 0;
+  Extents dilation = 1;
+  index_t groups = 1;
+};
+
+/// ConvTransposeOptions - of conv_transpose1d, conv_transpose2d and conv_transpose3d.
+struct ConvTransposeOptions {
+  Extents stride = 1;
+  Extents padding = 0;
+  Extents output_padding = 0;
+  index_t groups = 1;
+  Extents dilation = 1;
+};
+
+namespace op::detail {
+
+// Dense memory of an operand's elements as E.
+template <class E>
+Array dense_as(Operand const& x) {
+  if (x.meta.dtype == dtype_v<E> && is_contiguous(x.meta.shape, x.strides)) return {};
+  Array y(Meta{dtype_v<E>, x.meta.shape});
+  kernels::convert(x, y.operand());
+  return y;
+}
+
+template <class Op, class E>
+void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
+  Array const copies[] = {dense_as<E>(in[0]), dense_as<E>(in[1])};
+  auto const data = [&](int k) {
+    return copies[k].empty() ? static_cast<E const*>(in[k].data) : copies[k].template data<E>();
+  };
+  bool const direct = out.meta.dtype == dtype_v<E>;
+  Array const made = direct ? Array() : Array(Meta{dtype_v<E>, out.meta.shape});
+  E* const y = direct ? static_cast<E*>(out.data) : made.template data<E>();
+  auto const kernel = [&](Shape const& xs, Shape const& ws, Shape const& ys) {
+    return kernels::Conv<E>(conv_geometry(a, xs, ws, ys));
+  };
+  Shape const &first = in[0].meta.shape, &second = in[1].meta.shape, &result = out.meta.shape;
+  if constexpr (std::is_same_v<Op, conv>) kernel(first, second, result).forward(data(0), data(1), y);
+  else if constexpr (std::is_same_v<Op, conv_input>) kernel(result, second, first).input(y, data(1), data(0));
+  else kernel(first, result, second).weight(data(0), y, data(1));
+  if (!direct) kernels::convert(made.operand(), out);
+}
+
+template <class Op>
+void run_conv(Attrs const& a, Operand const* in, Operand const& out) {
+  if (out.meta.shape.numel() == 0) return;
+  if (out.meta.dtype == DType::f64) run_conv_as<Op, double>(a, in, out);
+  else if (is_floating(out.meta.dtype)) run_conv_as<Op, float>(a, in, out);
+  else Op::reference(a, in, out);
+}
+
+}  // namespace op::detail
+
+namespace detail {
+
+// Result and operands of a convolution, without the batch axis or with it.
+template <int N, bool Transposed>
+struct Convolution {
+  std::conditional_t<Transposed, ConvTransposeOptions, ConvOptions> o{};
+  bool has_bias = false;
+
+  static constexpr char const* name() {
+    return (Transposed ? NameByAxes{"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+                       : NameByAxes{"conv1d", "conv2d", "conv3d"})[N];
+  }
+
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const &x = in[0].shape, &w = in[1].shape;
+    if ((x.rank != N + 1 && x.rank != N + 2) || w.rank != N + 2)
+      return refuse(why, name(), ": input of ", N + 2, " axes and weight of ", N + 2, " required, got ", x,
+                    " x ", w);
+    if (in[0].dtype != in[1].dtype || in[0].dtype == DType::boolean ||
+        (has_bias && in[2].dtype != in[0].dtype))
+      return refuse(why, name(), ": one numeric dtype required, got ", in[0].dtype, " x ",
+                    in[has_bias && in[0].dtype == in[1].dtype ? 2 : 1].dtype);
+    bool plain = o.groups >= 1 && for_axes(o.stride, N, 1) && for_axes(o.dilation, N, 1);
+    if constexpr (Transposed) plain = plain && for_axes(o.padding, N, 0) && for_axes(o.output_padding, N, 0);
+    else plain = plain && (o.padding.same || for_axes(o.padding.widths, N, 0));
+    if (!plain)
+      return refuse(why, name(), ": stride, padding, dilation or groups out of range or not for ", N,
+                    " axes");
+    int const channel = x.rank - N - 1;
+    index_t const in_channels = w[Transposed ? 0 : 1] * (Transposed ? 1 : o.groups),
+                  out_channels = w[Transposed ? 1 : 0] * (Transposed ? o.groups : 1);
+    for (int i = 0; i < w.rank; ++i)
+      if (w[i] < 0) return refuse(why, name(), ": weight ", w, " has no fixed extents");
+    if (x[channel] != in_channels || w[0] % o.groups != 0)
+      return refuse(why, name(), ": input ", x, " does not fit weight ", w,
+                    ", groups = ", Position{o.groups});
+    if (has_bias && !(in[2].shape == make_shape(out_channels)))
+      return refuse(why, name(), ": bias ", in[2].shape, " does not fit weight ", w);
+    Meta y = in[0];
+    y.shape[channel] = out_channels;
+    for (int i = 0; i < N; ++i) {
+      y.shape[channel + 1 + i] = extent_of(i, x[channel + 1 + i], w[2 + i]);
+      if (y.shape[channel + 1 + i] < 0 && !keeps_extent(i, w[2 + i]))
+        return refuse_axis(channel + 1 + i, x, w, why);
+    }
+    return y;
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& x, V const& w) const {
+    bool const batched = x.shape().rank == N + 2;
+    auto const with_batch = [&](Shape const& s) {
+      if (batched) return s;
+      Shape r = make_shape(1);
+      for (int i = 0; i < s.rank; ++i) r.push_back(s[i]);
+      return r;
+    };
+    Attrs a;
+    for (int i = 0; i < N; ++i) a.i[i] = window(i, w.shape()[2 + i]).packed();
+    using Op = std::conditional_t<Transposed, op::conv_input, op::conv>;
+    return reshape_to(
+        bind_as<Op>(Meta{y.dtype, with_batch(y.shape)}, a, reshape_to(x, with_batch(x.shape())), w), y.shape);
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& x, V const& w, V const& bias) const {
+    Shape wide = make_shape(bias.shape()[0]);
+    for (int i = 0; i < N; ++i) wide.push_back(1);
+    return bind_element<op::add, T>(Attrs{}, run<T>(y, x, w), broadcast_to(reshape_to(bias, wide), y.shape));
+  }
+
+ private:
+  // How far both ends of an axis are extended, together.
+  constexpr index_t padding(int i, index_t size) const {
+    if constexpr (Transposed) return 2 * for_axis(o.padding, i);
+    else return o.padding.same ? for_axis(o.dilation, i) * (size - 1) : 2 * for_axis(o.padding.widths, i);
+  }
+  constexpr Window window(int i, index_t size) const {
+    return {size, for_axis(o.stride, i), for_axis(o.dilation, i), padding(i, size) / 2};
+  }
+  // Whether the result has the extent of the input, whatever that is.
+  constexpr bool keeps_extent(int i, index_t size) const {
+    Window const w = window(i, size);
+    if constexpr (Transposed) return false;
+    else return size >= 1 && w.stride == 1 && padding(i, size) == w.reach() - 1;
+  }
+  // The extent of the result along an axis, or negative: that of the input, or none.
+  constexpr index_t extent_of(int i, index_t n, index_t size) const {
+    Window const w = window(i, size);
+    if (size < 1 || size > Window::limit) return -2;
+    if constexpr (Transposed) {
+      index_t const beyond = for_axis(o.output_padding, i);
+      if (n < 1 || (beyond >= w.stride && beyond >= w.dilation)) return -2;
+      index_t const r = (n - 1) * w.stride + w.reach() + beyond - padding(i, size);
+      return r < 1 ? -2 : r;
+    } else {
+      if (keeps_extent(i, size)) return n;
+      if (n < 0 || (o.padding.same && w.stride != 1)) return -2;
+      index_t const room = n + padding(i, size) - w.reach();
+      return room < 0 ? -2 : room / w.stride + 1;
+    }
+  }
+  static constexpr Meta refuse_axis(int axis, Shape const& x, Shape const& w, Text* why) {
+    if (x[axis] < 0) return refuse(why, name(), ": axis ", axis, " of ", x, " has no fixed extent");
+    return refuse(why, name(), ": weight ", w, " and options do not fit axis ", axis, " of input ", x);
+  }
+};
+
+template <int N, bool Transposed, auto Options, class... X>
+constexpr auto convolve(X const&... x) {
+  return call(Fixed<Convolution<N, Transposed>{Options, sizeof...(X) == 3}>{}, x...);
+}
+template <int N, bool Transposed, class Options, class... X>
+constexpr auto convolve_now(Options const& o, X const&... x) {
+  return call(Convolution<N, Transposed>{o, sizeof...(X) == 3}, x...);
+}
+
+}  // namespace detail
+
+/// conv2d<ConvOptions{...}>(x, w, bias), conv2d(x, w, bias, {...}) - cross-correlation of images with a weight; the
+/// bias may be left out. conv1d and conv3d likewise over one axis and three.
+///
+/// Math      y[n, o, p] = bias[o] + sum_{c, k} x[n, c, s p + d k - padding] w[o, c, k], channels c of the group of o
+/// Shapes    x: [N, C, Y, X], w: [O, C / groups, K, L], bias: [O] -> [N, O, P, Q]; N may be missing
+/// Dtypes    one numeric dtype
+/// Errors    "conv2d: input [2, 4, 9, 9] does not fit weight [8, 3, 3, 3], groups = 1"
+/// Source    PyTorch's conv2d
+template <ConvOptions O = ConvOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv1d(X const& x, W const&... w) {
+  return detail::convolve<1, false, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv1d(X const& x, W const& w, ConvOptions const& o) {
+  return detail::convolve_now<1, false>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv1d(X const& x, W const& w, B const& bias, ConvOptions const& o) {
+  return detail::convolve_now<1, false>(o, x, w, bias);
+}
+template <ConvOptions O = ConvOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv2d(X const& x, W const&... w) {
+  return detail::convolve<2, false, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv2d(X const& x, W const& w, ConvOptions const& o) {
+  return detail::convolve_now<2, false>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv2d(X const& x, W const& w, B const& bias, ConvOptions const& o) {
+  return detail::convolve_now<2, false>(o, x, w, bias);
+}
+template <ConvOptions O = ConvOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv3d(X const& x, W const&... w) {
+  return detail::convolve<3, false, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv3d(X const& x, W const& w, ConvOptions const& o) {
+  return detail::convolve_now<3, false>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv3d(X const& x, W const& w, B const& bias, ConvOptions const& o) {
+  return detail::convolve_now<3, false>(o, x, w, bias);
+}
+
+/// conv_transpose2d<ConvTransposeOptions{...}>(x, w, bias), conv_transpose2d(x, w, bias, {...}) - the transpose of
+/// conv2d in its input; conv_transpose1d and conv_transpose3d likewise.
+///
+/// Shapes    x: [N, C, Y, X], w: [C, O / groups, K, L], bias: [O] -> [N, O, P, Q],
+///           P = (Y - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1; N may be missing
+/// Dtypes    one numeric dtype
+/// Errors    "conv_transpose2d: input [2, 4, 9, 9] does not fit weight [8, 3, 3, 3], groups = 1"
+/// Source    PyTorch's conv_transpose2d
+template <ConvTransposeOptions O = ConvTransposeOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv_transpose1d(X const& x, W const&... w) {
+  return detail::convolve<1, true, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv_transpose1d(X const& x, W const& w, ConvTransposeOptions const& o) {
+  return detail::convolve_now<1, true>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv_transpose1d(X const& x, W const& w, B const& bias, ConvTransposeOptions const& o) {
+  return detail::convolve_now<1, true>(o, x, w, bias);
+}
+template <ConvTransposeOptions O = ConvTransposeOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv_transpose2d(X const& x, W const&... w) {
+  return detail::convolve<2, true, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv_transpose2d(X const& x, W const& w, ConvTransposeOptions const& o) {
+  return detail::convolve_now<2, true>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv_transpose2d(X const& x, W const& w, B const& bias, ConvTransposeOptions const& o) {
+  return detail::convolve_now<2, true>(o, x, w, bias);
+}
+template <ConvTransposeOptions O = ConvTransposeOptions{}, operand X, operand... W>
+  requires(sizeof...(W) == 1 || sizeof...(W) == 2)
+constexpr auto conv_transpose3d(X const& x, W const&... w) {
+  return detail::convolve<3, true, O>(x, w...);
+}
+template <operand X, operand W>
+constexpr auto conv_transpose3d(X const& x, W const& w, ConvTransposeOptions const& o) {
+  return detail::convolve_now<3, true>(o, x, w);
+}
+template <operand X, operand W, operand B>
+constexpr auto conv_transpose3d(X const& x, W const& w, B const& bias, ConvTransposeOptions const& o) {
+  return detail::convolve_now<3, true>(o, x, w, bias);
+}
+
+}  // namespace dfdx

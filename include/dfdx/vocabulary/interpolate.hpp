@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSL-1.0
+// Images at other places than their elements: interpolate makes a grid of another size, grid_sample looks where it
+// is told.
+#pragma once
+
+#include <dfdx/ops/resample.hpp>
+#include <dfdx/ops/rounding.hpp>
+#include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/windows.hpp>
+
+namespace dfdx {
+
+enum class InterpolateMode { nearest, nearest_exact, linear, bilinear, bicubic, trilinear, area };
+
+/// Scales - factors of extents: one for all axes or one for each.
+struct Scales {
+  int n = 0;
+  double v[3] = {};
+  constexpr Scales() = default;
+  template <class... D>
+    requires(sizeof...(D) >= 1 && sizeof...(D) <= 3 && (std::is_arithmetic_v<D> && ...))
+  constexpr Scales(D... each) : n(sizeof...(D)), v{static_cast<double>(each)...} {}
+};
+
+/// InterpolateOptions - the extents wanted, or by what factors they grow. With align_corners the corners of both
+/// grids are the middles of their outermost elements, else those elements' outer edges.
+struct InterpolateOptions {
+  Extents size{};
+  Scales scale_factor{};
+  InterpolateMode mode = InterpolateMode::nearest;
+  bool align_corners = false;
+};
+
+enum class GridMode { bilinear, nearest };
+enum class GridPadding { zeros, border, reflection };
+
+/// GridSampleOptions - of grid_sample.
+struct GridSampleOptions {
+  GridMode mode = GridMode::bilinear;
+  GridPadding padding_mode = GridPadding::zeros;
+  bool align_corners = false;
+};
+
+namespace detail {
+
+struct Interpolate {
+  InterpolateOptions o;
+
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    constexpr char const* names[] = {"nearest", "nearest_exact", "linear", "bilinear",
+                                     "bicubic", "trilinear",     "area"};
+    Shape const& x = in->shape;
+    int const n = x.rank - 2;
+    auto const* const mode = names[static_cast<int>(o.mode)];
+    if (n < 1 || n > 3 || (axes_of_mode() != 0 && axes_of_mode() != n))
+      return refuse(why, "interpolate: ", mode, " does not take input ", x);
+    bool const elements = op::detail::takes_elements(sampling());
+    if (elements ? in->dtype == DType::boolean : !is_floating(in->dtype))
+      return refuse(why, "interpolate: ", elements ? "numeric" : "floating", " dtype required, got ",
+                    in->dtype);
+    if (o.align_corners && axes_of_mode() == 0)
+      return refuse(why, "interpolate: ", mode, " does not align corners");
+    bool const sized = o.size.shape.rank != 0;
+    if (sized == (o.scale_factor.n != 0) || (sized ? !for_axes(o.size, n, 1) : !scales_fit(n)))
+      return refuse(why, "interpolate: a size or a scale factor for ", n, " axes required, and not both");
+    Meta y = *in;
+    for (int i = 0; i < n; ++i) {
+      if (x[2 + i] < 0) return refuse(why, "interpolate: axis ", 2 + i, " of ", x, " has no fixed extent");
+      y.shape[2 + i] =
+          sized ? for_axis(o.size, i) : static_cast<index_t>(static_cast<double>(x[2 + i]) * scale(i));
+      if (x[2 + i] == 0 || y.shape[2 + i] == 0)
+        return refuse(why, "interpolate: axis ", 2 + i, " of ", x, " or of ", y.shape, " is empty");
+    }
+    return y;
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    V r = x;
+    for (int axis = 2; axis < y.shape.rank; ++axis) {
+      double const apart = o.scale_factor.n == 0 ? 0 : 1 / scale(axis - 2);
+      if (r.shape()[axis] == y.shape[axis] && (apart == 0 || apart == 1)) continue;
+      r = bind_as<op::resample>(Meta{y.dtype, with_extent(r.shape(), axis, y.shape[axis])},
+                                Attrs{{axis, static_cast<index_t>(sampling())}, {apart}}, r);
+    }
+    return r;
+  }
+
+ private:
+  constexpr double scale(int i) const { return o.scale_factor.v[o.scale_factor.n == 1 ? 0 : i]; }
+  constexpr bool scales_fit(int n) const {
+    bool ok = o.scale_factor.n == 1 || o.scale_factor.n == n;
+    for (int i = 0; ok && i < n; ++i) ok = scale(i) > 0 && scale(i) < static_cast<double>(Window::limit);
+    return ok;
+  }
+  constexpr int axes_of_mode() const {
+    switch (o.mode) {
+      case InterpolateMode::linear: return 1;
+      case InterpolateMode::bilinear:
+      case InterpolateMode::bicubic: return 2;
+      case InterpolateMode::trilinear: return 3;
+      default: return 0;
+    }
+  }
+  constexpr op::Sampling sampling() const {
+    using op::Sampling;
+    switch (o.mode) {
+      case InterpolateMode::nearest: return Sampling::nearest;
+      case InterpolateMode::nearest_exact: return Sampling::nearest_exact;
+      case InterpolateMode::bicubic: return o.align_corners ? Sampling::cubic_aligned : Sampling::cubic;
+      case InterpolateMode::area: return Sampling::mean;
+      default: return o.align_corners ? Sampling::linear_aligned : Sampling::linear;
+    }
+  }
+};
+
+struct GridSample {
+  GridSampleOptions o;
+
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const &x = in[0].shape, &grid = in[1].shape;
+    if (x.rank != 4 || grid.rank != 4 || !op::extents_agree(x[0], grid[0]) || grid[3] != 2)
+      return refuse(why, "grid_sample: images [N, C, Y, X] and places [N, P, Q, 2] required, got ", x,
+                    " and ", grid);
+    if (in[0].dtype != in[1].dtype || !is_floating(in[0].dtype))
+      return refuse(why, "grid_sample: one floating dtype required, got ", in[0].dtype, " and ", in[1].dtype);
+    for (int axis : {2, 3})
+      if (x[axis] < 1)
+        return refuse(why, "grid_sample: axis ", axis, " of ", x, " is empty or has no fixed extent");
+    return Meta{in[0].dtype, make_shape(x[0], x[1], grid[1], grid[2])};
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x, V const& grid) const {
+    Shape const s = x.shape();
+    index_t const places = extent::mul(y.shape[2], y.shape[3]);
+    Shape const by_place = make_shape(s[0], 1, places);
+    // Places and weights in f32 at least.
+    DType const d = y.dtype == DType::f64 ? DType::f64 : DType::f32;
+    auto const coordinate = [&](int axis, index_t n) {
+      return placed(reshape_to(cast_to(slice_axis(grid, 3, axis, 1), d), by_place), static_cast<double>(n));
+    };
+    V const column = coordinate(0, s[3]), row = coordinate(1, s[2]);
+    V const image = reshape_to(x, make_shape(s[0], s[1], s[2] * s[3]));
+    auto const within = [](V const& at, index_t n) {
+      return apply<op::logical_and>(at >= 0.0, at <= static_cast<double>(n - 1));
+    };
+    // The element at a corner, times its weight; 0 where there is none.
+    auto const corner = [&](V const& i, V const& j, V const& weight) {
+      V const inside = apply<op::logical_and>(within(i, s[2]), within(j, s[3]));
+      auto const index = [&](V const& at) { return cast_to(where(inside, at, 0.0), DType::i64); };
+      V const from = broadcast_to(index(i) * s[3] + index(j), make_shape(s[0], s[1], places));
+      return cast_to(bind<op::gather>(Attrs{{2}}, image, from), d) * where(inside, weight, 0.0);
+    };
+    if (o.mode == GridMode::nearest) {
+      V const i = apply<op::round>(row), j = apply<op::round>(column);
+      return finished(y, corner(i, j, full_as(i, i.meta(), 1)));
+    }
+    V const i = apply<op::floor>(row), j = apply<op::floor>(column), below = row - i, right = column - j;
+    V const above = 1.0 - below, left = 1.0 - right;
+    return finished(y, corner(i, j, above * left) + corner(i, j + 1.0, above * right) +
+                           (corner(i + 1.0, j, below * left) + corner(i + 1.0, j + 1.0, below * right)));
+  }
+
+ private:
+  template <class V>
+  static constexpr V finished(Meta const& y, V const& r) {
+    return cast_to(reshape_to(r, y.shape), y.dtype);
+  }
+  // Where -1 .. 1 lies on an axis of n elements, by the rule for places beyond its ends.
+  template <class V>
+  constexpr V placed(V const& u, double n) const {
+    V const at = o.align_corners ? (u + 1.0) * ((n - 1) / 2) : ((u + 1.0) * n - 1.0) * 0.5;
+    if (o.padding_mode == GridPadding::zeros) return at;
+    if (o.padding_mode == GridPadding::border) return clipped(at, n - 1);
+    double const low = o.align_corners ? 0 : -0.5, span = o.align_corners ? n - 1 : n;
+    if (span == 0) return at * 0.0;
+    V const from = at - low, distance = where(from < 0.0, -from, from);
+    V const turns = apply<op::floor>(distance * (1 / span)), rest = distance - turns * span;
+    V const half = turns * 0.5;
+    return clipped(where(apply<op::floor>(half) == half, rest, span - rest) + low, n - 1);
+  }
+  // As clamp, without a gradient at the bounds.
+  template <class V>
+  static constexpr V clipped(V const& at, double last) {
+    return where(at <= 0.0, 0.0, where(at >= last, last, at));
+  }
+};
+
+}  // namespace detail
+
+/// interpolate<InterpolateOptions{...}>(x), interpolate(x, {.size, .scale_factor, .mode, .align_corners}) - x over a
+/// grid of another size.
+///
+/// Shapes    x: [N, C, S...] -> [N, C, P...]; linear takes one axis S, bilinear and bicubic two, trilinear three,
+///           others any
+/// Errors    "interpolate: bilinear does not take input [2, 3, 4]"
+/// Source    PyTorch's interpolate
+template <InterpolateOptions O, operand X>
+constexpr auto interpolate(X const& x) {
+  return detail::call(detail::Fixed<detail::Interpolate{O}>{}, x);
+}
+template <operand X>
+constexpr auto interpolate(X const& x, InterpolateOptions const& o) {
+  return detail::call(detail::Interpolate{o}, x);
+}
+
+/// grid_sample<GridSampleOptions{...}>(x, grid), grid_sample(x, grid, {.mode, .padding_mode, .align_corners}) -
+/// images at given places: pairs of a column and a row that both run from -1 to 1.
+///
+/// Shapes    x: [N, C, Y, X], grid: [N, P, Q, 2] -> [N, C, P, Q]
+/// Errors    "grid_sample: images [N, C, Y, X] and places [N, P, Q, 2] required, got [1, 2, 3] and [1, 4, 4, 2]"
+/// Source    PyTorch's grid_sample
+template <GridSampleOptions O = GridSampleOptions{}, operand X, operand G>
+constexpr auto grid_sample(X const& x, G const& grid) {
+  return detail::call(detail::Fixed<detail::GridSample{O}>{}, x, grid);
+}
+template <operand X, operand G>
+constexpr auto grid_sample(X const& x, G const& grid, GridSampleOptions const& o) {
+  return detail::call(detail::GridSample{o}, x, grid);
+}
+
+}  // namespace dfdx
