@@ -15,10 +15,14 @@
 #include <dfdx/nn/init.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/norm.hpp>
 #include <dfdx/nn/pool.hpp>
+#include <dfdx/nn/recurrent.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
+#include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
+#include <dfdx/optim/adamax.hpp>
 #include <dfdx/optim/clip.hpp>
 #include <dfdx/optim/optimizer.hpp>
 #include <dfdx/optim/schedule.hpp>
@@ -28,6 +32,8 @@
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
@@ -44,7 +50,10 @@
 #include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/methods.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/random.hpp>
+#include <dfdx/vocabulary/recurrent.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>

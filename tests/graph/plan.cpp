@@ -3,6 +3,7 @@
 // be written over.
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -5,6 +5,7 @@
 
 #include <dfdx/testing/interpret.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 
 #include <vector>

@@ -3,6 +3,8 @@
 // Values against plain loops in double over index tuples; rules as for every op (ops/suite.hpp).
 #include "ops/places.hpp"
 
+#include <dfdx/vocabulary/norm.hpp>
+
 #include <catch2/matchers/catch_matchers.hpp>
 
 namespace {

@@ -56,6 +56,8 @@ double error_of(O const& o, auto rule, double max_norm = INFINITY, double limit 
   return worst;
 }
 
+using Slot = std::array<double, n>;
+
 // Adam in double; `l2` is added to the gradient, `decay` taken off the parameter.
 auto adam(double lr, double beta1, double beta2, double eps, double l2, double decay) {
   return [=, m = std::array<double, n>{}, v = std::array<double, n>{}](int k, std::size_t i, double p,
@@ -89,6 +91,97 @@ TEST_CASE("f64 models are updated in f64", "[optim]") {
         1e-13);
   CHECK(error_of(optim::ClipNorm{optim::SGD{.lr = 0.1}, 0.7}, sgd(0.1), 0.7) < 1e-13);
   CHECK(error_of(optim::ClipValue{optim::SGD{.lr = 0.1}, 0.3}, sgd(0.1), INFINITY, 0.3) < 1e-13);
+}
+
+TEST_CASE("options of SGD, Adam and RMSprop, and the adaptive rules, follow their formulas", "[optim]") {
+  auto const damped = [v = Slot{}](int k, std::size_t i, double p, double g) mutable {
+    v[i] = k == 1 ? g : 0.9 * v[i] + 0.7 * g;
+    return p - 0.1 * v[i];
+  };
+  CHECK(error_of(optim::SGD{.lr = 0.1, .momentum = 0.9, .dampening = 0.3}, damped) < 1e-13);
+  auto const largest = [m = Slot{}, v = Slot{}, top = Slot{}](int k, std::size_t i, double p,
+                                                              double g) mutable {
+    p -= 0.1 * 0.01 * p;
+    m[i] = 0.9 * m[i] + 0.1 * g;
+    v[i] = 0.5 * v[i] + 0.5 * g * g;
+    top[i] = std::fmax(top[i], v[i]);
+    return p - 0.1 * (m[i] / (1 - std::pow(0.9, k))) / (std::sqrt(top[i] / (1 - std::pow(0.5, k))) + 1e-8);
+  };
+  CHECK(error_of(optim::AdamW{.lr = 0.1, .beta2 = 0.5, .amsgrad = true}, largest) < 1e-13);
+  auto const root = [v = Slot{}, b = Slot{}](int, std::size_t i, double p, double g) mutable {
+    g += 0.1 * p;
+    v[i] = 0.8 * v[i] + 0.2 * g * g;
+    b[i] = 0.7 * b[i] + g / (std::sqrt(v[i]) + 1e-3);
+    return p - 0.05 * b[i];
+  };
+  CHECK(error_of(optim::RMSprop{.lr = 0.05, .alpha = 0.8, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.7},
+                 root) < 1e-13);
+  auto const centred = [v = Slot{}, m = Slot{}](int, std::size_t i, double p, double g) mutable {
+    v[i] = 0.8 * v[i] + 0.2 * g * g;
+    m[i] = 0.8 * m[i] + 0.2 * g;
+    return p - 0.05 * g / (std::sqrt(v[i] - m[i] * m[i]) + 1e-3);
+  };
+  CHECK(error_of(optim::RMSprop{.lr = 0.05, .alpha = 0.8, .eps = 1e-3, .centered = true}, centred) < 1e-12);
+  auto const all = [v = Slot{}](int k, std::size_t i, double p, double g) mutable {
+    g += 0.1 * p;
+    v[i] += g * g;
+    return p - 0.1 / (1 + 0.2 * (k - 1)) * g / (std::sqrt(v[i] + 0.5) + 1e-10);
+  };
+  CHECK(error_of(optim::Adagrad{.lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.1, .initial_accumulator = 0.5},
+                 all) < 1e-13);
+  auto const steps_alike = [v = Slot{}, u = Slot{}](int, std::size_t i, double p, double g) mutable {
+    g += 0.1 * p;
+    v[i] = 0.8 * v[i] + 0.2 * g * g;
+    double const d = std::sqrt(u[i] + 1e-3) / std::sqrt(v[i] + 1e-3) * g;
+    u[i] = 0.8 * u[i] + 0.2 * d * d;
+    return p - 0.5 * d;
+  };
+  CHECK(error_of(optim::Adadelta{.lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.1}, steps_alike) <
+        1e-13);
+}
+
+TEST_CASE("relatives of Adam follow their formulas", "[optim]") {
+  auto const max_norm = [m = Slot{}, u = Slot{}](int k, std::size_t i, double p, double g) mutable {
+    g += 0.1 * p;
+    m[i] = 0.8 * m[i] + 0.2 * g;
+    u[i] = std::fmax(0.6 * u[i], std::fabs(g) + 1e-3);
+    return p - 0.1 / (1 - std::pow(0.8, k)) * m[i] / u[i];
+  };
+  CHECK(error_of(optim::Adamax{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.6, .eps = 1e-3, .weight_decay = 0.1},
+                 max_norm) < 1e-13);
+  auto const nesterov = [m = Slot{}, v = Slot{}](int k, std::size_t i, double p, double g) mutable {
+    auto const mu = [](int t) { return 0.8 * (1 - 0.5 * std::pow(0.96, t * 0.1)); };
+    g += 0.1 * p;
+    m[i] = 0.8 * m[i] + 0.2 * g;
+    v[i] = 0.6 * v[i] + 0.4 * g * g;
+    float product = 1;
+    for (int t = 1; t <= k; ++t) product *= static_cast<float>(mu(t));
+    double const d = std::sqrt(v[i] / (1 - std::pow(0.6, k))) + 1e-3;
+    return p - 0.1 * (1 - mu(k)) / (1 - static_cast<double>(product)) * g / d -
+           0.1 * mu(k + 1) / (1 - static_cast<double>(product) * mu(k + 1)) * m[i] / d;
+  };
+  CHECK(
+      error_of(
+          optim::NAdam{
+              .lr = 0.1, .beta1 = 0.8, .beta2 = 0.6, .eps = 1e-3, .weight_decay = 0.1, .momentum_decay = 0.1},
+          nesterov) < 1e-13);
+  // With this beta2 both sides of r_t = 5 are met within the steps.
+  bool plain = false, rectified = false;
+  auto const warm = [&, m = Slot{}, v = Slot{}](int k, std::size_t i, double p, double g) mutable {
+    g += 0.1 * p;
+    m[i] = 0.8 * m[i] + 0.2 * g;
+    v[i] = 0.9 * v[i] + 0.1 * g * g;
+    double const r = 19, q = std::pow(0.9, k), now = r - 2 * k * q / (1 - q),
+                 step = 0.1 * m[i] / (1 - std::pow(0.8, k));
+    (now > 5 ? rectified : plain) = true;
+    if (now <= 5) return p - step;
+    return p - step * std::sqrt((now - 4) * (now - 2) * r / ((r - 4) * (r - 2) * now)) * std::sqrt(1 - q) /
+                   (std::sqrt(v[i]) + 1e-3);
+  };
+  CHECK(error_of(optim::RAdam{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.1},
+                 warm) < 1e-13);
+  CHECK(plain);
+  CHECK(rectified);
 }
 
 namespace {

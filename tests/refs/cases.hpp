@@ -67,6 +67,11 @@ class Manifest {
 
   std::vector<std::string> const& ops() const { return ops_; }
   bool has(std::string const& op) const { return by_op_.find(op) != by_op_.end(); }
+  int total() const {
+    std::size_t n = 0;
+    for (auto const& [op, cases] : by_op_) n += cases.size();
+    return static_cast<int>(n);
+  }
   std::size_t count(std::string const& op) const { return has(op) ? by_op_.at(op).size() : 0; }
 
   /// The cases of an op, with their tensors.

@@ -42,9 +42,7 @@ void add_elementwise(std::map<std::string, Function>&);
 void add_reductions(std::map<std::string, Function>&);
 void add_shapes(std::map<std::string, Function>&);
 void add_networks(std::map<std::string, Function>&);
+void add_layers(std::map<std::string, Function>&);
 void add_optimizers(std::map<std::string, Function>&);
-
-/// Why the library cannot do this case as its attributes ask, or empty.
-std::string unsupported(Case const&);
 
 }  // namespace refs

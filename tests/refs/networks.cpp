@@ -93,19 +93,6 @@ void add_networks(std::map<std::string, Function>& table) {
     for (int i = 0; a.has("x" + std::to_string(i)); ++i) x.push_back(a["x" + std::to_string(i)]);
     return List{einsum(a.attrs()["equation"].get<std::string>().c_str(), x)};
   };
-  table["layer_norm"] = [](Arguments const& a) {
-    // Over several trailing axes as over one that joins them.
-    Array const& x = a["x"];
-    Shape const over = shape_of(a.attrs()["normalized_shape"]);
-    Shape joined;
-    for (int i = 0; i < x.ndim() - over.rank; ++i) joined.push_back(x.shape()[i]);
-    joined.push_back(over.numel());
-    Array const flat = reshape(x, joined);
-    Array const w = a.flag("affine") ? reshape(a["w"], {-1})
-                                     : ones_like(slice_axis(reshape(x, {-1}), 0, 0, over.numel()));
-    Array const b = a.flag("affine") ? reshape(a["b"], {-1}) : zeros_like(w);
-    return List{reshape(layer_norm(flat, w, b, a.number("eps")), x.shape())};
-  };
   auto const cross_entropy_case = [](Arguments const& a) {
     CrossEntropy o{.label_smoothing = a.number("label_smoothing", 0), .reduction = how(a)};
     if (a.attrs().contains("ignore_index")) o.ignore_index = a.integer("ignore_index");

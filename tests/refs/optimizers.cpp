@@ -2,7 +2,9 @@
 // Optimizers of the reference cases: their update rules, recorded and interpreted step by step.
 #include "refs/functions.hpp"
 
+#include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
+#include <dfdx/optim/adamax.hpp>
 #include <dfdx/optim/clip.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/testing/run_plan.hpp>
@@ -56,10 +58,13 @@ void add_optimizers(std::map<std::string, Function>& table) {
       return run_optimizer(
           a, optim::SGD{
                  .lr = lr, .momentum = momentum, .weight_decay = a.number("weight_decay"), .nesterov = true});
+    if (a.attrs().contains("dampening"))
+      return run_optimizer(a, optim::SGD{.lr = lr, .momentum = momentum, .dampening = a.number("dampening")});
     if (momentum != 0) return run_optimizer(a, optim::SGD{.lr = lr, .momentum = momentum});
     return run_optimizer(a, optim::SGD{.lr = lr});
   };
   table["optim_adam"] = [](Arguments const& a) {
+    if (a.flag("amsgrad")) return run_optimizer(a, optim::Adam{.lr = a.number("lr"), .amsgrad = true});
     optim::Adam o{.lr = a.number("lr")};
     if (a.attrs().contains("betas")) {
       o.beta1 = a.attrs()["betas"][0].get<double>();
@@ -71,6 +76,27 @@ void add_optimizers(std::map<std::string, Function>& table) {
   };
   table["optim_adamw"] = [](Arguments const& a) {
     return run_optimizer(a, optim::AdamW{.lr = a.number("lr"), .weight_decay = a.number("weight_decay")});
+  };
+  table["optim_rmsprop"] = [](Arguments const& a) {
+    double const lr = a.number("lr"), alpha = a.number("alpha", 0.99);
+    if (!a.flag("centered")) return run_optimizer(a, optim::RMSprop{.lr = lr, .alpha = alpha});
+    return run_optimizer(
+        a, optim::RMSprop{.lr = lr, .alpha = alpha, .momentum = a.number("momentum"), .centered = true});
+  };
+  table["optim_adagrad"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::Adagrad{.lr = a.number("lr"), .lr_decay = a.number("lr_decay")});
+  };
+  table["optim_adadelta"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::Adadelta{.lr = a.number("lr")});
+  };
+  table["optim_adamax"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::Adamax{.lr = a.number("lr")});
+  };
+  table["optim_nadam"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::NAdam{.lr = a.number("lr")});
+  };
+  table["optim_radam"] = [](Arguments const& a) {
+    return run_optimizer(a, optim::RAdam{.lr = a.number("lr")});
   };
   table["clip_grad_norm"] = [](Arguments const& a) {
     using Clip = optim::ClipNorm<optim::SGD<>>;

@@ -47,9 +47,9 @@ constexpr Key fold_in(Key key, std::uint64_t n) {
   return Key{(std::uint64_t{b.word[1]} << 32) | b.word[0]};
 }
 
-/// uniform_at - the i-th number of a key's uniform stream, in [0, 1) with 53 bits.
-constexpr double uniform_at(Key key, std::uint64_t i) {
-  Bits const b = philox(key, i);
+/// uniform_at - the i-th number of one of a key's uniform streams, in [0, 1) with 53 bits.
+constexpr double uniform_at(Key key, std::uint64_t i, std::uint64_t stream = 0) {
+  Bits const b = philox(key, i, stream);
   std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
   return static_cast<double>(x >> 11) * 0x1p-53;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <dfdx/nn/init.hpp>
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 
 namespace dfdx::nn {
 
@@ -12,7 +12,7 @@ namespace dfdx::nn {
 /// Math      y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, var over D, not D - 1
 /// Shapes    x: [..., D] -> y: [..., D]
 /// Dtypes    floating
-/// Errors    "mul: shapes [4, 5] and [6] do not broadcast" when the last axis is not D
+/// Errors    "layer_norm: [6] are not the last axes of [4, 5]"
 /// Source    Ba, Kiros and Hinton, "Layer normalization", 2016; torch.nn.LayerNorm, initially weight 1 and bias 0
 template <std::size_t D, element T = float>
 struct LayerNorm {

@@ -22,36 +22,41 @@ inline std::array<double, 8> adam_scalars(AdamNumbers const& o, std::int64_t ste
   return {o.lr / c1, 1 / std::sqrt(c2), o.beta1, 1 - o.beta1, o.beta2, 1 - o.beta2, o.eps, o.decay};
 }
 
-// m, v and p after one step; the decay has been applied to p or g already.
-template <class V>
+// m, v and p after one step; the decay has been applied to p or g already. With AMSGrad a third slot holds the
+// largest v so far.
+template <bool Largest, class V>
 constexpr void adam_update(V& p, V const& g, V* slot, V const* s) {
   slot[0] = slot[0] * beside(s[2], p) + g * beside(s[3], p);
   slot[1] = slot[1] * beside(s[4], p) + g * g * beside(s[5], p);
-  V const divisor = apply<op::sqrt>(slot[1]) * beside(s[1], p) + beside(s[6], p);
+  if constexpr (Largest) slot[2] = apply<op::maximum>(slot[2], slot[1]);
+  V const divisor = apply<op::sqrt>(slot[Largest ? 2 : 1]) * beside(s[1], p) + beside(s[6], p);
   p = p - slot[0] * beside(s[0], p) / divisor;
 }
 
 }  // namespace detail
 
-/// Adam - adaptive moments; weight_decay adds to the gradient (L2 penalty).
+/// Adam - adaptive moments; weight_decay adds to the gradient (L2 penalty). With .amsgrad = true the divisor never
+/// shrinks.
 ///
 /// Math      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) +
-/// eps)
+///           eps); with amsgrad the largest v so far in place of v
 /// Shapes    any
 /// Dtypes    floating
 /// Errors    none
-/// Source    Kingma and Ba, ICLR 2015
+/// Source    Kingma and Ba, ICLR 2015; amsgrad: Reddi, Kale and Kumar, ICLR 2018
+template <class Amsgrad = Off>
 struct Adam {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  [[no_unique_address]] Amsgrad amsgrad{};
 
-  static constexpr int slots = 2;
+  static constexpr int slots = detail::is_on<Amsgrad> ? 3 : 2;
   static constexpr int scalars = 8;
   std::array<double, 8> scalars_at(std::int64_t step) const {
     return detail::adam_scalars({lr, beta1, beta2, eps, weight_decay}, step);
   }
   template <class V>
   static constexpr void update(V& p, V const& g, V* slot, V const* s) {
-    detail::adam_update<V>(p, g + p * detail::beside(s[7], p), slot, s);
+    detail::adam_update<detail::is_on<Amsgrad>, V>(p, g + p * detail::beside(s[7], p), slot, s);
   }
 };
 
@@ -62,10 +67,12 @@ struct Adam {
 /// Dtypes    floating
 /// Errors    none
 /// Source    Loshchilov and Hutter, ICLR 2019
+template <class Amsgrad = Off>
 struct AdamW {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
+  [[no_unique_address]] Amsgrad amsgrad{};
 
-  static constexpr int slots = 2;
+  static constexpr int slots = detail::is_on<Amsgrad> ? 3 : 2;
   static constexpr int scalars = 8;
   std::array<double, 8> scalars_at(std::int64_t step) const {
     return detail::adam_scalars({lr, beta1, beta2, eps, lr * weight_decay}, step);
@@ -73,7 +80,7 @@ struct AdamW {
   template <class V>
   static constexpr void update(V& p, V const& g, V* slot, V const* s) {
     V decayed = p - p * detail::beside(s[7], p);
-    detail::adam_update(decayed, g, slot, s);
+    detail::adam_update<detail::is_on<Amsgrad>>(decayed, g, slot, s);
     p = decayed;
   }
 };

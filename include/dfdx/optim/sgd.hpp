@@ -38,30 +38,32 @@ constexpr V beside(V const& scalar, V const& parameter) {
 
 }  // namespace detail
 
-/// SGD - stochastic gradient descent with optional momentum, Nesterov momentum and weight decay (PyTorch's rules).
+/// SGD - stochastic gradient descent with optional momentum, Nesterov momentum, weight decay and dampening (PyTorch's
+/// rules).
 /// optim::SGD{.lr = 0.1f} or optim::SGD{.lr = 0.1f, .momentum = 0.9f}.
 ///
-/// Math      g += decay p;  v = momentum v + g;  p -= lr v, with Nesterov p -= lr (g + momentum v)
+/// Math      g += decay p;  v = momentum v + (1 - dampening) g, the first v is g;  p -= lr v, with Nesterov p -= lr
+///           (g + momentum v)
 /// Shapes    any
 /// Dtypes    floating
 /// Errors    none
 /// Source    Robbins and Monro 1951; Polyak 1964; Sutskever et al., ICML 2013
-template <class Momentum = Off, class WeightDecay = Off, class Nesterov = Off>
+template <class Momentum = Off, class WeightDecay = Off, class Nesterov = Off, class Dampening = Off>
 struct SGD {
   double lr = 1e-3;
   [[no_unique_address]] Momentum momentum{};
   [[no_unique_address]] WeightDecay weight_decay{};
   [[no_unique_address]] Nesterov nesterov{};
+  [[no_unique_address]] Dampening dampening{};
 
   static constexpr bool has_momentum = detail::is_on<Momentum>;
   static constexpr int slots = has_momentum ? 1 : 0;
-  static constexpr int scalars = 4;
+  static constexpr int scalars = 5;
 
-  std::array<double, 4> scalars_at(std::int64_t step) const {
-    // The first step's velocity is the gradient itself: its slot is still zero, so any momentum will do.
-    static_cast<void>(step);
+  std::array<double, 5> scalars_at(std::int64_t step) const {
     return {lr, detail::number_or_zero(momentum), detail::number_or_zero(weight_decay),
-            detail::number_or_zero(nesterov) != 0 ? 1.0 : 0.0};
+            detail::number_or_zero(nesterov) != 0 ? 1.0 : 0.0,
+            step > 1 ? 1 - detail::number_or_zero(dampening) : 1.0};
   }
 
   template <class V>
@@ -69,7 +71,8 @@ struct SGD {
     if constexpr (detail::is_on<WeightDecay>) g = g + p * detail::beside(s[2], p);
     if constexpr (has_momentum) {
       V const mu = detail::beside(s[1], p);
-      slot[0] = slot[0] * mu + g;
+      if constexpr (detail::is_on<Dampening>) slot[0] = slot[0] * mu + g * detail::beside(s[4], p);
+      else slot[0] = slot[0] * mu + g;
       if constexpr (detail::is_on<Nesterov>)
         g = apply<op::where>(detail::beside(s[3], p) != 0, g + slot[0] * mu, slot[0]);
       else g = slot[0];

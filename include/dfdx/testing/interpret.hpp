@@ -18,6 +18,7 @@
 #include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
@@ -38,18 +39,20 @@ struct KnownOps {
 };
 
 /// LibraryOps - all that run eagerly.
-using LibraryOps = KnownOps<
-    op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square, op::abs, op::sign,
-    op::exp2, op::log2, op::log10, op::cbrt, op::tan, op::asin, op::acos, op::atan, op::sinh, op::cosh,
-    op::asinh, op::acosh, op::atanh, op::erfc, op::lgamma, op::digamma, op::polygamma, op::floor, op::ceil,
-    op::round, op::trunc, op::atan2, op::hypot, op::fmod, op::remainder, op::floor_divide, op::logaddexp,
-    op::sin, op::cos, op::tanh, op::sigmoid, op::erf, op::relu, op::add, op::sub, op::mul, op::div, op::pow,
-    op::maximum, op::minimum, op::equal, op::not_equal, op::less, op::less_equal, op::greater,
-    op::greater_equal, op::logical_and, op::logical_or, op::logical_not, op::where, op::stop_gradient,
-    op::copy, op::cast, op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice,
-    op::matmul, op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat, op::flip,
-    op::cumsum, op::argcummax, op::argsort, op::searchsorted, op::solve_triangular, op::solve, op::cholesky,
-    op::slogdet, op::qr, op::conv, op::conv_input, op::conv_weight, op::window_argmax, op::resample>;
+using LibraryOps =
+    KnownOps<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square, op::abs,
+             op::sign, op::exp2, op::log2, op::log10, op::cbrt, op::tan, op::asin, op::acos, op::atan,
+             op::sinh, op::cosh, op::asinh, op::acosh, op::atanh, op::erfc, op::lgamma, op::digamma,
+             op::polygamma, op::floor, op::ceil, op::round, op::trunc, op::atan2, op::hypot, op::fmod,
+             op::remainder, op::floor_divide, op::logaddexp, op::sin, op::cos, op::tanh, op::sigmoid, op::erf,
+             op::relu, op::add, op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal,
+             op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
+             op::logical_or, op::logical_not, op::where, op::stop_gradient, op::copy, op::cast, op::sum,
+             op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
+             op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat, op::flip,
+             op::cumsum, op::argcummax, op::argsort, op::searchsorted, op::solve_triangular, op::solve,
+             op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input, op::conv_weight, op::window_argmax,
+             op::resample, op::draw>;
 
 /// new_graph - an empty graph in which ops can be recorded at run time.
 inline Graph new_graph() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Functions made of other ops: activations, softmax and its kin, normalisation. They are stable by
-// construction (shifted exponentials, log1p forms); the fuser makes each a pass or two over rows, forward and
-// backward.
+// Functions made of other ops: activations, softmax and its kin. They are stable by construction (shifted
+// exponentials, log1p forms); the fuser makes each a pass or two over rows, forward and backward.
 #pragma once
 
 #include <dfdx/vocabulary/contract.hpp>
@@ -200,16 +199,6 @@ constexpr auto swiglu(X const& x) {
 template <operand X>
 constexpr auto swiglu(X const& x, int axis) {
   return detail::call(detail::Gated<detail::Swiglu>{axis}, x);
-}
-
-/// layer_norm(x, weight, bias, eps) - normalised over the last axis, then scaled and shifted (Ba et al. 2016).
-///
-/// Shapes    x: [B..., D], weight: [D], bias: [D] -> [B..., D]
-template <operand X, operand W, operand B>
-constexpr auto layer_norm(X const& x, W const& weight, B const& bias, double eps = 1e-5) {
-  auto const centred = x - mean<-1>(x, keepdim);
-  auto const scale = rsqrt(mean<-1>(square(centred), keepdim) + eps);
-  return centred * scale * weight + bias;
 }
 
 }  // namespace dfdx

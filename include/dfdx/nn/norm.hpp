@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+// nn::BatchNorm1d, nn::BatchNorm2d, nn::GroupNorm, nn::RMSNorm.
+#pragma once
+
+#include <dfdx/nn/init.hpp>
+#include <dfdx/vocabulary/channel_norm.hpp>
+
+namespace dfdx::nn {
+
+/// BatchNorm - each channel brought to mean 0 and variance 1, then scaled and shifted; BatchNorm1d and BatchNorm2d
+/// say how many axes x may have. A call uses the running statistics; `train` uses those of the batch, and moves the
+/// running ones of this layer, a model of the program's, towards them. State: weight, bias, running_mean,
+/// running_var, all [C]; no gradient flows to the last two.
+///
+/// Math      y = (x - mean) / sqrt(var + eps) * weight + bias
+/// Shapes    x: [N, C, S...] -> y: [N, C, S...]
+/// Dtypes    floating
+/// Errors    "batch_norm: a parameter of shape [4] does not fit the channels of [8, 3]"
+/// Source    Ioffe and Szegedy, ICML 2015; torch.nn.BatchNorm2d, initially weight 1, bias 0, mean 0, variance 1
+template <std::size_t C, int Lowest = 2, int Highest = max_rank, element T = float>
+struct BatchNorm {
+  Tensor<T, C> weight;
+  Tensor<T, C> bias;
+  Tensor<T, C> running_mean;
+  Tensor<T, C> running_var;
+  DFDX_FIELDS(weight, bias, running_mean, running_var)
+  double momentum = 0.1, eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const { return std::get<0>(normalized(x, false)); }
+
+  constexpr auto train(operand auto const& x) {
+    auto const all = normalized(x, true);
+    if constexpr (!refused<decltype(all)>) {
+      running_mean = std::get<1>(all);
+      running_var = std::get<2>(all);
+    }
+    return std::get<0>(all);
+  }
+
+  void reset(Key) {
+    init::ones(weight);
+    init::zeros(bias);
+    init::zeros(running_mean);
+    init::ones(running_var);
+  }
+
+ private:
+  constexpr auto normalized(operand auto const& x, bool training) const {
+    return dfdx::detail::batch_norm_in<Lowest, Highest>(
+        x, running_mean, running_var, dfdx::BatchNorm{.training = training, .momentum = momentum, .eps = eps},
+        weight, bias);
+  }
+};
+template <std::size_t C, element T = float>
+using BatchNorm1d = BatchNorm<C, 2, 3, T>;
+template <std::size_t C, element T = float>
+using BatchNorm2d = BatchNorm<C, 4, 4, T>;
+
+/// GroupNorm - groups of channels of each sample brought to mean 0 and variance 1, then channels scaled and shifted.
+/// State: weight [C], bias [C].
+///
+/// Math      y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, mean and var over the group
+/// Shapes    x: [N, C, S...] -> y: [N, C, S...]
+/// Dtypes    floating
+/// Errors    "group_norm: the channels of [2, 5, 3] do not make 2 groups"
+/// Source    Wu and He, "Group normalization", ECCV 2018; torch.nn.GroupNorm, initially weight 1 and bias 0
+template <std::size_t Groups, std::size_t C, element T = float>
+struct GroupNorm {
+  static_assert(Groups > 0 && C % Groups == 0, "GroupNorm: the channels do not make so many groups");
+  Tensor<T, C> weight;
+  Tensor<T, C> bias;
+  DFDX_FIELDS(weight, bias)
+  double eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const {
+    return group_norm<static_cast<index_t>(Groups)>(x, weight, bias, eps);
+  }
+
+  void reset(Key) {
+    init::ones(weight);
+    init::zeros(bias);
+  }
+};
+
+/// RMSNorm - each row divided by the root of the mean of its squares, then scaled. State: weight [D].
+///
+/// Math      y = x / sqrt(mean(x^2) + eps) * weight
+/// Shapes    x: [..., D] -> y: [..., D]
+/// Dtypes    floating
+/// Errors    "rms_norm: [6] are not the last axes of [4, 5]"
+/// Source    Zhang and Sennrich, "Root mean square layer normalization", 2019; torch.nn.RMSNorm, initially weight 1
+template <std::size_t D, element T = float>
+struct RMSNorm {
+  Tensor<T, D> weight;
+  DFDX_FIELDS(weight)
+  double eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const { return rms_norm(x, weight, eps); }
+
+  void reset(Key) { init::ones(weight); }
+};
+
+}  // namespace dfdx::nn

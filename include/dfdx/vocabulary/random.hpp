@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+// Random choices that depend on values: uniform_like, bernoulli, dropout, multinomial; and the distributions
+// exponential and gumbel. All are functions of a key: a Key for values in memory or, in programs too, an i64 number
+// that the program is given (a Key there would draw the same numbers in every run).
+#pragma once
+
+#include <limits>
+
+#include <dfdx/ops/random.hpp>
+#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/order.hpp>
+
+namespace dfdx {
+
+/// Dropout - options of dropout. Draws of one key in different streams are unrelated.
+struct Dropout {
+  bool training = true;
+  std::int64_t stream = 0;
+};
+
+namespace detail {
+
+template <class K>
+concept random_key = operand<K> || std::is_same_v<K, Key>;
+
+struct Draw {
+  std::int64_t stream = 0;
+  constexpr Attrs attrs(DType d) const {
+    return Attrs{{static_cast<index_t>(promote(d, DType::f32)), stream}};
+  }
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    if (!is_floating(in->dtype)) return refuse(why, "draw: floating dtype required, got ", in->dtype);
+    return op::draw::infer(attrs(in->dtype), in, why);
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x, V const& key) const {
+    return bind_as<op::draw>(y, attrs(x.dtype()), stop_gradient(x), key);
+  }
+};
+
+// The key as a value beside x.
+template <class X, class K>
+constexpr auto key_beside(char const* name, X const& x, K const& key) {
+  if constexpr (operand<K>) {
+    static_cast<void>(x);
+    return key;
+  } else {
+    if (x.recorded())
+      raise(name,
+            ": a program would draw the same numbers in every run; pass the key as an argument, a number of "
+            "i64");
+    return Tensor<std::int64_t>(static_cast<std::int64_t>(key.seed));
+  }
+}
+template <class X, class K>
+constexpr auto drawn(char const* name, X const& x, K const& key, std::int64_t stream) {
+  if constexpr (refused<X, K>) return Refused{};
+  else return call(FixedType<Draw{}>{{}, {stream}}, x, key_beside(name, x, key));
+}
+
+struct Multinomial {
+  index_t n;
+  bool replacement;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape s = in[0].shape;
+    if (!is_floating(in[0].dtype))
+      return refuse(why, "multinomial: floating dtype required, got ", in[0].dtype);
+    if (s.rank < 1 || s[s.rank - 1] < 1)
+      return refuse(why, "multinomial: weights of a known number of choices required, got ", s);
+    if (n < 0 || (!replacement && n > s[s.rank - 1]))
+      return refuse(why, "multinomial: ", Position{n}, " choices wanted, of ", s);
+    return Meta{DType::i64, with_extent(s, s.rank - 1, n)};
+  }
+  // Without replacement the places of the largest log p + Gumbel noise (Efraimidis and Spirakis 2006), else where a
+  // number falls among the sums of the weights. In double, so that no choice of small weight is lost.
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& weights, V const& key) const {
+    V const p = cast_to(stop_gradient(weights), DType::f64);
+    int const last = y.shape.rank - 1;
+    Draw const uniform{};
+    if (!replacement) {
+      V const noise = -log(-log(call(uniform, p, key) + 0x1p-54));
+      return slice_axis(bind<op::argsort>(Attrs{{last, 1}}, log(p) + noise), last, 0, n);
+    }
+    V const sums = bind<op::cumsum>(Attrs{{last}}, p);
+    index_t const choices = p.shape()[last];
+    V const u = call(uniform, full_as(p, Meta{DType::f64, y.shape}, 0), key);
+    V const at = bind<op::searchsorted>(Attrs{{1}}, sums, u * slice_axis(sums, last, choices - 1, 1));
+    return minimum(at, static_cast<double>(choices - 1));
+  }
+};
+
+}  // namespace detail
+
+/// uniform_like(x, key, stream) - numbers from [0, 1) for each element of x: those of uniform(shape, key). f32, or
+/// f64 for x of f64.
+///
+/// Errors    "uniform_like: a program would draw the same numbers in every run; pass the key as an argument, a
+///           number of i64"
+template <operand X, detail::random_key K>
+constexpr auto uniform_like(X const& x, K const& key, std::int64_t stream = 0) {
+  return detail::drawn("uniform_like", x, key, stream);
+}
+
+/// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.
+template <operand X, detail::random_key K>
+constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
+  return where(detail::drawn("bernoulli", p, key, stream) < p, ones_like(p), zeros_like(p));
+}
+
+/// dropout(x, p, key, options) - in training each element is 0 with probability p, and the others are divided by 1 -
+/// p (Srivastava et al. 2014); else x itself. In programs the key is an argument, a number of i64 that differs from
+/// run to run; layers take different streams of it.
+///
+/// Errors    "dropout: a probability required"; those of uniform_like
+template <operand X, detail::random_key K>
+constexpr auto dropout(X const& x, double p, K const& key, Dropout const& options = {}) {
+  if (!(p >= 0 && p <= 1)) raise("dropout: a probability required");
+  using R = std::remove_cvref_t<decltype(x * 1.0)>;
+  if constexpr (refused<X, K>) {
+    return Refused{};
+  } else {
+    if (!options.training || p == 0) return static_cast<R>(x);
+    auto const u = detail::drawn("dropout", x, key, options.stream);
+    return where(u < p, zeros_like(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
+  }
+}
+
+/// multinomial<N>(weights, key, replacement), multinomial(weights, n, key, replacement) - n places of the last axis,
+/// each with a probability in proportion to its weight; no place twice, unless with replacement. Weights need not
+/// add up to 1; those of 0 are chosen only after all others.
+///
+/// Shapes    weights: [B..., C] -> [B..., N], i64
+/// Errors    "multinomial: 4 choices wanted, of [2, 3]"
+template <index_t N, bool Replacement = false, operand X, detail::random_key K>
+constexpr auto multinomial(X const& weights, K const& key) {
+  return detail::call(detail::Fixed<detail::Multinomial{N, Replacement}>{}, weights,
+                      detail::key_beside("multinomial", weights, key));
+}
+template <operand X, detail::random_key K>
+constexpr auto multinomial(X const& weights, index_t n, K const& key, bool replacement = false) {
+  return detail::call(detail::Multinomial{n, replacement}, weights,
+                      detail::key_beside("multinomial", weights, key));
+}
+
+/// exponential(shape, key, rate) - independent draws from the exponential distribution; gumbel(shape, key) - from the
+/// standard Gumbel distribution.
+inline Array exponential(Extents const& shape, Key key, double rate = 1, DType dtype = DType::f32) {
+  detail::require_floating("exponential", dtype);
+  return detail::generate_as("exponential", shape.shape, dtype, [=](index_t i) {
+    return -constant_math::log1p(-uniform_at(key, static_cast<std::uint64_t>(i))) / rate;
+  });
+}
+inline Array gumbel(Extents const& shape, Key key, DType dtype = DType::f32) {
+  detail::require_floating("gumbel", dtype);
+  return detail::generate_as("gumbel", shape.shape, dtype, [=](index_t i) {
+    double const u = uniform_at(key, static_cast<std::uint64_t>(i)) + 0x1p-54;
+    return -constant_math::log(-constant_math::log(u));
+  });
+}
+
+}  // namespace dfdx
