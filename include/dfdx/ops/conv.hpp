@@ -116,9 +116,11 @@ struct conv : detail::convolution {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind_as<conv>(s.y.meta(), s.attrs, I == 0 ? t : s.x[0], I == 0 ? s.x[1] : t);
   }
+  template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
     detail::conv_loops<2>(a, in[0], in[1], out);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv>(a, in, out);
   }
@@ -140,9 +142,11 @@ struct conv_input : detail::convolution {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind_as<conv_input>(s.y.meta(), s.attrs, I == 0 ? t : s.x[0], I == 0 ? s.x[1] : t);
   }
+  template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
     detail::conv_loops<0>(a, out, in[1], in[0]);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv_input>(a, in, out);
   }
@@ -164,9 +168,11 @@ struct conv_weight : detail::convolution {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind_as<conv_weight>(s.y.meta(), s.attrs, I == 0 ? t : s.x[0], I == 0 ? s.x[1] : t);
   }
+  template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
     detail::conv_loops<1>(a, in[0], out, in[1]);
   }
+  template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv_weight>(a, in, out);
   }

@@ -85,7 +85,7 @@ Array run(Meta const& meta, Attrs const& attrs, X const&... x) {
   auto const first = [](auto const& a, auto const&...) -> Array const& { return a; };
   constexpr bool known = Op::elementwise || Op::code == Code::cast || Op::code == Code::matmul ||
                          (Op::code >= Code::reduce_sum && Op::code <= Code::reduce_min);
-  if constexpr (requires { &Op::reference; }) {
+  if constexpr (requires { &Op::template reference<0>; }) {
     Array out(meta);
     Operand const in[] = {x.operand()...};
     Op::reference(attrs, in, out.operand());

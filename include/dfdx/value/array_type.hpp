@@ -154,9 +154,16 @@ class Array {
     if (ndim() == 0) raise("len: a scalar has no axes");
     return shape()[0];
   }
-  class iterator;
-  iterator begin() const;
-  iterator end() const;
+  template <int>
+  class Iterator;
+  template <int Lazy = 0>
+  Iterator<Lazy> begin() const {
+    return {this, 0};
+  }
+  template <int Lazy = 0>
+  Iterator<Lazy> end() const {
+    return {this, len()};
+  }
 
   /// item() - the one element of an array of size 1 as a double, whatever its dtype.
   double item() const;
@@ -327,31 +334,26 @@ class Array {
   Strides strides_{};
 };
 
-/// Iteration over the first axis, a[0], a[1], ...
-class Array::iterator {
+/// Iteration over the first axis, a[0], a[1], ... (A template, so that a program that does not iterate needs no
+/// vocabulary.)
+template <int Lazy>
+class Array::Iterator {
  public:
   using difference_type = index_t;
   using value_type = Array;
-  iterator() = default;
-  iterator(Array const* a, index_t i) : array_(a), i_(i) {}
-  // A template, so that a program that does not iterate needs no vocabulary.
-  template <int Lazy = 0>
-  Array at() const {
-    return array_->template operator[]<Lazy>(i_);
-  }
-  Array operator*() const { return at(); }
-  iterator& operator++() {
+  Iterator() = default;
+  Iterator(Array const* a, index_t i) : array_(a), i_(i) {}
+  Array operator*() const { return array_->template operator[]<Lazy>(i_); }
+  Iterator& operator++() {
     ++i_;
     return *this;
   }
-  iterator operator++(int) { return {array_, i_++}; }
-  bool operator==(iterator const& o) const { return i_ == o.i_; }
+  Iterator operator++(int) { return {array_, i_++}; }
+  bool operator==(Iterator const& o) const { return i_ == o.i_; }
 
  private:
   Array const* array_ = nullptr;
   index_t i_ = 0;
 };
-inline Array::iterator Array::begin() const { return {this, 0}; }
-inline Array::iterator Array::end() const { return {this, len()}; }
 
 }  // namespace dfdx

@@ -32,6 +32,13 @@ inline constexpr Ellipsis ellipsis{};
 
 namespace detail {
 
+// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called with
+// it in programs that do not.
+template <std::size_t>
+constexpr Array const& lazy(Array const& a) {
+  return a;
+}
+
 template <class I>
 inline constexpr bool is_index_array = std::is_base_of_v<Array, I>;
 template <class I>
@@ -48,6 +55,7 @@ int axes_of_item(I const& item) {
 }
 
 // Goes through the items from left to right; `axis` is the axis of `value` that the next one is for.
+template <std::size_t Items>
 class Indexing {
  public:
   Indexing(Array const& x, int named) : value(x), left_over_(x.ndim() - named), whole_(x.shape()) {}
@@ -55,7 +63,7 @@ class Indexing {
   template <class I>
   void take(I const& item) {
     if constexpr (std::is_same_v<I, NewAxis>) {
-      value = unsqueeze(value, axis_++);
+      value = unsqueeze(lazy<Items>(value), axis_++);
     } else if constexpr (std::is_same_v<I, Ellipsis>) {
       axis_ += left_over_;
     } else if constexpr (std::is_same_v<I, Range>) {
@@ -71,13 +79,12 @@ class Indexing {
   Array value;
 
  private:
-  // (Templates, so that what nobody indexes with is not compiled.)
   template <class I>
   void take_position(I item) {
     index_t const n = value.shape()[axis_], i = item < 0 ? item + n : item;
     if (i < 0 || i >= n)
       raise("at: index ", Position{item}, " out of range for axis ", named_, " of ", whole_);
-    value = axis_ == 0 ? at_position(value, i) : select(value, axis_, i);
+    value = axis_ == 0 ? at_position(lazy<Items>(value), i) : select(lazy<Items>(value), axis_, i);
   }
   template <class R>
   void take_range(R const& r) {
@@ -90,11 +97,12 @@ class Indexing {
     };
     if (r.step > 0) {
       index_t const b = bound(r.begin, 0, 0, n), e = bound(r.end, n, 0, n);
-      if (b != 0 || e != n || r.step != 1) value = slice(value, axis_, b, e < b ? b : e, r.step);
+      if (b != 0 || e != n || r.step != 1) value = slice(lazy<Items>(value), axis_, b, e < b ? b : e, r.step);
     } else {
       // The same places counted from the other end.
       index_t const b = bound(r.begin, n - 1, -1, n - 1), e = bound(r.end, -1, -1, n - 1);
-      value = slice(flip(value, axis_), axis_, n - 1 - b, e > b ? n - 1 - b : n - 1 - e, -r.step);
+      value =
+          slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, e > b ? n - 1 - b : n - 1 - e, -r.step);
     }
     ++axis_;
   }
@@ -109,8 +117,8 @@ class Indexing {
       bool fits = first + rank <= value.ndim();
       for (int i = 0; fits && i < rank; ++i) fits = index.shape()[i] == value.shape()[first + i];
       if (!fits) raise("at: truths of shape ", index.shape(), " do not fit axis ", named_, " of ", whole_);
-      value = masked_rows(first == 0 ? value : movedim(value, from, to), index);
-      if (first != 0) value = movedim(value, Axes(0), Axes(first));
+      value = masked_rows(first == 0 ? value : Array(movedim(lazy<Items>(value), from, to)), index);
+      if (first != 0) value = movedim(lazy<Items>(value), Axes(0), Axes(first));
       ++axis_;
       return;
     }
@@ -120,10 +128,10 @@ class Indexing {
         index.dtype() == DType::u8
             ? index
             : A(where(index < 0, index + static_cast<std::int64_t>(value.shape()[first]), index));
-    A const front = first == 0 ? value : A(movedim(value, Axes(first), Axes(0)));
+    A const front = first == 0 ? value : A(movedim(lazy<Items>(value), Axes(first), Axes(0)));
     value = dfdx::take(front, counted);
     for (int i = 0; i < rank; ++i) from.push(i), to.push(first + i);
-    if (first != 0 && rank > 0) value = movedim(value, from, to);
+    if (first != 0 && rank > 0) value = movedim(lazy<Items>(value), from, to);
     axis_ += rank;
   }
 
@@ -144,7 +152,7 @@ Array Array::operator()(I const&... items) const {
                 "at: integers, range(), all(), newaxis, ellipsis or an Array required");
   int const named = (0 + ... + detail::axes_of_item(items));
   if (named > ndim()) raise("at: ", named, " indices for shape ", shape());
-  detail::Indexing r(*this, named);
+  detail::Indexing<sizeof...(I)> r(*this, named);
   (r.take(items), ...);
   return r.value;
 }
