@@ -112,6 +112,24 @@ TEST_CASE("attention of 16 bits, without batches, and of nothing", "[vocabulary]
              zeros({2, 1, 3}), 0));
 }
 
+TEST_CASE("attention with dropout", "[vocabulary]") {
+  // One value per key: what comes out are the weights, some of them dropped.
+  constexpr index_t n = 200;
+  Array const x = zeros({1, n, 2}, DType::f64), values = reshape(eye(n, DType::f64), {1, n, n});
+  Array const weights = scaled_dot_product_attention(x, x, values, no_mask, Key{1}, {.dropout = 0.25});
+  Array const kept = cast<double>(weights != 0);
+  CHECK(same(weights, kept * (1 / (0.75 * n))));
+  CHECK(std::fabs(mean(kept).item<double>() - 0.75) < 4 * std::sqrt(0.1875 / (n * n)));
+  CHECK(same(scaled_dot_product_attention(x, x, values, no_mask, Key{1}, {.dropout = 0.25}), weights));
+  CHECK(!same(scaled_dot_product_attention(x, x, values, no_mask, Key{1}, {.dropout = 0.25, .stream = 1}),
+              weights));
+  CHECK(same(scaled_dot_product_attention(x, x, values, no_mask, Key{1}, {}),
+             scaled_dot_product_attention(x, x, values)));
+  Array const bias = randn({n, n}, Key{2}, DType::f64);
+  CHECK(same(scaled_dot_product_attention(x, x, values, bias, Key{1}, {.dropout = 0.25}),
+             scaled_dot_product_attention(x, x, values, bias) * kept / 0.75));
+}
+
 TEST_CASE("gradients of attention and rope", "[vocabulary]") {
   auto const good = [](auto const& f, std::vector<Array> const& in) {
     auto const report = testing::gradcheck(f, in);
@@ -177,12 +195,14 @@ TEST_CASE("compiled attention", "[vocabulary]") {
       randn<float, 2, 4, 3, 6>(Key{1}), randn<float, 2, 2, 5, 6>(Key{2}), randn<float, 2, 2, 5, 3>(Key{3}),
       randn<float, 3, 5>(Key{4}));
   compiled::check(
-      [](auto const& a, auto const& b, auto const& c, auto const& mask, auto const& places) {
-        return std::tuple(scaled_dot_product_attention(a, b, c, mask, {.alibi = true}),
+      [](auto const& a, auto const& b, auto const& c, auto const& mask, auto const& places, auto const& key) {
+        return std::tuple(scaled_dot_product_attention(a, b, c, mask, key, {.dropout = 0.3}),
+                          scaled_dot_product_attention(a, b, c, mask, {.alibi = true}),
                           rope(a, places, {.dims = 4, .llama3 = {.factor = 8, .original_context = 4}}));
       },
       randn<double, 2, 4, 3, 6>(Key{1}), randn<double, 2, 4, 5, 6>(Key{2}), randn<double, 2, 4, 5, 3>(Key{3}),
-      randint<bool, 4, 1, 5>(Key{4}, 0, 2), randint<std::int32_t, 2, 1, 3>(Key{5}, 0, 9));
+      randint<bool, 4, 1, 5>(Key{4}, 0, 2), randint<std::int32_t, 2, 1, 3>(Key{5}, 0, 9),
+      Tensor<std::int64_t>(4));
 }
 
 TEST_CASE("attention and rope refuse what does not fit", "[vocabulary]") {
@@ -205,5 +225,9 @@ TEST_CASE("attention and rope refuse what does not fit", "[vocabulary]") {
        "rope: an even number of the elements of [2, 6] required, got 8");
   says([&] { return rope(zeros({2, 6}), zeros({3}, DType::i64)); },
        "rope: positions i64 [3] do not fit [2, 6]");
+  says([&] { return scaled_dot_product_attention(a, c, c, {.dropout = 0.1}); },
+       "scaled_dot_product_attention: dropout needs a key");
+  says([&] { return scaled_dot_product_attention(a, c, c, no_mask, Key{1}, {.dropout = 2}); },
+       "scaled_dot_product_attention: dropout with a probability required");
   says([&] { return alibi_bias(zeros({2, 6})); }, "alibi: scores of heads required, got [2, 6]");
 }

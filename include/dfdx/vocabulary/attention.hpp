@@ -5,16 +5,24 @@
 #include <cmath>
 
 #include <dfdx/vocabulary/norm.hpp>
+#include <dfdx/vocabulary/random.hpp>
 
 namespace dfdx {
 
 /// Attention - options of scaled_dot_product_attention. The scale is 1 / sqrt(D) unless given; `causal` hides keys
-/// behind the query, of which the first stands at position `offset`; `alibi` adds the bias of that name.
+/// behind the query, of which the first stands at position `offset`; `alibi` adds the bias of that name. With a key,
+/// weights are dropped with probability `dropout`, drawn from its stream.
 struct Attention {
   bool causal = false, alibi = false;
   double scale = 0;
   index_t offset = 0;
+  double dropout = 0;
+  std::int64_t stream = 0;
 };
+
+/// no_mask - stands for the mask of scaled_dot_product_attention where there is none.
+struct NoMask {};
+inline constexpr NoMask no_mask{};
 
 /// Llama3 - how Llama 3 stretches the slow frequencies of rope, from contexts of original_context positions.
 struct Llama3 {
@@ -72,7 +80,7 @@ constexpr V causal_mask(V const& like, index_t queries, index_t keys, index_t of
 }
 
 struct Attend {
-  int masks;
+  int masks, keys;
   Attention o{};
   constexpr Meta infer(Meta const* in, Text* why) const {
     constexpr char const* name = "scaled_dot_product_attention";
@@ -94,6 +102,8 @@ struct Attend {
       return refuse(why, name, ": queries ", q, " of unknown size need a scale");
     Shape scores = q;
     scores[r - 1] = k[r - 2];
+    if (o.dropout < 0 || o.dropout > 1) return refuse(why, name, ": dropout with a probability required");
+    if (o.dropout > 0 && keys == 0) return refuse(why, name, ": dropout needs a key");
     if (masks > 0) {
       if (in[3].dtype != DType::boolean && !is_floating(in[3].dtype))
         return refuse(why, name, ": mask of truths or floating numbers required, got ", in[3].dtype);
@@ -103,10 +113,10 @@ struct Attend {
     }
     return Meta{in[0].dtype, with_extent(q, r - 1, v[r - 1])};
   }
-  template <class, class V, class... M>
+  template <class, class V, class... Rest>
   constexpr V run(Meta const& y, V const& given_q, V const& given_k, V const& given_v,
-                  M const&... mask) const {
-    static_cast<void>(inferred(*this, given_q, given_k, given_v, mask...));  // of the options as they are
+                  Rest const&... rest) const {
+    static_cast<void>(inferred(*this, given_q, given_k, given_v, rest...));  // of the options as they are
     V const q = in_f32(given_q), k = in_f32(given_k), v = in_f32(given_v);
     int const r = y.shape.rank;
     // Queries whose heads share keys are rows of one product.
@@ -116,8 +126,8 @@ struct Attend {
       joint[r - 3] = k.shape()[r - 3];
       joint[r - 2] = extent::mul(joint[r - 2], rows);
     }
-    index_t const keys = k.shape()[r - 2];
-    scores_shape[r - 1] = keys;
+    index_t const places = k.shape()[r - 2];
+    scores_shape[r - 1] = places;
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
     V scores =
@@ -125,14 +135,16 @@ struct Attend {
     if (o.alibi) scores = scores + cast_to(call(Alibi{o.offset}, scores), scores.dtype());
     double const hidden = -std::numeric_limits<double>::infinity();
     if (o.causal)
-      scores = where(causal_mask(scores, y.shape[r - 2], keys, o.offset), scores, full_like(scores, hidden));
-    [[maybe_unused]] auto const masked = [&](auto const& m) {
-      if (m.dtype() == DType::boolean) scores = where(m, scores, full_like(scores, hidden));
-      else scores = scores + cast_to(m, scores.dtype());
-    };
-    (masked(mask), ...);
-    joint[r - 1] = keys;
-    V const weights = reshape_to(softmax_of(scores, sizeof...(M) > 0 || o.offset < 0), joint);
+      scores =
+          where(causal_mask(scores, y.shape[r - 2], places, o.offset), scores, full_like(scores, hidden));
+    V const more[] = {rest..., given_q};  // the mask and the key, if there are such
+    if (masks > 0 && more[0].dtype() == DType::boolean)
+      scores = where(more[0], scores, full_like(scores, hidden));
+    else if (masks > 0) scores = scores + cast_to(more[0], scores.dtype());
+    V weights = softmax_of(scores, masks > 0 || o.offset < 0);
+    if (o.dropout > 0) weights = dropped(weights, call(Draw{o.stream}, weights, more[masks]), o.dropout);
+    joint[r - 1] = places;
+    weights = reshape_to(weights, joint);
     return rounded_as(reshape_to(call(Matmul{}, weights, v), y.shape), given_q);
   }
 
@@ -235,12 +247,28 @@ struct Rotate {
 template <operand Q, operand K, operand V>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v,
                                             Attention const& options = {}) {
-  return detail::call(detail::FixedType<detail::Attend{0, {.scale = 1}}>{{}, {0, options}}, q, k, v);
+  return detail::call(detail::FixedType<detail::Attend{0, 0, {.scale = 1}}>{{}, {0, 0, options}}, q, k, v);
 }
 template <operand Q, operand K, operand V, operand M>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v, M const& mask,
                                             Attention const& options = {}) {
-  return detail::call(detail::FixedType<detail::Attend{1, {.scale = 1}}>{{}, {1, options}}, q, k, v, mask);
+  return detail::call(detail::FixedType<detail::Attend{1, 0, {.scale = 1}}>{{}, {1, 0, options}}, q, k, v,
+                      mask);
+}
+
+/// scaled_dot_product_attention(q, k, v, mask, key, {.dropout = p}) - the same with dropout of the weights, in
+/// training; the mask may be no_mask. The key is one of dropout's.
+template <operand Q, operand K, operand V, operand M, detail::random_key R>
+constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v, M const& mask, R const& key,
+                                            Attention const& options) {
+  return detail::call(detail::FixedType<detail::Attend{1, 1, {.scale = 1}}>{{}, {1, 1, options}}, q, k, v,
+                      mask, detail::key_beside("scaled_dot_product_attention", q, key));
+}
+template <operand Q, operand K, operand V, detail::random_key R>
+constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v, NoMask, R const& key,
+                                            Attention const& options) {
+  return detail::call(detail::FixedType<detail::Attend{0, 1, {.scale = 1}}>{{}, {0, 1, options}}, q, k, v,
+                      detail::key_beside("scaled_dot_product_attention", q, key));
 }
 
 /// alibi_bias(scores, offset) - what attention with linear biases adds to scores of heads (Press et al. 2022): the

@@ -58,6 +58,12 @@ constexpr auto drawn(char const* name, X const& x, K const& key, std::int64_t st
   else return call(FixedType<Draw{}>{{}, {stream}}, x, key_beside(name, x, key));
 }
 
+// Zero where a number from [0, 1) lies below p.
+template <class X, class U>
+constexpr auto dropped(X const& x, U const& u, double p) {
+  return where(u < p, zeros_like(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
+}
+
 struct Multinomial {
   index_t n;
   bool replacement;
@@ -121,8 +127,7 @@ constexpr auto dropout(X const& x, double p, K const& key, Dropout const& option
     return Refused{};
   } else {
     if (!options.training || p == 0) return static_cast<R>(x);
-    auto const u = detail::drawn("dropout", x, key, options.stream);
-    return where(u < p, zeros_like(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
+    return detail::dropped(x, detail::drawn("dropout", x, key, options.stream), p);
   }
 }
 
