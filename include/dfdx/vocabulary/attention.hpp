@@ -108,7 +108,7 @@ struct Attend {
       if (in[3].dtype != DType::boolean && !is_floating(in[3].dtype))
         return refuse(why, name, ": mask of truths or floating numbers required, got ", in[3].dtype);
       Shape const both = op::broadcast_shapes(name, in[3].shape, scores, nullptr);
-      if (!(both == scores))
+      if (!agree(both, scores))
         return refuse(why, name, ": mask ", in[3].shape, " does not fit scores ", scores);
     }
     return Meta{in[0].dtype, with_extent(q, r - 1, v[r - 1])};
@@ -177,7 +177,7 @@ struct Rotate {
       Shape rows = s;
       --rows.rank;
       Shape const both = op::broadcast_shapes("rope", in[1].shape, rows, nullptr);
-      if (!op::detail::is_index(in[1].dtype) || !(both == rows))
+      if (!op::detail::is_index(in[1].dtype) || !agree(both, rows))
         return refuse(why, "rope: positions ", in[1].dtype, " ", in[1].shape, " do not fit ", s);
     }
     return *in;

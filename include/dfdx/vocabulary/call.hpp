@@ -123,6 +123,13 @@ constexpr int rule_axis(char const* name, int axis, Shape const& shape, Text* wh
   return a;
 }
 
+// Whether two shapes may be one, as far as their extents are known.
+constexpr bool agree(Shape const& a, Shape const& b) {
+  bool same = a.rank == b.rank;
+  for (int i = 0; same && i < a.rank; ++i) same = op::extents_agree(a[i], b[i]);
+  return same;
+}
+
 // The shape without the axes of a mask.
 constexpr Shape dropped(Shape const& s, index_t mask) {
   Shape r;

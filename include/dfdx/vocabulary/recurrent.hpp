@@ -87,7 +87,7 @@ struct RecurrentFit {
     int const batch = over_time ? 1 : 0;
     if (x.rank != batch + 2 || h.rank != 2 || !op::extents_agree(h[0], x[batch]))
       return refuse(why, name, ": states ", h, " do not fit inputs ", x);
-    if (std::is_same_v<Cell, LstmCell> && !(in[6].shape == h))
+    if (std::is_same_v<Cell, LstmCell> && !agree(in[6].shape, h))
       return refuse(why, name, ": states ", in[6].shape, " do not fit inputs ", x);
     if (over_time && x[0] == 0) return refuse(why, name, ": at least one step required, got ", x);
     index_t const n = h[1], gates = extent::mul(Cell::gates, n);
@@ -96,9 +96,8 @@ struct RecurrentFit {
                           make_shape(gates)};
     for (int k = 0; k < 4; ++k) {
       Shape const& got = in[k + 2].shape;
-      bool fits = got.rank == want[k].rank;
-      for (int i = 0; fits && i < got.rank; ++i) fits = op::extents_agree(got[i], want[k][i]);
-      if (!fits) return refuse(why, name, ": ", operands[k], " of shape ", want[k], " required, got ", got);
+      if (!agree(got, want[k]))
+        return refuse(why, name, ": ", operands[k], " of shape ", want[k], " required, got ", got);
     }
     return Meta{in[0].dtype, over_time ? make_shape(x[0], h[0], n) : h};
   }
@@ -154,6 +153,20 @@ constexpr To wrapped_tree(From const& state) {
   else return state;
 }
 
+// A state whose batch is the input's: of extents known only at run time a loop needs to see that they are one.
+template <class X, class S>
+constexpr auto beside_input(X const& inputs, S const& state) {
+  if constexpr (!leaf<S>) {
+    return std::pair(beside_input(inputs, state.first), beside_input(inputs, state.second));
+  } else if constexpr (!S::static_shape.is_static()) {
+    Shape const s = with_extent(state.shape(), 0, inputs.shape()[1]);
+    auto const zero = full_as(untyped(inputs), Meta{state.dtype(), s}, 0);
+    return wrap<S>(zero + untyped(state));
+  } else {
+    return state;
+  }
+}
+
 // The pair of the last state and all outputs.
 template <class Cell, class X, class State, class WI, class WH, class BI, class BH>
 constexpr auto recur(X const& x, State const& state, WI const& w_ih, WH const& w_hh, BI const& b_ih,
@@ -167,7 +180,7 @@ constexpr auto recur(X const& x, State const& state, WI const& w_ih, WH const& w
   using Out = std::remove_cvref_t<decltype(Cell::output(state))>;
   if constexpr (typed<decltype(inputs)> && typed<Out> && typed<WH> && typed<BH>) {
     using Stacked = std::remove_cvref_t<decltype(scan(step, state, inputs).second)>;
-    if (graph_of(inputs) != nullptr) return scan(step, state, inputs);
+    if (graph_of(inputs) != nullptr) return scan(step, beside_input(inputs, state), inputs);
     auto const r = over_steps<Cell>(untyped(inputs), untyped_tree(state), untyped(w_hh), untyped(b_hh));
     return std::pair(wrapped_tree<State>(r.first), wrap<Stacked>(r.second));
   } else {
