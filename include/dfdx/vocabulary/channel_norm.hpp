@@ -97,7 +97,9 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
     auto const over = kept_over(x, AllButChannels{});
     if (joined(x.shape(), value_of(over).mask(x.shape().rank)) == 1)
       raise("batch_norm: more than one value for each channel required to train, got ", x.shape());
-    auto const centre = mean_of(x, over), centred = x - centre, squares = square(centred);
+    auto const centre = mean_of(x, over);
+    auto const centred = x - centre;
+    auto const squares = square(centred);
     auto const y = centred * rsqrt(mean_of(squares, over) + o.eps);
     auto const flat = [&](auto const& v) { return reduce<op::sum>(v, without(over)); };
     return std::tuple(
