@@ -32,8 +32,8 @@ inline constexpr Ellipsis ellipsis{};
 
 namespace detail {
 
-// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called with
-// it in programs that do not.
+// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called
+// with it in programs that do not.
 template <std::size_t>
 constexpr Array const& lazy(Array const& a) {
   return a;

@@ -18,6 +18,8 @@ struct Padding {
   template <std::integral... I>
   constexpr Padding(I... each) : widths(each...) {}
   constexpr Padding(Extents const& each) : widths(each) {}
+  // How nvcc writes a default argument of this type.
+  constexpr Padding(Extents const& each, bool is_same) : widths(each), same(is_same) {}
   constexpr Padding(char const* how) : same(std::string_view(how) == "same") {
     if (!same && std::string_view(how) != "valid")
       raise("padding: \"same\" or \"valid\" required, got ", how);
