@@ -86,6 +86,56 @@ TEST_CASE("gradients of a model are a model") {
   CHECK_FALSE(net(x).requires_grad());
 }
 
+struct Block {
+  nn::Linear<6, 6> fc;
+  DFDX_FIELDS(fc)
+  constexpr auto operator()(auto const& x) const { return x + tanh(fc(x)); }
+};
+struct Deep {
+  nn::Repeat<Block, 4> blocks;
+  DFDX_FIELDS(blocks)
+  constexpr auto operator()(auto const& x) const { return blocks(x); }
+};
+constexpr auto squares = [](auto const& net, auto const& x) { return sum(square(net(x))); };
+
+TEST_CASE("loops of a model, and scans, are followed by the tape") {
+  Deep net = init<Deep>(4);
+  auto const x = randn<float, 3, 6>(Key{1});
+  auto const [value, want] = value_and_grad(squares)(net, x);
+  watch(net);
+  auto const loss = squares(net, x);
+  CHECK(std::fabs(loss.item() - value.item()) < 1e-4f);
+  loss.backward();
+  std::vector<Array> expected, got;
+  visit(want, [&](auto const& leaf) { expected.push_back(leaf); });
+  Deep const g = grads(net);
+  visit(g, [&](auto const& leaf) { got.push_back(leaf); });
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(apart(got[i], expected[i]) <= 1);
+
+  // Carried and stacked values; the first two of these do not depend on the leaf.
+  Array w = full({}, 2, DType::f64);
+  w.requires_grad(true);
+  for (Order order : {Order::forward, Order::backward}) {
+    w.zero_grad();
+    Array const xs = arange(1, 5, 1, DType::f64);
+    auto const [last, all] =
+        scan([&](Array const& c, Array const& v) { return std::pair(Array(c * w + v), Array(c * v)); },
+             Array(full({}, 0, DType::f64)), xs, order);
+    (last + sum(all)).backward();
+    double const h = 1e-6;
+    auto const plain = [&](double k) {
+      double c = 0, total = 0;
+      for (int i = 0; i < 4; ++i) {
+        double const v = order == Order::forward ? 1 + i : 4 - i;
+        total += c * v;
+        c = c * k + v;
+      }
+      return total + c;
+    };
+    CHECK(std::fabs(w.grad().item() - (plain(2 + h) - plain(2 - h)) / (2 * h)) < 1e-6);
+  }
+}
+
 TEST_CASE("parameters in 16 bits, and those without a gradient") {
   struct Pair {
     Tensor<float16, 3> used;

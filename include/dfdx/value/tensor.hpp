@@ -14,6 +14,14 @@
 
 namespace dfdx {
 
+namespace detail {
+// On the tape, or while a program is recorded, this is an op like others; else a view is made here.
+constexpr Array at_first(Array const& x, index_t i) {
+  if (x.tape() == nullptr && !x.recorded()) return x.part(i);
+  return x.template operator[]<0>(i);
+}
+}  // namespace detail
+
 /// Tensor - a value of element type T and shape [Dims...]; a dim may be `dyn`, known at run time only.
 ///
 /// Shapes    [Dims...]; Tensor<T> is a scalar
@@ -115,7 +123,7 @@ class Tensor : public Array {
     if constexpr (sizeof...(Dims) == 1) {
       return data()[i * strides()[0]];
     } else {
-      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, at_first(*this, i));
+      return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, detail::at_first(*this, i));
     }
   }
 
@@ -150,12 +158,6 @@ class Tensor : public Array {
   }
 
  private:
-  // On the tape, or while a program is recorded, this is an op like others; else a view is made here.
-  static constexpr Array at_first(Array const& x, index_t i) {
-    if (x.tape() == nullptr && !x.recorded()) return x.part(i);
-    return x.template operator[]<0>(i);
-  }
-
   template <std::size_t... I>
   static auto drop_first(std::index_sequence<I...>, Array a) {
     constexpr std::size_t all[] = {Dims...};

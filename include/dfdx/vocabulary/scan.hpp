@@ -3,6 +3,8 @@
 // the graph, so that neither the program nor the time to compile it grows with the number of iterations.
 #pragma once
 
+#include <vector>
+
 #include <dfdx/ops/region.hpp>
 #include <dfdx/value/stacked.hpp>
 #include <dfdx/vocabulary/apply.hpp>
@@ -199,11 +201,12 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
   index_t const count = scan_count(xs);
   Vec<Array> const all = leaves_of(xs);
   Vec<Array> stacked;
+  std::vector<std::vector<Array>> rows;
   C carry = init;
   for (index_t i = 0; i < count; ++i) {
     index_t const at = order == Order::forward ? i : count - 1 - i;
     std::size_t k = 0;
-    auto const part = filled(part_t<X>{}, [&] { return all[k++].part(at); });
+    auto const part = filled(part_t<X>{}, [&] { return at_position(all[k++], at); });
     if constexpr (R::stacks) {
       auto [next, y] = f(std::as_const(carry), part);
       carry = std::move(next);
@@ -213,8 +216,13 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
           Shape s = make_shape(count);
           for (int d = 0; d < leaf.ndim(); ++d) s.push_back(leaf.shape()[d]);
           stacked.push_back(Array(Meta{leaf.dtype(), s}));
+          rows.emplace_back();
         }
-        copy_elements(leaf.operand(), stacked[m++].part(at).operand());
+        // What is on the tape is joined there in the end.
+        if (leaf.requires_grad() && is_grad_enabled()) rows[m].resize(static_cast<std::size_t>(count));
+        if (rows[m].empty()) copy_elements(leaf.operand(), stacked[m].part(at).operand());
+        else rows[m][static_cast<std::size_t>(at)] = leaf;
+        ++m;
       });
     } else {
       carry = f(std::as_const(carry), part);
@@ -230,6 +238,13 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
           raise("scan: no iterations, and nothing known of what is stacked but ", m.shape);
         stacked.push_back(Array(m));
       });
+    for (std::size_t m = 0; m < rows.size(); ++m) {
+      if (rows[m].empty()) continue;
+      // The first rows may have been made before a derivative flowed, and are in memory.
+      for (std::size_t i = 0; i < rows[m].size(); ++i)
+        if (rows[m][i].empty()) rows[m][i] = stacked[m].part(static_cast<index_t>(i));
+      stacked[m] = stack(std::span<Array const>(rows[m]), 0);
+    }
     std::size_t m = 0;
     return std::pair(std::move(carry), filled(Stack{}, [&] { return stacked[m++]; }));
   } else {
