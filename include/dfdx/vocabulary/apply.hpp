@@ -276,62 +276,60 @@ bool is_dense_like(Meta const& m, X const& x) {
   else return true;
 }
 
-inline constexpr index_t numbers_at_once = 256;
-
-// A number stands for as many elements as the loop takes at once.
-template <class E>
-struct Repeated {
-  alignas(64) E values[numbers_at_once];
-  Repeated(E value, index_t n) { std::fill_n(values, n < numbers_at_once ? n : numbers_at_once, value); }
-  E const* at(index_t) const { return values; }
-};
-template <class E>
-struct Elements {
-  E const* values;
-  E const* at(index_t i) const { return values + i; }
-};
-template <class E, class X>
-auto elements_of(X const& x, index_t n) {
-  if constexpr (operand<X>) return Elements<E>{reinterpret_cast<E const*>(x.bytes())};
-  else return Repeated<E>(static_cast<E>(x), n);
+// `f` on n operands that are dense arrays like `like` or, where x[k] is null, numbers, which stand for as many
+// elements as the loop takes at once. Not a template: an op has no code here.
+[[gnu::noinline]] inline Array apply_to_dense(kernels::MapBlock f, TapeRule const& rule, Array const& like,
+                                              Array const* const* x, double const* numbers, int n) {
+  constexpr index_t at_once = 256;
+  bool const narrow = like.dtype() == DType::f32;
+  index_t const size = like.size(), element = narrow ? 4 : 8;
+  alignas(64) std::byte repeated[max_arity][at_once * sizeof(double)];
+  std::byte const* from[max_arity];
+  bool all_arrays = true, taped = false;
+  for (int k = 0; k < n; ++k) {
+    if (x[k] != nullptr) {
+      from[k] = x[k]->bytes();
+      taped = taped || x[k]->tape() != nullptr;
+      continue;
+    }
+    all_arrays = false;
+    from[k] = repeated[k];
+    index_t const count = size < at_once ? size : at_once;
+    if (narrow) std::fill_n(reinterpret_cast<float*>(repeated[k]), count, static_cast<float>(numbers[k]));
+    else std::fill_n(reinterpret_cast<double*>(repeated[k]), count, numbers[k]);
+  }
+  Array y(like.meta());
+  index_t const step = all_arrays ? size : at_once;
+  for (index_t i = 0; i < size; i += step) {
+    void const* in[max_arity] = {};
+    for (int k = 0; k < n; ++k) in[k] = x[k] != nullptr ? from[k] + i * element : from[k];
+    f(y.bytes() + i * element, in, size - i < step ? size - i : step);
+  }
+  if (!taped || !is_grad_enabled()) return y;
+  // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
+  unsigned reads = 0;
+  for (int k = 0; k < n; ++k) reads |= rule.reads(k);
+  Array room[max_arity];
+  Array const* operands[max_arity] = {};
+  for (int k = 0; k < n; ++k) {
+    if (x[k] == nullptr)
+      room[k] = (reads >> k & 1u) != 0 ? full_as(Array(), like.meta(), numbers[k])
+                                       : Array(nullptr, -1, like.meta());
+    operands[k] = x[k] != nullptr ? x[k] : &room[k];
+  }
+  record_on_tape(rule, Attrs{}, y, operands, n);
+  return y;
 }
-
-// An operand as the tape has it: numbers with the shape they stand for, and with memory if the rule reads it.
-template <class X>
-Array const& recorded_operand(X const& x, Meta const& m, bool is_read, Array& room) {
-  if constexpr (operand<X>) return x;
-  else return room = is_read ? full_as(Array(), m, static_cast<double>(x)) : Array(nullptr, -1, m);
-}
-
 template <class Op, class E, class... X>
 Array apply_to_dense(Array const& like, X const&... x) {
-  Meta const m = like.meta();
-  index_t const n = m.shape.numel();
-  Array y(m);
-  auto* const out = reinterpret_cast<E*>(y.bytes());
-  [&](auto const&... from) {
-    constexpr bool all_arrays = (operand<X> && ...);
-    index_t const step = all_arrays ? n : numbers_at_once;
-    for (index_t i = 0; i < n; i += step) {
-      void const* const in[] = {from.at(i)...};
-      kernels::map_block<Op, E, std::conditional_t<true, E, X>...>(out + i, in, n - i < step ? n - i : step);
-    }
-  }(elements_of<E>(x, n)...);
-  if ((false || ... || (array_or_null(x) != nullptr && array_or_null(x)->tape() != nullptr)) &&
-      is_grad_enabled()) {
-    TapeRule const& rule = tape_rule<Op>;
-    unsigned reads = 0;
-    for (int i = 0; i < Op::arity; ++i) reads |= rule.reads(i);
-    Array room[sizeof...(X)];
-    int k = 0;
-    auto const operand_at = [&](auto const& v) {
-      int const i = k++;
-      return &recorded_operand(v, m, (reads >> i & 1u) != 0, room[i]);
-    };
-    Array const* const operands[] = {operand_at(x)...};
-    record_on_tape(rule, Attrs{}, y, operands, sizeof...(X));
-  }
-  return y;
+  Array const* const arrays[] = {array_or_null(x)...};
+  auto const number_of = [](auto const& v) {
+    if constexpr (operand<std::remove_cvref_t<decltype(v)>>) return 0.0;
+    else return static_cast<double>(v);
+  };
+  double const numbers[] = {number_of(x)...};
+  return apply_to_dense(&kernels::map_block<Op, E, std::conditional_t<true, E, X>...>, tape_rule<Op>, like,
+                        arrays, numbers, sizeof...(X));
 }
 
 template <class R, class Op, class T, class... X>
