@@ -2,7 +2,7 @@
 // Compiled reductions, views, indexing and composites.
 #include "ops/compiled.hpp"
 
-#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
