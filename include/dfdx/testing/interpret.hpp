@@ -54,10 +54,22 @@ using LibraryOps =
              op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input, op::conv_weight, op::window_argmax,
              op::resample, op::draw>;
 
+namespace detail {
+// Not inline, so that one source file may compile it for many (see the end of this header).
+template <class Ops>
+struct Finder {
+  static OpInfo const* find(char const* name);
+};
+template <class Ops>
+OpInfo const* Finder<Ops>::find(char const* name) {
+  return Ops::find(name);
+}
+}  // namespace detail
+
 /// new_graph - an empty graph in which ops can be recorded at run time.
 inline Graph new_graph() {
   Graph g;
-  g.find_op = &LibraryOps::find;
+  g.find_op = &detail::Finder<LibraryOps>::find;
   return g;
 }
 
@@ -78,10 +90,15 @@ Array run_node(Node const& n, Array const* x) {
   else return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
 }
 
-/// The eager version of an op of the library, null for others.
-inline Runner runner_of(OpInfo const* i) {
+/// The reference version of an op of the list, null for others.
+template <class Ops>
+struct Runners {
+  static Runner find(OpInfo const* i);
+};
+template <class Ops>
+Runner Runners<Ops>::find(OpInfo const* i) {
   Runner r = nullptr;
-  LibraryOps::for_each([&](auto type) {
+  Ops::for_each([&](auto type) {
     using Op = typename decltype(type)::type;
     if (i == &info<Op>) r = &run_node<Op>;
   });
@@ -155,7 +172,7 @@ class Evaluation {
     } else if (n.code() == Code::each) value(id) = x[0].part(position_[own]);
     else if (n.code() == Code::input) value(id) = inputs_[own];
     else if (n.arity() == 0) value(id) = run_generated(n);
-    else if (Runner const run = runner_of(n.op)) value(id) = run(n, x);
+    else if (Runner const run = Runners<LibraryOps>::find(n.op)) value(id) = run(n, x);
     else value(id) = run_foreign(n, x);
     Meta const& m = value(id).meta();
     if (!(m == n.meta))
@@ -271,5 +288,12 @@ inline double dot(Array const& a, Array const& b) {
   walk<2>(x.meta.shape, strides, [&](index_t const(&o)[2]) { r += read_real(x, o[0]) * read_real(y, o[1]); });
   return r;
 }
+
+#if defined(DFDX_TESTING_SEPARATE)
+// A program of many source files defines this for all of them, and in one file instantiates what it declares: the rules
+// and the plain kernels of all ops are then compiled once.
+extern template struct detail::Finder<LibraryOps>;
+extern template struct detail::Runners<LibraryOps>;
+#endif
 
 }  // namespace dfdx::testing

@@ -115,7 +115,8 @@ class Tensor : public Array {
     return Array::template at<E>({static_cast<index_t>(i)...});
   }
 
-  /// x[i] - the subtensor at i of the first axis; an element if there is but one axis.
+  /// x[i] - the subtensor at i of the first axis; if there is but one axis the element, a plain number that the tape
+  /// does not follow (Array(x)[i] is one that it does).
   decltype(auto) operator[](index_t i) const
     requires(sizeof...(Dims) > 0)
   {
