@@ -4,6 +4,7 @@
 
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
