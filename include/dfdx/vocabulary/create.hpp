@@ -12,7 +12,6 @@
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/lists.hpp>
 #include <dfdx/value/tensor.hpp>
-#include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
 
