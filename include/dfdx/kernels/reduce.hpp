@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include <dfdx/core/pool.hpp>
 #include <dfdx/kernels/map.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {

@@ -144,6 +144,9 @@ class Array {
   /// Errors    "at: index 3 out of range for axis 0 of [3, 2]"
   template <int = 0>
   constexpr Array operator[](index_t i) const;
+  /// What a Tensor calls for the same.
+  template <int = 0>
+  Array at_on_tape(index_t i) const;
 
   /// a(i, range(1, 4), all(), newaxis, index) - parts, in NumPy's manner (vocabulary/indexing.hpp).
   template <class... I>

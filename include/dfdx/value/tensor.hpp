@@ -15,10 +15,10 @@
 namespace dfdx {
 
 namespace detail {
-// On the tape, or while a program is recorded, this is an op like others; else a view is made here.
-constexpr Array at_first(Array const& x, index_t i) {
-  if (x.tape() == nullptr && !x.recorded()) return x.part(i);
-  return x.template operator[]<0>(i);
+// On the tape this is an op like others; else a view is made here.
+inline Array at_first(Array const& x, index_t i) {
+  if (x.recorded()) raise("at: in a function that is compiled, use select or slice");
+  return x.tape() == nullptr ? x.part(i) : x.at_on_tape(i);
 }
 }  // namespace detail
 

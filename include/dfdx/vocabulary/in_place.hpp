@@ -6,6 +6,7 @@
 // says so.
 #pragma once
 
+#include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
 

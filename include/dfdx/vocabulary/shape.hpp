@@ -381,5 +381,9 @@ template <int>
 constexpr Array Array::operator[](index_t i) const {
   return select_first(*this, i);
 }
+template <int>
+Array Array::at_on_tape(index_t i) const {
+  return select_first(*this, i);
+}
 
 }  // namespace dfdx
