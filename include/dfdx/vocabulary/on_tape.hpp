@@ -105,7 +105,9 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
     for (int k = 0; k < n; ++k) of_numbers = of_numbers && !has_nan(*x[k]);
     if (of_numbers) raise_anomaly(rule.name, y.shape());
   }
-  PackedArray values[max_arity + 1];
+  if (n > max_arity)
+    raise(rule.name, ": too many operands");  // (g++ -O3 warns of the arrays below otherwise)
+  PackedArray values[max_arity + 1] = {};
   std::size_t bytes = sizeof(Attrs);
   for (int k = 0; k <= n; ++k) {
     bool const is_read = (flow.reads & (k < n ? 1u << k : reads_result)) != 0;
