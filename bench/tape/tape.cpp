@@ -200,7 +200,7 @@ void stochastic_volatility(int n) {
     g[i] = (8 * (value[2] - value[1]) - (value[3] - value[0])) / (12 * h);
   }
   // Reads and arithmetic: 1 + 4 (h) once more than n - 1 times or so; see volatility().
-  long const ops = 3 + 7 + 1 + static_cast<long>(n) * (1 + 8) + static_cast<long>(n - 1) * 5 + 14;
+  long const ops = 3 + 7 + 1 + static_cast<long>(n) * (1 + 8) + static_cast<long>(n - 1) * 5 + 13;
   scalar_case(
       "stochastic_volatility", x, [&](Array const& v) { return std::pair(volatility<Array>(v, y), ops); },
       plain(x), g);

@@ -22,7 +22,9 @@ class LeafIndex {
     ++used_;
   }
   void clear() {
-    if (used_ != 0) slots_.assign(slots_.size(), Slot{});
+    // After a pass over a million leaves, the next over a few must not wipe a million slots.
+    if (slots_.size() > 1024 && used_ * 16 < slots_.size()) std::vector<Slot>().swap(slots_);
+    else if (used_ != 0) slots_.assign(slots_.size(), Slot{});
     used_ = 0;
   }
 
