@@ -27,6 +27,7 @@
 #include <dfdx/optim/optimizer.hpp>
 #include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
+#include <dfdx/program/derivatives.hpp>
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>

@@ -2,6 +2,7 @@
 // All reference cases of the ops that the library has: values eagerly and through the passes, gradients and
 // second-order products through trace, pull_back and interpret, and forward mode against reverse mode. Prints a
 // table.
+#include "graph/batched.hpp"
 #include "refs/functions.hpp"
 
 #include <dfdx/tape/backward.hpp>
@@ -101,6 +102,23 @@ double rounding(Case const& c) {
   return !single ? 0 : c.dtype == "f64" ? 1e-13 : 1e-5;
 }
 
+// For several examples at once what it is for each, bit for bit: all inputs mapped over, the first only, all others.
+void check_batched(Case const& c, Graph const& g, std::vector<Array> const& inputs) {
+  for (int which = 0; which < 3; ++which) {
+    std::vector<bool> mapped(inputs.size());
+    std::vector<Array> examples = inputs;
+    bool any = false;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      mapped[k] = which == 0 || (k == 0) == (which == 1);
+      any = any || mapped[k];
+      if (mapped[k]) examples[k] = batched::examples_like(inputs[k], 2);
+    }
+    if (!any) continue;
+    std::string const d = batched::difference(g, mapped, examples, 2);
+    if (!d.empty()) throw std::runtime_error(c.id + " batched: " + d);
+  }
+}
+
 void check_gradients(Case const& c, Graph g, Tally& t) {
   std::vector<int> wrt;
   for (std::size_t i = 0; i < c.diff.size(); ++i) wrt.push_back(static_cast<int>(i));
@@ -119,6 +137,7 @@ void check_gradients(Case const& c, Graph g, Tally& t) {
   check(testing::interpret(g, inputs), "gradient");
   check(testing::interpret(graph::simplify(g), inputs), "simplified gradient");
   check(planned(g, inputs), "planned gradient");
+  check_batched(c, g, inputs);
 
   // <J v, w> = <v, J' w>, with the reference's gradients on the right.
   std::vector<Array> with_tangents = c.inputs;

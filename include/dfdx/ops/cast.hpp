@@ -78,6 +78,7 @@ struct fused<83> {
 /// Source    elementary
 struct cast : operation {
   static constexpr char const* name = "cast";
+  static constexpr Examples examples = Examples::same;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::cast;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text*) {

@@ -109,6 +109,7 @@ struct convolution : operation {
 /// Source    PyTorch's conv2d
 struct conv : detail::convolution {
   static constexpr char const* name = "conv";
+  static constexpr Examples examples = Examples::join;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s);
@@ -135,6 +136,7 @@ struct conv : detail::convolution {
 /// Source    PyTorch's conv_transpose2d
 struct conv_input : detail::convolution {
   static constexpr char const* name = "conv_input";
+  static constexpr Examples examples = Examples::join;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s);

@@ -156,6 +156,7 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
 /// Source    elementary
 struct scatter : operation {
   static constexpr char const* name = "scatter";
+  static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
@@ -196,6 +197,7 @@ struct scatter : operation {
 /// Source    PyTorch's gather
 struct gather : operation {
   static constexpr char const* name = "gather";
+  static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
@@ -257,6 +259,7 @@ constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
 /// Source    elementary
 struct argmax : operation {
   static constexpr char const* name = "argmax";
+  static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     auto const axis = static_cast<int>(a.i[0]);

@@ -17,6 +17,7 @@ namespace dfdx::op {
 /// Source    elementary
 struct pad : operation {
   static constexpr char const* name = "pad";
+  static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr int cost = 100;
   static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0] & 15); }
@@ -62,6 +63,7 @@ struct pad : operation {
 /// Source    elementary
 struct concat : operation {
   static constexpr char const* name = "concat";
+  static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
@@ -118,6 +120,7 @@ struct concat : operation {
 /// Source    elementary
 struct flip : operation {
   static constexpr char const* name = "flip";
+  static constexpr Examples examples = Examples::axes;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
   template <int I, class V>

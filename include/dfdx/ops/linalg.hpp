@@ -121,6 +121,7 @@ constexpr V turned(V const& x) {
 /// Source    Giles, Collected matrix derivative results for forward and reverse mode AD, 2008
 struct solve_triangular : operation {
   static constexpr char const* name = "solve_triangular";
+  static constexpr Examples examples = Examples::same;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
@@ -161,6 +162,7 @@ struct solve_triangular : operation {
 /// Source    Giles 2008
 struct solve : operation {
   static constexpr char const* name = "solve";
+  static constexpr Examples examples = Examples::same;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
@@ -198,6 +200,7 @@ struct solve : operation {
 /// Source    Murray, Differentiation of the Cholesky decomposition, 2016
 struct cholesky : operation {
   static constexpr char const* name = "cholesky";
+  static constexpr Examples examples = Examples::same;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     return detail::square_matrices(name, in[0], why);
@@ -252,6 +255,7 @@ struct cholesky : operation {
 /// Source    Giles 2008
 struct slogdet : operation {
   static constexpr char const* name = "slogdet";
+  static constexpr Examples examples = Examples::same;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     Meta r = detail::square_matrices(name, in[0], why);
@@ -299,6 +303,7 @@ struct slogdet : operation {
 /// Source    Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012
 struct qr : operation {
   static constexpr char const* name = "qr";
+  static constexpr Examples examples = Examples::same;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     Meta m = in[0];

@@ -15,6 +15,7 @@ namespace dfdx::op {
 /// Source    elementary linear algebra
 struct matmul : operation {
   static constexpr char const* name = "matmul";
+  static constexpr Examples examples = Examples::same;
   static constexpr unsigned reads(int which) { return which == 0 ? 2 : 1; }
   static constexpr Code code = Code::matmul;
   static constexpr int arity = 2;

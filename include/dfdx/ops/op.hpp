@@ -18,12 +18,14 @@ namespace op {
 /// operation - base of every op. A derived struct names itself and gives a shape rule and what its engine needs:
 /// `vjp<I>(ct, site)` the cotangent of operand I, `jvp<I>(tangent, site)` the contribution of operand I's tangent.
 /// `reads(I)` says which values vjp<I> reads, not only their shapes: bit k for operand k, bit max_arity for the
-/// result. A tape keeps no others. (Of elementwise ops it is found out.)
+/// result. A tape keeps no others. (Of elementwise ops it is found out.) `examples` says how vmap makes one use of
+/// the op of many.
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
   static constexpr int cost = 1;
   static constexpr bool elementwise = false;
+  static constexpr Examples examples = Examples::one_by_one;
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
 
   template <int I, class V>
@@ -87,6 +89,7 @@ constexpr void require(Graph& g, Attrs const& attrs, Meta const* metas);
 template <class Op>
 constexpr OpInfo make_info() {
   OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
+  r.examples = Op::elementwise ? Examples::same : Op::examples;
   r.infer = &Op::infer;
   r.vjp = &vjp<Op, Sym>;
   r.jvp = &jvp<Op, Sym>;

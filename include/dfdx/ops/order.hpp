@@ -38,6 +38,7 @@ constexpr bool before(C a, C b) {
 /// Source    elementary
 struct cumsum : operation {
   static constexpr char const* name = "cumsum";
+  static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     if (in[0].dtype == DType::boolean) return refuse(why, name, ": numeric dtype required, got bool");
@@ -81,6 +82,7 @@ struct cumsum : operation {
 /// Source    PyTorch's cummax
 struct argcummax : operation {
   static constexpr char const* name = "argcummax";
+  static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
   template <int = 0>
@@ -113,6 +115,7 @@ struct argcummax : operation {
 /// Source    elementary
 struct argsort : operation {
   static constexpr char const* name = "argsort";
+  static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
   template <int = 0>

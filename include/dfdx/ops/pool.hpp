@@ -20,6 +20,7 @@ namespace dfdx::op {
 /// Source    PyTorch's max_pool2d
 struct window_argmax : operation {
   static constexpr char const* name = "window_argmax";
+  static constexpr Examples examples = Examples::join;
   static constexpr int cost = 100;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }

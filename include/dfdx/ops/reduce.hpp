@@ -16,6 +16,7 @@ namespace dfdx::op {
 /// reduction - what all reductions share.
 template <class Self>
 struct reduction : operation {
+  static constexpr Examples examples = Examples::axes;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     if (!Self::has_identity)
       for (int i = 0; i < in[0].shape.rank; ++i)

@@ -108,6 +108,7 @@ struct SamplingRule {
 /// Source    PyTorch's interpolate; Keys, Cubic convolution interpolation, 1981
 struct resample : operation {
   static constexpr char const* name = "resample";
+  static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }

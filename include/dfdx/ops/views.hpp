@@ -58,6 +58,7 @@ struct iota : operation {
 /// Source    elementary
 struct reshape : operation {
   static constexpr char const* name = "reshape";
+  static constexpr Examples examples = Examples::same;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::reshape;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
@@ -122,6 +123,7 @@ struct reshape : operation {
 /// Source    elementary
 struct permute : operation {
   static constexpr char const* name = "permute";
+  static constexpr Examples examples = Examples::order;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::permute;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
@@ -157,6 +159,7 @@ struct permute : operation {
 /// Source    elementary
 struct expand : operation {
   static constexpr char const* name = "expand";
+  static constexpr Examples examples = Examples::same;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::expand;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
@@ -185,6 +188,7 @@ struct expand : operation {
 /// Source    elementary
 struct slice : operation {
   static constexpr char const* name = "slice";
+  static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Code code = Code::slice;
   static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0] & 15); }

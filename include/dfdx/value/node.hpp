@@ -104,6 +104,16 @@ struct Site {
   Attrs attrs{};
 };
 
+/// Examples - how an op works on many examples at once, that is on operands with one more axis in front (graph/batch.hpp).
+enum class Examples : std::uint8_t {
+  one_by_one,  ///< only in a loop
+  same,        ///< as it is: axes in front are gone through one by one, or all elements are
+  axis,        ///< its axis, the low bits of attrs.i[0], moves on by one
+  axes,        ///< so do its axes, a bit mask in attrs.i[0]
+  order,       ///< so does its permutation in attrs.i[0]
+  join         ///< the first axis of the first operand and of the result takes them in, if the others are for all
+};
+
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
 struct OpInfo {
   char const* name = "";
@@ -112,6 +122,7 @@ struct OpInfo {
   /// Relative cost of one result element; what is cheap is recomputed rather than stored.
   int cost = 1;
   bool elementwise = false;
+  Examples examples = Examples::one_by_one;
   /// Shape rule; `why` receives the text of a refusal and may be null.
   Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
   /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.
