@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random graphs through all passes: each leaves a sound graph and the values as they were; gradients agree between
 // the passes and between forward and reverse mode.
+#include "graph/batched.hpp"
 #include "graph/random_graph.hpp"
 
 #include <dfdx/graph/verify.hpp>
@@ -73,6 +74,13 @@ void check_sample(random_graph::Sample s, DType d) {
     scale += std::sqrt(testing::dot(jw[i], jw[i]) * testing::dot(tangents[i], tangents[i]));
   }
   if (std::isfinite(scale)) REQUIRE(std::fabs(left - right) <= 10 * tolerance(d) * scale);
+}
+
+bool same_bits(Array const& a, Array const& b) {
+  Array const x = dfdx::detail::packed(a), y = dfdx::detail::packed(b);
+  return x.meta() == y.meta() &&
+         std::memcmp(x.bytes(), y.bytes(),
+                     static_cast<std::size_t>(x.size()) * size_of(x.dtype())) == 0;
 }
 
 // A step of gradient descent that writes the parameters where they are, as train_step's programs do.
@@ -175,6 +183,44 @@ TEST_CASE("random loops and their derivatives are those of the unrolled ones", "
     auto const unrolled = derivatives(random_graph::make(at, size, DType::f64, false, Loops::unrolled));
     for (std::size_t i = 0; i < loops.size(); ++i)
       require_same(loops[i], unrolled[i], DType::f64, "unrolled");
+  }
+}
+
+TEST_CASE("random loops computed again in backward passes have the same derivatives", "[graph]") {
+  for (int seed = 0; seed < rounds(120); ++seed) {
+    INFO("seed " << seed);
+    random_graph::Sample s = random_graph::make(90000 + static_cast<std::uint64_t>(seed), 1 + seed % 6,
+                                                DType::f64, false, Loops::scanned);
+    auto const kept = derivatives(s);
+    for (std::size_t r = 0; r < s.graph.regions.size(); ++r)
+      s.graph.regions[r].recomputed = (static_cast<std::size_t>(seed) + r) % 3 != 0;
+    auto const again = derivatives(s);
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      for (std::size_t k = 0; i < 3 && k < kept[i].size(); ++k) REQUIRE(same_bits(again[i][k], kept[i][k]));
+    // Those of second order add up in another order.
+    for (std::size_t i = 3; i < kept.size(); ++i) require_same(again[i], kept[i], DType::f64, "again");
+  }
+}
+
+TEST_CASE("random graphs for several examples at once are those for each, bit for bit", "[graph]") {
+  for (int seed = 0; seed < rounds(120); ++seed) {
+    INFO("seed " << seed);
+    auto const loops = seed % 2 == 0 ? Loops::scanned : Loops::none;
+    random_graph::Sample s =
+        random_graph::make(95000 + static_cast<std::uint64_t>(seed), 1 + seed % 7, DType::f64, false, loops);
+    std::vector<int> wrt;
+    for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
+    std::vector<Array> inputs = s.inputs;
+    if (seed % 3 != 0) {
+      for (int o : s.graph.outputs) inputs.push_back(randn(s.graph[o].meta.shape, Key{inputs.size()}, DType::f64));
+      testing::add_vjp(s.graph, wrt);
+    }
+    std::vector<bool> mapped(inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      mapped[k] = k == 0 || (static_cast<std::size_t>(seed) + k) % 3 != 0;
+      if (mapped[k]) inputs[k] = batched::examples_like(inputs[k], 3);
+    }
+    REQUIRE(batched::difference(s.graph, mapped, inputs, 3) == "");
   }
 }
 

@@ -113,6 +113,13 @@ constexpr Shape make_shape(D... dims) {
   return Shape{static_cast<int>(sizeof...(D)), {static_cast<index_t>(dims)...}};
 }
 
+/// with_first_axis - the shape with an axis of that extent in front.
+constexpr Shape with_first_axis(index_t extent, Shape const& s) {
+  Shape r = make_shape(extent);
+  for (int i = 0; i < s.rank; ++i) r.push_back(s[i]);
+  return r;
+}
+
 /// Strides - step of each axis, in elements.
 using Strides = Shape;
 

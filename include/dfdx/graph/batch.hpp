@@ -35,14 +35,21 @@ class Batching {
     for (int s : sources) first = s < first ? s : first;
     find_dependents(first, last);
     for (int i = first; i <= last; ++i)
-      if (made_[static_cast<std::size_t>(i)].id < 0 && (depends(i) || is_anew(i))) make(i);
+      if (made_[static_cast<std::size_t>(i)].id < 0 && (depends(i) || is_anew(i))) {
+        if (is_exit(graph_[i])) ready_for_exits(region_behind(graph_[i]), i, last);
+        make(i);
+      }
   }
 
   /// All examples of a node, along the first axis; of one that is the same for all, repeated.
   constexpr Sym all(int id) {
     if (!batched(id)) {
+      if (repeated_.size() <= static_cast<std::size_t>(id)) repeated_.resize(graph_.nodes.size());
+      int const known_as = repeated_[static_cast<std::size_t>(id)].id;
       Sym const one = known(id);
-      return broadcast_to(one, more(one.shape()), "vmap");
+      Sym const r = known_as >= 0 ? Sym{&graph_, known_as} : broadcast_to(one, more(one.shape()), "vmap");
+      repeated_[static_cast<std::size_t>(id)].id = r.id;
+      return r;
     }
     Made& m = made_[static_cast<std::size_t>(id)];
     if (m.axis != 0) m = Made{swapped(Sym{&graph_, m.id}).id, 0};
@@ -90,14 +97,16 @@ class Batching {
         again = true;
       }
     }
+    // A loop inside of one that is recorded anew reads its values.
+    for (std::size_t r = 0; r < renewed_.size(); ++r)
+      if (int const around = region_at(static_cast<int>(r)).parent; is_own(around))
+        renewed_[r] = renewed_[r] | renewed_[static_cast<std::size_t>(around)];
   }
   constexpr Region const& region_at(int r) const { return graph_.regions[static_cast<std::size_t>(r)]; }
 
   constexpr Shape more(Shape const& s) const {
     if (s.rank == max_rank) raise("vmap: no room for another axis beside those of ", s);
-    Shape r = make_shape(count_);
-    for (int i = 0; i < s.rank; ++i) r.push_back(s[i]);
-    return r;
+    return with_first_axis(count_, s);
   }
   constexpr Meta more(Meta const& m) const { return {m.dtype, more(m.shape)}; }
 
@@ -106,6 +115,13 @@ class Batching {
     int axes[max_rank];
     for (int i = 0; i < max_rank; ++i) axes[i] = i < 2 ? 1 - i : i;
     return bind<op::permute>(Attrs{{op::pack_axes(axes, x.shape().rank)}}, x);
+  }
+
+  // All of a region, and what leaves it, is there before its first exit.
+  constexpr void ready_for_exits(int region, int first, int last) {
+    for (int i = first; i <= last; ++i)
+      if (is_exit(graph_[i]) && region_behind(graph_[i]) == region && depends(i))
+        all(graph_[i].in[graph_[i].arity() - 1]);
   }
 
   constexpr void make(int i) {
@@ -137,6 +153,7 @@ class Batching {
       int const parent = original.parent;
       int const made = graph_.open(is_own(parent) ? region_[static_cast<std::size_t>(parent)] : parent,
                                    original.count, original.reversed);
+      graph_.regions[static_cast<std::size_t>(made)].recomputed = original.recomputed;
       region_[r] = made;
     }
     return region_[r];
@@ -226,7 +243,7 @@ class Batching {
   Graph& graph_;
   index_t count_;
   int known_regions_;
-  Vec<Made> made_;
+  Vec<Made> made_, repeated_;
   Vec<char> depends_, renewed_;
   Vec<int> region_;
 };

@@ -129,12 +129,23 @@ class Reverse : Differentiation {
     }
   }
 
-  constexpr void arrive(int id, Sym const& ct) {
+  constexpr void arrive(int id, Sym ct) {
     if (!active(id)) return;
+    // What was repeated outside for the sake of a loop is summed inside of it: that is smaller.
+    while (!is_here(id) && flows_through(id) && is_rearranged(graph_[id].code())) {
+      Use const use(*this, id);
+      ct = use.node.op->vjp(ct, Site<Sym>{use.x, symbol(id), use.node.attrs}, 0);
+      id = use.node.in[0];
+      if (!active(id)) return;
+    }
     if (is_here(id)) return add_flow(id, ct);
     for (Arrival& a : arrivals_)
       if (a.id == id) return static_cast<void>(a.ct = plus(a.ct, ct));
     arrivals_.push_back(Arrival{id, ct});
+  }
+
+  static constexpr bool is_rearranged(Code c) {
+    return c == Code::reshape || c == Code::permute || c == Code::expand;
   }
 
   constexpr void reverse(int r) {
@@ -168,15 +179,18 @@ class Reverse : Differentiation {
       else if (graph_[i].code() != Code::carry || graph_[i].region != r) visit(i);
     }
 
-    // Sums over the iterations are carries too. The exits of a region come one after another.
+    // Sums over the iterations are carries too, unless there is but one. The exits of a region come one after another.
     Vec<Sym> next, out;
     for (int c : carries) next.push_back(flow_or_zero(c));
     for (Arrival const& a : arrivals_) {
+      if (region.count == 1) continue;
       Sym const sum = carry_in(back, full_as(symbol(a.id), graph_[a.id].meta, 0));
       carried.push_back(sum);
       next.push_back(bind<op::add>(Attrs{}, sum, a.ct));
     }
     for (std::size_t k = 0; k < carried.size(); ++k) out.push_back(last_of(back, carried[k], next[k]));
+    if (region.count == 1)
+      for (Arrival const& a : arrivals_) out.push_back(stack_of(back, a.ct));
     for (int s : slices) out.push_back(stack_of(back, flow(s)));
 
     std::swap(outer_arrivals, arrivals_);
@@ -184,7 +198,7 @@ class Reverse : Differentiation {
     close_mirror(r);
     std::size_t k = 0;
     for (int c : carries) arrive(graph_[c].in[0], out[k++]);
-    for (Arrival const& a : outer_arrivals) arrive(a.id, out[k++]);
+    for (Arrival const& a : outer_arrivals) arrive(a.id, reshape_to(out[k++], graph_[a.id].meta.shape));
     for (int s : slices) arrive(graph_[s].in[0], out[k++]);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Mirror: how a region that is derived from another one reads that one's values. Iteration i of the mirror sees
-// what iteration i of the original computed: the original stacks it, the mirror takes it from the stack.
+// what iteration i of the original computed: the original stacks it, the mirror takes it from the stack. Of a region
+// that is to be recomputed only the carries are stacked; the mirror computes the rest again.
 #pragma once
 
 #include <dfdx/graph/views.hpp>
@@ -64,13 +65,67 @@ class Mirror {
     Node n = graph_[id];
     int const region = n.region, mirror = mirror_[static_cast<std::size_t>(region)];
     if (n.code() == Code::each) return each_of(mirror, value(n.in[0]));
-    if (is_view(n)) {  // nothing to store: looked at again
-      n.in[0] = value(n.in[0]).id;
+    bool const again = graph_.regions[static_cast<std::size_t>(region)].recomputed && n.code() != Code::carry;
+    if (again && is_exit(n)) return loop_again(id);
+    if (again || is_view(n)) {  // a view has nothing to store: it is looked at again
+      for (int k = 0; k < n.arity(); ++k) n.in[k] = value(n.in[k]).id;
       return graph_.push(n);
     }
     return each_of(mirror, value(stack_of(region, symbol(id)).id));
   }
 
+  // An exit of a loop inside of a region that is computed again: so is all of the loop, before what it leaves behind.
+  constexpr Sym loop_again(int exit) {
+    auto const inner = static_cast<std::size_t>(region_behind(graph_[exit]));
+    if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());
+    if (again_region_.size() <= inner) again_region_.resize(graph_.regions.size());
+    if (again_region_[inner].id < 0) {
+      Vec<int> exits;
+      for (int i = graph_.regions[inner].first, size = graph_.size(); i < size; ++i)
+        if (graph_.encloses(region_behind(graph_[exit]), graph_[i].region)) push_again(i);
+        else if (is_exit(graph_[i]) && region_behind(graph_[i]) == region_behind(graph_[exit])) exits.push_back(i);
+      for (int e : exits)
+        for (int k = 0; k < graph_[e].arity(); ++k) outside_or_again(graph_[e].in[k]);
+      for (int e : exits) push_again(e);
+    }
+    return push_again(exit);
+  }
+  constexpr int known_again(int id) const {
+    return static_cast<std::size_t>(id) < again_.size() ? again_[static_cast<std::size_t>(id)].id : -1;
+  }
+  constexpr Sym outside_or_again(int id) {
+    return known_again(id) >= 0 ? symbol(known_again(id)) : value(id);
+  }
+  constexpr Sym push_again(int id) {
+    if (known_again(id) >= 0) return symbol(known_again(id));
+    Node n = graph_[id];
+    for (int k = 0; k < n.arity(); ++k) n.in[k] = outside_or_again(n.in[k]).id;
+    bool const on_edge = is_exit(n) || n.code() == Code::carry || n.code() == Code::each;
+    if (on_edge) n.attrs.i[0] = region_again(static_cast<int>(n.attrs.i[0]));
+    int const made = graph_.push(n).id;
+    if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());
+    again_[static_cast<std::size_t>(id)].id = made;
+    return symbol(made);
+  }
+  constexpr int region_again(int region) {
+    auto const r = static_cast<std::size_t>(region);
+    if (again_region_.size() <= r) again_region_.resize(graph_.regions.size());
+    if (again_region_[r].id >= 0) return again_region_[r].id;
+    Region const original = graph_.regions[r];
+    auto const around = static_cast<std::size_t>(original.parent);
+    bool const nested = around < again_region_.size() && again_region_[around].id >= 0;
+    int const parent = nested ? again_region_[around].id : mirror_[around];
+    int const made = graph_.open(parent, original.count, original.reversed);
+    graph_.regions[static_cast<std::size_t>(made)].recomputed = original.recomputed;
+    graph_.regions[static_cast<std::size_t>(made)].carries = original.carries;
+    again_region_[r].id = made;
+    return made;
+  }
+
+  struct Copy {
+    int id = -1;
+  };
+  Vec<Copy> again_, again_region_;  // of the loops inside of regions that are computed again
   Vec<Exits> exits_;
   Vec<int> mirror_, copy_;
 };

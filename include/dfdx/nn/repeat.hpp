@@ -3,7 +3,7 @@
 #pragma once
 
 #include <dfdx/nn/init.hpp>
-#include <dfdx/vocabulary/scan.hpp>
+#include <dfdx/vocabulary/checkpoint.hpp>
 
 namespace dfdx {
 
@@ -52,6 +52,43 @@ struct Repeat : Stacked<Block, N> {
 };
 
 }  // namespace nn
+
+namespace detail {
+
+// The same blocks as S stacks of N / S, leaf by leaf in the same memory.
+template <std::size_t S, class Block, std::size_t N>
+constexpr auto in_segments(Stacked<Block, N> const& all) {
+  static_assert(S > 0 && N % S == 0, "checkpoint_sequential: the number of blocks must be a multiple of that of segments");
+  Vec<Array> leaves;
+  visit(all.leaves, [&](auto const& leaf) {
+    Shape s = make_shape(static_cast<index_t>(S), static_cast<index_t>(N / S));
+    for (int i = 1; i < leaf.shape().rank; ++i) s.push_back(leaf.shape()[i]);
+    leaves.push_back(reshape_to(untyped(static_cast<Array const&>(leaf)), s));
+  });
+  std::size_t k = 0;
+  return filled(Stacked<Stacked<Block, N / S>, S>{}, [&] { return leaves[k++]; });
+}
+
+}  // namespace detail
+
+/// checkpoint_sequential<S>(blocks, x) - blocks(x), but the backward pass keeps what enters each of S equal segments and
+/// computes the blocks of a segment again, from there. With S the square root of their number it keeps as much as two
+/// such numbers of blocks would, at the price of one more forward pass.
+///
+/// Math      y = block_{N-1}(... block_0(x))
+/// Shapes    as nn::Repeat
+/// Errors    "checkpoint_sequential: the number of blocks must be a multiple of that of segments" at compile time
+/// Source    Chen et al., Training deep nets with sublinear memory cost, 2016
+template <std::size_t S, class Block, std::size_t N, class X>
+constexpr auto checkpoint_sequential(nn::Repeat<Block, N> const& blocks, X const& x) {
+  return scan(
+      [](X const& h, Stacked<Block, N / S> const& segment) {
+        return checkpoint([](X const& in, Stacked<Block, N / S> const& some) {
+          return scan([](X const& v, Block const& block) { return block(v); }, in, some);
+        })(h, segment);
+      },
+      x, detail::in_segments<S>(static_cast<Stacked<Block, N> const&>(blocks)));
+}
 
 /// repeat<N>(block) - N copies of a block in a row.
 template <std::size_t N, tree Block>

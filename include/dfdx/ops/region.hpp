@@ -91,9 +91,8 @@ constexpr Sym last_of(int region, Sym const& carry, Sym const& next) {
 }
 constexpr Sym stack_of(int region, Sym const& x) {
   if (x.shape().rank == max_rank) raise("scan: no room for another axis beside those of ", x.shape());
-  Meta m{x.dtype(), make_shape(x.graph->regions[static_cast<std::size_t>(region)].count)};
-  for (int i = 0; i < x.shape().rank; ++i) m.shape.push_back(x.shape()[i]);
-  return bind_as<op::stack>(m, Attrs{{region}}, x);
+  index_t const count = x.graph->regions[static_cast<std::size_t>(region)].count;
+  return bind_as<op::stack>(Meta{x.dtype(), with_first_axis(count, x.shape())}, Attrs{{region}}, x);
 }
 
 }  // namespace dfdx

@@ -186,6 +186,8 @@ struct Region {
   /// All its nodes are later than this many.
   int first = 0;
   int carries = 0;
+  /// Whether a backward pass computes its values again, from what goes into it, rather than have them kept.
+  bool recomputed = false;
 };
 
 /// Graph - nodes in an order in which every operand comes before its users.

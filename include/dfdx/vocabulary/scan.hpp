@@ -214,9 +214,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
       std::size_t m = 0;
       visit(y, [&](auto const& leaf) {
         if (i == 0) {
-          Shape s = make_shape(count);
-          for (int d = 0; d < leaf.ndim(); ++d) s.push_back(leaf.shape()[d]);
-          stacked.push_back(Array(Meta{leaf.dtype(), s}));
+          stacked.push_back(Array(Meta{leaf.dtype(), with_first_axis(count, leaf.shape())}));
           rows.emplace_back();
         }
         // What is on the tape is joined there in the end.

@@ -341,9 +341,7 @@ namespace detail {
 template <class V>
 V vjp_of_at(V const& ct, Site<V> const& s, int) {
   index_t const i = s.attrs.i[0], n = s.x[0].shape()[0];
-  Shape one = make_shape(1);
-  for (int a = 0; a < ct.shape().rank; ++a) one.push_back(ct.shape()[a]);
-  return pad_axis(reshape_to(ct, one), 0, i, n - 1 - i);
+  return pad_axis(reshape_to(ct, with_first_axis(1, ct.shape())), 0, i, n - 1 - i);
 }
 inline Array part_at(Attrs const& a, Meta const&, Array const& whole) { return whole.part(a.i[0]); }
 inline unsigned reads_of_at(int) { return 0; }
