@@ -10,7 +10,7 @@ namespace {
 
 using namespace dfdx;
 
-constexpr std::size_t width = 32, rows = 64, depth = 16;
+constexpr std::size_t width = 16, rows = 128, depth = 16;
 
 struct Block {
   nn::Linear<width, 2 * width> up;
