@@ -26,6 +26,7 @@ LAYERS = {
     "graph": _BASE,
     "program": [*_BASE, "kernels", "graph"],
     "tape": [*_BASE, "kernels"],
+    "transforms": _ENGINES,
     "nn": _ENGINES,
     "optim": [*_ENGINES, "nn"],
     "io": [*_ENGINES, "nn", "optim"],

@@ -31,6 +31,7 @@
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/transforms/eager.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>

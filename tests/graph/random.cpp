@@ -79,8 +79,7 @@ void check_sample(random_graph::Sample s, DType d) {
 bool same_bits(Array const& a, Array const& b) {
   Array const x = dfdx::detail::packed(a), y = dfdx::detail::packed(b);
   return x.meta() == y.meta() &&
-         std::memcmp(x.bytes(), y.bytes(),
-                     static_cast<std::size_t>(x.size()) * size_of(x.dtype())) == 0;
+         std::memcmp(x.bytes(), y.bytes(), static_cast<std::size_t>(x.size()) * size_of(x.dtype())) == 0;
 }
 
 // A step of gradient descent that writes the parameters where they are, as train_step's programs do.
@@ -212,7 +211,8 @@ TEST_CASE("random graphs for several examples at once are those for each, bit fo
     for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
     std::vector<Array> inputs = s.inputs;
     if (seed % 3 != 0) {
-      for (int o : s.graph.outputs) inputs.push_back(randn(s.graph[o].meta.shape, Key{inputs.size()}, DType::f64));
+      for (int o : s.graph.outputs)
+        inputs.push_back(randn(s.graph[o].meta.shape, Key{inputs.size()}, DType::f64));
       testing::add_vjp(s.graph, wrt);
     }
     std::vector<bool> mapped(inputs.size());

@@ -50,7 +50,8 @@ TEST_CASE("DESIGN 10 (a): the hessian", "[program][hessian]") {
   CHECK(allclose(diagonal_hessian(x_exp_x)(x), diagonal(Array(h)), 1e-14, 0));
 }
 
-TEST_CASE("hessian: central differences of the gradient, the jacobian of the gradient", "[program][hessian]") {
+TEST_CASE("hessian: central differences of the gradient, the jacobian of the gradient",
+          "[program][hessian]") {
   auto const x = randn<double, 4>(Key{3});
   auto const h = hessian(rosenbrock)(x);
   CHECK(allclose(h, jacrev(grad(rosenbrock))(x), 1e-12, 1e-12));
@@ -82,8 +83,7 @@ TEST_CASE("jacobian: both modes, several arguments, any rank", "[program][jacobi
   auto const slope = cos(matmul(x, y)) * sum(y);
   for (index_t i = 0; i < 2; ++i)
     for (index_t j = 0; j < 2; ++j)
-      for (index_t k = 0; k < 3; ++k)
-        CHECK(std::fabs(jx(i, j, k) - (i == j ? slope(i) * y(k) : 0)) < 1e-13);
+      for (index_t k = 0; k < 3; ++k) CHECK(std::fabs(jx(i, j, k) - (i == j ? slope(i) * y(k) : 0)) < 1e-13);
   // The argument that was named, and a block of second derivatives of the other.
   auto const h = hessian(mixed, wrt<1>)(x, y);
   CHECK(allclose(h, jacrev(grad(mixed, wrt<1>), wrt<1>)(x, y), 1e-12, 1e-12));
@@ -115,7 +115,8 @@ TEST_CASE("hvp, gauss_newton_vp: directions that are models", "[program][hessian
   CHECK(allclose(hv.fc2.bias, (Array(up.fc2.bias) - down.fc2.bias) / (2 * step), 1e-6, 1e-7));
   // For squares, J^T J v; and it is the Hessian where the residuals vanish.
   auto const gv = gauss_newton_vp(predict, squared)(net, x, t, v);
-  auto const jv = jvp([](Net const& n, Tensor<double, 5, 3> const& a) { return n(a); })(net, x, v, zeros_like(x)).second;
+  auto const jv =
+      jvp([](Net const& n, Tensor<double, 5, 3> const& a) { return n(a); })(net, x, v, zeros_like(x)).second;
   auto const jtjv = vjp([](Net const& n, Tensor<double, 5, 3> const& a) { return n(a); })(net, x, jv).second;
   CHECK(allclose(gv.fc1.weight, std::get<0>(jtjv).fc1.weight, 1e-11, 1e-11));
   auto const exact = hvp(fit)(net, x, Tensor<double, 5, 2>(net(x)), v);

@@ -14,7 +14,9 @@ Tensor<float, 3> row(X const& all, index_t i) {
 }
 
 // Whether example i of `all` is `one`.
-bool is_example(Array const& all, index_t i, Array const& one) { return allclose(all.part(i), one, 3e-6, 3e-7); }
+bool is_example(Array const& all, index_t i, Array const& one) {
+  return allclose(all.part(i), one, 3e-6, 3e-7);
+}
 
 constexpr auto affine = [](Tensor<float, 3> const& x, Tensor<float, 3, 2> const& w) {
   return tanh(matmul(x, w));
@@ -89,8 +91,8 @@ TEST_CASE("vmap: of the gradient are the gradients of each example, as trees", "
   // An ensemble: a net for each example.
   Stacked<Net, 4> ensemble;
   for (index_t i = 0; i < 4; ++i) ensemble.set(i, init<Net>(static_cast<std::uint64_t>(i)));
-  auto const outputs =
-      vmap([](Net const& n, Tensor<float, 3> const& a) { return n(a); }, in_axes<0, unmapped>)(ensemble, row(x, 0));
+  auto const outputs = vmap([](Net const& n, Tensor<float, 3> const& a) { return n(a); },
+                            in_axes<0, unmapped>)(ensemble, row(x, 0));
   for (index_t i = 0; i < 4; ++i) CHECK(is_example(outputs, i, ensemble[i](row(x, 0))));
 }
 

@@ -83,7 +83,8 @@ class Mirror {
       Vec<int> exits;
       for (int i = graph_.regions[inner].first, size = graph_.size(); i < size; ++i)
         if (graph_.encloses(region_behind(graph_[exit]), graph_[i].region)) push_again(i);
-        else if (is_exit(graph_[i]) && region_behind(graph_[i]) == region_behind(graph_[exit])) exits.push_back(i);
+        else if (is_exit(graph_[i]) && region_behind(graph_[i]) == region_behind(graph_[exit]))
+          exits.push_back(i);
       for (int e : exits)
         for (int k = 0; k < graph_[e].arity(); ++k) outside_or_again(graph_[e].in[k]);
       for (int e : exits) push_again(e);

@@ -58,7 +58,8 @@ namespace detail {
 // The same blocks as S stacks of N / S, leaf by leaf in the same memory.
 template <std::size_t S, class Block, std::size_t N>
 constexpr auto in_segments(Stacked<Block, N> const& all) {
-  static_assert(S > 0 && N % S == 0, "checkpoint_sequential: the number of blocks must be a multiple of that of segments");
+  static_assert(S > 0 && N % S == 0,
+                "checkpoint_sequential: the number of blocks must be a multiple of that of segments");
   Vec<Array> leaves;
   visit(all.leaves, [&](auto const& leaf) {
     Shape s = make_shape(static_cast<index_t>(S), static_cast<index_t>(N / S));

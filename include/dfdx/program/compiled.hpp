@@ -176,6 +176,29 @@ T run_for_first(Arenas& arenas, A const&... args) {
   return run_and_take<P>(arenas, number, args...);
 }
 
+// Whether a program can take a value of type T: all leaves are Tensors.
+template <class T>
+constexpr bool has_static_leaves() {
+  bool all = true;
+  if constexpr (tree<T>) {
+    T const t{};
+    visit(t, [&](auto const& leaf) { all = all && typed<decltype(leaf)>; });
+  }
+  return all;
+}
+
+// What F does with arguments that no program can be made for, Arrays: it runs as it is. Transforms say more in
+// transforms/eager.hpp.
+template <class F>
+struct Eager {
+  template <class... A>
+  static auto call(A const&... args) {
+    static_assert(std::is_invocable_v<F, A const&...>,
+                  "program: an Array is an argument; include <dfdx/transforms/eager.hpp>");
+    return F{}(args...);
+  }
+};
+
 template <class A>
 constexpr argument_t<A> const as_argument(A const& a) {
   return argument_t<A>(a);
@@ -266,9 +289,15 @@ class Compiled {
  private:
   template <class... A>
   static constexpr auto call(detail::OwnArenas* own, A const&... args) {
-    static_assert(
-        ((tree<A> || std::is_arithmetic_v<A>) && ...),
-        "program: arguments are Tensors, numbers, or structs with DFDX_FIELDS, arrays and tuples of Tensors");
+    static_assert(((tree<A> || std::is_arithmetic_v<A>) && ...),
+                  "program: arguments are Tensors, Arrays, numbers, or structs with DFDX_FIELDS, arrays and "
+                  "tuples of these");
+    if constexpr (!(detail::has_static_leaves<A>() && ...)) return detail::Eager<F>::call(args...);
+    else return call_program(own, args...);
+  }
+
+  template <class... A>
+  static constexpr auto call_program(detail::OwnArenas* own, A const&... args) {
     if constexpr (requires { F::template check<A...>(); })
       static_cast<void>(std::bool_constant<F::template check<A...>()>{});
     using R = result_t<F, A...>;

@@ -95,7 +95,8 @@ constexpr auto mapped_in_front(T const& t) {
   if constexpr (Axis == 0 || Axis == unmapped) return t;
   else {
     static_assert(leaf<T>, "vmap: the examples of a tree lie along the first axis");
-    return movedim<Axis, 0>(t);
+    if constexpr (typed<T>) return movedim<Axis, 0>(t);
+    else return movedim(t, Axis, 0);
   }
 }
 template <int Axis, class T>
@@ -104,7 +105,8 @@ constexpr auto moved_from_front(T const& t) {
   else if constexpr (refused<T>) return t;
   else {
     static_assert(leaf<T>, "vmap: the examples of a tree lie along the first axis");
-    return movedim<0, Axis>(t);
+    if constexpr (typed<T>) return movedim<0, Axis>(t);
+    else return movedim(t, 0, Axis);
   }
 }
 template <int... Axis, class T>

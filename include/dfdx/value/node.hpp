@@ -111,7 +111,7 @@ enum class Examples : std::uint8_t {
   axis,        ///< its axis, the low bits of attrs.i[0], moves on by one
   axes,        ///< so do its axes, a bit mask in attrs.i[0]
   order,       ///< so does its permutation in attrs.i[0]
-  join         ///< the first axis of the first operand and of the result takes them in, if the others are for all
+  join  ///< the first axis of the first operand and of the result takes them in, if the others are for all
 };
 
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.

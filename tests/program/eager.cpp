@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+// The transforms on Arrays, shapes known at run time: the same numbers as the compiled ones, also when nested.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace {
+
+using namespace dfdx;
+
+constexpr auto wave = [](auto const& x) { return sum(sin(x) * square(x)); };
+constexpr auto field = [](auto const& x, auto const& w) { return tanh(matmul(w, x)) * sum(x); };
+constexpr auto squares = [](auto const& y, auto const&) { return sum(square(square(y))); };
+constexpr auto two = [](auto const& x, auto const& y) { return std::pair(x * exp(y), sum(x * x)); };
+
+template <std::size_t N>
+Tensor<double, N> point(std::uint64_t k) {
+  return randn<double, N>(Key{k});
+}
+bool same(Array const& a, Array const& b) { return a.shape() == b.shape() && allclose(a, b, 1e-12, 1e-13); }
+
+}  // namespace
+
+TEST_CASE("eager transforms: gradients and products", "[program][eager]") {
+  auto const x = point<4>(1), v = point<4>(2);
+  Array const ax = x, av = v;
+  auto const [y, g] = value_and_grad(wave)(x);
+  auto const [ay, ag] = value_and_grad(wave)(ax);
+  static_assert(std::is_same_v<std::remove_const_t<decltype(ag)>, Array>);
+  CHECK(same(ay, y));
+  CHECK(same(ag, g));
+  CHECK(!ag.requires_grad());
+  CHECK(!ax.requires_grad());  // the argument is as it was
+  CHECK(same(grad(wave)(ax), g));
+  CHECK(same(jvp(wave)(ax, av).second, jvp(wave)(x, v).second));
+  CHECK(same(hvp(wave)(ax, av), hvp(wave)(x, v)));
+  CHECK(same(hessian(wave)(ax), hessian(wave)(x)));
+  CHECK(same(diagonal_hessian(wave)(ax), diagonal_hessian(wave)(x)));
+  auto const w = randn<double, 3, 4>(Key{3});
+  Array const aw = w;
+  auto const [jx, jw] = jacobian(field, wrt<0, 1>)(ax, aw);
+  auto const [cx, cw] = jacobian(field, wrt<0, 1>)(x, w);
+  CHECK(same(jx, cx));
+  CHECK(same(jw, cw));
+  CHECK(same(jacfwd(field)(ax, aw), cx));
+  CHECK(same(gauss_newton_vp(field, squares)(ax, aw, av), gauss_newton_vp(field, squares)(x, w, v)));
+  auto const ct = std::pair(point<4>(5), randn<double>(Key{6}));
+  auto const [r, cts] = vjp(two)(x, v, ct);
+  auto const [ar, acts] = vjp(two)(ax, av, std::pair<Array, Array>(ct));
+  CHECK(same(ar.first, r.first));
+  CHECK(same(std::get<0>(acts), std::get<0>(cts)));
+  CHECK(same(std::get<1>(acts), std::get<1>(cts)));
+}
+
+TEST_CASE("eager transforms nest, in one another and in the tape", "[program][eager]") {
+  auto const x = point<3>(1);
+  Array const ax = x;
+  constexpr auto third = [](auto const& a) {
+    return sum(grad(grad([](auto const& b) { return sum(sin(b)); }))(a));
+  };
+  static_cast<void>(third);
+  constexpr auto stiffness = [](auto const& a) { return sum(square(hessian(wave)(a))); };
+  CHECK(same(grad(stiffness)(ax), grad(stiffness)(x)));
+  CHECK(same(jacobian(hessian(wave))(ax), jacobian(hessian(wave))(x)));
+  CHECK(same(jvp(grad(wave))(ax, ax).second, jvp(grad(wave))(x, x).second));
+  // A gradient penalty: the gradient of a function of a gradient, by backward().
+  Array leaf = ax.clone();
+  leaf.requires_grad(true);
+  sum(square(grad(wave)(leaf))).backward();
+  constexpr auto penalty = [](auto const& a) { return sum(square(grad(wave)(a))); };
+  CHECK(same(leaf.grad(), grad(penalty)(x)));
+}
+
+TEST_CASE("eager vmap: a loop over the examples", "[program][eager]") {
+  auto const x = randn<double, 5, 4>(Key{1});
+  auto const w = randn<double, 3, 4>(Key{3});
+  Array const ax = x, aw = w;
+  constexpr auto f = vmap(field, in_axes<0, unmapped>);
+  CHECK(same(f(ax, aw), f(x, w)));
+  CHECK(same(vmap(field, in_axes<1, unmapped>, out_axes<-1>)(transpose(ax, 0, 1), aw),
+             transpose(Array(f(x, w)), 0, 1)));
+  CHECK(same(vmap(grad(wave))(ax), vmap(grad(wave))(x)));
+  constexpr auto total = [](auto const& a, auto const& b) {
+    return sum(square(vmap(field, in_axes<0, unmapped>)(a, b)));
+  };
+  CHECK(same(grad(total, wrt<1>)(ax, aw), grad(total, wrt<1>)(x, w)));
+}
+
+TEST_CASE("eager transforms: errors in the words of the compiler's", "[program][eager]") {
+  Array const x = point<3>(1), i = arange(4);
+  auto const says = [](auto const& call, std::string const& words) {
+    try {
+      call();
+    } catch (error const& e) {
+      INFO(e.what());
+      return std::string(e.what()).find(words) != std::string::npos;
+    }
+    return false;
+  };
+  CHECK(says([&] { grad([](auto const& a) { return a * 2.0; })(x); },
+             "grad: the function must return a scalar, got [3]"));
+  CHECK(says([&] { grad(wave)(i); }, "grad: floating arguments required, got i64"));
+  CHECK(says([&] { vmap(two)(x, i); }, "vmap: axis 0 of [4] must have the extent mapped over, 3"));
+}
