@@ -31,7 +31,7 @@ inline Graph batch(Graph const& one, std::vector<bool> const& mapped, index_t co
     g[inputs[k].id].attrs = one[i].attrs;
     if (!mapped[k]) at[static_cast<std::size_t>(i)] = inputs[k].id;
   }
-  graph::Batch examples(g, count);
+  graph::Batch<> examples(g, count);
   for (int i = 0; i < one.size(); ++i)
     if (one[i].code() == Code::input && at[static_cast<std::size_t>(i)] < 0) {
       Sym const& all = inputs[static_cast<std::size_t>(one[i].attrs.i[0])];

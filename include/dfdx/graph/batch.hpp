@@ -17,6 +17,8 @@ namespace dfdx::graph {
 
 namespace detail {
 
+// (Lazy: a template, so that only programs that batch instantiate the ops it uses.)
+template <int Lazy>
 class Batching {
  public:
   /// The nodes `sources`, later than all regions up to now, stand for one example of `examples`, [count, S...] each.
@@ -257,6 +259,7 @@ class Batching {
 /// Shapes    xs: [count, S...] -> one: [S...]; end: [R...] -> all: [count, R...]
 /// Errors    "vmap: solve: a mapped axis of static extent required", of ops that run example by example
 /// Source    jax.vmap
+template <int Lazy = 0>
 class Batch {
  public:
   constexpr Batch(Graph& g, index_t count)
@@ -271,7 +274,7 @@ class Batch {
     return s;
   }
   constexpr Vec<Sym> all(std::span<Sym const> ends) {
-    detail::Batching batching(graph_, sources_, examples_, count_, regions_, graph_.size() - 1);
+    detail::Batching<Lazy> batching(graph_, sources_, examples_, count_, regions_, graph_.size() - 1);
     Vec<Sym> r;
     for (Sym const& e : ends) r.push_back(batching.all(e.id));
     return r;

@@ -25,13 +25,14 @@ constexpr Shape joined_shape(Shape a, Shape const& b) {
 }
 
 // The unit vectors of the space of arrays like x: [n, S...], n the number of elements of x: [S...].
-constexpr Sym unit_vectors(Sym const& x) {
+template <class V>
+constexpr V unit_vectors(V const& x) {
   index_t const n = x.shape().numel();
   auto const count_along = [&](int axis) {
     return x.graph->push(Node{&info<op::iota>, Attrs{{axis}}, Meta{DType::i64, make_shape(n, n)}, {}});
   };
-  Sym const rows = count_along(0), columns = count_along(1);
-  Sym const one = cast_to(bind<op::equal>(Attrs{}, rows, columns), x.dtype());
+  V const rows = count_along(0), columns = count_along(1);
+  V const one = cast_to(bind<op::equal>(Attrs{}, rows, columns), x.dtype());
   return reshape_to(one, joined_shape(make_shape(n), x.shape()));
 }
 
@@ -116,7 +117,7 @@ struct JacobianReverse<F, Wrt<I...>> {
       auto const all = std::tie(args...);
       Vec<Sym> const x = detail::syms_of(Wrt<I...>{}, all);
       Sym const seeds = detail::unit_vectors(y.sym());
-      graph::Batch batch(*seeds.graph, seeds.shape()[0]);
+      graph::Batch<> batch(*seeds.graph, seeds.shape()[0]);
       Vec<Sym> const ends = {y.sym()}, cts = {batch.one(seeds)};
       Vec<Sym> parts = batch.all(graph::pull_back(*seeds.graph, ends, cts, detail::ids_of(x)));
       for (std::size_t k = 0; k < x.size(); ++k)
@@ -154,7 +155,7 @@ struct JacobianForward<F, Wrt<I...>> {
  private:
   static constexpr Sym part(Sym const& y, Sym const& x) {
     Sym const seeds = detail::unit_vectors(x);
-    graph::Batch batch(*x.graph, seeds.shape()[0]);
+    graph::Batch<> batch(*x.graph, seeds.shape()[0]);
     Vec<int> const wrt = {x.id};
     Vec<Sym> const directions = {batch.one(seeds)}, ends = {y};
     Sym const columns = batch.all(graph::push_forward(*x.graph, wrt, directions, ends))[0];
@@ -228,7 +229,7 @@ struct DiagonalHessian {
     if constexpr (!detail::is_side<decltype(g)>()) return Refused{};
     else {
       Sym const x = std::get<I>(std::tie(args...)).sym(), seeds = detail::unit_vectors(x);
-      graph::Batch batch(*x.graph, seeds.shape()[0]);
+      graph::Batch<> batch(*x.graph, seeds.shape()[0]);
       Vec<int> const wrt = {x.id};
       Vec<Sym> const directions = {batch.one(seeds)}, ends = {g.sym()};
       Sym const columns = batch.all(graph::push_forward(*x.graph, wrt, directions, ends))[0];

@@ -126,7 +126,7 @@ constexpr auto placed(OutAxes<Axis...>, T const& t) {
 
 // One example of an argument: a tree without the first axis.
 template <bool Mapped, class T>
-constexpr auto one_example(graph::Batch& batch, T const& all) {
+constexpr auto one_example(graph::Batch<>& batch, T const& all) {
   if constexpr (!Mapped) return all;
   else {
     Vec<Sym> ones;
@@ -172,7 +172,7 @@ struct Vmap {
       });
     };
     (look(Over::template axis<K> != unmapped, args), ...);
-    graph::Batch batch(*g, count);
+    graph::Batch<> batch(*g, count);
     auto const run = [&](auto const&... one) { return detail::record_call<F>(one...); };
     auto const y = std::apply(
         run, std::tuple{detail::one_example < Over::template axis<K> != unmapped > (batch, args)...});

@@ -62,30 +62,34 @@ struct Started<Wrt<I...>, A...> {
   }
 };
 
-inline std::vector<Array> slopes(Array const& y, std::vector<Array> const& wrt, BackwardOptions options) {
-  if (y.requires_grad()) return gradients<0>(y, std::span<Array const>(wrt), options);
-  std::vector<Array> r;
-  for (Array const& x : wrt) r.push_back(full_as(x.detach(), x.meta(), 0.0));
+// (These are templates so that programs without such transforms do not instantiate what they call.)
+template <class V>
+std::vector<V> slopes(V const& y, std::vector<V> const& wrt, BackwardOptions options) {
+  if (y.requires_grad()) return gradients<0>(y, std::span<V const>(wrt), options);
+  std::vector<V> r;
+  for (V const& x : wrt) r.push_back(full_as(x.detach(), x.meta(), 0.0));
   return r;
 }
 
 // sum over all leaves of x times y, a number on the tape.
-inline Array paired(std::vector<Array> const& x, std::vector<Array> const& y) {
+template <class V>
+V paired(std::vector<V> const& x, std::vector<V> const& y) {
   if (x.size() != y.size())
     raise("vjp: ", static_cast<index_t>(y.size()), " cotangents for ", static_cast<index_t>(x.size()),
           " results");
-  Array total;
+  V total;
   for (std::size_t k = 0; k < x.size(); ++k) {
     if (!(x[k].shape() == y[k].shape()))
       raise("vjp: a direction of shape ", y[k].shape(), " for a value of shape ", x[k].shape());
-    Array const one = sum(x[k] * y[k]);
+    V const one = sum(x[k] * y[k]);
     total = k == 0 ? one : total + one;
   }
   return total;
 }
-inline std::vector<Array> zeros_to_watch(std::vector<Array> const& like) {
-  std::vector<Array> r;
-  for (Array const& x : like) {
+template <class V>
+std::vector<V> zeros_to_watch(std::vector<V> const& like) {
+  std::vector<V> r;
+  for (V const& x : like) {
     r.push_back(full_as(x.detach(), x.meta(), 0.0) * 1.0);
     r.back().requires_grad(true);
   }
@@ -108,7 +112,8 @@ T finished(T const& t, bool nested) {
   if (nested) return t;
   return filled(t, [all = arrays_of(t), k = std::size_t{0}]() mutable { return all[k++].detach(); });
 }
-inline void require_scalar(Array const& y) {
+template <class V>
+void require_scalar(V const& y) {
   if (y.ndim() != 0) raise("grad: the function must return a scalar, got ", y.shape());
   if (!is_floating(y.dtype())) raise("grad: the function must return a floating value, got ", y.dtype());
 }
@@ -158,10 +163,11 @@ struct Eager<Vjp<F>> {
 };
 
 // Derivatives of y along directions of x: those of the reverse pass along y, which is linear in what it starts from.
-inline std::vector<Array> directional(std::vector<Array> const& y, std::vector<Array> const& x,
-                                      std::vector<Array> const& directions, BackwardOptions options) {
-  std::vector<Array> const u = zeros_to_watch(y);
-  std::vector<Array> const back = slopes(paired(y, u), x, {true, true});
+template <class V>
+std::vector<V> directional(std::vector<V> const& y, std::vector<V> const& x, std::vector<V> const& directions,
+                           BackwardOptions options) {
+  std::vector<V> const u = zeros_to_watch(y);
+  std::vector<V> const back = slopes(paired(y, u), x, {true, true});
   return slopes(paired(back, directions), u, options);
 }
 
@@ -196,7 +202,7 @@ struct Eager<JacobianReverse<F, W>> {
     Array const y = s.template run<F>(), elements = reshape_to(y, make_shape(y.size()));
     std::vector<std::vector<Array>> rows(s.wrt.size());
     for (index_t e = 0; e < y.size(); ++e) {
-      std::vector<Array> const one = slopes(at_position(elements, e), s.wrt, s.options());
+      std::vector<Array> const one = slopes(at_position(lazy<sizeof(F)>(elements), e), s.wrt, s.options());
       for (std::size_t k = 0; k < one.size(); ++k) rows[k].push_back(one[k]);
     }
     std::vector<Array> parts;
@@ -281,8 +287,8 @@ struct Eager<DiagonalHessian<F, I>> {
     Array const x = s.wrt[0], g = reshape_to(slopes(y, s.wrt, s.keep())[0], make_shape(x.size()));
     std::vector<Array> diagonal;
     for (index_t e = 0; e < x.size(); ++e) {
-      Array const row = slopes(at_position(g, e), s.wrt, s.options())[0];
-      diagonal.push_back(at_position(reshape_to(row, make_shape(x.size())), e));
+      Array const row = slopes(at_position(lazy<sizeof(F)>(g), e), s.wrt, s.options())[0];
+      diagonal.push_back(at_position(lazy<sizeof(F)>(reshape_to(row, make_shape(x.size()))), e));
     }
     if (diagonal.empty()) return x.detach();
     return reshape_to(stack(std::span<Array const>(diagonal), 0), x.shape());
@@ -339,7 +345,7 @@ struct Eager<Vmap<F, InAxes<In...>, OutAxes<Out...>>> {
     else {
       std::vector<Array> const leaves = arrays_of(t);
       std::size_t k = 0;
-      return filled(part_t<T>{}, [&] { return at_position(leaves[k++], i); });
+      return filled(part_t<T>{}, [&] { return at_position(lazy<sizeof(T)>(leaves[k++]), i); });
     }
   }
 };

@@ -15,6 +15,13 @@ inline constexpr Keepdim keepdim{};
 
 namespace detail {
 
+// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called
+// with it in programs that do not.
+template <std::size_t>
+constexpr Array const& lazy(Array const& a) {
+  return a;
+}
+
 /// Fixed - parameters that the compiler knows.
 template <auto Value>
 struct Fixed {

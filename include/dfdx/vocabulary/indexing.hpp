@@ -32,13 +32,6 @@ inline constexpr Ellipsis ellipsis{};
 
 namespace detail {
 
-// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called
-// with it in programs that do not.
-template <std::size_t>
-constexpr Array const& lazy(Array const& a) {
-  return a;
-}
-
 template <class I>
 inline constexpr bool is_index_array = std::is_base_of_v<Array, I>;
 template <class I>

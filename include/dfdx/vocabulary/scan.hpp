@@ -207,7 +207,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
   for (index_t i = 0; i < count; ++i) {
     index_t const at = order == Order::forward ? i : count - 1 - i;
     std::size_t k = 0;
-    auto const part = filled(part_t<X>{}, [&] { return at_position(all[k++], at); });
+    auto const part = filled(part_t<X>{}, [&] { return at_position(lazy<sizeof(F)>(all[k++]), at); });
     if constexpr (R::stacks) {
       auto [next, y] = f(std::as_const(carry), part);
       carry = std::move(next);

@@ -325,7 +325,7 @@ template <class List>
   requires std::convertible_to<List const&, std::span<Array const>>
 Array stack(List const& list, int axis = 0) {
   std::vector<Array> wide;
-  for (Array const& x : std::span<Array const>(list)) wide.push_back(unsqueeze(x, axis));
+  for (Array const& x : std::span<Array const>(list)) wide.push_back(unsqueeze(detail::lazy<sizeof(List)>(x), axis));
   return concat(wide, axis);
 }
 template <class X>
@@ -375,13 +375,13 @@ constexpr V select_first(V const& x, index_t i) {
   return detail::at_position(x, at);
 }
 
-template <int>
+template <int Lazy>
 constexpr Array Array::operator[](index_t i) const {
-  return select_first(*this, i);
+  return select_first(detail::lazy<Lazy>(*this), i);
 }
-template <int>
+template <int Lazy>
 Array Array::at_on_tape(index_t i) const {
-  return select_first(*this, i);
+  return select_first(detail::lazy<Lazy>(*this), i);
 }
 
 }  // namespace dfdx
