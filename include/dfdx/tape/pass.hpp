@@ -20,6 +20,7 @@ struct Entry {
   Array* ct = nullptr;
   double number = 0;  // the cotangent of a scalar, instead
   bool has_number = false;
+  bool is_ours = false;  // ct was made here, dense; only copies that were given out may share its memory
   bool wanted = false;
 
   bool has_ct() const { return has_number || ct != nullptr; }
@@ -109,25 +110,25 @@ class Pass {
   detail::Entry& entry(int at) { return lists_.entries[static_cast<std::size_t>(at)]; }
 
   // Nodes know their place; leaves are looked up.
-  int known_place(TapeNode const& n) const { return n.is_leaf() ? lists_.leaves.find(&n) : n.place; }
+  int known_place(TapeNode const& n) { return n.is_leaf() ? lists_.leaves.find(&n) : n.visit.place; }
   int place_of(TapeNode& n) {
     if (int const at = known_place(n); at >= 0) return at;
     int const at = static_cast<int>(lists_.entries.size());
     n.retain();
     lists_.entries.push_back(detail::Entry{&n});
     if (n.is_leaf()) lists_.leaves.insert(&n, at);
-    else n.place = at;
+    else n.visit.place = at;
     return at;
   }
   static void drop_ct(detail::Entry& e) {
     if (e.ct == nullptr) return;
     e.ct->~Array();
-    give_block(std::exchange(e.ct, nullptr), sizeof(Array));
+    give_packed(std::exchange(e.ct, nullptr), sizeof(Array));
   }
   static void drop_node(detail::Entry& e) {
     TapeNode* const n = std::exchange(e.node, nullptr);
     if (n == nullptr) return;
-    if (!n->is_leaf()) n->place = -1, n->pending = 0;
+    if (!n->is_leaf()) n->visit = {};
     n->release();
   }
   static void drop(detail::Entry& e) {
@@ -144,19 +145,16 @@ class Pass {
     if (n.spent)
       raise("backward: through ", n.rule->name,
             ", whose values an earlier pass has freed; give that pass {.retain_graph = true}");
-    for (TapeNode* operand : n.in)
-      if (operand != nullptr && operand->requires_grad) {
+    for (int k = 0; k < n.arity; ++k)
+      if (TapeNode* const operand = n.in[k]; operand != nullptr && operand->requires_grad) {
         place_of(*operand);
-        if (!operand->is_leaf()) ++operand->pending;
+        if (!operand->is_leaf()) ++operand->visit.pending;
       }
   }
 
   void propagate() {
     no_grad const mode(create_);
-    for (std::size_t i = 0; i < lists_.entries.size(); ++i) {
-      TapeNode const& n = *lists_.entries[i].node;
-      if (!n.is_leaf() && n.pending == 0) lists_.ready.push_back(static_cast<int>(i));
-    }
+    if (!root_.tape()->is_leaf()) lists_.ready.push_back(0);  // all others wait for somebody
     while (!lists_.ready.empty()) {
       detail::Entry& e = entry(lists_.ready.back());
       lists_.ready.pop_back();
@@ -166,35 +164,45 @@ class Pass {
           run_hooks(e);
           if (n.retains_grad && !capturing_) add_to_grad(e);
         }
-        pass_on(e);
+        if (create_) pass_on(e);
+        else if (n.payload == TapeNode::Payload::numbers) pass_numbers_on(n, number_of(e));
+        else if (n.payload == TapeNode::Payload::position) pass_position_on(e);
+        else if (n.rule->part != nullptr) pass_part_on(e);
+        else pass_on(e);
       }
-      for (int k = 0; k < n.arity; ++k)
-        if (TapeNode* const operand = n.in[k];
-            operand != nullptr && operand->requires_grad && !operand->is_leaf() && --operand->pending == 0)
-          lists_.ready.push_back(operand->place);
-      if (!keep_) free_values(n);
+      leave(n);
       if (!e.wanted) drop_ct(e);
       drop_node(e);
     }
   }
-
-  // What nobody will ask for again.
-  static void free_values(TapeNode& n) {
+  // The node has sent what it had to: its operands may be ready, and nobody will ask for its values again. They are
+  // held by the pass, so that none is freed here.
+  void leave(TapeNode& n) {
+    for (int k = 0; k < n.arity; ++k) {
+      TapeNode* const operand = n.in[k];
+      if (operand == nullptr) continue;
+      if (operand->requires_grad && !operand->is_leaf() && --operand->visit.pending == 0)
+        lists_.ready.push_back(operand->visit.place);
+      if (!keep_) n.in[k] = nullptr, operand->release();
+    }
+    if (keep_) return;
     n.spent = true;
     n.drop_values();
-    for (int k = 0; k < n.arity; ++k)
-      if (TapeNode* const o = std::exchange(n.in[k], nullptr)) o->release();
   }
 
-  void pass_on(detail::Entry& e) {
+  // By the rule for arrays.
+  [[gnu::noinline]] void pass_on(detail::Entry& e) {
     TapeNode& n = *e.node;
     bool const numbers = n.payload == TapeNode::Payload::numbers;
-    if (numbers && !create_) return pass_numbers_on(n, number_of(e));
-    if (n.rule->part != nullptr && !create_) return pass_part_on(e);
+    bool const position = n.payload == TapeNode::Payload::position;
     Array values[max_arity + 1];
     Site<Array> site{values, {}, {}};
     if (numbers) {
       for (int k = 0; k <= n.arity; ++k) values[k] = from_number(n.numbers()[k], n.number);
+    } else if (position) {
+      dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
+      values[0] = p.whole.unpack();
+      site.attrs.i[0] = p.at;
     } else {
       dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
       for (int k = 0; k <= n.arity; ++k, p = p->next()) values[k] = p->unpack();
@@ -209,11 +217,10 @@ class Pass {
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (!numbers) check_versions(n, k);
+      if (!numbers && !position) check_versions(n, k);
       Array c = n.rule->vjp(ct, site, k);
       if (c.empty()) continue;
-      if (detect_anomaly::is_enabled() && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct))
-        raise_anomaly(n, k, c.shape());
+      if (anomaly_ && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct)) raise_anomaly(n, k, c.shape());
       receive(known_place(*to), std::move(c));
     }
   }
@@ -223,30 +230,42 @@ class Pass {
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (detect_anomaly::is_enabled() && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
+      if (anomaly_ && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
       receive(known_place(*to), cts[k].value, n.number);
     }
   }
   // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop
   // over the elements of an array costs what the elements cost.
+  void pass_position_on(detail::Entry& e) {
+    TapeNode& n = *e.node;
+    if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
+    dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
+    Array& total = total_of(known_place(*n.in[0]), p.whole);
+    if (!e.has_number) return op::detail::add_elements(e.ct->operand(), total.part(p.at).operand());
+    index_t const at = p.at * total.strides()[0];
+    if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
+    else reinterpret_cast<float*>(total.bytes())[at] += static_cast<float>(e.number);
+  }
   void pass_part_on(detail::Entry& e) {
     TapeNode& n = *e.node;
     if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
-    detail::Entry& to = entry(known_place(*n.in[0]));
-    if (to.ct == nullptr) {
-      set_ct(to, Array(dfdx::detail::arrays_of(n)->unpack().meta()));
-      op::detail::set_zero(to.ct->operand());
-    } else {
-      detail::make_ours(*to.ct);
+    Array& total = total_of(known_place(*n.in[0]), *dfdx::detail::arrays_of(n));
+    Array const ct = as_array(e, n.number);
+    op::detail::add_elements(ct.operand(),
+                             n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total).operand());
+  }
+  // The cotangent that an entry has so far, in memory that may be written to; zeros if none, for a value like that.
+  Array& total_of(int at, dfdx::detail::PackedArray& like) {
+    detail::Entry& e = entry(at);
+    if (e.ct == nullptr) {
+      set_ct(e, Array(like.unpack().meta()));
+      op::detail::set_zero(e.ct->operand());
+      e.is_ours = true;
+    } else if (!e.is_ours || e.ct->storage()->shared()) {
+      detail::make_ours(*e.ct);
+      e.is_ours = true;
     }
-    Attrs const& attrs = dfdx::detail::attrs_of(n);
-    if (!e.has_number) {
-      op::detail::add_elements(e.ct->operand(), n.rule->part(attrs, e.ct->meta(), *to.ct).operand());
-      return;
-    }
-    std::byte* const at = n.rule->part(attrs, Meta{n.number, {}}, *to.ct).bytes();
-    if (n.number == DType::f64) *reinterpret_cast<double*>(at) += e.number;
-    else *reinterpret_cast<float*>(at) += static_cast<float>(e.number);
+    return *e.ct;
   }
   [[noreturn, gnu::noinline]] static void raise_anomaly(TapeNode const& n, int k, Shape const& s) {
     raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ",
@@ -282,9 +301,9 @@ class Pass {
     return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number;
   }
   static void set_ct(detail::Entry& e, Array ct) {
-    if (e.ct == nullptr) e.ct = ::new (take_block(sizeof(Array))) Array(std::move(ct));
+    if (e.ct == nullptr) e.ct = ::new (take_packed(sizeof(Array))) Array(std::move(ct));
     else *e.ct = std::move(ct);
-    e.has_number = false;
+    e.has_number = e.is_ours = false;
   }
 
   void receive(int at, double ct, DType d) {
@@ -335,7 +354,7 @@ class Pass {
 
   Array const &root_, &ct_;
   detail::Lists<Lazy> lists_;
-  bool create_, keep_, capturing_ = false;
+  bool create_, keep_, capturing_ = false, anomaly_ = detect_anomaly::is_enabled();
 };
 
 }  // namespace dfdx::tape

@@ -37,7 +37,7 @@ class Array {
   /// A scalar in memory.
   struct Scalar {};
   template <element T>
-  Array(Scalar, T value) : storage_(Storage::allocate(sizeof(T))), data_(storage_->data()) {
+  Array(Scalar, T value) : storage_(Storage::allocate_few(sizeof(T))), data_(storage_->data()) {
     meta_.dtype = dtype_v<T>;
     *reinterpret_cast<T*>(data_) = value;
   }
@@ -173,9 +173,13 @@ class Array {
 
   /// part - the array at position i of the first axis: a view. The position is not checked.
   Array part(index_t i) const {
-    Shape s, t;
-    for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
-    return view(s, t, i * strides()[0]);
+    Array r;
+    r.storage_ = storage_;
+    if (storage_ != nullptr) storage_->retain();
+    r.data_ = data_ + i * strides_[0] * static_cast<index_t>(size_of(dtype()));
+    r.meta_.dtype = meta_.dtype;
+    for (int a = 1; a < ndim(); ++a) r.meta_.shape.push_back(shape()[a]), r.strides_.push_back(strides_[a]);
+    return r;
   }
 
   /// view - the same memory, walked another way; what a tape knows of it is left behind. `offset` counts elements.

@@ -86,12 +86,21 @@ struct PackedArray {
   }
 };
 static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 &&
-              sizeof(TapeNode) % alignof(PackedArray) == 0);
+              sizeof(TapeNode) % alignof(PackedArray) == 0 && sizeof(TapeNode) <= 72);
 
 /// The arrays that follow a node: its attributes first, then operands and result.
 inline Attrs& attrs_of(TapeNode& n) { return *reinterpret_cast<Attrs*>(n.payload_memory()); }
 inline PackedArray* arrays_of(TapeNode& n) {
   return reinterpret_cast<PackedArray*>(n.payload_memory() + sizeof(Attrs));
+}
+
+/// What follows the node of x[i]: i, and the shape of x.
+struct PackedPosition {
+  index_t at;
+  PackedArray whole;
+};
+inline PackedPosition& position_of(TapeNode& n) {
+  return *reinterpret_cast<PackedPosition*>(n.payload_memory());
 }
 
 /// A function of a gradient, of any type.

@@ -260,7 +260,7 @@ R apply_to_scalars(X const&... x) {
     for (Array const* o : operands)
       if (o != nullptr && o->tape() != nullptr) {
         double const values[] = {static_cast<double>(scalar_value<E>(x))..., static_cast<double>(value)};
-        record_numbers(tape_rule<Op>, values, y, operands, sizeof...(X));
+        record_numbers<static_cast<int>(sizeof...(X))>(tape_rule<Op>, values, y, operands);
         break;
       }
   return y;
