@@ -33,8 +33,8 @@ namespace detail {
 
 // What a thread keeps. It is constant-initialised and has no destructor, so that it may be used without a check, and
 // still after the destructor of its `PoolCleaner` has run. Sizes are multiples of 64 bytes up to 1024, then four steps
-// to each doubling, up to a megabyte; and multiples of 16 up to 256 for what needs no more alignment than that, and lies
-// twice as close in memory without it.
+// to each doubling, up to a megabyte; and multiples of 16 up to 256 for what needs no more alignment than that: without
+// it lies twice as close.
 struct Pool {
   static constexpr std::size_t grain = 64, small = 16, packed_grain = 16;
   static constexpr std::size_t first_packed = small + 1 + 4 * 10, classes = first_packed + 17;
@@ -97,8 +97,8 @@ struct PoolCleaner {
   cleaner.used = true;
   return Pool::allocate(k);
 }
-// A thread that frees what others made would hoard it, and so would one whose work has changed: what is kept then is not
-// what is asked for, so all of it goes.
+// A thread that frees what others made would hoard it, and so would one whose work has changed: what is kept then is
+// not what is asked for, so all of it goes.
 [[gnu::noinline]] inline void give_to_full(std::size_t k, void* p) {
   Pool::deallocate(k, p);
   pool.clear();

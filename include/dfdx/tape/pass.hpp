@@ -37,6 +37,23 @@ Lists<Lazy>& spare_lists() {
   return lists;
 }
 
+// The operands of a rule: room for as many as there may be, of which those that there are have to be made.
+class Values {
+ public:
+  Values() = default;
+  Values(Values const&) = delete;
+  Values& operator=(Values const&) = delete;
+  ~Values() {
+    for (int k = 0; k < size_; ++k) data()[k].~Array();
+  }
+  void push_back(Array&& x) { ::new (static_cast<void*>(data() + size_++)) Array(std::move(x)); }
+  Array* data() { return reinterpret_cast<Array*>(room_); }
+
+ private:
+  alignas(Array) std::byte room_[max_arity * sizeof(Array)];
+  int size_ = 0;
+};
+
 inline bool is_ours(Array const& x) {
   return x.storage() != nullptr && !x.storage()->shared() && !x.storage()->is_adopted() &&
          x.contiguous_memory();
@@ -195,22 +212,23 @@ class Pass {
     TapeNode& n = *e.node;
     bool const numbers = n.payload == TapeNode::Payload::numbers;
     bool const position = n.payload == TapeNode::Payload::position;
-    Array values[max_arity + 1];
-    Site<Array> site{values, {}, {}};
+    detail::Values values;
+    Site<Array> site{values.data(), {}, {}};
     if (numbers) {
-      for (int k = 0; k <= n.arity; ++k) values[k] = from_number(n.numbers()[k], n.number);
+      for (int k = 0; k < n.arity; ++k) values.push_back(from_number(n.numbers()[k], n.number));
+      site.y = from_number(n.numbers()[n.arity], n.number);
     } else if (position) {
       dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
-      values[0] = p.whole.unpack();
+      values.push_back(p.whole.unpack());
       site.attrs.i[0] = p.at;
     } else {
       dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
-      for (int k = 0; k <= n.arity; ++k, p = p->next()) values[k] = p->unpack();
+      for (int k = 0; k < n.arity; ++k, p = p->next()) values.push_back(p->unpack());
+      site.y = p->unpack();
       site.attrs = dfdx::detail::attrs_of(n);
     }
-    site.y = std::move(values[n.arity]);
     if (create_) {
-      for (int k = 0; k < n.arity; ++k) link(values[k], n.in[k]);
+      for (int k = 0; k < n.arity; ++k) link(values.data()[k], n.in[k]);
       link(site.y, &n);
     }
     Array const ct = as_array(e, n.number);

@@ -52,6 +52,24 @@ class Array {
     if (storage_ != nullptr) storage_->retain();
   }
 
+  /// The same from lists of `rank` extents and strides; row-major without strides.
+  static Array unpacked(Storage* storage, std::byte* data, DType dtype, int rank, index_t const* extents,
+                        index_t const* strides) {
+    Array r;
+    r.storage_ = storage;
+    if (storage != nullptr) storage->retain();
+    r.data_ = data;
+    r.meta_.dtype = dtype;
+    r.meta_.shape.rank = r.strides_.rank = rank;
+    index_t step = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      r.meta_.shape[i] = extents[i];
+      r.strides_[i] = strides != nullptr ? strides[i] : step;
+      step *= extents[i];
+    }
+    return r;
+  }
+
   /// borrow - a row-major view of memory that the caller owns and that must outlive all views of it, or that
   /// `give_back(data)` frees after the last one. Nothing is copied.
   static Array borrow(void* data, Meta const& meta, Device device = {}, void (*give_back)(void*) = nullptr) {

@@ -76,13 +76,8 @@ struct PackedArray {
     for (int i = 0; i < rank && !is_dense; ++i) extents()[rank + i] = x.strides()[i];
   }
   Array unpack() {
-    Meta m{dtype, {}};
-    for (int i = 0; i < rank; ++i) m.shape.push_back(extents()[i]);
-    if (storage == nullptr) return Array(nullptr, -1, m);
-    if (is_dense) return Array(storage, data, m, contiguous(m.shape));
-    Strides t;
-    for (int i = 0; i < rank; ++i) t.push_back(extents()[rank + i]);
-    return Array(storage, data, m, t);
+    index_t const* const strides = is_dense ? nullptr : extents() + rank;
+    return Array::unpacked(storage, data, dtype, rank, extents(), strides);
   }
 };
 static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 &&
