@@ -16,27 +16,30 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// MapBlock - out[i] = f(in[0][i], ...) for n numbers each in a row.
 using MapBlock = void (*)(void* out, void const* const* in, index_t n);
 
+/// map_row - y[i] = f(x[i], ...).
+template <class Op, class R, class... T>
+void map_row(R* y, index_t n, T const*... x) {
+  index_t i = 0;
+#if !defined(__CUDACC__)
+  if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
+    constexpr index_t w = lane_size<R>;
+    for (; i + w <= n; i += w) lane<R>(Op::eval(lane<R>::load_unaligned(x + i)...)).store_unaligned(y + i);
+    // Few numbers alone go one by one: what is in a lane's other places would be computed too, with its traps.
+    if (i < n && n >= w) {
+      int const rest = static_cast<int>(n - i);
+      store_n(y + i, lane<R>(Op::eval(load_n(x + i, rest)...)), rest);
+      return;
+    }
+  }
+#endif
+  for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(x[i]...));
+}
+
 /// map_block - the MapBlock of an op: R is the type of the result, T those of the operands.
 template <class Op, class R, class... T>
 void map_block(void* out, void const* const* in, index_t n) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    auto* y = static_cast<R*>(out);
-    index_t i = 0;
-#if !defined(__CUDACC__)
-    if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
-      constexpr index_t w = lane_size<R>;
-      for (; i + w <= n; i += w)
-        lane<R>(Op::eval(lane<R>::load_unaligned(static_cast<R const*>(in[I]) + i)...))
-            .store_unaligned(y + i);
-      // Few numbers alone go one by one: what is in a lane's other places would be computed too, with its traps.
-      if (i < n && n >= w) {
-        int const rest = static_cast<int>(n - i);
-        store_n(y + i, lane<R>(Op::eval(load_n(static_cast<R const*>(in[I]) + i, rest)...)), rest);
-        return;
-      }
-    }
-#endif
-    for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(static_cast<T const*>(in[I])[i]...));
+    map_row<Op, R, T...>(static_cast<R*>(out), n, static_cast<T const*>(in[I])...);
   }(std::index_sequence_for<T...>{});
 }
 

@@ -95,6 +95,10 @@ inline void reduce(Reduction const& f, Operand const& in, Operand const& out) {
     if (integers) static_cast<std::int64_t*>(sums)[i] = f.integer_identity;
     else static_cast<double*>(sums)[i] = f.identity;
 
+  if (n == 1 && in.meta.dtype == f.as && is_contiguous(in.meta.shape, in.strides)) {
+    f.row(sums, in.data, in.meta.shape.numel());
+    return detail::convert_run(out.meta.dtype, out.data, 1, integers ? DType::i64 : DType::f64, sums, 1, n);
+  }
   Shape shape = in.meta.shape;
   Strides strides[2] = {in.strides, contiguous(out.meta.shape)};
   for (int a = 0; a < shape.rank; ++a)

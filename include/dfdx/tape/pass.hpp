@@ -30,29 +30,25 @@ struct Lists {
   std::vector<Entry> entries;
   std::vector<int> ready;
   LeafIndex<Lazy> leaves;
+  bool in_use = false, is_extra = false;
 };
+// Those of this thread, or extra ones for a pass that a hook runs inside of another.
 template <int Lazy>
-Lists<Lazy>& spare_lists() {
+Lists<Lazy>& take_lists() {
   static thread_local Lists<Lazy> lists;
-  return lists;
+  Lists<Lazy>* const r = lists.in_use ? new Lists<Lazy> : &lists;
+  r->is_extra = r != &lists;
+  r->in_use = true;
+  return *r;
 }
-
-// The operands of a rule: room for as many as there may be, of which those that there are have to be made.
-class Values {
- public:
-  Values() = default;
-  Values(Values const&) = delete;
-  Values& operator=(Values const&) = delete;
-  ~Values() {
-    for (int k = 0; k < size_; ++k) data()[k].~Array();
-  }
-  void push_back(Array&& x) { ::new (static_cast<void*>(data() + size_++)) Array(std::move(x)); }
-  Array* data() { return reinterpret_cast<Array*>(room_); }
-
- private:
-  alignas(Array) std::byte room_[max_arity * sizeof(Array)];
-  int size_ = 0;
-};
+template <int Lazy>
+void give_back(Lists<Lazy>& lists) {
+  lists.entries.clear();
+  lists.ready.clear();
+  lists.leaves.clear();
+  lists.in_use = false;
+  if (lists.is_extra) delete &lists;
+}
 
 inline bool is_ours(Array const& x) {
   return x.storage() != nullptr && !x.storage()->shared() && !x.storage()->is_adopted() &&
@@ -79,17 +75,12 @@ template <int Lazy = 0>
 class Pass {
  public:
   Pass(Array const& root, Array const& ct, BackwardOptions options)
-      : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {
-    std::swap(lists_, detail::spare_lists<Lazy>());
-  }
+      : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {}
   Pass(Pass const&) = delete;
   Pass& operator=(Pass const&) = delete;
   ~Pass() {
     for (detail::Entry& e : lists_.entries) drop(e);
-    lists_.entries.clear();
-    lists_.ready.clear();
-    lists_.leaves.clear();
-    std::swap(lists_, detail::spare_lists<Lazy>());
+    detail::give_back(lists_);
   }
 
   /// run - adds to the `grad` of all leaves.
@@ -155,7 +146,7 @@ class Pass {
 
   // The list is also the queue of the search.
   void find_nodes() {
-    receive(place_of(*root_.tape()), ct_);
+    receive(place_of(*root_.tape()), Array(ct_));
     for (std::size_t i = 0; i < lists_.entries.size(); ++i) find_operands(*lists_.entries[i].node);
   }
   void find_operands(TapeNode& n) {
@@ -210,32 +201,36 @@ class Pass {
   // By the rule for arrays.
   [[gnu::noinline]] void pass_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    bool const numbers = n.payload == TapeNode::Payload::numbers;
-    bool const position = n.payload == TapeNode::Payload::position;
-    detail::Values values;
-    Site<Array> site{values.data(), {}, {}};
-    if (numbers) {
-      for (int k = 0; k < n.arity; ++k) values.push_back(from_number(n.numbers()[k], n.number));
-      site.y = from_number(n.numbers()[n.arity], n.number);
-    } else if (position) {
+    if (e.ct != nullptr) apply_rule(n, *e.ct);
+    else apply_rule(n, from_number(e.number, n.number));
+  }
+  void apply_rule(TapeNode& n, Array const& ct) {
+    dfdx::detail::Operands values;
+    if (n.payload == TapeNode::Payload::numbers) {
+      for (int k = 0; k < n.arity; ++k) values.add([&] { return from_number(n.numbers()[k], n.number); });
+      Site<Array> site{values.data(), from_number(n.numbers()[n.arity], n.number), {}};
+      send(n, ct, values.data(), site);
+    } else if (n.payload == TapeNode::Payload::position) {
       dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
-      values.push_back(p.whole.unpack());
-      site.attrs.i[0] = p.at;
+      values.add([&] { return p.whole.unpack(); });
+      Site<Array> site{values.data(), {}, Attrs{{p.at}}};
+      send(n, ct, values.data(), site);
     } else {
       dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
-      for (int k = 0; k < n.arity; ++k, p = p->next()) values.push_back(p->unpack());
-      site.y = p->unpack();
-      site.attrs = dfdx::detail::attrs_of(n);
+      for (int k = 0; k < n.arity; ++k, p = p->next()) values.add([&] { return p->unpack(); });
+      Site<Array> site{values.data(), p->unpack(), dfdx::detail::attrs_of(n)};
+      send(n, ct, values.data(), site);
     }
+  }
+  void send(TapeNode& n, Array const& ct, Array* values, Site<Array>& site) {
     if (create_) {
-      for (int k = 0; k < n.arity; ++k) link(values.data()[k], n.in[k]);
+      for (int k = 0; k < n.arity; ++k) link(values[k], n.in[k]);
       link(site.y, &n);
     }
-    Array const ct = as_array(e, n.number);
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (!numbers && !position) check_versions(n, k);
+      if (n.payload == TapeNode::Payload::arrays) check_versions(n, k);
       Array c = n.rule->vjp(ct, site, k);
       if (c.empty()) continue;
       if (anomaly_ && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct)) raise_anomaly(n, k, c.shape());
@@ -315,10 +310,12 @@ class Pass {
   static Array as_array(detail::Entry const& e, DType d) {
     return e.ct != nullptr ? *e.ct : from_number(e.number, d);
   }
-  static double number_of(detail::Entry const& e) {
-    return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number;
+  static double number_of(Array const& x) {
+    bool const is_plain = x.dtype() == DType::f64 || x.dtype() == DType::f32;
+    return is_plain ? dfdx::detail::one_number(x) : read_real(x.operand(), 0);
   }
-  static void set_ct(detail::Entry& e, Array ct) {
+  static double number_of(detail::Entry const& e) { return e.ct != nullptr ? number_of(*e.ct) : e.number; }
+  static void set_ct(detail::Entry& e, Array&& ct) {
     if (e.ct == nullptr) e.ct = ::new (take_packed(sizeof(Array))) Array(std::move(ct));
     else *e.ct = std::move(ct);
     e.has_number = e.is_ours = false;
@@ -330,10 +327,9 @@ class Pass {
     e.number += ct;
     e.has_number = true;
   }
-  void receive(int at, Array ct) {
+  void receive(int at, Array&& ct) {
     detail::Entry& e = entry(at);
-    if (!create_ && e.node->is_number() && e.ct == nullptr)
-      return receive(at, read_real(ct.operand(), 0), e.node->number);
+    if (!create_ && e.node->is_number() && e.ct == nullptr) return receive(at, number_of(ct), e.node->number);
     if (e.ct == nullptr) set_ct(e, std::move(ct));
     else add(*e.ct, ct);
   }
@@ -363,15 +359,16 @@ class Pass {
     dfdx::detail::TapeExtras& extras = dfdx::detail::extras_of(*e.node);
     dfdx::detail::TapeExtras::Lock const lock(extras);
     no_grad const mode(create_);
-    Array ct = as_array(e, e.node->number);
+    bool const is_last = e.node->is_leaf() && e.ct != nullptr;  // so its memory may be taken over
+    Array ct = is_last ? std::move(*e.ct) : as_array(e, e.node->number);
+    if (is_last) drop_ct(e);
     if (!extras.grad.empty()) return add(extras.grad, ct);
-    if (e.node->is_leaf()) drop_ct(e);  // so that its memory may be taken over
     if (!create_) detail::make_ours(ct);
     extras.grad = std::move(ct);
   }
 
   Array const &root_, &ct_;
-  detail::Lists<Lazy> lists_;
+  detail::Lists<Lazy>& lists_ = detail::take_lists<Lazy>();
   bool create_, keep_, capturing_ = false, anomaly_ = detect_anomaly::is_enabled();
 };
 

@@ -92,12 +92,15 @@ class Array {
         tape_(std::exchange(o.tape_, nullptr)) {
     take_layout(o);
   }
-  constexpr Array& operator=(Array o) noexcept {
-    std::swap(storage_, o.storage_);
-    std::swap(data_, o.data_);
-    std::swap(graph_, o.graph_);
-    std::swap(tape_, o.tape_);
+  constexpr Array& operator=(Array const& o) noexcept { return *this = Array(o); }
+  constexpr Array& operator=(Array&& o) noexcept {
+    Storage* const storage = std::exchange(storage_, std::exchange(o.storage_, nullptr));
+    TapeNode* const tape = std::exchange(tape_, std::exchange(o.tape_, nullptr));
+    data_ = std::exchange(o.data_, nullptr);
+    graph_ = std::exchange(o.graph_, nullptr);
     take_layout(o);
+    if (storage != nullptr) storage->release();
+    if (tape != nullptr) tape->release();
     return *this;
   }
   constexpr ~Array() {
@@ -335,14 +338,15 @@ class Array {
   void backward(Array const& end_gradient, BackwardOptions options = {}) const;
 
  private:
-  // Only the axes that there are: to copy all eight, just written one by one, would cost more than an op on a scalar.
+  // Only the axes that there are (and two, which need no loop): to copy all eight, just written one by one, would cost
+  // more than an op on a scalar.
   constexpr void take_layout(Array const& o) {
     id_ = o.id_;
     meta_.dtype = o.meta_.dtype;
     meta_.shape.rank = o.meta_.shape.rank;
     strides_.rank = o.strides_.rank;
-    for (int i = 0; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i];
-    for (int i = 0; i < strides_.rank; ++i) strides_[i] = o.strides_[i];
+    for (int i = 0; i < 2; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
+    for (int i = 2; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
   }
   void require_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");

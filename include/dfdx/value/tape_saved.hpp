@@ -98,6 +98,28 @@ inline PackedPosition& position_of(TapeNode& n) {
   return *reinterpret_cast<PackedPosition*>(n.payload_memory());
 }
 
+/// The operands of one op: room for as many as there may be, of which those that there are get made.
+class Operands {
+ public:
+  Operands() = default;
+  Operands(Operands const&) = delete;
+  Operands& operator=(Operands const&) = delete;
+  ~Operands() {
+    for (int k = 0; k < size_; ++k) data()[k].~Array();
+  }
+  template <class F>
+  Array& add(F const& make) {
+    auto* const r = ::new (static_cast<void*>(data() + size_)) Array(make());
+    ++size_;
+    return *r;
+  }
+  Array* data() { return reinterpret_cast<Array*>(room_); }
+
+ private:
+  alignas(Array) std::byte room_[max_arity * sizeof(Array)];
+  int size_ = 0;
+};
+
 /// A function of a gradient, of any type.
 struct TapeHook {
   TapeHook* next = nullptr;

@@ -92,14 +92,13 @@ inline double one_number(Array const& x) {
   // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
   unsigned reads = 0;
   for (int k = 0; k < n; ++k) reads |= rule.reads(k);
-  Array room[max_arity];
+  Operands room;
   Array const* operands[max_arity] = {};
-  for (int k = 0; k < n; ++k) {
-    if (x[k] == nullptr)
-      room[k] = (reads >> k & 1u) != 0 ? full_as(Array(), like.meta(), numbers[k])
-                                       : Array(nullptr, -1, like.meta());
-    operands[k] = x[k] != nullptr ? x[k] : &room[k];
-  }
+  for (int k = 0; k < n; ++k)
+    operands[k] = x[k] != nullptr ? x[k] : &room.add([&] {
+      return (reads >> k & 1u) != 0 ? full_as(Array(), like.meta(), numbers[k])
+                                    : Array(nullptr, -1, like.meta());
+    });
   record_on_tape(rule, Attrs{}, y, operands, n);
   return y;
 }
