@@ -63,6 +63,19 @@ inline void make_ours(Array& x) {
   x = std::move(y);
 }
 
+// total += x, in the memory of total. (A template, as Pass is.)
+template <int Lazy>
+void add_to(Array const& total, Array const& x) {
+  Array const* const operands[] = {&total, &x};
+  double const none[2] = {};
+  if (!total.contiguous_memory() || dfdx::detail::dense_among(operands, 2) == nullptr)
+    return op::detail::add_elements(x.operand(), total.operand());
+  bool const wide = total.dtype() == DType::f64;
+  dfdx::detail::run_dense(wide ? &kernels::map_block<op::add, double, double, double>
+                               : &kernels::map_block<op::add, float, float, float>,
+                          total, operands, none, 2);
+}
+
 }  // namespace detail
 
 /// Pass - a backward pass: made for a value and its cotangent, run once.
@@ -254,7 +267,7 @@ class Pass {
     if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
     dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
     Array& total = total_of(known_place(*n.in[0]), p.whole);
-    if (!e.has_number) return op::detail::add_elements(e.ct->operand(), total.part(p.at).operand());
+    if (!e.has_number) return detail::add_to<Lazy>(total.part(p.at), *e.ct);
     index_t const at = p.at * total.strides()[0];
     if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
     else reinterpret_cast<float*>(total.bytes())[at] += static_cast<float>(e.number);
@@ -334,12 +347,18 @@ class Pass {
     else add(*e.ct, ct);
   }
   void add(Array& total, Array const& x) const {
+    using dfdx::detail::repeats_one;
     if (create_) {
       total = apply<op::add>(total, x);
-      return;
+    } else if (detail::is_ours(total)) {
+      detail::add_to<Lazy>(total, x);
+    } else if (repeats_one(total) && repeats_one(x)) {
+      Array const one = apply<op::add>(total.view({}, {}), x.view({}, {}));
+      total = one.view(total.shape(), total.strides());
+    } else {
+      total = apply<op::add>(total, x);
+      detail::make_ours(total);
     }
-    detail::make_ours(total);
-    op::detail::add_elements(x.operand(), total.operand());
   }
 
   static void run_hooks(detail::Entry& e) {

@@ -53,25 +53,22 @@ inline double one_number(Array const& x) {
   return like;
 }
 
-// `f` on n operands that are like `like` or repeat one number, numbers[k] where x[k] is null, which stands for as many
-// elements as the loop takes at once. Not a template: an op has no code here.
-[[gnu::noinline]] inline Array apply_to_dense(kernels::MapBlock f, TapeRule const& rule, Array const& like,
-                                              Array const* const* x, double const* numbers, int n) {
+// y = f(x...) for n operands that are like y, which is dense, or repeat one number, numbers[k] where x[k] is null: that
+// stands for as many elements as the loop takes at once. y may be one of them. Not a template: an op has no code here.
+[[gnu::noinline]] inline void run_dense(kernels::MapBlock f, Array const& y, Array const* const* x,
+                                        double const* numbers, int n) {
   constexpr index_t at_once = 256;
-  bool const narrow = like.dtype() == DType::f32;
-  index_t const size = like.size(), element = narrow ? 4 : 8;
+  bool const narrow = y.dtype() == DType::f32;
+  index_t const size = y.size(), element = narrow ? 4 : 8;
   alignas(64) std::byte repeated[max_arity][at_once * sizeof(double)];
   std::byte const* from[max_arity];
   index_t advance[max_arity];
-  bool all_arrays = true, taped = false;
+  bool all_arrays = true;
   for (int k = 0; k < n; ++k) {
-    if (x[k] != nullptr) {
-      taped = taped || x[k]->tape() != nullptr;
-      if (x[k] == &like || x[k]->contiguous_memory()) {
-        from[k] = x[k]->bytes();
-        advance[k] = element;
-        continue;
-      }
+    if (x[k] != nullptr && x[k]->contiguous_memory()) {
+      from[k] = x[k]->bytes();
+      advance[k] = element;
+      continue;
     }
     all_arrays = false;
     from[k] = repeated[k];
@@ -81,13 +78,21 @@ inline double one_number(Array const& x) {
     if (narrow) std::fill_n(reinterpret_cast<float*>(repeated[k]), count, static_cast<float>(number));
     else std::fill_n(reinterpret_cast<double*>(repeated[k]), count, number);
   }
-  Array y(like.meta());
   index_t const step = all_arrays ? size : at_once;
   for (index_t i = 0; i < size; i += step) {
     void const* in[max_arity] = {};
     for (int k = 0; k < n; ++k) in[k] = from[k] + i * advance[k];
     f(y.bytes() + i * element, in, size - i < step ? size - i : step);
   }
+}
+
+// The same in new memory, and on the tape.
+[[gnu::noinline]] inline Array apply_to_dense(kernels::MapBlock f, TapeRule const& rule, Array const& like,
+                                              Array const* const* x, double const* numbers, int n) {
+  Array y(like.meta());
+  run_dense(f, y, x, numbers, n);
+  bool taped = false;
+  for (int k = 0; k < n; ++k) taped = taped || (x[k] != nullptr && x[k]->tape() != nullptr);
   if (!taped || !is_grad_enabled()) return y;
   // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
   unsigned reads = 0;
