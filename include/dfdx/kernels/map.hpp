@@ -60,18 +60,19 @@ struct Rows {
 
 template <class To, class From>
 void convert_rows(void* to, void const* from, Rows const& r) {
-  auto const converted = [](From v) {
-    if constexpr (std::is_same_v<To, bool>) return v != From(0);
-    else return static_cast<To>(static_cast<compute_t<From>>(v));
-  };
-  for (index_t row = 0; row < r.rows; ++row) {
-    auto* const y = static_cast<To*>(to) + row * r.to_row;
-    auto const* const x = static_cast<From const*>(from) + row * r.from_row;
-    if (r.to_step == 1 && r.from_step == 0) std::fill_n(y, r.n, converted(*x));
-    else if (r.to_step == 1 && r.from_step == 1)
-      for (index_t i = 0; i < r.n; ++i) y[i] = converted(x[i]);
-    else
-      for (index_t i = 0; i < r.n; ++i) y[i * r.to_step] = converted(x[i * r.from_step]);
+  auto* y = static_cast<To*>(to);
+  auto const* x = static_cast<From const*>(from);
+  for (index_t row = 0; row < r.rows; ++row, y += r.to_row, x += r.from_row) {
+    if constexpr (std::is_same_v<To, From>)
+      if (r.from_step == 0 && r.to_step == 1) {
+        std::fill_n(y, r.n, *x);
+        continue;
+      }
+    for (index_t i = 0; i < r.n; ++i) {
+      From const v = x[i * r.from_step];
+      if constexpr (std::is_same_v<To, bool>) y[i * r.to_step] = v != From(0);
+      else y[i * r.to_step] = static_cast<To>(static_cast<compute_t<From>>(v));
+    }
   }
 }
 
