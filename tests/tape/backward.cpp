@@ -266,4 +266,52 @@ TEST_CASE("a failed pass changes no gradient and can be followed by others") {
   CHECK(g[0].item() == 2);
 }
 
+TEST_CASE("gradients that repeat one number meet others, in any order") {
+  for (DType d : {DType::f32, DType::f64, DType::f16})
+    for (int order = 0; order < 6; ++order) {
+      Array x = cast_to(arange(0.0, 40.0, 1.0, DType::f64), d).reshape({2, 20});
+      x.requires_grad(true);
+      Array const parts[] = {sum(x) * 0.25, sum(square(x)), sum(x) * 0.5};
+      int const a = order % 3, b = (a + 1 + order / 3) % 3, c = 3 - a - b;
+      (parts[a] + parts[b] + parts[c]).backward();
+      Array const g = x.grad();
+      CHECK(g.meta() == x.meta());
+      CHECK(g.contiguous_memory());
+      for (int i = 0; i < 40; ++i) CHECK(at(g, i) == 2 * i + 0.75);
+      // What was handed out stays as it is when more is added, whether it repeats a number or not.
+      sum(x).backward();
+      CHECK(at(g, 3) == 6.75);
+      CHECK(at(x.grad(), 3) == 7.75);
+    }
+}
+
+TEST_CASE("a pass inside of a hook of another") {
+  Array const x = leaf_number(2), w = leaf_number(5);
+  Array const y = x * x, inner = w * w;
+  y.register_hook([&](Array const& g) {
+    inner.backward();
+    return g * w.grad();
+  });
+  (y * 3.0).backward();
+  CHECK(w.grad().item() == 10);
+  CHECK(x.grad().item() == 3 * 10 * 4);
+}
+
+TEST_CASE("reductions whose axes go or stay have the same gradients, of first and second order") {
+  for (int which = 0; which < 3; ++which)
+    for (bool keep : {false, true}) {
+      Array const x = leaf_vector({0.5, -1, 2, 3, 0.25, 1.5}), m = reshape(x, {2, 3});
+      Array const r = which == 0 ? sum(m, {1}, keep) : which == 1 ? prod(m, {1}, keep) : max(m, {1}, keep);
+      std::vector<Array> const g = gradients(sum(square(r)), {x}, {.create_graph = true});
+      sum(square(g[0])).backward();
+      // r_0 = 1.5, -1 or 2; of which d r / d x_0 = 1, -2 or 0.
+      double const first[] = {3, 4, 0};
+      CHECK(at(g[0], 0) == Approx(first[which]));
+      // Of the sum of their squares: 12 r^2 of the first row; 4 (a^2 b^4 c^4 + a^4 b^2 c^4 + a^4 b^4 c^2); 4 c^2.
+      double const second[] = {36, 104, 0};
+      CHECK(at(x.grad(), 0) == Approx(second[which]));
+      CHECK(x.grad().meta() == x.meta());
+    }
+}
+
 }  // namespace

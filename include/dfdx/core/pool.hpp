@@ -33,30 +33,55 @@ namespace detail {
 
 // What a thread keeps. It is constant-initialised and has no destructor, so that it may be used without a check, and
 // still after the destructor of its `PoolCleaner` has run. Sizes are multiples of 64 bytes up to 1024, then four steps
-// to each doubling, up to a megabyte.
+// to each doubling, up to a megabyte; and multiples of 16 up to 256 for what needs no more alignment than that: without
+// it lies twice as close.
 struct Pool {
-  static constexpr std::size_t grain = 64, small = 16, classes = small + 1 + 4 * 10;
-  static constexpr std::size_t largest = std::size_t{1} << 20;
+  static constexpr std::size_t grain = 64, small = 16, packed_grain = 16;
+  static constexpr std::size_t first_packed = small + 1 + 4 * 10, classes = first_packed + 17;
+  static constexpr std::size_t largest = std::size_t{1} << 20, largest_packed = 16 * packed_grain;
+  /// What a thread keeps at most, all sizes together.
+  static constexpr std::size_t most_kept = std::size_t{1} << 28;
   static constexpr std::size_t class_of(std::size_t bytes) {
     if (bytes <= small * grain) return (bytes + grain - 1) / grain;
     auto const above = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 11;  // doublings beyond 1024
     return small + 1 + 4 * above + ((bytes - 1) >> (above + 8)) - 4;
   }
+  static constexpr std::size_t packed_class_of(std::size_t bytes) {
+    return first_packed + (bytes + packed_grain - 1) / packed_grain;
+  }
   static constexpr std::size_t size_of_class(std::size_t k) {
+    if (k >= first_packed) return (k - first_packed) * packed_grain;
     if (k <= small) return k * grain;
     std::size_t const step = k - small - 1;
     return (5 + step % 4) << (step / 4 + 8);
-  }
-  static constexpr std::size_t most_kept(std::size_t k) {
-    return (std::size_t{1} << 28) / size_of_class(k == 0 ? 1 : k);
   }
 
   struct Free {
     Free* next;
   };
   Free* free[classes] = {};
-  std::size_t kept[classes] = {};
+  std::size_t kept_bytes = 0;
   bool ended = false;
+
+  static void* allocate(std::size_t k) {
+    std::size_t const bytes = size_of_class(k);
+    return k >= first_packed ? ::operator new(bytes) : ::operator new(bytes, std::align_val_t{grain});
+  }
+  static void deallocate(std::size_t k, void* p) {
+    if (k >= first_packed) ::operator delete(p);
+    else ::operator delete(p, std::align_val_t{grain});
+  }
+  void clear() {
+    for (std::size_t k = 0; k < classes; ++k)
+      while (Free* const f = free[k]) {
+        free[k] = f->next;
+        deallocate(k, f);
+      }
+    kept_bytes = 0;
+  }
+
+  void* take(std::size_t k);
+  void give(std::size_t k, void* p);
 };
 inline constinit thread_local Pool pool{};
 
@@ -64,17 +89,33 @@ struct PoolCleaner {
   bool used = false;
   ~PoolCleaner() {
     pool.ended = true;
-    for (std::size_t k = 0; k < Pool::classes; ++k)
-      while (Pool::Free* const f = pool.free[k]) {
-        pool.free[k] = f->next;
-        ::operator delete(static_cast<void*>(f), std::align_val_t{Pool::grain});
-      }
+    pool.clear();
   }
 };
-[[gnu::noinline]] inline void* take_fresh(std::size_t bytes) {
+[[gnu::noinline]] inline void* take_fresh(std::size_t k) {
   static thread_local PoolCleaner cleaner;  // from now on the thread cleans up when it ends
   cleaner.used = true;
-  return ::operator new(bytes, std::align_val_t{Pool::grain});
+  return Pool::allocate(k);
+}
+// A thread that frees what others made would hoard it, and so would one whose work has changed: what is kept then is
+// not what is asked for, so all of it goes.
+[[gnu::noinline]] inline void give_to_full(std::size_t k, void* p) {
+  Pool::deallocate(k, p);
+  pool.clear();
+}
+
+inline void* Pool::take(std::size_t k) {
+  Free* const f = free[k];
+  if (f == nullptr) return take_fresh(k);
+  free[k] = f->next;
+  kept_bytes -= size_of_class(k);
+  return f;
+}
+inline void Pool::give(std::size_t k, void* p) {
+  std::size_t const bytes = size_of_class(k);
+  if (ended || kept_bytes + bytes > most_kept) return give_to_full(k, p);
+  free[k] = ::new (p) Free{free[k]};
+  kept_bytes += bytes;
 }
 
 }  // namespace detail
@@ -83,23 +124,22 @@ struct PoolCleaner {
 inline void* take_block(std::size_t bytes) {
   if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest)
     return ::operator new(bytes, std::align_val_t{detail::Pool::grain});
-  std::size_t const k = detail::Pool::class_of(bytes);
-  detail::Pool& pool = detail::pool;
-  detail::Pool::Free* const f = pool.free[k];
-  if (f == nullptr) return detail::take_fresh(detail::Pool::size_of_class(k));
-  pool.free[k] = f->next;
-  --pool.kept[k];
-  return f;
+  return detail::pool.take(detail::Pool::class_of(bytes));
 }
 inline void give_block(void* p, std::size_t bytes) {
   if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest)
     return ::operator delete(p, std::align_val_t{detail::Pool::grain});
-  std::size_t const k = detail::Pool::class_of(bytes);
-  detail::Pool& pool = detail::pool;
-  if (pool.ended || pool.kept[k] >= detail::Pool::most_kept(k))
-    return ::operator delete(p, std::align_val_t{detail::Pool::grain});
-  pool.free[k] = ::new (p) detail::Pool::Free{pool.free[k]};
-  ++pool.kept[k];
+  detail::pool.give(detail::Pool::class_of(bytes), p);
+}
+
+/// take_packed, give_packed - the same for what is aligned to 16 bytes.
+inline void* take_packed(std::size_t bytes) {
+  if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest_packed) return ::operator new(bytes);
+  return detail::pool.take(detail::Pool::packed_class_of(bytes));
+}
+inline void give_packed(void* p, std::size_t bytes) {
+  if (!DFDX_KEEPS_BLOCKS || bytes > detail::Pool::largest_packed) return ::operator delete(p);
+  detail::pool.give(detail::Pool::packed_class_of(bytes), p);
 }
 
 /// Count - how many hold a thing. Plain arithmetic as long as the process has one thread.

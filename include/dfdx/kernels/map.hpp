@@ -16,27 +16,30 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// MapBlock - out[i] = f(in[0][i], ...) for n numbers each in a row.
 using MapBlock = void (*)(void* out, void const* const* in, index_t n);
 
+/// map_row - y[i] = f(x[i], ...).
+template <class Op, class R, class... T>
+void map_row(R* y, index_t n, T const*... x) {
+  index_t i = 0;
+#if !defined(__CUDACC__)
+  if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
+    constexpr index_t w = lane_size<R>;
+    for (; i + w <= n; i += w) lane<R>(Op::eval(lane<R>::load_unaligned(x + i)...)).store_unaligned(y + i);
+    // Few numbers alone go one by one: what is in a lane's other places would be computed too, with its traps.
+    if (i < n && n >= w) {
+      int const rest = static_cast<int>(n - i);
+      store_n(y + i, lane<R>(Op::eval(load_n(x + i, rest)...)), rest);
+      return;
+    }
+  }
+#endif
+  for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(x[i]...));
+}
+
 /// map_block - the MapBlock of an op: R is the type of the result, T those of the operands.
 template <class Op, class R, class... T>
 void map_block(void* out, void const* const* in, index_t n) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    auto* y = static_cast<R*>(out);
-    index_t i = 0;
-#if !defined(__CUDACC__)
-    if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
-      constexpr index_t w = lane_size<R>;
-      for (; i + w <= n; i += w)
-        lane<R>(Op::eval(lane<R>::load_unaligned(static_cast<R const*>(in[I]) + i)...))
-            .store_unaligned(y + i);
-      // Few numbers alone go one by one: what is in a lane's other places would be computed too, with its traps.
-      if (i < n && n >= w) {
-        int const rest = static_cast<int>(n - i);
-        store_n(y + i, lane<R>(Op::eval(load_n(static_cast<R const*>(in[I]) + i, rest)...)), rest);
-        return;
-      }
-    }
-#endif
-    for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(static_cast<T const*>(in[I])[i]...));
+    map_row<Op, R, T...>(static_cast<R*>(out), n, static_cast<T const*>(in[I])...);
   }(std::index_sequence_for<T...>{});
 }
 
@@ -50,42 +53,52 @@ namespace detail {
 
 inline constexpr index_t buffered = 512;
 
+/// Rows - `rows` times n elements: how far apart elements are in a row, and rows, where numbers go and where they are.
+struct Rows {
+  index_t n, to_step, from_step, rows = 1, to_row = 0, from_row = 0;
+};
+
 template <class To, class From>
-void convert_run(void* to, void const* from, index_t to_step, index_t from_step, index_t n) {
+void convert_rows(void* to, void const* from, Rows const& r) {
   auto* y = static_cast<To*>(to);
   auto const* x = static_cast<From const*>(from);
-  if constexpr (std::is_same_v<To, From>)
-    if (from_step == 0 && to_step == 1) return void(std::fill_n(y, n, *x));
-  for (index_t i = 0; i < n; ++i) {
-    if constexpr (std::is_same_v<To, bool>) y[i * to_step] = x[i * from_step] != From(0);
-    else y[i * to_step] = static_cast<To>(static_cast<compute_t<From>>(x[i * from_step]));
+  for (index_t row = 0; row < r.rows; ++row, y += r.to_row, x += r.from_row) {
+    if constexpr (std::is_same_v<To, From>)
+      if (r.from_step == 0 && r.to_step == 1) {
+        std::fill_n(y, r.n, *x);
+        continue;
+      }
+    for (index_t i = 0; i < r.n; ++i) {
+      From const v = x[i * r.from_step];
+      if constexpr (std::is_same_v<To, bool>) y[i * r.to_step] = v != From(0);
+      else y[i * r.to_step] = static_cast<To>(static_cast<compute_t<From>>(v));
+    }
   }
 }
 
 // Between a dtype and the one it is computed as (and among those).
-inline void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
-                        index_t from_step, index_t n) {
+inline void convert_rows(DType to_type, void* to, DType from_type, void const* from, Rows const& r) {
   auto const from_known = [&](auto x) {
     using X = decltype(x);
     switch (to_type) {
-      case DType::f32: return convert_run<float, X>(to, from, to_step, from_step, n);
-      case DType::f64: return convert_run<double, X>(to, from, to_step, from_step, n);
-      case DType::i64: return convert_run<std::int64_t, X>(to, from, to_step, from_step, n);
-      case DType::f16: return convert_run<float16, X>(to, from, to_step, from_step, n);
-      case DType::bf16: return convert_run<bfloat16, X>(to, from, to_step, from_step, n);
-      case DType::i32: return convert_run<std::int32_t, X>(to, from, to_step, from_step, n);
-      case DType::u8: return convert_run<std::uint8_t, X>(to, from, to_step, from_step, n);
-      default: return convert_run<bool, X>(to, from, to_step, from_step, n);
+      case DType::f32: return convert_rows<float, X>(to, from, r);
+      case DType::f64: return convert_rows<double, X>(to, from, r);
+      case DType::i64: return convert_rows<std::int64_t, X>(to, from, r);
+      case DType::f16: return convert_rows<float16, X>(to, from, r);
+      case DType::bf16: return convert_rows<bfloat16, X>(to, from, r);
+      case DType::i32: return convert_rows<std::int32_t, X>(to, from, r);
+      case DType::u8: return convert_rows<std::uint8_t, X>(to, from, r);
+      default: return convert_rows<bool, X>(to, from, r);
     }
   };
   auto const to_known = [&](auto y) {
     using Y = decltype(y);
     switch (from_type) {
-      case DType::f16: return convert_run<Y, float16>(to, from, to_step, from_step, n);
-      case DType::bf16: return convert_run<Y, bfloat16>(to, from, to_step, from_step, n);
-      case DType::i32: return convert_run<Y, std::int32_t>(to, from, to_step, from_step, n);
-      case DType::u8: return convert_run<Y, std::uint8_t>(to, from, to_step, from_step, n);
-      default: return convert_run<Y, bool>(to, from, to_step, from_step, n);
+      case DType::f16: return convert_rows<Y, float16>(to, from, r);
+      case DType::bf16: return convert_rows<Y, bfloat16>(to, from, r);
+      case DType::i32: return convert_rows<Y, std::int32_t>(to, from, r);
+      case DType::u8: return convert_rows<Y, std::uint8_t>(to, from, r);
+      default: return convert_rows<Y, bool>(to, from, r);
     }
   };
   switch (from_type) {
@@ -100,6 +113,11 @@ inline void convert_run(DType to_type, void* to, index_t to_step, DType from_typ
     case DType::i64: return to_known(std::int64_t{});
     default: return to_known(bool{});
   }
+}
+
+inline void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
+                        index_t from_step, index_t n) {
+  convert_rows(to_type, to, from_type, from, Rows{n, to_step, from_step});
 }
 
 // Joins neighbouring axes that all operands walk as one, so that rows are long.
@@ -140,42 +158,54 @@ inline void map(MapBlock f, Blocks const* in, int n, Blocks out) {
   }
   if (direct) return f(out.operand->data, data, shape.numel());
   detail::join_axes(shape, strides, n + 1);
-  RowWalk row(shape, strides, n + 1);
-  if (row.empty()) return;
+  // Rows that are short are taken many at once.
+  index_t size = 1, step[RowWalk::max_operands] = {};
+  if (shape.rank > 1 && shape[shape.rank - 1] <= detail::buffered / 2) {
+    size = shape[--shape.rank];
+    for (int k = 0; k <= n; ++k) step[k] = strides[k][--strides[k].rank];
+  }
+  RowWalk rows(shape, strides, n + 1);
+  if (rows.empty() || size == 0) return;
+  index_t const at_once = detail::buffered / size;
   alignas(64) std::byte buffers[RowWalk::max_operands][detail::buffered * sizeof(double)];
-  index_t filled[RowWalk::max_operands] = {-1, -1, -1, -1};  // where a repeated number in a buffer came from
-  auto const at = [&](Blocks const& b, index_t offset) {
+  // Where the numbers in a buffer came from, which may be wanted again, and how many rows they are.
+  index_t filled[RowWalk::max_operands] = {-1, -1, -1, -1}, filled_rows[RowWalk::max_operands] = {};
+  auto const place = [](Blocks const& b, index_t offset) {
     return static_cast<std::byte*>(b.operand->data) +
            offset * static_cast<index_t>(size_of(b.operand->meta.dtype));
   };
+  auto const is_dense = [&](Blocks const& b, int k, index_t count) {
+    return b.operand->meta.dtype == b.as && (size == 1 || step[k] == 1) &&
+           (count == 1 || rows.step[k] == size);
+  };
   do {
-    for (index_t begin = 0; begin < row.size; begin += detail::buffered) {
-      index_t const count = row.size - begin < detail::buffered ? row.size - begin : detail::buffered;
+    for (index_t begin = 0; begin < rows.size; begin += at_once) {
+      index_t const count = rows.size - begin < at_once ? rows.size - begin : at_once;
       void const* x[RowWalk::max_operands] = {};
       for (int k = 0; k < n; ++k) {
-        index_t const step = row.step[k], from = row.offset[k] + begin * step;
-        DType const stored = in[k].operand->meta.dtype;
-        x[k] = at(in[k], from);
-        if (stored == in[k].as && (step == 1 || count == 1)) continue;
-        if (step != 0 || filled[k] != from) {
-          index_t const fill =
-              step == 0 ? (row.size < detail::buffered ? row.size : detail::buffered) : count;
-          detail::convert_run(in[k].as, buffers[k], 1, stored, x[k], step, fill);
-          filled[k] = step == 0 ? from : -1;
+        index_t const from = rows.offset[k] + begin * rows.step[k];
+        x[k] = place(in[k], from);
+        if (is_dense(in[k], k, count)) continue;
+        if (filled[k] != from || filled_rows[k] < count) {
+          detail::convert_rows(in[k].as, buffers[k], in[k].operand->meta.dtype, x[k],
+                               size == 1 ? detail::Rows{count, 1, rows.step[k]}
+                                         : detail::Rows{size, 1, step[k], count, size, rows.step[k]});
+          filled[k] = from;
+          filled_rows[k] = count;
         }
         x[k] = buffers[k];
       }
-      index_t const step = row.step[n];
-      std::byte* const y = at(out, row.offset[n] + begin * step);
-      DType const stored = out.operand->meta.dtype;
-      if (stored == out.as && (step == 1 || count == 1)) {
-        f(y, x, count);
+      std::byte* const y = place(out, rows.offset[n] + begin * rows.step[n]);
+      if (is_dense(out, n, count)) {
+        f(y, x, count * size);
       } else {
-        f(buffers[n], x, count);
-        detail::convert_run(stored, y, step, out.as, buffers[n], 1, count);
+        f(buffers[n], x, count * size);
+        detail::convert_rows(out.operand->meta.dtype, y, out.as, buffers[n],
+                             size == 1 ? detail::Rows{count, rows.step[n], 1}
+                                       : detail::Rows{size, step[n], 1, count, rows.step[n], size});
       }
     }
-  } while (row.next());
+  } while (rows.next());
 }
 
 /// convert - out = in, each element in out's dtype: truncated to integers, bool is "not zero".

@@ -39,15 +39,27 @@ void fold_row(void* sum, void const* from, index_t n) {
 #if !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<T>) {
     constexpr index_t w = lane_size<T>, block = 4096;
+    auto const join = [&](lane<T> const& lanes) {
+      T v[w];
+      lanes.store_unaligned(v);
+      A wide[w];
+      for (int k = 0; k < w; ++k) wide[k] = static_cast<A>(v[k]);
+      for (index_t half = w / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) wide[k] = Fold<C, A>::combine(wide[k], wide[k + half]);
+      total = Fold<C, A>::combine(total, wide[0]);
+    };
     while (n - i >= 4 * w) {
       lane<T> part[4];
       for (auto& p : part) p = lane<T>(F::identity);
       index_t const end = i + (n - i < block ? n - i : block);
       for (; i + 4 * w <= end; i += 4 * w)
         for (int k = 0; k < 4; ++k) part[k] = F::combine(part[k], lane<T>::load_unaligned(x + i + k * w));
-      T lanes[w];
-      F::combine(F::combine(part[0], part[1]), F::combine(part[2], part[3])).store_unaligned(lanes);
-      for (T v : lanes) total = Fold<C, A>::combine(total, static_cast<A>(v));
+      join(F::combine(F::combine(part[0], part[1]), F::combine(part[2], part[3])));
+    }
+    if (n - i >= w) {
+      lane<T> part = lane<T>::load_unaligned(x + i);
+      for (i += w; i + w <= n; i += w) part = F::combine(part, lane<T>::load_unaligned(x + i));
+      join(part);
     }
   }
 #endif
@@ -95,6 +107,10 @@ inline void reduce(Reduction const& f, Operand const& in, Operand const& out) {
     if (integers) static_cast<std::int64_t*>(sums)[i] = f.integer_identity;
     else static_cast<double*>(sums)[i] = f.identity;
 
+  if (n == 1 && in.meta.dtype == f.as && is_contiguous(in.meta.shape, in.strides)) {
+    f.row(sums, in.data, in.meta.shape.numel());
+    return detail::convert_run(out.meta.dtype, out.data, 1, integers ? DType::i64 : DType::f64, sums, 1, n);
+  }
   Shape shape = in.meta.shape;
   Strides strides[2] = {in.strides, contiguous(out.meta.shape)};
   for (int a = 0; a < shape.rank; ++a)

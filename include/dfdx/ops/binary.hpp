@@ -41,7 +41,7 @@ struct sub : arithmetic<sub, 2> {
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     if constexpr (I == 0) return t;
-    else return -t;
+    else return apply_once<neg>(t);
   }
 };
 template <>

@@ -22,6 +22,8 @@ struct pow;
 struct equal;
 struct where;
 struct logical_and;
+struct neg;
+struct mul;
 
 /// elementwise_op - what every elementwise op shares.
 template <class Self, int Arity>

@@ -228,18 +228,41 @@ struct gather : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const axis = static_cast<int>(a.i[0]);
-    auto const size = static_cast<index_t>(size_of(out.meta.dtype));
+    switch (size_of(out.meta.dtype)) {  // the dtype only matters for its size
+      case 1: return copy<std::uint8_t>(static_cast<int>(a.i[0]), in, out);
+      case 2: return copy<std::uint16_t>(static_cast<int>(a.i[0]), in, out);
+      case 4: return copy<std::uint32_t>(static_cast<int>(a.i[0]), in, out);
+      default: return copy<std::uint64_t>(static_cast<int>(a.i[0]), in, out);
+    }
+  }
+
+ private:
+  template <class E>
+  static void copy(int axis, Operand const* in, Operand const& out) {
+    Shape const &s = in[0].meta.shape, &index = in[1].meta.shape;
     Strides others = in[0].strides;
     others[axis] = 0;
     Strides const strides[3] = {others, in[1].strides, out.strides};
-    walk<3>(in[1].meta.shape, strides, [&](index_t const(&o)[3]) {
-      Shape const& s = in[0].meta.shape;
-      index_t const i = detail::checked_index(name, read_index(in[1], o[1]), s[axis], axis, s);
-      std::memcpy(static_cast<std::byte*>(out.data) + o[2] * size,
-                  static_cast<std::byte const*>(in[0].data) + (o[0] + i * in[0].strides[axis]) * size,
-                  static_cast<std::size_t>(size));
-    });
+    RowWalk row(index, strides, 3);
+    if (row.empty()) return;
+    auto const source = [&](index_t at) {
+      index_t const i = detail::checked_index(name, read_index(in[1], at), s[axis], axis, s);
+      return static_cast<E const*>(in[0].data) + row.offset[0] + i * in[0].strides[axis];
+    };
+    index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
+    do {
+      E* const y = static_cast<E*>(out.data) + row.offset[2];
+      if (index_step != 0) {
+        for (index_t k = 0; k < row.size; ++k)
+          y[k * to_step] = source(row.offset[1] + k * index_step)[k * step];
+        continue;
+      }
+      // One index for the row, as where an index was expanded.
+      E const* const x = source(row.offset[1]);
+      if (step == 1 && to_step == 1) std::memcpy(y, x, static_cast<std::size_t>(row.size) * sizeof(E));
+      else
+        for (index_t k = 0; k < row.size; ++k) y[k * to_step] = x[k * step];
+    } while (row.next());
   }
 };
 

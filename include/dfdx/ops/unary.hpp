@@ -23,7 +23,7 @@ struct neg : arithmetic<neg, 1> {
   static constexpr auto eval(auto const& x) { return -x; }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
-    return -t;
+    return apply_once<neg>(t);
   }
 };
 template <>
@@ -171,7 +171,7 @@ struct square : arithmetic<square, 1> {
   static constexpr auto eval(auto const& x) { return x * x; }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return t * (s.x[0] * 2.0);
+    return apply_once<mul>(t, 2.0) * s.x[0];
   }
 };
 template <>

@@ -20,7 +20,11 @@ void check_root(Array const& root, Array const& ct) {
           root.shape());
 }
 
-inline Array ones_for(Array const& root) { return full_as(root.detach(), root.meta(), 1.0); }
+inline Array ones_for(Array const& root) {
+  if (root.ndim() == 0 && root.dtype() == DType::f64) return Array::number(1.0);
+  if (root.ndim() == 0 && root.dtype() == DType::f32) return Array::number(1.0f);
+  return full_as(root.detach(), root.meta(), 1.0);
+}
 
 }  // namespace tape::detail
 

@@ -15,10 +15,14 @@ template <int Lazy>
 class LeafIndex {
  public:
   /// The place of a leaf, -1 if it has none.
-  int find(TapeNode const* leaf) const { return slots_.empty() ? -1 : slots_[probe(leaf)].place; }
+  int find(TapeNode const* leaf) {
+    // A loop over the elements of a leaf asks for nothing else.
+    if (leaf != last_.leaf) last_ = Slot{leaf, slots_.empty() ? -1 : slots_[probe(leaf)].place};
+    return last_.place;
+  }
   void insert(TapeNode const* leaf, int place) {
     if (2 * (used_ + 1) > slots_.size()) grow();
-    slots_[probe(leaf)] = Slot{leaf, place};
+    slots_[probe(leaf)] = last_ = Slot{leaf, place};
     ++used_;
   }
   void clear() {
@@ -26,6 +30,7 @@ class LeafIndex {
     if (slots_.size() > 1024 && used_ * 16 < slots_.size()) std::vector<Slot>().swap(slots_);
     else if (used_ != 0) slots_.assign(slots_.size(), Slot{});
     used_ = 0;
+    last_ = Slot{};
   }
 
  private:
@@ -50,6 +55,7 @@ class LeafIndex {
   }
 
   std::vector<Slot> slots_;
+  Slot last_{};
   std::size_t used_ = 0;
 };
 

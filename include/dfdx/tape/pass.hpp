@@ -20,6 +20,7 @@ struct Entry {
   Array* ct = nullptr;
   double number = 0;  // the cotangent of a scalar, instead
   bool has_number = false;
+  bool is_ours = false;  // ct was made here, dense; only copies that were given out may share its memory
   bool wanted = false;
 
   bool has_ct() const { return has_number || ct != nullptr; }
@@ -29,11 +30,24 @@ struct Lists {
   std::vector<Entry> entries;
   std::vector<int> ready;
   LeafIndex<Lazy> leaves;
+  bool in_use = false, is_extra = false;
 };
+// Those of this thread, or extra ones for a pass that a hook runs inside of another.
 template <int Lazy>
-Lists<Lazy>& spare_lists() {
+Lists<Lazy>& take_lists() {
   static thread_local Lists<Lazy> lists;
-  return lists;
+  Lists<Lazy>* const r = lists.in_use ? new Lists<Lazy> : &lists;
+  r->is_extra = r != &lists;
+  r->in_use = true;
+  return *r;
+}
+template <int Lazy>
+void give_back(Lists<Lazy>& lists) {
+  lists.entries.clear();
+  lists.ready.clear();
+  lists.leaves.clear();
+  lists.in_use = false;
+  if (lists.is_extra) delete &lists;
 }
 
 inline bool is_ours(Array const& x) {
@@ -49,6 +63,19 @@ inline void make_ours(Array& x) {
   x = std::move(y);
 }
 
+// total += x, in the memory of total. (A template, as Pass is.)
+template <int Lazy>
+void add_to(Array const& total, Array const& x) {
+  Array const* const operands[] = {&total, &x};
+  double const none[2] = {};
+  if (!total.contiguous_memory() || dfdx::detail::dense_among(operands, 2) == nullptr)
+    return op::detail::add_elements(x.operand(), total.operand());
+  bool const wide = total.dtype() == DType::f64;
+  dfdx::detail::run_dense(wide ? &kernels::map_block<op::add, double, double, double>
+                               : &kernels::map_block<op::add, float, float, float>,
+                          total, operands, none, 2);
+}
+
 }  // namespace detail
 
 /// Pass - a backward pass: made for a value and its cotangent, run once.
@@ -61,17 +88,12 @@ template <int Lazy = 0>
 class Pass {
  public:
   Pass(Array const& root, Array const& ct, BackwardOptions options)
-      : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {
-    std::swap(lists_, detail::spare_lists<Lazy>());
-  }
+      : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {}
   Pass(Pass const&) = delete;
   Pass& operator=(Pass const&) = delete;
   ~Pass() {
     for (detail::Entry& e : lists_.entries) drop(e);
-    lists_.entries.clear();
-    lists_.ready.clear();
-    lists_.leaves.clear();
-    std::swap(lists_, detail::spare_lists<Lazy>());
+    detail::give_back(lists_);
   }
 
   /// run - adds to the `grad` of all leaves.
@@ -109,25 +131,25 @@ class Pass {
   detail::Entry& entry(int at) { return lists_.entries[static_cast<std::size_t>(at)]; }
 
   // Nodes know their place; leaves are looked up.
-  int known_place(TapeNode const& n) const { return n.is_leaf() ? lists_.leaves.find(&n) : n.place; }
+  int known_place(TapeNode const& n) { return n.is_leaf() ? lists_.leaves.find(&n) : n.visit.place; }
   int place_of(TapeNode& n) {
     if (int const at = known_place(n); at >= 0) return at;
     int const at = static_cast<int>(lists_.entries.size());
     n.retain();
     lists_.entries.push_back(detail::Entry{&n});
     if (n.is_leaf()) lists_.leaves.insert(&n, at);
-    else n.place = at;
+    else n.visit.place = at;
     return at;
   }
   static void drop_ct(detail::Entry& e) {
     if (e.ct == nullptr) return;
     e.ct->~Array();
-    give_block(std::exchange(e.ct, nullptr), sizeof(Array));
+    give_packed(std::exchange(e.ct, nullptr), sizeof(Array));
   }
   static void drop_node(detail::Entry& e) {
     TapeNode* const n = std::exchange(e.node, nullptr);
     if (n == nullptr) return;
-    if (!n->is_leaf()) n->place = -1, n->pending = 0;
+    if (!n->is_leaf()) n->visit = {};
     n->release();
   }
   static void drop(detail::Entry& e) {
@@ -137,26 +159,23 @@ class Pass {
 
   // The list is also the queue of the search.
   void find_nodes() {
-    receive(place_of(*root_.tape()), ct_);
+    receive(place_of(*root_.tape()), Array(ct_));
     for (std::size_t i = 0; i < lists_.entries.size(); ++i) find_operands(*lists_.entries[i].node);
   }
   void find_operands(TapeNode& n) {
     if (n.spent)
       raise("backward: through ", n.rule->name,
             ", whose values an earlier pass has freed; give that pass {.retain_graph = true}");
-    for (TapeNode* operand : n.in)
-      if (operand != nullptr && operand->requires_grad) {
+    for (int k = 0; k < n.arity; ++k)
+      if (TapeNode* const operand = n.in[k]; operand != nullptr && operand->requires_grad) {
         place_of(*operand);
-        if (!operand->is_leaf()) ++operand->pending;
+        if (!operand->is_leaf()) ++operand->visit.pending;
       }
   }
 
   void propagate() {
     no_grad const mode(create_);
-    for (std::size_t i = 0; i < lists_.entries.size(); ++i) {
-      TapeNode const& n = *lists_.entries[i].node;
-      if (!n.is_leaf() && n.pending == 0) lists_.ready.push_back(static_cast<int>(i));
-    }
+    if (!root_.tape()->is_leaf()) lists_.ready.push_back(0);  // all others wait for somebody
     while (!lists_.ready.empty()) {
       detail::Entry& e = entry(lists_.ready.back());
       lists_.ready.pop_back();
@@ -166,54 +185,68 @@ class Pass {
           run_hooks(e);
           if (n.retains_grad && !capturing_) add_to_grad(e);
         }
-        pass_on(e);
+        if (create_) pass_on(e);
+        else if (n.payload == TapeNode::Payload::numbers) pass_numbers_on(n, number_of(e));
+        else if (n.payload == TapeNode::Payload::position) pass_position_on(e);
+        else if (n.rule->part != nullptr) pass_part_on(e);
+        else pass_on(e);
       }
-      for (int k = 0; k < n.arity; ++k)
-        if (TapeNode* const operand = n.in[k];
-            operand != nullptr && operand->requires_grad && !operand->is_leaf() && --operand->pending == 0)
-          lists_.ready.push_back(operand->place);
-      if (!keep_) free_values(n);
+      leave(n);
       if (!e.wanted) drop_ct(e);
       drop_node(e);
     }
   }
-
-  // What nobody will ask for again.
-  static void free_values(TapeNode& n) {
+  // The node has sent what it had to: its operands may be ready, and nobody will ask for its values again. They are
+  // held by the pass, so that none is freed here.
+  void leave(TapeNode& n) {
+    for (int k = 0; k < n.arity; ++k) {
+      TapeNode* const operand = n.in[k];
+      if (operand == nullptr) continue;
+      if (operand->requires_grad && !operand->is_leaf() && --operand->visit.pending == 0)
+        lists_.ready.push_back(operand->visit.place);
+      if (!keep_) n.in[k] = nullptr, operand->release();
+    }
+    if (keep_) return;
     n.spent = true;
     n.drop_values();
-    for (int k = 0; k < n.arity; ++k)
-      if (TapeNode* const o = std::exchange(n.in[k], nullptr)) o->release();
   }
 
-  void pass_on(detail::Entry& e) {
+  // By the rule for arrays.
+  [[gnu::noinline]] void pass_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    bool const numbers = n.payload == TapeNode::Payload::numbers;
-    if (numbers && !create_) return pass_numbers_on(n, number_of(e));
-    if (n.rule->part != nullptr && !create_) return pass_part_on(e);
-    Array values[max_arity + 1];
-    Site<Array> site{values, {}, {}};
-    if (numbers) {
-      for (int k = 0; k <= n.arity; ++k) values[k] = from_number(n.numbers()[k], n.number);
+    if (e.ct != nullptr) apply_rule(n, *e.ct);
+    else apply_rule(n, from_number(e.number, n.number));
+  }
+  void apply_rule(TapeNode& n, Array const& ct) {
+    dfdx::detail::Operands values;
+    if (n.payload == TapeNode::Payload::numbers) {
+      for (int k = 0; k < n.arity; ++k) values.add([&] { return from_number(n.numbers()[k], n.number); });
+      Site<Array> site{values.data(), from_number(n.numbers()[n.arity], n.number), {}};
+      send(n, ct, values.data(), site);
+    } else if (n.payload == TapeNode::Payload::position) {
+      dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
+      values.add([&] { return p.whole.unpack(); });
+      Site<Array> site{values.data(), {}, Attrs{{p.at}}};
+      send(n, ct, values.data(), site);
     } else {
       dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
-      for (int k = 0; k <= n.arity; ++k, p = p->next()) values[k] = p->unpack();
-      site.attrs = dfdx::detail::attrs_of(n);
+      for (int k = 0; k < n.arity; ++k, p = p->next()) values.add([&] { return p->unpack(); });
+      Site<Array> site{values.data(), p->unpack(), dfdx::detail::attrs_of(n)};
+      send(n, ct, values.data(), site);
     }
-    site.y = std::move(values[n.arity]);
+  }
+  void send(TapeNode& n, Array const& ct, Array* values, Site<Array>& site) {
     if (create_) {
       for (int k = 0; k < n.arity; ++k) link(values[k], n.in[k]);
       link(site.y, &n);
     }
-    Array const ct = as_array(e, n.number);
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (!numbers) check_versions(n, k);
+      if (n.payload == TapeNode::Payload::arrays) check_versions(n, k);
       Array c = n.rule->vjp(ct, site, k);
       if (c.empty()) continue;
-      if (detect_anomaly::is_enabled() && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct))
-        raise_anomaly(n, k, c.shape());
+      if (anomaly_ && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct)) raise_anomaly(n, k, c.shape());
       receive(known_place(*to), std::move(c));
     }
   }
@@ -223,30 +256,42 @@ class Pass {
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const to = n.in[k];
       if (to == nullptr || !to->requires_grad) continue;
-      if (detect_anomaly::is_enabled() && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
+      if (anomaly_ && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
       receive(known_place(*to), cts[k].value, n.number);
     }
   }
   // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop
   // over the elements of an array costs what the elements cost.
+  void pass_position_on(detail::Entry& e) {
+    TapeNode& n = *e.node;
+    if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
+    dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
+    Array& total = total_of(known_place(*n.in[0]), p.whole);
+    if (!e.has_number) return detail::add_to<Lazy>(total.part(p.at), *e.ct);
+    index_t const at = p.at * total.strides()[0];
+    if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
+    else reinterpret_cast<float*>(total.bytes())[at] += static_cast<float>(e.number);
+  }
   void pass_part_on(detail::Entry& e) {
     TapeNode& n = *e.node;
     if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
-    detail::Entry& to = entry(known_place(*n.in[0]));
-    if (to.ct == nullptr) {
-      set_ct(to, Array(dfdx::detail::arrays_of(n)->unpack().meta()));
-      op::detail::set_zero(to.ct->operand());
-    } else {
-      detail::make_ours(*to.ct);
+    Array& total = total_of(known_place(*n.in[0]), *dfdx::detail::arrays_of(n));
+    Array const ct = as_array(e, n.number);
+    op::detail::add_elements(ct.operand(),
+                             n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total).operand());
+  }
+  // The cotangent that an entry has so far, in memory that may be written to; zeros if none, for a value like that.
+  Array& total_of(int at, dfdx::detail::PackedArray& like) {
+    detail::Entry& e = entry(at);
+    if (e.ct == nullptr) {
+      set_ct(e, Array(like.unpack().meta()));
+      op::detail::set_zero(e.ct->operand());
+      e.is_ours = true;
+    } else if (!e.is_ours || e.ct->storage()->shared()) {
+      detail::make_ours(*e.ct);
+      e.is_ours = true;
     }
-    Attrs const& attrs = dfdx::detail::attrs_of(n);
-    if (!e.has_number) {
-      op::detail::add_elements(e.ct->operand(), n.rule->part(attrs, e.ct->meta(), *to.ct).operand());
-      return;
-    }
-    std::byte* const at = n.rule->part(attrs, Meta{n.number, {}}, *to.ct).bytes();
-    if (n.number == DType::f64) *reinterpret_cast<double*>(at) += e.number;
-    else *reinterpret_cast<float*>(at) += static_cast<float>(e.number);
+    return *e.ct;
   }
   [[noreturn, gnu::noinline]] static void raise_anomaly(TapeNode const& n, int k, Shape const& s) {
     raise("backward of ", n.rule->name, ": made NaN of numbers, in the gradient of operand ", k, " of shape ",
@@ -278,13 +323,15 @@ class Pass {
   static Array as_array(detail::Entry const& e, DType d) {
     return e.ct != nullptr ? *e.ct : from_number(e.number, d);
   }
-  static double number_of(detail::Entry const& e) {
-    return e.ct != nullptr ? read_real(e.ct->operand(), 0) : e.number;
+  static double number_of(Array const& x) {
+    bool const is_plain = x.dtype() == DType::f64 || x.dtype() == DType::f32;
+    return is_plain ? dfdx::detail::one_number(x) : read_real(x.operand(), 0);
   }
-  static void set_ct(detail::Entry& e, Array ct) {
-    if (e.ct == nullptr) e.ct = ::new (take_block(sizeof(Array))) Array(std::move(ct));
+  static double number_of(detail::Entry const& e) { return e.ct != nullptr ? number_of(*e.ct) : e.number; }
+  static void set_ct(detail::Entry& e, Array&& ct) {
+    if (e.ct == nullptr) e.ct = ::new (take_packed(sizeof(Array))) Array(std::move(ct));
     else *e.ct = std::move(ct);
-    e.has_number = false;
+    e.has_number = e.is_ours = false;
   }
 
   void receive(int at, double ct, DType d) {
@@ -293,20 +340,25 @@ class Pass {
     e.number += ct;
     e.has_number = true;
   }
-  void receive(int at, Array ct) {
+  void receive(int at, Array&& ct) {
     detail::Entry& e = entry(at);
-    if (!create_ && e.node->is_number() && e.ct == nullptr)
-      return receive(at, read_real(ct.operand(), 0), e.node->number);
+    if (!create_ && e.node->is_number() && e.ct == nullptr) return receive(at, number_of(ct), e.node->number);
     if (e.ct == nullptr) set_ct(e, std::move(ct));
     else add(*e.ct, ct);
   }
   void add(Array& total, Array const& x) const {
+    using dfdx::detail::repeats_one;
     if (create_) {
       total = apply<op::add>(total, x);
-      return;
+    } else if (detail::is_ours(total)) {
+      detail::add_to<Lazy>(total, x);
+    } else if (repeats_one(total) && repeats_one(x)) {
+      Array const one = apply<op::add>(total.view({}, {}), x.view({}, {}));
+      total = one.view(total.shape(), total.strides());
+    } else {
+      total = apply<op::add>(total, x);
+      detail::make_ours(total);
     }
-    detail::make_ours(total);
-    op::detail::add_elements(x.operand(), total.operand());
   }
 
   static void run_hooks(detail::Entry& e) {
@@ -326,16 +378,17 @@ class Pass {
     dfdx::detail::TapeExtras& extras = dfdx::detail::extras_of(*e.node);
     dfdx::detail::TapeExtras::Lock const lock(extras);
     no_grad const mode(create_);
-    Array ct = as_array(e, e.node->number);
+    bool const is_last = e.node->is_leaf() && e.ct != nullptr;  // so its memory may be taken over
+    Array ct = is_last ? std::move(*e.ct) : as_array(e, e.node->number);
+    if (is_last) drop_ct(e);
     if (!extras.grad.empty()) return add(extras.grad, ct);
-    if (e.node->is_leaf()) drop_ct(e);  // so that its memory may be taken over
     if (!create_) detail::make_ours(ct);
     extras.grad = std::move(ct);
   }
 
   Array const &root_, &ct_;
-  detail::Lists<Lazy> lists_;
-  bool create_, keep_, capturing_ = false;
+  detail::Lists<Lazy>& lists_ = detail::take_lists<Lazy>();
+  bool create_, keep_, capturing_ = false, anomaly_ = detect_anomaly::is_enabled();
 };
 
 }  // namespace dfdx::tape

@@ -37,7 +37,7 @@ class Array {
   /// A scalar in memory.
   struct Scalar {};
   template <element T>
-  Array(Scalar, T value) : storage_(Storage::allocate(sizeof(T))), data_(storage_->data()) {
+  Array(Scalar, T value) : storage_(Storage::allocate_few(sizeof(T))), data_(storage_->data()) {
     meta_.dtype = dtype_v<T>;
     *reinterpret_cast<T*>(data_) = value;
   }
@@ -50,6 +50,24 @@ class Array {
   Array(Storage* storage, std::byte* data, Meta const& meta, Strides const& strides)
       : storage_(storage), data_(data), meta_(meta), strides_(strides) {
     if (storage_ != nullptr) storage_->retain();
+  }
+
+  /// The same from lists of `rank` extents and strides; row-major without strides.
+  static Array unpacked(Storage* storage, std::byte* data, DType dtype, int rank, index_t const* extents,
+                        index_t const* strides) {
+    Array r;
+    r.storage_ = storage;
+    if (storage != nullptr) storage->retain();
+    r.data_ = data;
+    r.meta_.dtype = dtype;
+    r.meta_.shape.rank = r.strides_.rank = rank;
+    index_t step = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      r.meta_.shape[i] = extents[i];
+      r.strides_[i] = strides != nullptr ? strides[i] : step;
+      step *= extents[i];
+    }
+    return r;
   }
 
   /// borrow - a row-major view of memory that the caller owns and that must outlive all views of it, or that
@@ -74,12 +92,15 @@ class Array {
         tape_(std::exchange(o.tape_, nullptr)) {
     take_layout(o);
   }
-  constexpr Array& operator=(Array o) noexcept {
-    std::swap(storage_, o.storage_);
-    std::swap(data_, o.data_);
-    std::swap(graph_, o.graph_);
-    std::swap(tape_, o.tape_);
+  constexpr Array& operator=(Array const& o) noexcept { return *this = Array(o); }
+  constexpr Array& operator=(Array&& o) noexcept {
+    Storage* const storage = std::exchange(storage_, std::exchange(o.storage_, nullptr));
+    TapeNode* const tape = std::exchange(tape_, std::exchange(o.tape_, nullptr));
+    data_ = std::exchange(o.data_, nullptr);
+    graph_ = std::exchange(o.graph_, nullptr);
     take_layout(o);
+    if (storage != nullptr) storage->release();
+    if (tape != nullptr) tape->release();
     return *this;
   }
   constexpr ~Array() {
@@ -173,9 +194,13 @@ class Array {
 
   /// part - the array at position i of the first axis: a view. The position is not checked.
   Array part(index_t i) const {
-    Shape s, t;
-    for (int a = 1; a < ndim(); ++a) s.push_back(shape()[a]), t.push_back(strides()[a]);
-    return view(s, t, i * strides()[0]);
+    Array r;
+    r.storage_ = storage_;
+    if (storage_ != nullptr) storage_->retain();
+    r.data_ = data_ + i * strides_[0] * static_cast<index_t>(size_of(dtype()));
+    r.meta_.dtype = meta_.dtype;
+    for (int a = 1; a < ndim(); ++a) r.meta_.shape.push_back(shape()[a]), r.strides_.push_back(strides_[a]);
+    return r;
   }
 
   /// view - the same memory, walked another way; what a tape knows of it is left behind. `offset` counts elements.
@@ -313,14 +338,15 @@ class Array {
   void backward(Array const& end_gradient, BackwardOptions options = {}) const;
 
  private:
-  // Only the axes that there are: to copy all eight, just written one by one, would cost more than an op on a scalar.
+  // Only the axes that there are (and two, which need no loop): to copy all eight, just written one by one, would cost
+  // more than an op on a scalar.
   constexpr void take_layout(Array const& o) {
     id_ = o.id_;
     meta_.dtype = o.meta_.dtype;
     meta_.shape.rank = o.meta_.shape.rank;
     strides_.rank = o.strides_.rank;
-    for (int i = 0; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i];
-    for (int i = 0; i < strides_.rank; ++i) strides_[i] = o.strides_[i];
+    for (int i = 0; i < 2; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
+    for (int i = 2; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
   }
   void require_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");

@@ -73,14 +73,14 @@ void discard(TapeExtras*);
 /// thread that recorded it.
 class TapeNode {
  public:
-  /// What follows the node in memory: nothing, numbers (the operands and the result of an op on scalars), or packed
-  /// arrays (tape_saved.hpp).
-  enum class Payload : std::uint8_t { none, numbers, arrays };
+  /// What follows the node in memory: nothing, numbers (the operands and the result of an op on scalars), packed
+  /// arrays, or a position and the operand that was read there (tape_saved.hpp).
+  enum class Payload : std::uint8_t { none, numbers, arrays, position };
 
   static TapeNode* make(TapeRule const* rule, Payload payload = Payload::none, std::size_t bytes = 0) {
-    auto* const n = ::new (take_block(sizeof(TapeNode) + bytes)) TapeNode(rule);
+    auto* const n = ::new (take_packed(sizeof(TapeNode) + bytes)) TapeNode(rule);
     n->payload = payload;
-    n->payload_bytes_ = static_cast<std::uint32_t>(bytes);
+    n->payload_bytes_ = static_cast<std::uint16_t>(bytes);
     return n;
   }
 
@@ -100,11 +100,17 @@ class TapeNode {
   TapeRule const* rule;
   TapeNode* in[max_arity] = {};
   detail::TapeExtras* extras = nullptr;
+  /// Of the pass that visits it: who has still to send a cotangent, and its place in the pass's list.
+  struct Visit {
+    std::int32_t pending = 0;
+    std::int32_t place = -1;
+  };
+  union {
+    Visit visit{};
+    TapeNode* next_dead;  // no pass visits what is being freed
+  };
   /// The version of the memory that it describes (Storage::version).
   std::uint32_t version = 0;
-  /// Of the pass that visits it: who has still to send a cotangent, and its place in the pass's list.
-  std::int32_t pending = 0;
-  std::int32_t place = -1;
   std::uint8_t arity = 0;
   Payload payload = Payload::none;
   /// The dtype, if its value is one f32 or f64; else boolean. What such nodes send and receive are numbers.
@@ -121,26 +127,27 @@ class TapeNode {
   ~TapeNode() = default;
   static void destroy(TapeNode* node);
 
-  std::uint32_t payload_bytes_ = 0;
+  std::uint16_t payload_bytes_ = 0;
   Count count_;
-  TapeNode* next_dead_ = nullptr;
 };
 
 // A chain of a million nodes must not be a million calls deep: nodes to be freed are linked.
 inline void TapeNode::destroy(TapeNode* node) {
+  node->next_dead = nullptr;
   for (TapeNode *last = node, *n = node; n != nullptr;) {
-    for (TapeNode*& operand : n->in) {
-      TapeNode* const o = std::exchange(operand, nullptr);
+    for (int k = 0; k < n->arity; ++k) {
+      TapeNode* const o = n->in[k];
       if (o == nullptr || !o->count_.down()) continue;
-      last->next_dead_ = o;
+      o->next_dead = nullptr;
+      last->next_dead = o;
       last = o;
     }
     n->drop_values();
     if (n->extras != nullptr) detail::discard(n->extras);
-    TapeNode* const next = n->next_dead_;
+    TapeNode* const next = n->next_dead;
     std::size_t const bytes = sizeof(TapeNode) + n->payload_bytes_;
     n->~TapeNode();
-    give_block(n, bytes);
+    give_packed(n, bytes);
     n = next;
   }
 }

@@ -76,23 +76,49 @@ struct PackedArray {
     for (int i = 0; i < rank && !is_dense; ++i) extents()[rank + i] = x.strides()[i];
   }
   Array unpack() {
-    Meta m{dtype, {}};
-    for (int i = 0; i < rank; ++i) m.shape.push_back(extents()[i]);
-    if (storage == nullptr) return Array(nullptr, -1, m);
-    if (is_dense) return Array(storage, data, m, contiguous(m.shape));
-    Strides t;
-    for (int i = 0; i < rank; ++i) t.push_back(extents()[rank + i]);
-    return Array(storage, data, m, t);
+    index_t const* const strides = is_dense ? nullptr : extents() + rank;
+    return Array::unpacked(storage, data, dtype, rank, extents(), strides);
   }
 };
 static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 &&
-              sizeof(TapeNode) % alignof(PackedArray) == 0);
+              sizeof(TapeNode) % alignof(PackedArray) == 0 && sizeof(TapeNode) <= 72);
 
 /// The arrays that follow a node: its attributes first, then operands and result.
 inline Attrs& attrs_of(TapeNode& n) { return *reinterpret_cast<Attrs*>(n.payload_memory()); }
 inline PackedArray* arrays_of(TapeNode& n) {
   return reinterpret_cast<PackedArray*>(n.payload_memory() + sizeof(Attrs));
 }
+
+/// What follows the node of x[i]: i, and the shape of x.
+struct PackedPosition {
+  index_t at;
+  PackedArray whole;
+};
+inline PackedPosition& position_of(TapeNode& n) {
+  return *reinterpret_cast<PackedPosition*>(n.payload_memory());
+}
+
+/// The operands of one op: room for as many as there may be, of which those that there are get made.
+class Operands {
+ public:
+  Operands() = default;
+  Operands(Operands const&) = delete;
+  Operands& operator=(Operands const&) = delete;
+  ~Operands() {
+    for (int k = 0; k < size_; ++k) data()[k].~Array();
+  }
+  template <class F>
+  Array& add(F const& make) {
+    auto* const r = ::new (static_cast<void*>(data() + size_)) Array(make());
+    ++size_;
+    return *r;
+  }
+  Array* data() { return reinterpret_cast<Array*>(room_); }
+
+ private:
+  alignas(Array) std::byte room_[max_arity * sizeof(Array)];
+  int size_ = 0;
+};
 
 /// A function of a gradient, of any type.
 struct TapeHook {

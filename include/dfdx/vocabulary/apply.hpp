@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/value/tensor.hpp>
-#include <dfdx/vocabulary/bind.hpp>
+#include <dfdx/vocabulary/dense.hpp>
 
 namespace dfdx {
 
@@ -95,22 +95,7 @@ constexpr Meta static_meta_beside(DType beside) {
 
 }  // namespace detail
 
-/// full_as - every element is `value`, in the regime of `like`.
-constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
-  return like.graph->push(Node{&info<op::constant>, Attrs{{}, {value}}, meta, {}});
-}
-constexpr Array full_as(Array const& like, Meta const& meta, double value) {
-  if (like.recorded()) return Array(like.graph(), full_as(like.sym(), meta, value).id, meta);
-  Array one(Meta{meta.dtype, Shape{}}, like.device());
-  dispatch(meta.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
-  });
-  Strides none;
-  none.rank = meta.shape.rank;
-  return one.view(meta.shape, none);
-}
-
+/// full_as - of numbers on the tape (vocabulary/dense.hpp has those of other values).
 constexpr PlainNumber full_as(PlainNumber const&, Meta const&, double value) { return PlainNumber{value, 0}; }
 
 namespace detail {
@@ -260,69 +245,14 @@ R apply_to_scalars(X const&... x) {
     for (Array const* o : operands)
       if (o != nullptr && o->tape() != nullptr) {
         double const values[] = {static_cast<double>(scalar_value<E>(x))..., static_cast<double>(value)};
-        record_numbers(tape_rule<Op>, values, y, operands, sizeof...(X));
+        record_numbers<static_cast<int>(sizeof...(X))>(tape_rule<Op>, values, y, operands);
         break;
       }
   return y;
 }
 
-// Dense arrays of one shape and dtype, and numbers: straight to the loop.
-inline bool is_dense_like(Meta const& m, Array const& x) {
-  return x.meta() == m && x.bytes() != nullptr && x.device().is_cpu() && x.contiguous_memory();
-}
-template <class X>
-bool is_dense_like(Meta const& m, X const& x) {
-  if constexpr (operand<X>) return is_dense_like(m, static_cast<Array const&>(x));
-  else return true;
-}
-
-// `f` on n operands that are dense arrays like `like` or, where x[k] is null, numbers, which stand for as many
-// elements as the loop takes at once. Not a template: an op has no code here.
-[[gnu::noinline]] inline Array apply_to_dense(kernels::MapBlock f, TapeRule const& rule, Array const& like,
-                                              Array const* const* x, double const* numbers, int n) {
-  constexpr index_t at_once = 256;
-  bool const narrow = like.dtype() == DType::f32;
-  index_t const size = like.size(), element = narrow ? 4 : 8;
-  alignas(64) std::byte repeated[max_arity][at_once * sizeof(double)];
-  std::byte const* from[max_arity];
-  bool all_arrays = true, taped = false;
-  for (int k = 0; k < n; ++k) {
-    if (x[k] != nullptr) {
-      from[k] = x[k]->bytes();
-      taped = taped || x[k]->tape() != nullptr;
-      continue;
-    }
-    all_arrays = false;
-    from[k] = repeated[k];
-    index_t const count = size < at_once ? size : at_once;
-    if (narrow) std::fill_n(reinterpret_cast<float*>(repeated[k]), count, static_cast<float>(numbers[k]));
-    else std::fill_n(reinterpret_cast<double*>(repeated[k]), count, numbers[k]);
-  }
-  Array y(like.meta());
-  index_t const step = all_arrays ? size : at_once;
-  for (index_t i = 0; i < size; i += step) {
-    void const* in[max_arity] = {};
-    for (int k = 0; k < n; ++k) in[k] = x[k] != nullptr ? from[k] + i * element : from[k];
-    f(y.bytes() + i * element, in, size - i < step ? size - i : step);
-  }
-  if (!taped || !is_grad_enabled()) return y;
-  // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
-  unsigned reads = 0;
-  for (int k = 0; k < n; ++k) reads |= rule.reads(k);
-  Array room[max_arity];
-  Array const* operands[max_arity] = {};
-  for (int k = 0; k < n; ++k) {
-    if (x[k] == nullptr)
-      room[k] = (reads >> k & 1u) != 0 ? full_as(Array(), like.meta(), numbers[k])
-                                       : Array(nullptr, -1, like.meta());
-    operands[k] = x[k] != nullptr ? x[k] : &room[k];
-  }
-  record_on_tape(rule, Attrs{}, y, operands, n);
-  return y;
-}
 template <class Op, class E, class... X>
-Array apply_to_dense(Array const& like, X const&... x) {
-  Array const* const arrays[] = {array_or_null(x)...};
+Array apply_to_dense(Array const& like, Array const* const* arrays, X const&... x) {
   auto const number_of = [](auto const& v) {
     if constexpr (operand<std::remove_cvref_t<decltype(v)>>) return 0.0;
     else return static_cast<double>(v);
@@ -342,12 +272,12 @@ constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
         if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
           if ((is_scalar_of(DType::f32, x) && ...)) return apply_to_scalars<R, Op, float>(x...);
       }
-      Array const& like = first_operand<Array>(x...);
-      if ((is_dense_like(like.meta(), x) && ...)) {
+      Array const* const arrays[] = {array_or_null(x)...};
+      if (Array const* const like = dense_among(arrays, sizeof...(X))) {
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
-          if (like.dtype() == DType::f64) return wrap<R>(apply_to_dense<Op, double>(like, x...));
+          if (like->dtype() == DType::f64) return wrap<R>(apply_to_dense<Op, double>(*like, arrays, x...));
         if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
-          if (like.dtype() == DType::f32) return wrap<R>(apply_to_dense<Op, float>(like, x...));
+          if (like->dtype() == DType::f32) return wrap<R>(apply_to_dense<Op, float>(*like, arrays, x...));
       }
     }
   }
@@ -385,6 +315,18 @@ constexpr applied<Op, X...> apply_with(Attrs const& attrs, X const&... x) {
 template <class Op, class... X>
 constexpr applied<Op, X...> apply(X const&... x) {
   return apply_with<Op>(Attrs{}, x...);
+}
+
+/// apply_once - apply<Op>(x, numbers...), for rules: of a cotangent in memory that repeats one number, as the rule of
+/// sum has made it, only that number is computed, and is repeated again.
+template <class Op, class V, class... N>
+constexpr V apply_once(V const& x, N... numbers) {
+  if constexpr (std::is_same_v<V, Array>)
+    if (!x.recorded() && x.tape() == nullptr && x.bytes() != nullptr && detail::repeats_one(x)) {
+      Array const one = apply<Op>(x.view(Shape{}, Strides{}), numbers...);
+      return one.view(x.shape(), x.strides());
+    }
+  return apply<Op>(x, numbers...);
 }
 
 }  // namespace dfdx

@@ -77,11 +77,11 @@ void run_elementwise(Array const& out, X const&... x) {
 }
 
 template <Code C, class T>
-void run_reduction(Array const& x, Array const& y) {
+void run_reduction(Array const& x, Operand const& y) {
   if (x.dtype() == DType::boolean) raise("reduction: numeric dtype required, got bool");
   kernels::reduce(
       *computed_with<T>(x.dtype(), [](auto number) { return &kernels::reduction<C, decltype(number)>; }),
-      x.operand(), y.operand());
+      x.operand(), y);
 }
 
 // The product of matrices of element type E, each with rows or columns that lie close.
@@ -172,7 +172,7 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
     if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
     else if constexpr (std::is_same_v<Op, op::cast>) kernels::convert(a.operand(), out.operand());
     else if constexpr (std::is_same_v<Op, op::matmul>) run_matmul<T>(x..., out);
-    else if constexpr (Op::code != Code::opaque) run_reduction<Op::code, T>(a, out);
+    else if constexpr (Op::code != Code::opaque) run_reduction<Op::code, T>(a, out.operand());
     else {
       Operand const in[] = {x.operand()...};
       Op::run(attrs, in, out.operand());

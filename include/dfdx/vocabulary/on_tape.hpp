@@ -2,6 +2,8 @@
 // Recording on the run-time tape: what bind does after it has run an op on values that require gradients.
 #pragma once
 
+#include <cstddef>
+
 #include <dfdx/ops/op.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/walk.hpp>
@@ -57,32 +59,36 @@ bool on_tape(X const&... x) {
   return (... || (x.tape() != nullptr)) && is_grad_enabled();
 }
 
-// Which of the values its rule will read, if a derivative flows at all; refuses operands that are not what was
-// recorded.
+[[noreturn, gnu::noinline]] inline void refuse_changed(TapeRule const& rule, int k, Shape const& s) {
+  raise(rule.name, ": operand ", k, " of shape ", s,
+        " was changed in place, through another view, after it was recorded");
+}
+inline void check_unchanged(TapeRule const& rule, Array const& x, int k) {
+  TapeNode const& from = *x.tape();
+  if (!from.is_leaf() && from.version != x.storage()->version()) refuse_changed(rule, k, x.shape());
+}
+
+// Through which operands a derivative flows (bit k for operand k), and which of the values its rule will read then;
+// refuses operands that are not what was recorded.
 struct Flow {
-  unsigned reads = 0;
-  bool flows = false;
+  unsigned through = 0, reads = 0;
 
   Flow(TapeRule const& rule, Array const* const* x, int n) {
     for (int k = 0; k < n; ++k) {
-      if (!passes(rule, x[k], k)) continue;
-      TapeNode const& from = *x[k]->tape();
-      if (!from.is_leaf() && from.version != x[k]->storage()->version())
-        raise(rule.name, ": operand ", k, " of shape ", x[k]->shape(),
-              " was changed in place, through another view, after it was recorded");
-      reads |= rule.reads(k);
-      flows = true;
+      if (x[k] == nullptr || !x[k]->requires_grad()) continue;
+      unsigned const r = rule.reads(k);
+      if ((r & PlainNumber::nothing) != 0) continue;
+      check_unchanged(rule, *x[k], k);
+      reads |= r;
+      through |= 1u << k;
     }
-  }
-  static bool passes(TapeRule const& rule, Array const* x, int k) {
-    return x != nullptr && x->requires_grad() && (rule.reads(k) & PlainNumber::nothing) == 0;
   }
 };
 
-inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
+inline void link(TapeNode& node, Array& y, Array const* const* x, int n, unsigned through) {
   node.arity = static_cast<std::uint8_t>(n);
   for (int k = 0; k < n; ++k) {
-    if (!Flow::passes(*node.rule, x[k], k)) continue;
+    if ((through >> k & 1u) == 0) continue;
     node.in[k] = x[k]->tape();
     node.in[k]->retain();
   }
@@ -99,7 +105,7 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
 [[gnu::noinline]] inline void record_on_tape(TapeRule const& rule, Attrs const& attrs, Array& y,
                                              Array const* const* x, int n) {
   Flow const flow(rule, x, n);
-  if (!flow.flows || !is_floating(y.dtype())) return;
+  if (flow.through == 0 || !is_floating(y.dtype())) return;
   if (detect_anomaly::is_enabled() && has_nan(y)) {
     bool of_numbers = true;
     for (int k = 0; k < n; ++k) of_numbers = of_numbers && !has_nan(*x[k]);
@@ -121,23 +127,37 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n) {
     ::new (static_cast<void*>(to)) PackedArray(values[k]);
     to->pack(k < n ? *x[k] : y);
   }
-  link(*node, y, x, n);
+  link(*node, y, x, n, flow.through);
 }
 
-/// The same for scalars: `values` are those of the operands (of which some may be plain numbers, x[k] == nullptr)
-/// and of the result.
-[[gnu::noinline]] inline void record_numbers(TapeRule const& rule, double const* values, Array& y,
-                                             Array const* const* x, int n) {
-  if (!Flow(rule, x, n).flows) return;
-  if (detect_anomaly::is_enabled() && values[n] != values[n]) {
+/// The same for scalars: `values` are those of the N operands (of which some may be plain numbers, x[k] == nullptr)
+/// and of the result. (A template, so that nothing is asked twice of what is the most frequent node by far.)
+template <int N>
+[[gnu::noinline]] void record_numbers(TapeRule const& rule, double const* values, Array& y,
+                                      Array const* const* x) {
+  unsigned const through = Flow(rule, x, N).through;
+  if (through == 0) return;
+  if (detect_anomaly::is_enabled() && values[N] != values[N]) {
     bool of_numbers = true;
-    for (int k = 0; k < n; ++k) of_numbers = of_numbers && values[k] == values[k];
+    for (int k = 0; k < N; ++k) of_numbers = of_numbers && values[k] == values[k];
     if (of_numbers) raise_anomaly(rule.name, y.shape());
   }
+  TapeNode* const node = TapeNode::make(&rule, TapeNode::Payload::numbers, sizeof(double) * (N + 1));
+  for (int k = 0; k <= N; ++k) node->numbers()[k] = values[k];
+  link(*node, y, x, N, through);
+}
+
+/// The same for y, the part of x at a position of its first axis.
+[[gnu::noinline]] inline void record_position(TapeRule const& rule, index_t at, Array& y, Array const& x) {
+  if (!x.requires_grad()) return;
+  check_unchanged(rule, x, 0);
+  PackedArray const whole = PackedArray::describe(x, false);
   TapeNode* const node =
-      TapeNode::make(&rule, TapeNode::Payload::numbers, sizeof(double) * static_cast<std::size_t>(n + 1));
-  for (int k = 0; k <= n; ++k) node->numbers()[k] = values[k];
-  link(*node, y, x, n);
+      TapeNode::make(&rule, TapeNode::Payload::position, offsetof(PackedPosition, whole) + whole.bytes());
+  PackedPosition& to = *::new (node->payload_memory()) PackedPosition{at, whole};
+  to.whole.pack(x);
+  Array const* const operands[] = {&x};
+  link(*node, y, operands, 1, 1);
 }
 
 }  // namespace detail

@@ -23,8 +23,34 @@ constexpr auto kept(P const& p) {
   else return Over{p.axes, true};
 }
 
+// A reduction whose axes go: on the tape one node, where the graph of a program has the reduction and a reshape.
+template <class Op>
+Array vjp_of_dropped(Array const& ct, Site<Array> const& s, int which) {
+  Shape const kept = op::reduced_shape(s.x[0].shape(), s.attrs.i[0]);
+  auto const as_kept = [&](Array const& v) {
+    return v.empty() ? Array(nullptr, -1, Meta{v.dtype(), kept})
+                     : bind_as<op::reshape>(Meta{v.dtype(), kept}, Attrs{}, v);
+  };
+  return op::detail::vjp<Op, Array>(as_kept(ct), Site<Array>{s.x, as_kept(s.y), s.attrs}, which);
+}
+template <class Op>
+inline constinit TapeRule const dropped_rule{Op::name, 1, &vjp_of_dropped<Op>, nullptr, &Op::reads, nullptr};
+
+template <class Op, class T>
+Array reduce_in_memory(Array const& x, index_t mask) {
+  Attrs const attrs{{mask}};
+  Meta const kept = checked_infer<Op>(attrs, &x.meta());
+  Array y(Meta{kept.dtype, dropped(x.shape(), mask)}, x.device());
+  run_reduction<Op::code, T>(x, Operand{y.bytes(), kept, contiguous(kept.shape)});
+  Array const* const operands[] = {&x};
+  if (on_tape(x)) record_on_tape(dropped_rule<Op>, attrs, y, operands, 1);
+  return y;
+}
+
 template <class Op, class T, class V>
 constexpr V reduce_mask(V const& x, index_t mask, bool keep) {
+  if constexpr (std::is_same_v<V, Array>)
+    if (!keep && !x.recorded()) return reduce_in_memory<Op, T>(x, mask);
   V const y = bind_element<Op, T>(Attrs{{mask}}, x);
   return keep ? y : reshape_to(y, dropped(x.shape(), mask));
 }

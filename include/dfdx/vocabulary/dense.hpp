@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+// The short way of elementwise ops: operands that are dense or repeat one number need no walk through memory. One code
+// for all ops.
+#pragma once
+
+#include <dfdx/vocabulary/bind.hpp>
+
+namespace dfdx {
+
+/// full_as - every element is `value`, in the regime of `like`.
+constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
+  return like.graph->push(Node{&info<op::constant>, Attrs{{}, {value}}, meta, {}});
+}
+constexpr Array full_as(Array const& like, Meta const& meta, double value) {
+  if (like.recorded()) return Array(like.graph(), full_as(like.sym(), meta, value).id, meta);
+  Array one(Meta{meta.dtype, Shape{}}, like.device());
+  dispatch(meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
+  });
+  Strides none;
+  none.rank = meta.shape.rank;
+  return one.view(meta.shape, none);
+}
+
+namespace detail {
+
+// Whether a view repeats one number, and which one.
+inline bool repeats_one(Array const& x) {
+  for (int i = 0; i < x.ndim(); ++i)
+    if (x.strides()[i] != 0 && x.shape()[i] != 1) return false;
+  return x.ndim() > 0 && x.size() > 0;
+}
+inline double one_number(Array const& x) {
+  return x.dtype() == DType::f32 ? static_cast<double>(*reinterpret_cast<float const*>(x.bytes()))
+                                 : *reinterpret_cast<double const*>(x.bytes());
+}
+
+// Operands of one shape and dtype, f32 or f64, that are dense or repeat one number go straight to the loop, as plain
+// numbers do. The first that is dense, which the result is like; null if there is none, or one of another kind.
+[[gnu::noinline]] inline Array const* dense_among(Array const* const* x, int n) {
+  Array const* like = nullptr;
+  for (int k = 0; k < n; ++k) {
+    if (x[k] == nullptr) continue;
+    if (x[k]->bytes() == nullptr || !x[k]->device().is_cpu()) return nullptr;
+    if (like == nullptr && x[k]->contiguous_memory()) like = x[k];
+  }
+  if (like == nullptr || (like->dtype() != DType::f32 && like->dtype() != DType::f64)) return nullptr;
+  for (int k = 0; k < n; ++k)
+    if (x[k] != nullptr && x[k] != like &&
+        (!(x[k]->meta() == like->meta()) || (!x[k]->contiguous_memory() && !repeats_one(*x[k]))))
+      return nullptr;
+  return like;
+}
+
+// y = f(x...) for n operands that are like y, which is dense, or repeat one number, numbers[k] where x[k] is null: that
+// stands for as many elements as the loop takes at once. y may be one of them. Not a template: an op has no code here.
+[[gnu::noinline]] inline void run_dense(kernels::MapBlock f, Array const& y, Array const* const* x,
+                                        double const* numbers, int n) {
+  constexpr index_t at_once = 256;
+  bool const narrow = y.dtype() == DType::f32;
+  index_t const size = y.size(), element = narrow ? 4 : 8;
+  alignas(64) std::byte repeated[max_arity][at_once * sizeof(double)];
+  std::byte const* from[max_arity];
+  index_t advance[max_arity];
+  bool all_arrays = true;
+  for (int k = 0; k < n; ++k) {
+    if (x[k] != nullptr && x[k]->contiguous_memory()) {
+      from[k] = x[k]->bytes();
+      advance[k] = element;
+      continue;
+    }
+    all_arrays = false;
+    from[k] = repeated[k];
+    advance[k] = 0;
+    double const number = x[k] != nullptr ? one_number(*x[k]) : numbers[k];
+    index_t const count = size < at_once ? size : at_once;
+    if (narrow) std::fill_n(reinterpret_cast<float*>(repeated[k]), count, static_cast<float>(number));
+    else std::fill_n(reinterpret_cast<double*>(repeated[k]), count, number);
+  }
+  index_t const step = all_arrays ? size : at_once;
+  for (index_t i = 0; i < size; i += step) {
+    void const* in[max_arity] = {};
+    for (int k = 0; k < n; ++k) in[k] = from[k] + i * advance[k];
+    f(y.bytes() + i * element, in, size - i < step ? size - i : step);
+  }
+}
+
+// The same in new memory, and on the tape.
+[[gnu::noinline]] inline Array apply_to_dense(kernels::MapBlock f, TapeRule const& rule, Array const& like,
+                                              Array const* const* x, double const* numbers, int n) {
+  Array y(like.meta());
+  run_dense(f, y, x, numbers, n);
+  bool taped = false;
+  for (int k = 0; k < n; ++k) taped = taped || (x[k] != nullptr && x[k]->tape() != nullptr);
+  if (!taped || !is_grad_enabled()) return y;
+  // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
+  unsigned reads = 0;
+  for (int k = 0; k < n; ++k) reads |= rule.reads(k);
+  Operands room;
+  Array const* operands[max_arity] = {};
+  for (int k = 0; k < n; ++k)
+    operands[k] = x[k] != nullptr ? x[k] : &room.add([&] {
+      return (reads >> k & 1u) != 0 ? full_as(Array(), like.meta(), numbers[k])
+                                    : Array(nullptr, -1, like.meta());
+    });
+  record_on_tape(rule, Attrs{}, y, operands, n);
+  return y;
+}
+}  // namespace detail
+
+}  // namespace dfdx
