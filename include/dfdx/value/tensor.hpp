@@ -16,9 +16,10 @@ namespace dfdx {
 
 namespace detail {
 // On the tape this is an op like others; else a view is made here.
-inline Array at_first(Array const& x, index_t i) {
+template <int Lazy = 0>
+Array at_first(Array const& x, index_t i) {
   if (x.recorded()) raise("at: in a function that is compiled, use select or slice");
-  return x.tape() == nullptr ? x.part(i) : x.at_on_tape(i);
+  return x.tape() == nullptr ? x.part(i) : x.at_on_tape<Lazy>(i);
 }
 }  // namespace detail
 
