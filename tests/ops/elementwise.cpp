@@ -397,6 +397,7 @@ void check_values(Record const& r, std::vector<Shape> const& shapes, DType d, La
   }
   Tolerance const t = is_floating(d) ? tolerance(d) : Tolerance{0, 0};
   require_close(got, want, {t.rtol, t.atol + 1e-300}, d == DType::bf16 ? largest(want) : 0);
+  check_regimes(r.f, x, got);
 }
 
 }  // namespace
