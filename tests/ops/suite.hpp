@@ -167,7 +167,7 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
   Graph const g = detail::recorded(f, x, dtype), exact = detail::recorded(f, x, DType::f64);
   std::vector<int> const wrt = detail::floating_inputs(x);
   Meta const result = g[g.outputs[0]].meta;
-  Array const ct = draw(result.shape, {-1, 1}, 91, dtype);
+  Array const ct = draw(result.shape, {-1, 1}, 91, result.dtype);
   Graph reverse = g;
   testing::add_vjp(reverse, wrt);
   std::vector<Array> with_ct = x;
