@@ -555,9 +555,9 @@ struct Record<op::argsort> : Counting {
     return along_axes<op::argsort>([](Line const& x, bool descending) {
       Line y(x.size());
       std::iota(y.begin(), y.end(), 0.0);
-      std::stable_sort(y.begin(), y.end(), [&](double i, double j) {
+      std::sort(y.begin(), y.end(), [&](double i, double j) {
         double const a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
-        return descending ? a > b : a < b;
+        return a == b ? i < j : descending ? a > b : a < b;
       });
       return y;
     });

@@ -4,9 +4,10 @@
 // recorded. Functions are given on Arrays, so that one record serves all shapes, dtypes and regimes.
 #pragma once
 
-#include <dfdx/tape/backward.hpp>
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
+
+#include <dfdx/tape/backward.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
