@@ -4,11 +4,13 @@
 
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/order.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace {
 
@@ -135,6 +137,59 @@ TEST_CASE("sort, topk, median, quantile", "[ops]") {
   CHECK_THROWS_WITH(median(zeros({0})), "quantile: empty axis 0 of [0]");
   CHECK_THROWS_WITH(quantile(x, 1.5), "quantile: a number between 0 and 1 required");
   CHECK_THROWS_WITH(sort(x, 1), "sort: axis 1 out of range for [5]");
+}
+
+TEST_CASE("sums, means and medians without NaN", "[ops]") {
+  // Every other element is none; one line has nothing else.
+  Array const place = reshape(arange(24), {4, 6}), hole = logical_or(fmod(place, 2) == 0, place > 17);
+  auto const holes = [](V v) { return where(v[1], NAN, v[0]); };
+  auto const numbers = [](std::vector<double> const& x) {
+    std::vector<double> y;
+    for (double v : x)
+      if (v == v) y.push_back(v);
+    return y;
+  };
+  auto const total = [](std::vector<double> const& x) { return std::accumulate(x.begin(), x.end(), 0.0); };
+  Array const x = draw(make_shape(4, 6), {}, 3, DType::f64);
+  for (int axis : {0, 1}) {
+    check_op(
+        "nansum", [&](V v) { return nansum(holes(v), axis, true); },
+        [&](V v) {
+          return lines(axis, [&](std::vector<double> const& l) {
+            return std::vector<double>{total(numbers(l))};
+          })(std::vector<Array>{cast_to(holes(v), DType::f64)});
+        },
+        {x, hole}, false, true);
+    check_op(
+        "nanmedian", [&](V v) { return unsqueeze(nanmedian(holes(v), axis), axis); },
+        [&](V v) {
+          return lines(axis, [&](std::vector<double> const& l) {
+            std::vector<double> y = numbers(l);
+            std::sort(y.begin(), y.end());
+            return std::vector<double>{y.empty() ? NAN : y[(y.size() - 1) / 2]};
+          })(std::vector<Array>{cast_to(holes(v), DType::f64)});
+        },
+        {x, hole}, false, true, false);
+  }
+  Array const few = from<double>({1, NAN, 4, NAN, NAN, 2, 9, 3, NAN}, {3, 3});
+  CHECK(array_equal(nanmean<1>(few), from<double>({2.5, 2, 6})));
+  CHECK(nanmean(few).item() == 19.0 / 5);
+  CHECK(nanmean(few, 0, true).shape() == make_shape(1, 3));
+  CHECK(array_equal(nansum<0>(few, keepdim), from<double>({10, 3, 6}, {1, 3})));
+  CHECK(nanmedian(few).item() == 3);
+  CHECK(array_equal(nanmedian<1>(few), from<double>({1, 2, 3})));
+  CHECK(std::isnan(nanmedian(full({2}, NAN)).item<float>()));
+  CHECK(std::isnan(nanmean(full({2}, NAN)).item<float>()));
+  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int32_t>() == 3);
+  CHECK(nanmedian<0>(Tensor<float, 4>::from({NAN, 3, 1, 2})).item() == 2);
+  CHECK_THROWS_AS(nanmedian(zeros({0})), error);
+  // Gradients go where the numbers are.
+  Array y = few.clone();
+  y.requires_grad(true);
+  (nanmean(y) * 5.0 + nanmedian(y) * 7.0).backward();
+  CHECK(array_equal(y.grad(), from<double>({1, 0, 1, 0, 0, 1, 1, 8, 0}, {3, 3})));
+  CHECK(std::fabs(few(2, range(0, 2)).std().item() - std::sqrt(18.0)) < 1e-12);
+  CHECK(few(all(), range(0, 1)).std(1, 0, true).shape() == make_shape(3, 1));
 }
 
 TEST_CASE("searchsorted and bucketize", "[ops]") {
