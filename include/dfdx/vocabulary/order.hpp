@@ -141,8 +141,8 @@ constexpr auto median_along(X const& x, P const& axis) {
   if constexpr (refused<decltype(sorted)>) return Refused{};
   else return nan_of(sorted, axis, ranked(sorted, axis, [](index_t n) { return (n - 1) / 2; }));
 }
-// NaN is sorted to the end, so the middle of the others is as far from the front as their number says; if there are none
-// it is a NaN that stands there.
+// NaN is sorted to the end, so the middle of the others is as far from the front as their number says; if there are
+// none it is a NaN that stands there.
 template <class P, operand X>
 constexpr auto nanmedian_along(X const& x, P const& axis) {
   auto const sorted = std::get<0>(sort_along(x, axis, false));
