@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What is done with the rows of large tables: embedding_bag joins them, sparse_rows has gradients of those alone that are
-// used.
+// What is done with the rows of large tables: embedding_bag joins them, sparse_rows has gradients of those alone that
+// are used.
 #pragma once
 
 #include <limits>
@@ -33,8 +33,9 @@ struct BagSum {
 /// Bag - how embedding_bag joins the rows of a bag.
 enum class Bag { mean, sum, max };
 
-/// embedding_bag<how>(index, weight) - the rows of each bag, joined. embedding_bag<how>(index, weight, offsets) - bags of
-/// different lengths, one after another in the index: offsets say where each begins, the first at 0. An empty bag is 0.
+/// embedding_bag<how>(index, weight) - the rows of each bag, joined. embedding_bag<how>(index, weight, offsets) - bags
+/// of different lengths, one after another in the index: offsets say where each begins, the first at 0. An empty bag
+/// is 0.
 ///
 /// Shapes    index: [B, L], weight: [N, D]; or index: [L], offsets: [B] -> [B, D]
 /// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"
@@ -93,8 +94,8 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   return a;
 }
 
-/// SparseRows - the rows of a table that an index names: `indices` in ascending order, the `rows` there, which are a leaf
-/// of the tape, and at which of them each index is, `places`.
+/// SparseRows - the rows of a table that an index names: `indices` in ascending order, the `rows` there, which are a
+/// leaf of the tape, and at which of them each index is, `places`.
 struct SparseRows {
   Array indices, rows, places;
 };
