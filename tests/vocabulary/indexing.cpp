@@ -35,6 +35,11 @@ TEST_CASE("integers, ranges, new axes") {
   CHECK(numbers(a(0, range(1, 4, 2))) == List{1, 3});
   CHECK(numbers(a(0, range(-3, -1))) == List{1, 2});
   CHECK(numbers(a(0, range(Range::open, Range::open, -1))) == List{3, 2, 1, 0});
+  CHECK(numbers(a(0, range(-9, 2))) == List{0, 1});
+  CHECK(a(0, range(-9, -6)).shape() == make_shape(0));
+  CHECK(numbers(a(0, range(-2, -9, -1))) == List{2, 1, 0});
+  CHECK(a(0, range(1, 3, -1)).shape() == make_shape(0));
+  CHECK(numbers(a(0, range(9, 1, -1))) == List{3, 2});
   CHECK(numbers(a(0, range(2, 0, -1))) == List{2, 1});
   CHECK(numbers(a(0, range(-1, -10, -2))) == List{3, 1});
   CHECK(a(0, range(3, 1)).shape() == make_shape(0));
