@@ -81,6 +81,9 @@ TEST_CASE("several arrays choose together") {
   CHECK(cube(from({0, 1}), newaxis, from({0, 1})).shape() == make_shape(2, 1, 4));
   CHECK(numbers(cube(1, from({0, 2}), from({1, 1}))) == List{13, 21});
   CHECK(numbers(cube(from({0, 1}), range(1), 2)) == List{6, 10, 18, 22});
+  Array const four = arange(16).reshape({2, 2, 2, 2});
+  CHECK(numbers(four(from({0, 1}), all(), from({1, 0}), from({1, 1}))) == List{3, 7, 9, 13});
+  CHECK(four(all(), from({0}, {1, 1}), from({1, 0, 1}), from({1})).shape() == make_shape(2, 1, 3));
   // Truths among them count as the places where they hold.
   CHECK(numbers(a(a(all(), 0) > 3, from({3, 0}))) == List{7, 8});
   CHECK(numbers(cube(from({1}), cube(0) > 9)) == List{22, 23});

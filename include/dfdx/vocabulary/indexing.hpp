@@ -130,12 +130,11 @@ class Indexing {
     };
     if (r.step > 0) {
       index_t const b = bound(r.begin, 0, 0, n), e = bound(r.end, n, 0, n);
-      if (b != 0 || e != n || r.step != 1) value = slice(lazy<Items>(value), axis_, b, e < b ? b : e, r.step);
+      if (b != 0 || e != n || r.step != 1) value = slice(lazy<Items>(value), axis_, b, e, r.step);
     } else {
       // The same places counted from the other end.
       index_t const b = bound(r.begin, n - 1, -1, n - 1), e = bound(r.end, -1, -1, n - 1);
-      value =
-          slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, e > b ? n - 1 - b : n - 1 - e, -r.step);
+      value = slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, n - 1 - e, -r.step);
     }
     ++axis_;
   }
