@@ -39,6 +39,7 @@ TEST_CASE("integers, ranges, new axes") {
   CHECK(a(0, range(-9, -6)).shape() == make_shape(0));
   CHECK(numbers(a(0, range(-2, -9, -1))) == List{2, 1, 0});
   CHECK(a(0, range(1, 3, -1)).shape() == make_shape(0));
+  CHECK(a(0, range(-9, Range::open, -1)).shape() == make_shape(0));
   CHECK(numbers(a(0, range(9, 1, -1))) == List{3, 2});
   CHECK(numbers(a(0, range(2, 0, -1))) == List{2, 1});
   CHECK(numbers(a(0, range(-1, -10, -2))) == List{3, 1});
@@ -153,6 +154,9 @@ TEST_CASE("what does not fit is refused") {
   CHECK(error_of([&] { a(0, 4); }) == "at: index 4 out of range for axis 1 of [3, 4]");
   CHECK(error_of([&] { a(-4); }) == "at: index -4 out of range for axis 0 of [3, 4]");
   CHECK(error_of([&] { a(0, 0, 0); }) == "at: 3 indices for shape [3, 4]");
+  Array const cube = arange(24).reshape({2, 3, 4});
+  CHECK(error_of([&] { cube(cube(all(), all(), 0) > 3, 9); }) ==
+        "at: index 9 out of range for axis 2 of [2, 3, 4]");
   CHECK(error_of([&] { a(range(0, 2, 0)); }) == "at: a range with step 0");
   CHECK(error_of([&] { a(from({3})); }) == "take: index 3 out of range for axis 0 of [3, 4]");
   CHECK(error_of([&] { a(from({0.5})); }) == "at: indices of i32, i64, u8 or bool required, got f64");
