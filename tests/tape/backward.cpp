@@ -152,6 +152,18 @@ TEST_CASE("gradients of chosen values leave leaves alone") {
   CHECK(b.grad().empty());
 }
 
+TEST_CASE("gradients of values between, which keep none of them") {
+  Array const x = leaf_vector({1, 2, 3});
+  Array const h = x * x, k = h + 1.0;
+  h.retain_grad();
+  std::vector<Array> const g = gradients(sum(k * h), {k, h, x});
+  CHECK(array_equal(g[0], h.detach()));
+  CHECK(array_equal(g[1], h.detach() * 2.0 + 1.0));
+  CHECK(array_equal(g[2], (h.detach() * 2.0 + 1.0) * x.detach() * 2.0));
+  CHECK(h.grad().empty());
+  CHECK(x.grad().empty());
+}
+
 TEST_CASE("values between keep their gradient on request, hooks see and change it") {
   Array const x = leaf_number(2);
   Array const m = x * x;
