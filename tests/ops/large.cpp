@@ -82,10 +82,12 @@ TEST_CASE("reductions of many elements", "[ops]") {
     Shape s;
     index_t mask;
   };
-  for (Case const& c : {Case{make_shape(9001), 1}, Case{make_shape(3, 5003), 2}, Case{make_shape(5003, 3), 1},
-                        Case{make_shape(100, 131), 1}, Case{make_shape(100, 131), 2},
-                        Case{make_shape(7, 9, 80), 5}, Case{make_shape(7, 9, 80), 2},
-                        Case{make_shape(4, 33), 2}, Case{make_shape(4, 32), 2}, Case{make_shape(33, 40), 1}})
+  for (Case const& c :
+       {Case{make_shape(9001), 1}, Case{make_shape(3, 5003), 2}, Case{make_shape(5003, 3), 1},
+        Case{make_shape(100, 131), 1}, Case{make_shape(100, 131), 2}, Case{make_shape(7, 9, 80), 5},
+        Case{make_shape(7, 9, 80), 2}, Case{make_shape(4, 33), 2}, Case{make_shape(5, 1300), 1},
+        Case{make_shape(3, 4, 15), 2}, Case{make_shape(3, 4, 7), 2}, Case{make_shape(4, 32), 2},
+        Case{make_shape(33, 40), 1}})
     for (DType d : dtypes)
       for (Layout layout : layouts) {
         Array const x = laid_out(whole(c.s, d, -1, 1), layout), up = laid_out(whole(c.s, d, 2, 9), layout),
