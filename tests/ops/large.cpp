@@ -70,7 +70,7 @@ TEST_CASE("casts of long rows", "[ops]") {
           kernels::convert(reshape_to(x, make_shape(s.numel())).operand(), target.operand());
           REQUIRE(elements(target) == elements(x));
           REQUIRE(elements(gaps) == std::vector<double>(static_cast<std::size_t>(s.numel()), 9));
-          kernels::convert(full(target.shape(), 3, a).operand(),
+          kernels::convert(broadcast_to(full({}, 3, a), target.shape()).operand(),
                            target.operand());  // one number, again and again
           REQUIRE(elements(target) == std::vector<double>(static_cast<std::size_t>(s.numel()), 3));
           REQUIRE(elements(gaps) == std::vector<double>(static_cast<std::size_t>(s.numel()), 9));
