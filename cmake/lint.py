@@ -178,6 +178,22 @@ def check_documentation(name: str, lines: list[str]) -> None:
             report(where, f"{match[1]} is documented without {', '.join(missing)}")
 
 
+def check_op_list(headers: dict[str, list[str]]) -> None:
+    """Every op that takes values is in the list that the suite asks records for; those of graphs alone are not."""
+    listed = set(re.findall(r"\bop::(\w+)", "\n".join(headers["dfdx/testing/interpret.hpp"])))
+    for name, lines in headers.items():
+        if not name.startswith("dfdx/ops/") or name == "dfdx/ops/region.hpp":
+            continue
+        for number, line in enumerate(lines):
+            match = re.match(r"struct (\w+) : ", line)
+            if not match or match[1] in listed:
+                continue
+            end = next((n for n in range(number, len(lines)) if lines[n].startswith("}")), number)
+            body = "\n".join(lines[number:end])
+            if re.search(r'\bname = "', body) and "arity = 0;" not in body:
+                report(f"include/{name}:{number + 1}", f"{match[1]} is not in LibraryOps of testing/interpret.hpp")
+
+
 def check_umbrella(headers: dict[str, list[str]]) -> None:
     reached: set[str] = set()
     waiting = ["dfdx/dfdx.hpp"]
@@ -233,6 +249,7 @@ def main() -> int:
         check_opening(name, lines)
         check_documentation(name, lines)
     check_umbrella(headers)
+    check_op_list(headers)
     for path in [*TOP.glob("*.md"), *INCLUDE.rglob("*.md"), *(TOP / "docs").rglob("*.md")]:
         check_snippets(path)
 

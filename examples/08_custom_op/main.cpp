@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iostream>
 
+#include <dfdx/testing/gradcheck.hpp>
+
 #include "softsign.hpp"
 
 using namespace dfdx;
@@ -40,6 +42,24 @@ void check(double tolerance) {
   }
 }
 
+// The same on the run-time tape, for shapes that only the running program knows: first and second derivatives
+// against differences.
+void check_tape() {
+  auto const on_arrays = [](std::span<Array const> x) { return my::softsign(x[0] * x[1]); };
+  Array const rows = uniform({4, 5}, Key{7}, 0.5, 3, DType::f64),
+              scale = uniform({5}, Key{8}, 0.5, 2, DType::f64);
+  testing::GradcheckReport const once = testing::gradcheck(on_arrays, {rows, scale}),
+                                 twice = testing::gradgradcheck(on_arrays, {rows, scale});
+  std::cout << once.text << twice.text;  // which elements differ, if any
+  assert(once && once.checked == 25 && twice);
+  assert(testing::gradcheck(on_arrays, {cast_to(rows, DType::f16), cast_to(scale, DType::f16)}));
+
+  Array x = full({3}, 1.0);
+  x.requires_grad(true);
+  sum(my::softsign(x)).backward();
+  assert(array_equal(x.grad(), full({3}, 0.25)));
+}
+
 // Constant expressions, higher derivatives: nothing had to be said for them.
 constexpr auto cubed = [](auto const& x) { return my::softsign(x) * x * x; };
 static_assert(grad(function)(1.0) == 0.25);
@@ -57,6 +77,7 @@ constexpr auto loss = [](auto const& net, auto const& x, auto const& y) { return
 int main() {
   check<float>(1e-6);
   check<double>(1e-9);
+  check_tape();
 
   // In a model it fuses like any other op: here into the product before it.
   auto net = init<Net>(/*seed*/ 3);

@@ -44,6 +44,7 @@
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/ctc_loss.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>
+#include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/linalg.hpp>

@@ -3,6 +3,8 @@
 // the platform's double, f64 against its long double. Special values as the platform's (C99, annex F). Prints a table.
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/lanes.hpp>
+#include <dfdx/ops/rounding.hpp>
+#include <dfdx/ops/unary.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -32,7 +34,7 @@ struct Function {
   double bound;
   // Where it is not the error in ulp of the result that is bounded (near zeros that no short formula knows), the
   // size of what the result is the difference of.
-  W (*scale)(W) = nullptr;
+  W (*scale)(W, W) = nullptr;
 };
 
 // The spacing of numbers of type T around x.
@@ -90,18 +92,37 @@ W digamma_of(W x) {
 // What lgamma and digamma of negative numbers are differences of: near the zeros there, which no short formula knows,
 // a double has only their places.
 template <class W>
-W reflected_lgamma(W x) {
+W reflected_lgamma(W x, W) {
   return x < 0 ? std::max(W(1), std::abs(std::lgamma(1 - x))) : 0;
 }
 template <class W>
-W reflected_digamma(W x) {
+W reflected_digamma(W x, W) {
   W const mirrored = digamma_of(1 - x);
   return x < 0 && std::isfinite(x) ? std::abs(mirrored) + std::abs(digamma_of(x) - mirrored) : 0;
 }
 
+// As Python's %.
+template <class W>
+W remainder_of(W x, W y) {
+  W const r = std::fmod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+template <class W>
+W logaddexp_of(W x, W y) {
+  if (x == y) return x + std::log(W(2));  // also of infinities
+  return std::max(x, y) + std::log1p(std::exp(-std::abs(x - y)));
+}
+// Two terms cancel where e^x + e^y is about 1.
+template <class W>
+W cancelled_logaddexp(W x, W y) {
+  W const m = std::max(x, y);
+  return m < 0 && m > -1 ? std::max(-m, std::log1p(std::exp(-std::abs(x - y)))) : 0;
+}
+
 template <class T>
 std::vector<Function<T>> functions() {
-  using L = kernels::lane<T> const&;
+  using Lane = kernels::lane<T>;
+  using L = Lane const&;
   using W = Wider<T>;
   return {
       {"exp", [](L x, L) { return math::exp(x); }, [](W x, W) { return std::exp(x); }, 2},
@@ -141,11 +162,21 @@ std::vector<Function<T>> functions() {
       {"atan2", [](L x, L y) { return math::atan2(x, y); }, [](W x, W y) { return std::atan2(x, y); }, 2},
       {"hypot", [](L x, L y) { return math::hypot(x, y); }, [](W x, W y) { return std::hypot(x, y); }, 2},
       {"fmod", [](L x, L y) { return math::fmod(x, y); }, [](W x, W y) { return std::fmod(x, y); }, 0},
+      {"remainder", [](L x, L y) { return math::remainder(x, y); }, &remainder_of<W>, 0.5},
+      {"logaddexp", [](L x, L y) { return math::logaddexp(x, y); }, &logaddexp_of<W>, 2.5,
+       &cancelled_logaddexp<W>},
+      {"rsqrt", [](L x, L) { return Lane(op::rsqrt::eval(x)); }, [](W x, W) { return 1 / std::sqrt(x); }, 2},
+      {"square", [](L x, L) { return Lane(op::square::eval(x)); }, [](W x, W) { return x * x; }, 0.5},
+      {"abs", [](L x, L) { return Lane(op::abs::eval(x)); }, [](W x, W) { return std::abs(x); }, 0},
+      {"relu", [](L x, L) { return Lane(op::relu::eval(x)); }, [](W x, W) { return x < 0 ? W(0) : x; }, 0},
+      {"sign", [](L x, L) { return Lane(op::sign::eval(x)); },
+       [](W x, W) { return std::isnan(x) ? W(0) : W((x > 0) - (x < 0)); }, 0},
   };
 }
 
 bool has_two_operands(std::string const& name) {
-  return name == "pow" || name == "atan2" || name == "hypot" || name == "fmod";
+  return name == "pow" || name == "atan2" || name == "hypot" || name == "fmod" || name == "remainder" ||
+         name == "logaddexp";
 }
 
 template <class T>
@@ -207,7 +238,7 @@ Worst<T> worst_of(Function<T> const& f, std::vector<T> const& x, std::vector<T> 
         .store_unaligned(got);
     for (std::size_t k = 0; k < n; ++k) {
       T const a = x[i + k], b = y[i + k];
-      Wider<T> const e = error_in_ulp<T>(got[k], f.want(a, b), f.scale != nullptr ? f.scale(a) : 0);
+      Wider<T> const e = error_in_ulp<T>(got[k], f.want(a, b), f.scale != nullptr ? f.scale(a, b) : 0);
       if (e > r.error || std::isnan(e)) r = {e, a, b};
     }
   }

@@ -2,6 +2,8 @@
 // Compiled programs of functions that lay elements out anew, put them in order, or measure them.
 #include "ops/compiled.hpp"
 
+#include <dfdx/vocabulary/embedding.hpp>
+#include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/split.hpp>
@@ -48,7 +50,7 @@ constexpr auto measures = [](auto const& x) {
 constexpr auto indexed = [](auto const& x, auto const& places, auto const& src, auto const& rows) {
   return std::tuple(scatter<1>(x, places, src), index_select<1>(x, rows),
                     index_add<0>(x, rows, slice<0, 0, 3>(x), 2), embedding(rows, x, 1),
-                    embedding_bag<Bag::max>(unsqueeze<0>(rows), x));
+                    embedding_bag<Bag::max>(unsqueeze<0>(rows), x), embedding_bag(rows, x, rows * 0));
 };
 
 }  // namespace
@@ -79,7 +81,8 @@ TEST_CASE("compiled functions of an index", "[ops]") {
     // Positions that are computed from what carries no gradient.
     auto const rows = argsort<0>(stop_gradient(select<1, 0>(x)));
     return std::tuple(index_select<0>(x, rows), index_add<0>(x, rows, x * 2.0), embedding(rows, x, 2),
-                      scatter<0>(x, unsqueeze<1>(rows), src));
+                      scatter<0>(x, unsqueeze<1>(rows), src), embedding_bag(rows, x, rows * 0),
+                      nanmedian<0>(x), nanmean<1>(x), multi_margin_loss(x, rows));
   };
   check_vjp(by, uniform<double, 4, 5>(Key{1}, -1, 1), uniform<double, 4, 1>(Key{2}, -1, 1));
 }

@@ -179,6 +179,41 @@ auto plain_samples(GridSampleOptions const& o) {
   };
 }
 
+// The four nearest rows and columns, each taken from where the padding has it.
+auto plain_cubic(GridSampleOptions const& o) {
+  return [=](V v) {
+    Array const x = v[0], grid = v[1];
+    Array const y = doubles(make_shape(x.shape()[0], x.shape()[1], grid.shape()[1], grid.shape()[2]));
+    auto const weight = [](double d) {
+      d = std::fabs(d);
+      if (d <= 1) return 1.25 * d * d * d - 2.25 * d * d + 1;
+      return d < 2 ? -0.75 * (d * d * d - 5 * d * d + 8 * d - 4) : 0;
+    };
+    // The element that a whole number names, or -1; place_of takes what lies between -1 and 1.
+    auto const element = [&](double k, index_t n) {
+      auto const m = static_cast<double>(n);
+      double const u = o.align_corners ? 2 * k / (m - 1) - 1 : (2 * k + 1) / m - 1;
+      double const at_x = std::nearbyint(place_of(u, n, o));
+      return at_x < 0 || at_x >= m ? index_t{-1} : static_cast<index_t>(at_x);
+    };
+    for_indices(y.shape(), [&](index_t const* i) {
+      index_t g[max_rank] = {i[0], i[2], i[3], 0};
+      GridSampleOptions plain = o;
+      plain.padding_mode = GridPadding::zeros;
+      double const column = place_of(value_at(grid, g), x.shape()[3], plain);
+      g[3] = 1;
+      double const row = place_of(value_at(grid, g), x.shape()[2], plain);
+      for (int a = -1; a <= 2; ++a)
+        for (int b = -1; b <= 2; ++b) {
+          double const r = std::floor(row) + a, c = std::floor(column) + b;
+          index_t const j[max_rank] = {i[0], i[1], element(r, x.shape()[2]), element(c, x.shape()[3])};
+          if (j[2] >= 0 && j[3] >= 0) cell(y, i) += weight(row - r) * weight(column - c) * value_at(x, j);
+        }
+    });
+    return y;
+  };
+}
+
 }  // namespace
 
 TEST_CASE("grid_sample", "[ops]") {
@@ -194,6 +229,10 @@ TEST_CASE("grid_sample", "[ops]") {
       check_op(
           "grid_sample", [&](V v) { return grid_sample(v[0], v[1], o); }, plain_samples(o), {x, grid}, false,
           true);
+      GridSampleOptions const cubic{GridMode::bicubic, padding, align};
+      check_op(
+          "bicubic grid_sample", [&](V v) { return grid_sample(v[0], v[1], cubic); }, plain_cubic(cubic),
+          {x, grid}, false, true);
       GridSampleOptions const nearest{GridMode::nearest, padding, align};
       std::vector<Array> const both = {x, grid};
       require_close(grid_sample(x, grid, nearest), plain_samples(nearest)(both), {1e-12, 1e-12});

@@ -91,8 +91,28 @@ TEST_CASE("cholesky and qr", "[ops]") {
     CHECK(std::get<0>(qr(cast_to(a, DType::f16))).dtype() == DType::f16);
   }
   CHECK(std::get<1>(qr(zeros({3, 2}))).shape() == make_shape(2, 2));
-  CHECK_THROWS_WITH(qr(zeros({2, 3})),
-                    "qr: matrices with at least as many rows as columns required, got [2, 3]");
+  CHECK_THROWS_WITH(qr(zeros({3})), "qr: matrices with at least as many rows as columns required, got [3]");
+}
+
+TEST_CASE("qr of wide matrices", "[ops]") {
+  // Signs are those of LAPACK.
+  CHECK(close(std::get<1>(qr(from<double>({0, 3, 1, 4, 0, 2}, {2, 3}))),
+              from<double>({-4, 0, -2, 0, -3, -1}, {2, 3})));
+  for (Shape const& s : {make_shape(2, 3), make_shape(1, 4), make_shape(2, 2, 5)}) {
+    Array const a = general(s);
+    auto const [q, r] = qr(a);
+    REQUIRE(q.shape()[s.rank - 1] == s[s.rank - 2]);
+    REQUIRE(r.shape() == s);
+    CHECK(close(matmul(q, r), a));
+    CHECK(close(matmul(transpose(q), q), expand(cast_to(eye(s[s.rank - 2]), DType::f64), q.shape())));
+    CHECK(array_equal(r, triu(r)));
+    check_rules([](V v) { return std::get<0>(qr(v[0])); }, {a}, DType::f64);
+    check_rules([](V v) { return std::get<1>(qr(v[0])); }, {a}, DType::f64);
+  }
+  auto const typed = qr(Tensor<double, 2, 3>::from({1, 2, 3, 4, 5, 7}));
+  static_assert(
+      std::is_same_v<std::remove_const_t<std::tuple_element_t<1, decltype(typed)>>, Tensor<double, 2, 3>>);
+  CHECK(close(matmul(std::get<0>(typed), std::get<1>(typed)), from<double>({1, 2, 3, 4, 5, 7}, {2, 3})));
 }
 
 TEST_CASE("determinants", "[ops]") {

@@ -2,13 +2,15 @@
 // Cumulative sums and their kin, sorting and searching, norms, and functions of an index.
 #include "ops/places.hpp"
 
-#include <dfdx/vocabulary/choose.hpp>
+#include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/order.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace {
 
@@ -135,6 +137,59 @@ TEST_CASE("sort, topk, median, quantile", "[ops]") {
   CHECK_THROWS_WITH(median(zeros({0})), "quantile: empty axis 0 of [0]");
   CHECK_THROWS_WITH(quantile(x, 1.5), "quantile: a number between 0 and 1 required");
   CHECK_THROWS_WITH(sort(x, 1), "sort: axis 1 out of range for [5]");
+}
+
+TEST_CASE("sums, means and medians without NaN", "[ops]") {
+  // Every other element is none; one line has nothing else.
+  Array const place = reshape(arange(24), {4, 6}), hole = logical_or(fmod(place, 2) == 0, place > 17);
+  auto const holes = [](V v) { return where(v[1], NAN, v[0]); };
+  auto const numbers = [](std::vector<double> const& x) {
+    std::vector<double> y;
+    for (double v : x)
+      if (v == v) y.push_back(v);
+    return y;
+  };
+  auto const total = [](std::vector<double> const& x) { return std::accumulate(x.begin(), x.end(), 0.0); };
+  Array const x = draw(make_shape(4, 6), {}, 3, DType::f64);
+  for (int axis : {0, 1}) {
+    check_op(
+        "nansum", [&](V v) { return nansum(holes(v), axis, true); },
+        [&](V v) {
+          return lines(axis, [&](std::vector<double> const& l) {
+            return std::vector<double>{total(numbers(l))};
+          })(std::vector<Array>{cast_to(holes(v), DType::f64)});
+        },
+        {x, hole}, false, true);
+    check_op(
+        "nanmedian", [&](V v) { return unsqueeze(nanmedian(holes(v), axis), axis); },
+        [&](V v) {
+          return lines(axis, [&](std::vector<double> const& l) {
+            std::vector<double> y = numbers(l);
+            std::sort(y.begin(), y.end());
+            return std::vector<double>{y.empty() ? NAN : y[(y.size() - 1) / 2]};
+          })(std::vector<Array>{cast_to(holes(v), DType::f64)});
+        },
+        {x, hole}, false, true, false);
+  }
+  Array const few = from<double>({1, NAN, 4, NAN, NAN, 2, 9, 3, NAN}, {3, 3});
+  CHECK(array_equal(nanmean<1>(few), from<double>({2.5, 2, 6})));
+  CHECK(nanmean(few).item() == 19.0 / 5);
+  CHECK(nanmean(few, 0, true).shape() == make_shape(1, 3));
+  CHECK(array_equal(nansum<0>(few, keepdim), from<double>({10, 3, 6}, {1, 3})));
+  CHECK(nanmedian(few).item() == 3);
+  CHECK(array_equal(nanmedian<1>(few), from<double>({1, 2, 3})));
+  CHECK(std::isnan(nanmedian(full({2}, NAN)).item<float>()));
+  CHECK(std::isnan(nanmean(full({2}, NAN)).item<float>()));
+  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int32_t>() == 3);
+  CHECK(nanmedian<0>(Tensor<float, 4>::from({NAN, 3, 1, 2})).item() == 2);
+  CHECK_THROWS_AS(nanmedian(zeros({0})), error);
+  // Gradients go where the numbers are.
+  Array y = few.clone();
+  y.requires_grad(true);
+  (nanmean(y) * 5.0 + nanmedian(y) * 7.0).backward();
+  CHECK(array_equal(y.grad(), from<double>({1, 0, 1, 0, 0, 1, 1, 8, 0}, {3, 3})));
+  CHECK(std::fabs(few(2, range(0, 2)).std().item() - std::sqrt(18.0)) < 1e-12);
+  CHECK(few(all(), range(0, 1)).std(1, 0, true).shape() == make_shape(3, 1));
 }
 
 TEST_CASE("searchsorted and bucketize", "[ops]") {
@@ -267,6 +322,87 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
   testing::add_vjp(g, std::vector<int>{0});
   Array const d = testing::interpret(g, std::vector<Array>{x, bags, ones({2, 2, 3}, DType::f64)})[0];
   CHECK(array_equal(slice(d, 1, 0, 1), from<double>({1, 0, 1, 0}, {4, 1})));
+}
+
+TEST_CASE("embedding_bag with offsets", "[ops]") {
+  Array const table = draw(make_shape(5, 3), {}, 1, DType::f64),
+              index = from<std::int64_t>({4, 0, 4, 2, 1, 3}), offsets = from<std::int64_t>({0, 3, 3, 4});
+  std::vector<std::vector<index_t>> const bags = {{4, 0, 4}, {}, {2}, {1, 3}};
+  auto const plain = [&](Bag how) {
+    return [&, how](V v) {
+      Array const y = doubles(make_shape(4, 3));
+      for_indices(y.shape(), [&](index_t const* i) {
+        double total = 0, most = -HUGE_VAL;
+        auto const& bag = bags[static_cast<std::size_t>(i[0])];
+        for (index_t r : bag) {
+          index_t const j[] = {r, i[1]};
+          total += value_at(v[0], j);
+          most = std::fmax(most, value_at(v[0], j));
+        }
+        if (bag.empty()) return;
+        cell(y, i) = how == Bag::max   ? most
+                     : how == Bag::sum ? total
+                                       : total / static_cast<double>(bag.size());
+      });
+      return y;
+    };
+  };
+  check_op(
+      "sum", [](V v) { return embedding_bag<Bag::sum>(v[1], v[0], v[2]); }, plain(Bag::sum),
+      {table, index, offsets}, false, true);
+  check_op(
+      "mean", [](V v) { return embedding_bag(v[1], v[0], v[2]); }, plain(Bag::mean), {table, index, offsets},
+      false, true);
+  // Without the row that one bag has twice: equal elements share a gradient, and differences do not see that.
+  Array const once = from<std::int64_t>({4, 0, 3, 2, 1, 3});
+  check_rules([](V v) { return embedding_bag<Bag::max>(v[1], v[0], v[2]); }, {table, once, offsets},
+              DType::f64);
+  check_op(
+      "max", [](V v) { return embedding_bag<Bag::max>(v[1], v[0], v[2]); }, plain(Bag::max),
+      {table, index, offsets}, false, false, false);
+  auto const typed = embedding_bag<Bag::sum>(Tensor<std::int64_t, 3>::from({1, 0, 1}), ones<float, 2, 4>(),
+                                             Tensor<std::int64_t, 2>::from({0, 2}));
+  static_assert(std::is_same_v<decltype(typed), Tensor<float, 2, 4> const>);
+  CHECK(array_equal(typed, from<float>({2, 2, 2, 2, 1, 1, 1, 1}, {2, 4})));
+  CHECK_THROWS_WITH(
+      embedding_bag(zeros({2, 3}, DType::i64), zeros({4, 5}), zeros({2}, DType::i64)),
+      "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 5] and offsets [2]");
+  CHECK_THROWS_AS(embedding_bag<Bag::sum>(index, table, from<std::int64_t>({1, 3})), error);
+}
+
+TEST_CASE("sparse gradients of an embedding", "[ops]") {
+  Array const table = draw(make_shape(6, 3), {}, 1, DType::f64),
+              index = from<std::int64_t>({4, 0, 4, 2}, {2, 2}),
+              weight = draw(make_shape(2, 2, 3), {}, 2, DType::f64);
+  SparseRows const used = sparse_rows(table, index);
+  CHECK(array_equal(used.indices, from<std::int64_t>({0, 2, 4})));
+  CHECK(array_equal(embedding(used.places, used.rows), embedding(index, table)));
+  sum(square(embedding(used.places, used.rows)) * weight).backward();
+  Array dense = table.clone();
+  dense.requires_grad(true);
+  sum(square(embedding(index, dense)) * weight).backward();
+  REQUIRE(used.rows.grad().shape() == make_shape(3, 3));
+  CHECK(array_equal(used.rows.grad(), take(dense.grad(), used.indices)));
+  Array stepped = table.clone();
+  auto const version = stepped.storage()->version();
+  index_add_(stepped, 0, used.indices, used.rows.grad(), -0.5);
+  CHECK(allclose(stepped, table - dense.grad() * 0.5));
+  CHECK(stepped.storage()->version() != version);
+  // Along other axes; what is named twice is added twice; on the tape.
+  Array x = zeros({2, 3}), y = ones({2, 2});
+  index_add_(x, 1, from<std::int32_t>({2, 2}), y);
+  CHECK(array_equal(x, from<float>({0, 0, 2, 0, 0, 2}, {2, 3})));
+  y.requires_grad(true);
+  Array z = zeros({2, 3});
+  index_add_(z, -1, from<std::int32_t>({2, 0}), y, 3);
+  sum(square(z)).backward();
+  CHECK(array_equal(y.grad(), full({2, 2}, 18)));
+  CHECK_THROWS_WITH(index_add_(x, 0, from<std::int32_t>({1, 2}), zeros({2, 3})),
+                    "index_add_: index 2 out of range for axis 0 of [2, 3]");
+  CHECK(array_equal(x, from<float>({0, 0, 2, 0, 0, 2}, {2, 3})));
+  CHECK_THROWS_WITH(index_add_(x, 0, from<std::int32_t>({1}), zeros({2, 3})),
+                    "index_add: source [2, 3] does not fit [2, 3] at index [1]");
+  CHECK_THROWS_AS(sparse_rows(table, from<std::int64_t>({6})), error);
 }
 
 TEST_CASE("take_along", "[ops]") {

@@ -60,6 +60,7 @@ inline void check_op(char const* name, Function const& f, std::function<Array(V)
       Array const got = f(laid);
       REQUIRE(got.shape() == want.shape());
       require_close(got, want, {t.rtol, t.atol + 1e-300}, largest(want));
+      check_regimes(f, laid, got);
     }
     if (rules && is_floating(d)) check_rules(f, cast, d, twice && d == DType::f64);
   }

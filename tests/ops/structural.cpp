@@ -7,57 +7,7 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
-namespace {
-
 using namespace suite;
-
-struct ReductionRecord {
-  char const* name;
-  Array (*f)(Array const&, index_t mask, bool keep);
-  double identity;
-  double (*join)(double, double);
-  bool of_nothing;  // defined for no elements
-};
-std::vector<ReductionRecord> const& reductions() {
-  static std::vector<ReductionRecord> const all = {
-      {"sum",
-       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::sum, void>(x, m, k); }, 0,
-       [](double a, double b) { return a + b; }, true},
-      {"prod",
-       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::prod, void>(x, m, k); },
-       1, [](double a, double b) { return a * b; }, true},
-      {"max",
-       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::max, void>(x, m, k); },
-       -HUGE_VAL, [](double a, double b) { return a > b ? a : b; }, false},
-      {"min",
-       [](Array const& x, index_t m, bool k) { return dfdx::detail::reduce_mask<op::min, void>(x, m, k); },
-       HUGE_VAL, [](double a, double b) { return a < b ? a : b; }, false},
-  };
-  return all;
-}
-
-std::vector<Shape> const& sample_shapes() {
-  static std::vector<Shape> const all = {make_shape(),          make_shape(1),       make_shape(7),
-                                         make_shape(3, 5),      make_shape(2, 3, 4), make_shape(4, 1),
-                                         make_shape(2, 1, 3, 2)};
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("reductions over all sets of axes", "[ops]") {
-  for (ReductionRecord const& r : reductions())
-    for (Shape const& s : sample_shapes())
-      for (index_t mask = 0; mask < (index_t{1} << s.rank); ++mask)
-        for (bool keep : {false, true}) {
-          INFO(r.name << " rank " << s.rank << " mask " << mask);
-          bool const extremum = !r.of_nothing;
-          check_op(
-              r.name, [&](V v) { return r.f(v[0], mask, keep); },
-              [&](V v) { return reduced(v[0], mask, keep, r.identity, r.join); },
-              {draw(s, {-2, 2}, 11 + s.numel(), DType::f64)}, s.numel() < 8, !extremum, !keep || s.rank == 2);
-        }
-}
 
 TEST_CASE("reductions of nothing", "[ops]") {
   Array const x = zeros({3, 0});

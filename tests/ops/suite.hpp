@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // What every op is tested for: values against plain code in double, gradients against central differences, forward
-// against reverse mode, gradients of gradients. Functions are given on Arrays, so that one record serves all
-// shapes and dtypes, eagerly and through the graph passes.
+// against reverse mode, gradients of gradients; and that it gives the same eagerly, on the tape and as a graph that is
+// recorded. Functions are given on Arrays, so that one record serves all shapes, dtypes and regimes.
 #pragma once
 
 #include <dfdx/testing/run_plan.hpp>
 #include <dfdx/vocabulary/create.hpp>
+
+#include <dfdx/tape/backward.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -114,7 +116,51 @@ inline std::vector<int> floating_inputs(std::vector<Array> const& x) {
   return r;
 }
 
+// Leaves of the tape that lie in memory as x does.
+inline std::vector<Array> leaves(std::vector<Array> const& x) {
+  std::vector<Array> r;
+  for (Array const& a : x) {
+    r.push_back(a.detach());
+    if (is_floating(a.dtype())) r.back().requires_grad(true);
+  }
+  return r;
+}
+inline std::vector<Array> chosen(std::vector<Array> const& x, std::vector<int> const& which) {
+  std::vector<Array> r;
+  for (int w : which) r.push_back(x[static_cast<std::size_t>(w)]);
+  return r;
+}
+
+// On the tape: the gradients of <f(x), ct>, zeros if f has none.
+inline std::vector<Array> taped_gradients(Function const& f, std::vector<Array> const& x, Array const& ct,
+                                          std::vector<int> const& wrt) {
+  std::vector<Array> const on_tape = chosen(x, wrt);
+  Array const y = f(x);
+  if (y.requires_grad()) return gradients(sum(y * ct), on_tape, {.create_graph = true});
+  std::vector<Array> zero;
+  for (Array const& a : on_tape) zero.push_back(zeros_like(a.detach()));
+  return zero;
+}
+
 }  // namespace detail
+
+/// The value again, on the tape and as a recorded graph: the tape's to the last bit, that of the reference kernels to
+/// what a dtype's rounding leaves.
+inline void check_regimes(Function const& f, std::vector<Array> const& x, Array const& eager) {
+  Array const taped = f(detail::leaves(x));
+  REQUIRE(taped.dtype() == eager.dtype());
+  REQUIRE(testing::error_ratio(taped, eager, 0, 1e-300) == 0);
+  std::vector<Meta> metas;
+  for (Array const& a : x) metas.push_back(a.meta());
+  Graph const g = testing::record([&](std::span<Array const> v) { return std::vector<Array>{f(v)}; }, metas);
+  Array const interpreted = testing::interpret(g, x)[0];
+  REQUIRE(interpreted.dtype() == eager.dtype());
+  double const t = !is_floating(eager.dtype())   ? 0
+                   : eager.dtype() == DType::f64 ? 1e-12
+                   : eager.dtype() == DType::f32 ? 1e-5
+                                                 : tolerance(eager.dtype()).rtol;
+  require_close(interpreted, eager, {t, 1e-300}, t == 0 ? 0 : largest(eager));
+}
 
 /// Gradients of f at x against differences; forward against reverse mode; and, unless `twice` is off, gradients of
 /// gradients likewise. The passes are run over all graphs on the way.
@@ -122,7 +168,7 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
   Graph const g = detail::recorded(f, x, dtype), exact = detail::recorded(f, x, DType::f64);
   std::vector<int> const wrt = detail::floating_inputs(x);
   Meta const result = g[g.outputs[0]].meta;
-  Array const ct = draw(result.shape, {-1, 1}, 91, dtype);
+  Array const ct = draw(result.shape, {-1, 1}, 91, result.dtype);
   Graph reverse = g;
   testing::add_vjp(reverse, wrt);
   std::vector<Array> with_ct = x;
@@ -130,6 +176,7 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
   std::vector<Array> const gradients =
       testing::run_plan(graph::prepare(graph::simplify(reverse), {}), with_ct).results;
   std::vector<Array> const plain = testing::interpret(reverse, with_ct);
+  std::vector<Array> const taped = detail::taped_gradients(f, detail::leaves(x), ct, wrt);
   Tolerance const t = tolerance(dtype);
   std::vector<Array> const point = detail::in_double(x);
   for (std::size_t k = 0; k < wrt.size(); ++k) {
@@ -141,6 +188,7 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
     // Products of a few rounded factors: relative to the largest as well.
     require_close(gradients[k], want, t, largest(want));
     require_close(plain[k], want, t, largest(want));
+    require_close(taped[k], want, t, largest(want));
   }
 
   Graph forward = g;
@@ -178,6 +226,14 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
     total = total ? total + part : part;
   }
   first.outputs = {total.id};
+  std::vector<Array> const on_tape = detail::leaves(point);
+  std::vector<Array> const once = detail::taped_gradients(f, on_tape, inputs.back(), wrt);
+  Array taped_total = full({}, 0, DType::f64);
+  for (std::size_t k = 0; k < wrt.size(); ++k) taped_total = taped_total + sum(once[k] * directions[k]);
+  // Of a function that is linear there is nothing more to differentiate.
+  std::vector<Array> const taped_twice = taped_total.requires_grad()
+                                             ? dfdx::gradients(taped_total, detail::chosen(on_tape, wrt))
+                                             : std::vector<Array>();
   for (std::size_t k = 0; k < wrt.size(); ++k) {
     auto const input = static_cast<std::size_t>(wrt[k]);
     Array want(Meta{DType::f64, x[input].shape()});
@@ -186,6 +242,7 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
                  detail::difference(first, with_directions, input, i, full({}, 1, DType::f64)));
     INFO("second derivative of operand " << input);
     require_close(hvp[k], want, {1e-6, 1e-8}, largest(want));
+    require_close(taped_twice.empty() ? zeros_like(want) : taped_twice[k], want, {1e-6, 1e-8}, largest(want));
   }
 }
 

@@ -152,6 +152,18 @@ TEST_CASE("gradients of chosen values leave leaves alone") {
   CHECK(b.grad().empty());
 }
 
+TEST_CASE("gradients of values between, which keep none of them") {
+  Array const x = leaf_vector({1, 2, 3});
+  Array const h = x * x, k = h + 1.0;
+  h.retain_grad();
+  std::vector<Array> const g = gradients(sum(k * h), {k, h, x});
+  CHECK(array_equal(g[0], h.detach()));
+  CHECK(array_equal(g[1], h.detach() * 2.0 + 1.0));
+  CHECK(array_equal(g[2], (h.detach() * 2.0 + 1.0) * x.detach() * 2.0));
+  CHECK(h.grad().empty());
+  CHECK(x.grad().empty());
+}
+
 TEST_CASE("values between keep their gradient on request, hooks see and change it") {
   Array const x = leaf_number(2);
   Array const m = x * x;
@@ -166,6 +178,8 @@ TEST_CASE("values between keep their gradient on request, hooks see and change i
   CHECK(x.grad().item() == 121);
   x.zero_grad();
   (x * 1.0 + x * 1.0).backward();  // a hook sees the whole gradient of a pass, once
+  CHECK(x.grad().item() == 21);
+  CHECK(gradients(x * 1.0 + x * 1.0, {x})[0].item() == 21);  // also of gradients that are returned
   CHECK(x.grad().item() == 21);
   CHECK(error_of([&] { number(1).register_hook([](Array const&) {}); }) ==
         "register_hook: the value of shape [] does not require a gradient");
@@ -229,6 +243,38 @@ TEST_CASE("elements and slices of a value") {
   Array const h = gradients(sum(g), {w})[0];
   CHECK(at(h, 0) == 6 * 1 + 2 * 4);
   CHECK(at(h, 4) == 6 * 5 + 2 * 2 + 2 * 5);
+}
+
+TEST_CASE("what two operands are handed is not changed for one of them") {
+  // A sum hands one cotangent to both of its operands; to that of one an element or a slice adds.
+  for (bool part_first : {false, true})
+    for (bool slice : {false, true}) {
+      Array const x = leaf_vector({1, 2, 3}), z = leaf_vector({4, 5, 6}), w = from({1.0, 10.0, 100.0});
+      Array const part = slice ? sum(x(range(1, 2))) * 5.0 : x(1) * 5.0, whole = sum((x + z) * w);
+      (part_first ? part + whole : whole + part).backward();
+      CHECK(array_equal(x.grad(), from({1.0, 15.0, 100.0})));
+      CHECK(array_equal(z.grad(), w));
+      // Nor is the one that the caller gave.
+      Array const h = x * 1.0,
+                  y = part_first ? h + pad<0, 2>(h(range(1, 2)) * 5.0) : pad<0, 2>(h(range(1, 2)) * 5.0) + h;
+      y.backward(w);
+      CHECK(array_equal(w, from({1.0, 10.0, 100.0})));
+    }
+  // A gradient belongs to its leaf: who changes it changes no other.
+  Array const x = leaf_vector({1, 2}), z = leaf_vector({3, 4}), w = from({1.0, 10.0});
+  (x + z).backward(w);
+  Array g = x.grad();
+  g *= 2.0;
+  CHECK(array_equal(x.grad(), from({2.0, 20.0})));
+  CHECK(array_equal(z.grad(), from({1.0, 10.0})));
+  CHECK(array_equal(w, from({1.0, 10.0})));
+}
+
+TEST_CASE("elements of 32 bits add to one another") {
+  Array x = from<float>({1, 2, 3});
+  x.requires_grad(true);
+  (x(1) * 2.0 + x(1) * x(0) + x(1)).backward();
+  CHECK(array_equal(x.grad(), from<float>({2, 4, 0})));
 }
 
 TEST_CASE("mixed dtypes, broadcasting and views find their way back") {

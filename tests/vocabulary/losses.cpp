@@ -3,6 +3,8 @@
 // loops, Tensors against Arrays, and what is refused.
 #include "ops/compiled.hpp"
 
+#include <dfdx/testing/gradcheck.hpp>
+#include <dfdx/vocabulary/indexing.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
 
 #include <functional>
@@ -174,6 +176,59 @@ TEST_CASE("distances and margins", "[vocabulary]") {
   TripletMargin swapped = o;
   swapped.swap = true;
   CHECK(near(triplet_margin_loss(anchor, positive, negative, swapped), 2.5));
+}
+
+TEST_CASE("losses that ask for a margin to every other class", "[vocabulary]") {
+  Array const x = randn({3, 4}, Key{5}, DType::f64), y = from<std::int64_t>({2, 0, 3}),
+              w = from<double>({0.5, 1, 2, 3});
+  auto const loss = [&](int n, int p, double margin) {
+    double total = 0;
+    auto const label = static_cast<int>(at(y, n));
+    for (int c = 0; c < 4; ++c)
+      if (c != label)
+        total += std::pow(std::fmax(0, margin - at(x, n * 4 + label) + at(x, n * 4 + c)), p) / 4;
+    return total;
+  };
+  for (int p : {1, 2})
+    for (double margin : {1.0, 0.25}) {
+      double const each[] = {loss(0, p, margin), loss(1, p, margin), loss(2, p, margin)};
+      CHECK(near(multi_margin_loss(x, y, {.p = p, .margin = margin}), (each[0] + each[1] + each[2]) / 3));
+      CHECK(near(multi_margin_loss(x, y, w, {.p = p, .margin = margin, .reduction = Reduction::sum}),
+                 2 * each[0] + 0.5 * each[1] + 3 * each[2]));
+      CHECK(near(multi_margin_loss(x(1), y(1), {.p = p, .margin = margin}), each[1]));
+      CHECK(testing::gradcheck(
+          [&](std::span<Array const> v) {
+            return multi_margin_loss(v[0], y, v[1], {p, margin, Reduction::none});
+          },
+          {x, w}));
+    }
+  auto const typed = randn<double, 3, 4>(Key{5});
+  CHECK(near(multi_margin_loss(Array(typed), y),
+             multi_margin_loss(typed, Tensor<std::int64_t, 3>::from({2, 0, 3})).item()));
+  CHECK(error_of([&] { multi_margin_loss(x, from<std::int64_t>({1, 2})); }) ==
+        "multi_margin_loss: labels [2] do not fit scores [3, 4]");
+  CHECK(error_of([&] { multi_margin_loss(x, y, {.p = 3}); }) == "multi_margin_loss: p must be 1 or 2, got 3");
+
+  // The labels of a sample end at -1; what follows does not count.
+  std::vector<std::vector<int>> const of = {{3, 0}, {}, {1}};
+  Array const labels = from<std::int64_t>({3, 0, -1, 1, -1, 0, 0, 0, 1, -1, 2, 2}, {3, 4});
+  double total = 0;
+  for (std::size_t n = 0; n < 3; ++n)
+    for (int j : of[n])
+      for (int c = 0; c < 4; ++c) {
+        bool is_label = false;
+        for (int k : of[n]) is_label = is_label || k == c;
+        auto const score = [&](int i) { return at(x, static_cast<index_t>(n) * 4 + i); };
+        if (!is_label) total += std::fmax(0, 1 - score(j) + score(c)) / 4;
+      }
+  CHECK(near(multilabel_margin_loss(x, labels), total / 3));
+  CHECK(near(multilabel_margin_loss(x, labels, Reduction::sum), total));
+  CHECK(testing::gradcheck([&](std::span<Array const> v) { return multilabel_margin_loss(v[0], labels); },
+                           {x}));
+  Array const truth = from<double>({1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0}, {3, 4});
+  CHECK(near(multilabel_soft_margin_loss(x, truth), at(bce_with_logits(x, truth), 0)));
+  CHECK(near(multilabel_soft_margin_loss(x, truth, w, Reduction::sum),
+             at(sum(bce_with_logits<Reduction::none>(x, truth) * w), 0) / 4));
 }
 
 TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {

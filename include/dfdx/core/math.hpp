@@ -360,8 +360,12 @@ DFDX_INLINE constexpr X floor_divide(X const& x, X const& y) {
 /// logaddexp - ln(e^x + e^y).
 template <class X>
 DFDX_INLINE constexpr X logaddexp(X const& x, X const& y) {
-  X const d = math::select(x == y, X(0), x - y);  // also of equal infinities
-  return math::maximum(x, y) + math::log1p(math::exp(-math::abs(d)));
+  X const most = math::maximum(x, y), least = math::minimum(x, y);
+  X const d = math::select(x == y, X(0), most - least);  // also of equal infinities
+  // What the difference has lost to rounding counts where the larger operand is close to 0.
+  X const t = d - most, lost = (most - (d - t)) - (least + t);
+  X const e = math::exp(-d);
+  return most + math::log1p(e - math::select(lost == lost, e * lost, X(0)));
 }
 
 }  // namespace math

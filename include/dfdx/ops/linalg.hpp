@@ -358,7 +358,7 @@ struct qr : operation {
         double norm = 0;
         for (index_t i = k; i < m; ++i) norm += a(i, k) * a(i, k);
         norm = std::sqrt(norm);
-        double const head = a(k, k) > 0 ? -norm : norm;
+        double const head = std::signbit(a(k, k)) ? norm : -norm;  // as in LAPACK
         double length = 0;
         for (index_t i = k; i < m; ++i) {
           reflections(k, i) = a(i, k) - (i == k ? head : 0);

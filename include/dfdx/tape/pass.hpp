@@ -8,6 +8,7 @@
 
 #include <dfdx/tape/leaf_index.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx::tape {

@@ -38,7 +38,7 @@ struct KnownOps {
   }
 };
 
-/// LibraryOps - all that run eagerly.
+/// LibraryOps - all that run eagerly. Each has a record in tests/ops: those that are not elementwise in primitives.cpp.
 using LibraryOps =
     KnownOps<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square, op::abs,
              op::sign, op::exp2, op::log2, op::log10, op::cbrt, op::tan, op::asin, op::acos, op::atan,
@@ -47,8 +47,8 @@ using LibraryOps =
              op::remainder, op::floor_divide, op::logaddexp, op::sin, op::cos, op::tanh, op::sigmoid, op::erf,
              op::relu, op::add, op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal,
              op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
-             op::logical_or, op::logical_not, op::where, op::stop_gradient, op::copy, op::cast, op::sum,
-             op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
+             op::logical_or, op::logical_not, op::where, op::stop_gradient, op::vanishing, op::copy, op::cast,
+             op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
              op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat, op::flip,
              op::cumsum, op::argcummax, op::argsort, op::searchsorted, op::solve_triangular, op::solve,
              op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input, op::conv_weight, op::window_argmax,

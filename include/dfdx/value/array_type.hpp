@@ -259,6 +259,8 @@ class Array {
   template <int = 0>
   Array var(Axes const& axes = {}, int correction = 1, bool keep = false) const;
   template <int = 0>
+  Array std(Axes const& axes = {}, int correction = 1, bool keep = false) const;
+  template <int = 0>
   Array argmax(Axes const& axes = {}, bool keep = false) const;
   template <int = 0>
   Array argmin(Axes const& axes = {}, bool keep = false) const;

@@ -67,15 +67,19 @@ constexpr auto reduced_loss(char const* name, X const& losses, Reduction how) {
   return reduced_loss<R...>(name, losses, how, [&] { return mean(losses); });
 }
 
-template <bool Nll>
-inline constexpr char const* class_loss_name = Nll ? "nll_loss" : "cross_entropy";
+enum class ClassLoss { cross_entropy, nll_loss, multi_margin_loss };
+template <ClassLoss L>
+inline constexpr char const* class_loss_name = L == ClassLoss::cross_entropy ? "cross_entropy"
+                                               : L == ClassLoss::nll_loss    ? "nll_loss"
+                                                                             : "multi_margin_loss";
 
 // What the losses ask of scores and labels, or scores and probabilities, and of the weights of classes.
-template <bool Nll>
+template <ClassLoss L>
 constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* weight, Text* why) {
-  constexpr char const* name = class_loss_name<Nll>;
+  constexpr char const* name = class_loss_name<L>;
   Shape const &s = scores.shape, &l = labels.shape;
-  bool const probabilities = !Nll && is_floating(labels.dtype) && l.rank == s.rank && l.rank > 0;
+  bool const probabilities =
+      L == ClassLoss::cross_entropy && is_floating(labels.dtype) && l.rank == s.rank && l.rank > 0;
   bool fit = probabilities || s.rank == l.rank + 1;
   for (int i = 0; fit && i < l.rank; ++i)
     fit = op::extents_agree(l[i], s[probabilities || i == 0 ? i : i + 1]);
@@ -91,23 +95,23 @@ constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* w
 /// Unweighted - stands for the weights of classes where there are none.
 struct Unweighted {};
 
-template <bool Nll, class X, class I, class W>
+template <ClassLoss L, class X, class I, class W>
 struct LabelsRule {
   static constexpr Meta infer(Text* why) {
     if constexpr (std::is_same_v<W, Unweighted>)
-      return labels_rule<Nll>(X::static_meta, I::static_meta, nullptr, why);
-    else return labels_rule<Nll>(X::static_meta, I::static_meta, &W::static_meta, why);
+      return labels_rule<L>(X::static_meta, I::static_meta, nullptr, why);
+    else return labels_rule<L>(X::static_meta, I::static_meta, &W::static_meta, why);
   }
 };
 
 // f(axis of the classes), if scores, labels and weights fit.
-template <bool Nll, class X, class I, class W, class F>
+template <ClassLoss L, class X, class I, class W, class F>
 constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F f) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
   if constexpr (refused<X, I, W>) {
     return Refused{};
   } else if constexpr (typed<X> && typed<I> && (typed<W> || !weighted)) {
-    using R = typename decltype(result_type<LabelsRule<Nll, X, I, W>>())::type;
+    using R = typename decltype(result_type<LabelsRule<L, X, I, W>>())::type;
     if constexpr (refused<R>) return Refused{};
     else return f(std::integral_constant<int, (X::static_rank > 1)>{});
   } else {
@@ -115,9 +119,9 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
     bool fit = true;
     if constexpr (weighted) {
       Meta const w = weight.meta();
-      fit = labels_rule<Nll>(scores.meta(), labels.meta(), &w, &why).valid();
+      fit = labels_rule<L>(scores.meta(), labels.meta(), &w, &why).valid();
     } else {
-      fit = labels_rule<Nll>(scores.meta(), labels.meta(), nullptr, &why).valid();
+      fit = labels_rule<L>(scores.meta(), labels.meta(), nullptr, &why).valid();
     }
     if (!fit) raise(why);
     if constexpr (typed<X>) return f(std::integral_constant<int, (X::static_rank > 1)>{});
@@ -157,7 +161,7 @@ constexpr auto class_weights(X const& scores, W const& weight) {
 
 /// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
 /// those of the labels are asked; without top they are -bottom.
-template <bool Nll, int A, Reduction... R, class Top, class Bottom, class I, class W>
+template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, class W>
 constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels, W const& weight,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
@@ -183,7 +187,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
     };
     auto const own = plain * share;
     auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
-    return reduced_loss<R...>(class_loss_name<Nll>, flat(losses), o.reduction,
+    return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction,
                               [&] { return sum(losses) / sum(share); });
   } else {
     auto const smooth = [&] {
@@ -191,7 +195,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
       else return top - mean<A>(bottom, keepdim);
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
-    return reduced_loss<R...>(class_loss_name<Nll>, flat(losses), o.reduction, [&] {
+    return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
       return o.ignore_index == no_index ? mean(losses) : sum(losses) / sum(kept(ones_like(losses)));
     });
   }
@@ -213,11 +217,11 @@ constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight
 
 template <Reduction... R, class X, class Y, class W>
 constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weight, CrossEntropy const& o) {
-  return over_classes<false>(logits, target, weight, [&](auto axis) {
+  return over_classes<ClassLoss::cross_entropy>(logits, target, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
     auto const z = logits - largest(logits, keeping<a>);
     auto const of_labels = [&](auto const& y) {
-      return label_loss<false, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
+      return label_loss<ClassLoss::cross_entropy, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
     };
     auto const of_probabilities = [&](auto const& y) {
       return probability_loss<a, R...>(z - log(sum<a>(exp(z), keepdim)), y, weight, o);
@@ -233,8 +237,8 @@ constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weigh
 
 template <Reduction... R, class X, class Y, class W>
 constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, NllLoss const& o) {
-  return over_classes<true>(log_p, labels, weight, [&](auto axis) {
-    return label_loss<true, decltype(axis)::value, R...>(
+  return over_classes<ClassLoss::nll_loss>(log_p, labels, weight, [&](auto axis) {
+    return label_loss<ClassLoss::nll_loss, decltype(axis)::value, R...>(
         Unweighted{}, log_p, labels, weight,
         CrossEntropy{.ignore_index = o.ignore_index, .reduction = o.reduction});
   });

@@ -8,7 +8,7 @@
 
 #include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/create.hpp>
-#include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 
 namespace dfdx {
 
@@ -141,6 +141,35 @@ template <int>
 Array& Array::normal_(Key key, double mean, double deviation) {
   detail::settle("normal_", *this, randn(shape(), key, dtype()).detach() * deviation + mean);
   return *this;
+}
+
+/// masked_fill_(a, mask, value) - the value where the mask holds; the mask is broadcast.
+template <class A, class M, class N>
+  requires leaf<A> && leaf<M> && std::is_arithmetic_v<N>
+A& masked_fill_(A& a, M const& mask, N value) {
+  detail::change("masked_fill_", a, [&](auto const& v) { return masked_fill(v, mask, value); });
+  return a;
+}
+
+/// index_put_(a, value, items...) - a(items...) = value: the items are those of a(...), arrays of indices and of truths
+/// among them; the value, an Array or a number, is broadcast. Where a place is named twice the last value counts.
+///
+/// Errors    "index_put_: a value of shape [3] does not fit places of shape [2]"; those of a(items...)
+template <class X, class... I>
+Array& index_put_(Array& a, X const& value, I const&... items) {
+  // Which places these are, by the numbers of the elements.
+  Array const places = arange(a.size()).reshape(Extents(a.shape()))(items...);
+  Array const v = [&] {
+    if constexpr (std::is_arithmetic_v<X>) return full_as(places, Meta{a.dtype(), places.shape()}, value);
+    else return cast_to(detail::untyped(value), a.dtype());
+  }();
+  if (!(op::broadcast_shapes("index_put_", places.shape(), v.shape(), nullptr) == places.shape()))
+    raise("index_put_: a value of shape ", v.shape(), " does not fit places of shape ", places.shape());
+  detail::change("index_put_", a, [&](Array const& old) {
+    return scatter(reshape<-1>(old), 0, reshape<-1>(places), reshape<-1>(broadcast_to(v, places.shape())))
+        .reshape(Extents(old.shape()));
+  });
+  return a;
 }
 
 }  // namespace dfdx

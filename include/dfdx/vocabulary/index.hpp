@@ -313,18 +313,4 @@ constexpr auto embedding(I const& index, W const& weight, index_t padding) {
   return where(unsqueeze<-1>(index == padding), stop_gradient(rows), rows);
 }
 
-/// Bag - how embedding_bag joins the rows of a bag.
-enum class Bag { mean, sum, max };
-
-/// embedding_bag<how>(index, weight) - the rows of each bag, joined.
-///
-/// Shapes    index: [B, L], weight: [N, D] -> [B, D]
-template <Bag How = Bag::mean, operand I, operand W>
-constexpr auto embedding_bag(I const& index, W const& weight) {
-  auto const rows = take(weight, index);
-  if constexpr (How == Bag::mean) return mean<-2>(rows);
-  else if constexpr (How == Bag::sum) return sum<-2>(rows);
-  else return max<-2>(rows);
-}
-
 }  // namespace dfdx

@@ -69,7 +69,40 @@ class Indexing {
     if constexpr (!std::is_same_v<I, NewAxis> && !std::is_same_v<I, Ellipsis>) named_ += axes_of_item(item);
   }
 
-  Array value;
+  /// The part of the value. Axes with arrays go to the front and become one, of which a list of places is taken; if
+  /// they are neighbours, the places stand where they were.
+  Array result() const {
+    if (arrays_ == 0) return value;
+    Axes axes, front, places, home;
+    Array list;
+    Shape from = value.shape(), shape;
+    index_t extents = 1;
+    bool neighbours = true;
+    for (int k = 0; k < arrays_; ++k) {
+      Chosen const& c = chosen_[k];
+      neighbours = neighbours && (k == 0 || c.first == chosen_[k - 1].first + chosen_[k - 1].axes);
+      index_t extent = 1;
+      for (int i = 0; i < c.axes; ++i) {
+        extent = extent::mul(extent, from[c.first + i]);
+        front.push(axes.n);
+        axes.push(c.first + i);
+      }
+      Array const n = numbers(lazy<Items>(c.index), c.named, extent);
+      Text why;
+      shape = k == 0 ? n.shape() : op::broadcast_shapes("at", shape, n.shape(), &why);
+      if (!shape.valid()) raise(why);
+      list = k == 0 ? n : Array(lazy<Items>(list) * extent + n);
+      extents = extent::mul(extents, extent);
+    }
+    Array const moved =
+        axes.v[0] == 0 && neighbours ? value : Array(movedim(lazy<Items>(value), axes, front));
+    Shape rows = make_shape(extents);
+    for (int i = axes.n; i < moved.ndim(); ++i) rows.push_back(moved.shape()[i]);
+    Array const y = dfdx::take(axes.n == 1 ? lazy<Items>(moved) : reshape_to(lazy<Items>(moved), rows), list);
+    if (!neighbours || chosen_[0].first == 0 || list.ndim() == 0) return y;
+    for (int i = 0; i < list.ndim(); ++i) places.push(i), home.push(chosen_[0].first + i);
+    return movedim(lazy<Items>(y), places, home);
+  }
 
  private:
   template <class I>
@@ -90,53 +123,64 @@ class Indexing {
     };
     if (r.step > 0) {
       index_t const b = bound(r.begin, 0, 0, n), e = bound(r.end, n, 0, n);
-      if (b != 0 || e != n || r.step != 1) value = slice(lazy<Items>(value), axis_, b, e < b ? b : e, r.step);
+      if (b != 0 || e != n || r.step != 1) value = slice(lazy<Items>(value), axis_, b, e, r.step);
     } else {
       // The same places counted from the other end.
       index_t const b = bound(r.begin, n - 1, -1, n - 1), e = bound(r.end, -1, -1, n - 1);
-      value =
-          slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, e > b ? n - 1 - b : n - 1 - e, -r.step);
+      value = slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, n - 1 - e, -r.step);
     }
     ++axis_;
   }
-  template <class A>
-  void take_array(A const& index) {
-    if (seen_) raise("at: one array of indices or truths at a time, for ", whole_);
-    seen_ = true;
+  // Arrays wait for all items, since they choose places together.
+  void take_array(Array const& index) {
     int const first = axis_, rank = index.ndim();
-    Axes from, to;
-    if (index.dtype() == DType::boolean) {
-      for (int i = 0; i < rank; ++i) from.push(first + i), to.push(i);
+    bool const truths = index.dtype() == DType::boolean;
+    if (truths) {
       bool fits = first + rank <= value.ndim();
       for (int i = 0; fits && i < rank; ++i) fits = index.shape()[i] == value.shape()[first + i];
       if (!fits) raise("at: truths of shape ", index.shape(), " do not fit axis ", named_, " of ", whole_);
-      value = masked_rows(first == 0 ? value : Array(movedim(lazy<Items>(value), from, to)), index);
-      if (first != 0) value = movedim(lazy<Items>(value), Axes(0), Axes(first));
-      ++axis_;
-      return;
-    }
-    if (!op::detail::is_index(index.dtype()))
+    } else if (!op::detail::is_index(index.dtype())) {
       raise("at: indices of i32, i64, u8 or bool required, got ", index.dtype());
-    A const counted =
-        index.dtype() == DType::u8
-            ? index
-            : A(where(index < 0, index + static_cast<std::int64_t>(value.shape()[first]), index));
-    A const front = first == 0 ? value : A(movedim(lazy<Items>(value), Axes(first), Axes(0)));
-    value = dfdx::take(front, counted);
-    for (int i = 0; i < rank; ++i) from.push(i), to.push(first + i);
-    if (first != 0 && rank > 0) value = movedim(lazy<Items>(value), from, to);
-    axis_ += rank;
+    }
+    int const axes = truths ? rank : 1;
+    chosen_[arrays_++] = {index, first, axes, named_};
+    axis_ += axes;
   }
 
-  int axis_ = 0, named_ = 0, left_over_;
+  // The numbers of the places on the axes of an array, counted from their fronts, as one number each.
+  template <class A>
+  A numbers(A const& index, int named, index_t extent) const {
+    if (index.dtype() == DType::boolean) return flat_nonzero(with_elements("at", index));
+    bool const alone = arrays_ == 1;
+    if (alone && index.dtype() == DType::u8) return index;
+    A const wide = alone ? index : A(cast_to(index, DType::i64));
+    A const i = where(wide < 0, wide + static_cast<std::int64_t>(extent), wide);
+    if (alone) return i;  // `take` looks whether they are there
+    if (i.recorded()) return where(logical_and(i >= 0, i < extent), i, -(std::int64_t{1} << 31));
+    for (index_t const n :
+         std::span(packed(i).template data<std::int64_t>(), static_cast<std::size_t>(i.size())))
+      if (n < 0 || n >= extent)
+        raise("at: index ", Position{n < 0 ? n - extent : n}, " out of range for axis ", named, " of ",
+              whole_);
+    return i;
+  }
+
+  struct Chosen {
+    Array index{};
+    int first = 0, axes = 0, named = 0;
+  };
+
+  Array value;
+  int axis_ = 0, named_ = 0, left_over_, arrays_ = 0;
   Shape whole_;
-  bool seen_ = false;
+  Chosen chosen_[Items == 0 ? 1 : Items];
 };
 
 }  // namespace detail
 
-/// a(items...) - integers (from the end if negative), ranges, all(), newaxis, ellipsis, and at most one array: of
-/// integers, whose shape takes the place of the axis, or of truths, which chooses places of as many axes as it has.
+/// a(items...) - integers (from the end if negative), ranges, all(), newaxis, ellipsis, and arrays: of integers, or of
+/// truths, which choose places of as many axes as they have. The shape of an array takes the place of its axes; several
+/// broadcast and choose together, a(rows, columns), and if they are not neighbours what they choose comes first.
 ///
 /// Errors    "at: index 3 out of range for axis 1 of [2, 3]"; "at: 3 indices for shape [2, 3]"
 template <class... I>
@@ -147,7 +191,7 @@ Array Array::operator()(I const&... items) const {
   if (named > ndim()) raise("at: ", named, " indices for shape ", shape());
   detail::Indexing<sizeof...(I)> r(*this, named);
   (r.take(items), ...);
-  return r.value;
+  return r.result();
 }
 
 }  // namespace dfdx

@@ -4,6 +4,7 @@
 
 #include <dfdx/ops/linalg.hpp>
 #include <dfdx/vocabulary/linear.hpp>
+#include <dfdx/vocabulary/parts.hpp>
 
 namespace dfdx {
 
@@ -118,12 +119,10 @@ constexpr auto det(A const& a) {
   return sign * exp(value);
 }
 
-/// qr(a) - q with orthogonal columns and an upper triangular r with q r = a: a tuple.
-///
-/// Shapes    a: [B..., M, N] with M >= N -> q: [B..., M, N], r: [B..., N, N]
-template <operand A>
-constexpr auto qr(A const& a) {
-  auto const both = detail::call(detail::Fixed<detail::Plain<op::qr>{}>{}, a);
+namespace detail {
+template <class A>
+constexpr auto tall_qr(A const& a) {
+  auto const both = call(Fixed<Plain<op::qr>{}>{}, a);
   if constexpr (refused<decltype(both)>) {
     return std::tuple(both, both);
   } else if constexpr (typed<A>) {
@@ -132,6 +131,36 @@ constexpr auto qr(A const& a) {
   } else {
     index_t const m = a.shape()[a.shape().rank - 2];
     return std::tuple(slice(both, -2, 0, m), slice(both, -2, m));
+  }
+}
+// r of what stands to the right of the first columns.
+template <class T, class A, class Join>
+constexpr auto wide_qr(T const& first, A const& others, Join const& join) {
+  auto const& [q, r] = first;
+  return std::tuple(q, join(r, matmul(transpose(q), others)));
+}
+}  // namespace detail
+
+/// qr(a) - q with orthogonal columns and an upper triangular r with q r = a: a tuple. Derivatives need the first min(M,
+/// N) columns to be independent.
+///
+/// Shapes    a: [B..., M, N], K = min(M, N) -> q: [B..., M, K], r: [B..., K, N]
+template <operand A>
+constexpr auto qr(A const& a) {
+  if constexpr (typed<A>) {
+    constexpr int rank = A::static_rank;
+    constexpr index_t m = rank < 2 ? 0 : A::static_shape[rank < 2 ? 0 : rank - 2],
+                      n = rank < 2 ? 0 : A::static_shape[rank < 2 ? 0 : rank - 1];
+    if constexpr (m >= 0 && m < n)
+      return detail::wide_qr(detail::tall_qr(slice<-1, 0, m>(a)), slice<-1, m, n>(a),
+                             [](auto const& x, auto const& y) { return concat<-1>(x, y); });
+    else return detail::tall_qr(a);
+  } else {
+    Shape const s = a.shape();
+    index_t const m = s.rank < 2 ? 0 : s[s.rank - 2], n = s.rank < 2 ? 0 : s[s.rank - 1];
+    if (m < 0 || n <= m) return detail::tall_qr(a);
+    return detail::wide_qr(detail::tall_qr(slice(a, -1, 0, m)), slice(a, -1, m),
+                           [](auto const& x, auto const& y) { return concat<-1>(x, y); });
   }
 }
 

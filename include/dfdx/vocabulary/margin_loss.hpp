@@ -5,6 +5,8 @@
 #include <limits>
 
 #include <dfdx/vocabulary/loss.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
 
 namespace dfdx {
 
@@ -80,6 +82,81 @@ constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin 
       "cosine_embedding_loss",
       where(y == 1, 1.0 - cosine, zero) + where(y == -1, relu(cosine - options.margin), zero),
       options.reduction);
+}
+
+/// MultiMargin - options of multi_margin_loss.
+struct MultiMargin {
+  int p = 1;
+  double margin = 1;
+  Reduction reduction = Reduction::mean;
+};
+
+namespace detail {
+template <Reduction... R, class X, class Y, class W>
+constexpr auto multi_margin(X const& x, Y const& labels, W const& weight, MultiMargin const& o) {
+  if (o.p != 1 && o.p != 2) raise("multi_margin_loss: p must be 1 or 2, got ", o.p);
+  return over_classes<ClassLoss::multi_margin_loss>(x, labels, weight, [&](auto axis) {
+    constexpr int a = decltype(axis)::value;
+    auto const hit = class_hits<a>(x, labels);
+    auto const own = sum<a>(where(hit, x, zeros_like(x)), keepdim);
+    auto const over = where(hit, zeros_like(x), relu(x - own + o.margin));
+    auto const losses = mean<a>(o.p == 2 ? square(over) : over);
+    if constexpr (std::is_same_v<W, Unweighted>)
+      return reduced_loss<R...>("multi_margin_loss", losses, o.reduction);
+    else
+      return reduced_loss<R...>(
+          "multi_margin_loss",
+          losses * sum<a>(where(hit, class_weights(x, weight) + zeros_like(x), zeros_like(x))), o.reduction);
+  });
+}
+}  // namespace detail
+
+/// multi_margin_loss(x, labels, {.p, .margin}) - the mean over classes of max(0, margin - x_label + x_i)^p, p 1 or 2,
+/// without the label itself; a third operand may be the weights of classes.
+///
+/// Shapes    x: [N, C] or [C], labels: [N] or [], weight: [C] -> []
+/// Errors    "multi_margin_loss: labels [2] do not fit scores [3, 4]"
+template <Reduction... R, operand X, operand Y>
+constexpr auto multi_margin_loss(X const& x, Y const& labels, MultiMargin const& options = {}) {
+  return detail::multi_margin<R...>(x, labels, detail::Unweighted{}, options);
+}
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto multi_margin_loss(X const& x, Y const& labels, W const& weight,
+                                 MultiMargin const& options = {}) {
+  return detail::multi_margin<R...>(x, labels, weight, options);
+}
+
+/// multilabel_margin_loss(x, labels) - the sum over labels j and classes i that are none of max(0, 1 - x_j + x_i), over
+/// the number of classes. The labels of a sample end at its first negative number.
+///
+/// Shapes    x, labels: [N, C] or [C] -> []
+template <Reduction... R, operand X, operand Y>
+constexpr auto multilabel_margin_loss(X const& x, Y const& labels, Reduction how = Reduction::mean) {
+  auto const counts = cumprod<-1>(cast<std::int64_t>(labels >= 0)) != 0;
+  auto const label = unsqueeze<-1>(where(counts, labels, -1));  // [.., j, 1]
+  auto const scores = unsqueeze<-2>(x);                         // [.., 1, i]
+  auto const hit = label == detail::call(detail::Fixed<detail::PositionsIn{-1}>{}, label, scores);
+  auto const own = sum<-1>(where(hit, scores, zeros_like(scores)), keepdim);  // [.., j, 1]
+  auto const none = unsqueeze<-2>(!any<-2>(hit));
+  auto const over = relu(scores - own + 1.0);
+  auto const losses = sum<-2>(where(logical_and(unsqueeze<-1>(counts), none), over, zeros_like(over)));
+  return detail::reduced_loss<R...>("multilabel_margin_loss", mean<-1>(losses), how);
+}
+
+/// multilabel_soft_margin_loss(x, target) - bce_with_logits, its mean over classes for each sample; a third operand may
+/// be the weights of classes.
+///
+/// Shapes    x, target: [N, C] or [C], weight: [C] -> []
+template <Reduction... R, operand X, operand Y>
+constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
+                                    mean<-1>(bce_with_logits<Reduction::none>(x, target)), how);
+}
+template <Reduction... R, operand X, operand Y, operand W>
+constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, W const& weight,
+                                           Reduction how = Reduction::mean) {
+  return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
+                                    mean<-1>(bce_with_logits<Reduction::none>(x, target) * weight), how);
 }
 
 /// TripletMargin - options of triplet_margin_loss; with `swap` the distance of the positive from the negative counts if

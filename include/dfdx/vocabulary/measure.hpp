@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reductions made of others: norm, normalize, any, all, count_nonzero, amax, amin.
+// Reductions made of others: norm, normalize, any, all, count_nonzero, nansum, nanmean, amax,
+// amin.
 #pragma once
 
 #include <limits>
@@ -39,6 +40,14 @@ constexpr auto norm_over(X const& x, double p, P const& over) {
 template <class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {
   return reduce<op::sum>(cast<std::int64_t>(x != 0), over);
+}
+template <class P, operand X>
+constexpr auto nansum_over(X const& x, P const& over) {
+  return reduce<op::sum>(where(x == x, x, zeros_like(x)), over);
+}
+template <class P, operand X>
+constexpr auto nanmean_over(X const& x, P const& over) {
+  return nansum_over(x, over) / reduce<op::sum>(where(x == x, ones_like(x), zeros_like(x)), over);
 }
 template <class P, operand X>
 constexpr auto any_over(X const& x, P const& over) {
@@ -119,6 +128,33 @@ constexpr auto all(X const& x, Keepdim) {
 template <operand X>
 constexpr auto all(X const& x, Axes const& axes, bool keep = false) {
   return detail::all_over(x, detail::Over{axes, keep});
+}
+
+/// nansum, nanmean - sum and mean of those elements that are not NaN; the mean of none is NaN.
+template <int... A, operand X>
+constexpr auto nansum(X const& x) {
+  return detail::nansum_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto nansum(X const& x, Keepdim) {
+  return detail::nansum_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto nansum(X const& x, Axes const& axes, bool keep = false) {
+  return detail::nansum_over(x, detail::Over{axes, keep});
+}
+
+template <int... A, operand X>
+constexpr auto nanmean(X const& x) {
+  return detail::nanmean_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+}
+template <int... A, operand X>
+constexpr auto nanmean(X const& x, Keepdim) {
+  return detail::nanmean_over(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+}
+template <operand X>
+constexpr auto nanmean(X const& x, Axes const& axes, bool keep = false) {
+  return detail::nanmean_over(x, detail::Over{axes, keep});
 }
 
 /// amax, amin - max and min by their other names.

@@ -71,6 +71,10 @@ Array Array::var(Axes const& axes, int correction, bool keep) const {
   return dfdx::var(detail::lazy<Lazy>(*this), axes, correction, keep);
 }
 template <int Lazy>
+Array Array::std(Axes const& axes, int correction, bool keep) const {
+  return dfdx::std(detail::lazy<Lazy>(*this), axes, correction, keep);
+}
+template <int Lazy>
 Array Array::argmax(Axes const& axes, bool keep) const {
   return dfdx::argmax(detail::lazy<Lazy>(*this), axes, keep);
 }

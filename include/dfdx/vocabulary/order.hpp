@@ -141,6 +141,25 @@ constexpr auto median_along(X const& x, P const& axis) {
   if constexpr (refused<decltype(sorted)>) return Refused{};
   else return nan_of(sorted, axis, ranked(sorted, axis, [](index_t n) { return (n - 1) / 2; }));
 }
+// NaN is sorted to the end, so the middle of the others is as far from the front as their number says; if there are
+// none it is a NaN that stands there.
+template <class P, operand X>
+constexpr auto nanmedian_along(X const& x, P const& axis) {
+  auto const sorted = std::get<0>(sort_along(x, axis, false));
+  if constexpr (refused<decltype(sorted)>) {
+    return Refused{};
+  } else {
+    static_cast<void>(ranked(sorted, axis, [](index_t) { return index_t{0}; }));  // refuses what is empty
+    auto const numbers = [&] {
+      auto const each = cast<std::int64_t>(x == x);
+      if constexpr (is_fixed<P>) return sum<P::value>(each, keepdim);
+      else return sum(each, axis, true);
+    }();
+    auto const middle = gather_along(sorted, floor_divide(maximum(numbers - 1, 0), 2), axis);
+    if constexpr (is_fixed<P>) return squeeze<P::value>(middle);
+    else return squeeze(middle, axis);
+  }
+}
 template <class P, operand X>
 constexpr auto quantile_along(X const& x, double q, P const& axis) {
   if (!(q >= 0 && q <= 1)) raise("quantile: a number between 0 and 1 required");
@@ -265,6 +284,20 @@ constexpr auto median(X const& x, int axis) {
 template <operand X>
 constexpr auto median(X const& x) {
   return median<0>(reshape<-1>(x));
+}
+
+/// nanmedian - the same among the elements that are not NaN; NaN only if all are.
+template <int Axis, operand X>
+constexpr auto nanmedian(X const& x) {
+  return detail::nanmedian_along(x, detail::Fixed<Axis>{});
+}
+template <operand X>
+constexpr auto nanmedian(X const& x, int axis) {
+  return detail::nanmedian_along(x, axis);
+}
+template <operand X>
+constexpr auto nanmedian(X const& x) {
+  return nanmedian<0>(reshape<-1>(x));
 }
 
 /// quantile<Axis>(x, q), quantile(x, q, axis) - the element that a part q of an axis does not exceed, between two

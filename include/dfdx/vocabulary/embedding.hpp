@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+// What is done with the rows of large tables: embedding_bag joins them, sparse_rows has gradients of those alone that
+// are used.
+#pragma once
+
+#include <limits>
+
+#include <dfdx/vocabulary/choose.hpp>
+#include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/order.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// Rows summed by their bags, of which there are as many as offsets.
+struct BagSum {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Meta const &rows = in[0], &bags = in[1], &offsets = in[2];
+    if (rows.shape.rank != 2 || bags.shape.rank != 1 || offsets.shape.rank != 1)
+      return refuse(why, "embedding_bag: an index [L] and offsets [B] required, got rows ", rows.shape,
+                    " and offsets ", offsets.shape);
+    return Meta{rows.dtype, make_shape(offsets.shape[0], rows.shape[1])};
+  }
+  template <class, class V>
+  static constexpr V run(Meta const& y, V const& rows, V const& bags, V const&) {
+    return bind_as<op::rows_add>(y, Attrs{{y.shape[0]}}, rows, bags);
+  }
+};
+
+}  // namespace detail
+
+/// Bag - how embedding_bag joins the rows of a bag.
+enum class Bag { mean, sum, max };
+
+/// embedding_bag<how>(index, weight) - the rows of each bag, joined. embedding_bag<how>(index, weight, offsets) - bags
+/// of different lengths, one after another in the index: offsets say where each begins, the first at 0. An empty bag
+/// is 0.
+///
+/// Shapes    index: [B, L], weight: [N, D]; or index: [L], offsets: [B] -> [B, D]
+/// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"
+template <Bag How = Bag::mean, operand I, operand W>
+constexpr auto embedding_bag(I const& index, W const& weight) {
+  auto const rows = take(weight, index);
+  if constexpr (How == Bag::mean) return mean<-2>(rows);
+  else if constexpr (How == Bag::sum) return sum<-2>(rows);
+  else return max<-2>(rows);
+}
+template <Bag How = Bag::mean, operand I, operand W, operand O>
+constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) {
+  auto const rows = take(weight, index);
+  auto const place = detail::call(detail::Fixed<detail::PositionsIn{0}>{}, offsets, index);
+  auto const bag = searchsorted(offsets, place, true) - 1;
+  constexpr detail::Fixed<detail::BagSum{}> by_bag{};
+  if constexpr (How == Bag::sum) {
+    return detail::call(by_bag, rows, bag, offsets);
+  } else if constexpr (How == Bag::mean) {
+    auto const number = detail::call(by_bag, ones_like(rows), bag, offsets);
+    return detail::call(by_bag, rows, bag, offsets) / where(number == 0, ones_like(number), number);
+  } else {
+    auto const of = unsqueeze<0>(bag);  // [1, L] against [B, 1]
+    auto const hit = unsqueeze<-1>(of == detail::call(detail::Fixed<detail::PositionsIn{0}>{}, of, offsets));
+    auto const most = max<1>(where(hit, unsqueeze<0>(rows), -std::numeric_limits<double>::infinity()));
+    return where(any<1>(hit), most, zeros_like(most));
+  }
+}
+
+/// index_add_(a, axis, index, src, alpha) - adds alpha times the parts of src to the places of an axis, in place: the
+/// others are not touched, unless the tape records it.
+///
+/// Errors    those of index_add
+template <class A>
+  requires leaf<A>
+A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha = 1) {
+  detail::IndexSum const rule{axis};
+  Meta const in[] = {a.meta(), index.meta(), src.meta()};
+  Text why;
+  if (!rule.infer(in, &why).valid()) raise(why);
+  if (a.recorded() || (is_grad_enabled() && (a.requires_grad() || src.requires_grad()))) {
+    detail::change("index_add_", a,
+                   [&](auto const& v) { return index_add(detail::untyped(v), axis, index, src, alpha); });
+    return a;
+  }
+  detail::check_target("index_add_", a);
+  int const at = normalize_axis(axis, a.ndim());
+  Array const list = detail::packed(cast_to(index, DType::i64));
+  auto const* const to = list.template data<std::int64_t>();
+  for (index_t i = 0; i < list.size(); ++i)
+    op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
+  for (index_t i = 0; i < list.size(); ++i) {
+    Array part = select(static_cast<Array const&>(a).detach(), at, to[i]);
+    part += select(src.detach(), at, i) * alpha;
+  }
+  return a;
+}
+
+/// SparseRows - the rows of a table that an index names: `indices` in ascending order, the `rows` there, which are a
+/// leaf of the tape, and at which of them each index is, `places`.
+struct SparseRows {
+  Array indices, rows, places;
+};
+
+/// sparse_rows(table, index) - for an embedding of few rows of a large table. embedding(used.places, used.rows) is
+/// embedding(index, table), but its gradient, used.rows.grad(), has no more rows than are used, and so has the step:
+///
+///   SparseRows const used = sparse_rows(table, index);
+///   loss(embedding(used.places, used.rows)).backward();
+///   index_add_(table, 0, used.indices, used.rows.grad(), -lr);
+///
+/// Shapes    table: [N, R...], index: [I...] -> indices: [K], rows: [K, R...], places: [I...]
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+template <class W, class I>
+  requires(std::is_base_of_v<Array, W> && std::is_base_of_v<Array, I>)
+SparseRows sparse_rows(W const& table, I const& index) {
+  SparseRows r;
+  r.indices = unique(index);
+  r.places = searchsorted(r.indices, detail::untyped(index));
+  r.rows = take(static_cast<Array const&>(table).detach(), r.indices);
+  r.rows.requires_grad(true);
+  return r;
+}
+
+}  // namespace dfdx

@@ -1,0 +1,932 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every op that is not elementwise: a record says in which cases it is tried, what it is called with and what plain
+// loops in double make of that. An op of the library without a record does not compile here.
+#include "ops/places.hpp"
+
+#include <numeric>
+
+namespace {
+
+using namespace suite;
+
+/// Case - one use of an op: its operands in f64 (those that count places in i64), and its value by plain loops.
+struct Case {
+  Function f;
+  std::function<Array(V)> reference;
+  std::vector<Array> x;
+};
+using Cases = std::vector<Case>;
+
+/// Record - specialised for every op that is not elementwise.
+template <class Op>
+struct Record;
+
+struct RecordBase {
+  static constexpr bool integers = true;  // also for integer dtypes
+  static constexpr bool twice = true;     // has second derivatives worth testing
+  static constexpr bool rules = true;     // has derivatives
+  static constexpr bool nothing = true;   // takes operands without elements
+};
+struct Analytic : RecordBase {
+  static constexpr bool integers = false;
+};
+struct Counting : RecordBase {
+  static constexpr bool rules = false;
+};
+
+Array places(std::initializer_list<std::int64_t> v, Extents const& shape) {
+  return from<std::int64_t>(v, shape);
+}
+index_t place_at(Array const& x, index_t const* i) { return static_cast<index_t>(value_at(x, i)); }
+
+// A value whose elements are those of operand 0 at the places that `from` gives.
+template <class From>
+std::function<Array(V)> moved(Shape const& to, From const& from) {
+  return [=](V v) {
+    Array r = doubles(to);
+    for_indices(to, [&](index_t const* i) {
+      index_t at_x[max_rank] = {};
+      std::copy_n(i, to.rank, at_x);
+      from(i, at_x);
+      cell(r, i) = value_at(v[0], at_x);
+    });
+    return r;
+  };
+}
+
+template <class Op>
+Array bound(Attrs const& a, V v) {
+  if constexpr (Op::arity == 1) return bind<Op>(a, v[0]);
+  else return bind<Op>(a, v[0], v[1]);
+}
+template <class Op>
+Array bound_as(Shape const& to, Attrs const& a, V v) {
+  Meta const m{v[0].dtype(), to};
+  if constexpr (Op::arity == 1) return bind_as<Op>(m, a, v[0]);
+  else return bind_as<Op>(m, a, v[0], v[1]);
+}
+
+// --- reductions ---------------------------------------------------------------------------------------------------
+
+template <class Op>
+Cases reductions(double identity, double (*join)(double, double), bool of_nothing) {
+  Cases r;
+  for (Shape const& s : {make_shape(), make_shape(1), make_shape(7), make_shape(3, 5), make_shape(2, 3, 4),
+                         make_shape(4, 1), make_shape(2, 1, 3, 2), make_shape(0), make_shape(3, 0, 2)})
+    for (index_t mask = 0; mask < (index_t{1} << s.rank); ++mask)
+      for (bool keep : {false, true}) {
+        if (!of_nothing && s.numel() == 0 && op::reduced_shape(s, mask).numel() != 0) continue;
+        r.push_back({[=](V v) { return dfdx::detail::reduce_mask<Op, void>(v[0], mask, keep); },
+                     [=](V v) { return reduced(v[0], mask, keep, identity, join); },
+                     {draw(s, {-2, 2}, static_cast<std::uint64_t>(11 + s.numel()), DType::f64)}});
+      }
+  return r;
+}
+template <>
+struct Record<op::sum> : RecordBase {
+  static Cases cases() {
+    return reductions<op::sum>(0, [](double a, double b) { return a + b; }, true);
+  }
+};
+template <>
+struct Record<op::prod> : RecordBase {
+  static Cases cases() {
+    return reductions<op::prod>(1, [](double a, double b) { return a * b; }, true);
+  }
+};
+template <>
+struct Record<op::max> : RecordBase {
+  static constexpr bool twice = false;
+  static Cases cases() {
+    return reductions<op::max>(-HUGE_VAL, [](double a, double b) { return a > b ? a : b; }, false);
+  }
+};
+template <>
+struct Record<op::min> : RecordBase {
+  static constexpr bool twice = false;
+  static Cases cases() {
+    return reductions<op::min>(HUGE_VAL, [](double a, double b) { return a < b ? a : b; }, false);
+  }
+};
+
+// --- views, and what lays elements out anew -----------------------------------------------------------------------
+
+template <>
+struct Record<op::cast> : RecordBase {
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(), make_shape(1), make_shape(0, 2), make_shape(3, 5)})
+      r.push_back({[](V v) { return cast_to(v[0], DType::f64); },
+                   moved(s, [](index_t const*, index_t*) {}),
+                   {draw(s, {}, 1, DType::f64)}});
+    return r;
+  }
+};
+template <>
+struct Record<op::reshape> : RecordBase {
+  static Cases cases() {
+    struct Pair {
+      Shape from, to;
+    };
+    Cases r;
+    for (Pair const& p : {Pair{make_shape(2, 3, 4), make_shape(6, 4)}, Pair{make_shape(1), make_shape()},
+                          Pair{make_shape(), make_shape(1, 1)}, Pair{make_shape(0, 3), make_shape(3, 0, 2)},
+                          Pair{make_shape(6), make_shape(3, 1, 2)}})
+      r.push_back({[=](V v) { return bound_as<op::reshape>(p.to, {}, v); },
+                   [=](V v) {
+                     Array y = doubles(p.to);
+                     index_t n = 0;
+                     for_indices(p.from,
+                                 [&](index_t const* i) { y.data<double>()[n++] = value_at(v[0], i); });
+                     return y;
+                   },
+                   {draw(p.from, {}, 2, DType::f64)}});
+    return r;
+  }
+};
+template <>
+struct Record<op::permute> : RecordBase {
+  static Case of(std::vector<int> axes, Shape const& from) {
+    Shape to = from;
+    for (std::size_t i = 0; i < axes.size(); ++i) to[static_cast<int>(i)] = from[axes[i]];
+    index_t const packed = op::pack_axes(axes.data(), from.rank);
+    return {[=](V v) { return bound<op::permute>(Attrs{{packed}}, v); },
+            moved(to,
+                  [=](index_t const* i, index_t* j) {
+                    for (std::size_t a = 0; a < axes.size(); ++a) j[axes[a]] = i[a];
+                  }),
+            {draw(from, {}, 3, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of({2, 0, 1}, make_shape(2, 3, 4)), of({1, 0}, make_shape(1, 1)), of({1, 0}, make_shape(3, 0)),
+            of({0}, make_shape(5)), of({}, make_shape())};
+  }
+};
+template <>
+struct Record<op::expand> : RecordBase {
+  static Case of(Shape const& from, Shape const& to) {
+    return {[=](V v) { return bound_as<op::expand>(to, {}, v); },
+            moved(to,
+                  [=](index_t const*, index_t* j) {
+                    for (int a = 0; a < from.rank; ++a)
+                      if (from[a] == 1) j[a] = 0;
+                  }),
+            {draw(from, {}, 4, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(1, 2, 1), make_shape(3, 2, 4)), of(make_shape(1), make_shape(5)),
+            of(make_shape(1, 3), make_shape(0, 3)), of(make_shape(0, 1), make_shape(0, 4)),
+            of(make_shape(), make_shape())};
+  }
+};
+template <>
+struct Record<op::slice> : RecordBase {
+  static Case of(Shape const& from, int axis, index_t start, index_t count, index_t step) {
+    Shape to = from;
+    to[axis] = count;
+    return {[=](V v) { return bound<op::slice>(Attrs{{axis + 16 * step, start, count}}, v); },
+            moved(to, [=](index_t const* i, index_t* j) { j[axis] = start + step * i[axis]; }),
+            {draw(from, {}, 5, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 5, 3), 1, 1, 2, 2), of(make_shape(2, 5, 3), 0, 1, 1, 1),
+            of(make_shape(7), 0, 2, 0, 1), of(make_shape(0, 3), 1, 1, 2, 1), of(make_shape(1), 0, 0, 1, 3)};
+  }
+};
+template <>
+struct Record<op::pad> : RecordBase {
+  static Case of(Shape const& from, int axis, index_t before, index_t after, index_t gap, double with) {
+    Shape to = from;
+    to[axis] = before + from[axis] + (from[axis] > 0 ? gap * (from[axis] - 1) : 0) + after;
+    return {[=](V v) { return bound<op::pad>(Attrs{{axis + 16 * gap, before, after}, {with}}, v); },
+            [=](V v) {
+              Array const y = full(to, with, DType::f64);
+              for_indices(from, [&](index_t const* i) {
+                index_t at_y[max_rank] = {};
+                std::copy_n(i, from.rank, at_y);
+                at_y[axis] = before + (gap + 1) * i[axis];
+                cell(y, at_y) = value_at(v[0], i);
+              });
+              return y;
+            },
+            {draw(from, {}, 6, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 3), 1, 2, 1, 0, 7), of(make_shape(2, 3), 0, 1, 0, 2, 0),
+            of(make_shape(0), 0, 1, 2, 3, 5), of(make_shape(3, 0), 0, 1, 0, 0, 1),
+            of(make_shape(1), 0, 0, 0, 4, 1)};
+  }
+};
+template <>
+struct Record<op::concat> : RecordBase {
+  static Case of(Shape const& a, Shape const& b, int axis) {
+    Shape to = a;
+    to[axis] += b[axis];
+    return {[=](V v) { return bound<op::concat>(Attrs{{axis}}, v); },
+            [=](V v) {
+              Array const y = doubles(to);
+              for_indices(to, [&](index_t const* i) {
+                index_t j[max_rank] = {};
+                std::copy_n(i, to.rank, j);
+                bool const first = i[axis] < a[axis];
+                if (!first) j[axis] -= a[axis];
+                cell(y, i) = value_at(v[first ? 0 : 1], j);
+              });
+              return y;
+            },
+            {draw(a, {}, 7, DType::f64), draw(b, {}, 8, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 3), make_shape(2, 4), 1), of(make_shape(2, 3), make_shape(1, 3), 0),
+            of(make_shape(0), make_shape(1), 0), of(make_shape(2, 0), make_shape(2, 0), 1)};
+  }
+};
+template <>
+struct Record<op::flip> : RecordBase {
+  static Case of(Shape const& s, index_t mask) {
+    return {[=](V v) { return bound<op::flip>(Attrs{{mask}}, v); },
+            moved(s,
+                  [=](index_t const* i, index_t* j) {
+                    for (int a = 0; a < s.rank; ++a) j[a] = (mask >> a & 1) != 0 ? s[a] - 1 - i[a] : i[a];
+                  }),
+            {draw(s, {}, 9, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 3, 4), 5), of(make_shape(5), 1),    of(make_shape(3, 0), 3),
+            of(make_shape(1), 1),       of(make_shape(2, 3), 0), of(make_shape(), 0)};
+  }
+};
+
+// --- products and convolutions ------------------------------------------------------------------------------------
+
+template <>
+struct Record<op::matmul> : RecordBase {
+  static Case of(Shape const& batch, index_t m, index_t k, index_t n) {
+    auto const matrices = [&](index_t rows, index_t columns) {
+      Shape s = batch;
+      s.push_back(rows), s.push_back(columns);
+      return s;
+    };
+    int const r = batch.rank;
+    Shape const to = matrices(m, n);
+    return {[](V v) { return bound<op::matmul>({}, v); },
+            [=](V v) {
+              Array const y = doubles(to);
+              for_indices(to, [&](index_t const* i) {
+                index_t a[max_rank] = {}, b[max_rank] = {};
+                std::copy_n(i, r + 1, a);
+                std::copy_n(i, r + 2, b);
+                for (index_t l = 0; l < k; ++l) {
+                  a[r + 1] = b[r] = l;
+                  cell(y, i) += value_at(v[0], a) * value_at(v[1], b);
+                }
+              });
+              return y;
+            },
+            {draw(matrices(m, k), {}, 1, DType::f64), draw(matrices(k, n), {}, 2, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of({}, 3, 5, 2),
+            of({}, 1, 1, 1),
+            of({}, 1, 7, 1),
+            of({}, 3, 0, 2),
+            of({}, 0, 3, 2),
+            of({}, 2, 3, 0),
+            of(make_shape(4), 3, 5, 2),
+            of(make_shape(2, 1), 1, 2, 3),
+            of(make_shape(0), 2, 3, 2)};
+  }
+};
+
+// The sum of x[n, c, s p + d k - b] w[o, c, k] y[n, o, p], solved for the operand that `result` names.
+struct Convolved {
+  Shape x, w, y;
+  std::vector<Window> windows;  // of axis 2 and following
+  Array of(int result, Array const& u, Array const& v) const {
+    Array const r = doubles(result == 0 ? x : result == 1 ? w : y);
+    index_t const outs = w[0] / (w[1] == 0 ? 1 : x[1] / w[1]);
+    for_indices(y, [&](index_t const* p) {
+      for_indices(w, [&](index_t const* k) {
+        if (k[0] != p[1]) return;
+        index_t i[max_rank] = {p[0], k[0] / outs * w[1] + k[1]};
+        for (int a = 2; a < x.rank; ++a) {
+          Window const& s = windows[static_cast<std::size_t>(a - 2)];
+          i[a] = s.stride * p[a] + s.dilation * k[a] - s.before;
+          if (i[a] < 0 || i[a] >= x[a]) return;
+        }
+        if (result == 0) cell(r, i) += value_at(u, p) * value_at(v, k);
+        if (result == 1) cell(r, k) += value_at(u, i) * value_at(v, p);
+        if (result == 2) cell(r, p) += value_at(u, i) * value_at(v, k);
+      });
+    });
+    return r;
+  }
+};
+template <class Op, int Result>
+Cases convolutions() {
+  std::vector<Convolved> const all = {
+      {make_shape(2, 2, 6), make_shape(3, 2, 3), make_shape(2, 3, 3), {{3, 2, 1, 1}}},
+      {make_shape(1, 4, 4, 5), make_shape(4, 2, 2, 3), make_shape(1, 4, 3, 2), {{2, 1, 1, 0}, {3, 2, 2, 1}}},
+      {make_shape(1, 1, 1), make_shape(1, 1, 1), make_shape(1, 1, 1), {{1, 1, 1, 0}}},
+      {make_shape(0, 2, 3), make_shape(1, 2, 2), make_shape(0, 1, 2), {{2, 1, 1, 0}}},
+      {make_shape(1, 1, 3, 2, 2),
+       make_shape(2, 1, 2, 1, 2),
+       make_shape(1, 2, 2, 2, 1),
+       {{2, 1, 1, 0}, {1, 1, 1, 0}, {2, 1, 1, 0}}},
+  };
+  Cases r;
+  for (Convolved const& c : all) {
+    Attrs a;
+    for (std::size_t i = 0; i < c.windows.size(); ++i) a.i[i] = c.windows[i].packed();
+    Shape const operands[] = {Result == 0 ? c.y : c.x, Result == 1 ? c.y : c.w};
+    Shape const to = Result == 0 ? c.x : Result == 1 ? c.w : c.y;
+    r.push_back({[=](V v) { return bound_as<Op>(to, a, v); },
+                 [=](V v) { return c.of(Result, v[0], v[1]); },
+                 {draw(operands[0], {}, 3, DType::f64), draw(operands[1], {}, 4, DType::f64)}});
+  }
+  return r;
+}
+template <>
+struct Record<op::conv> : RecordBase {
+  static Cases cases() { return convolutions<op::conv, 2>(); }
+};
+template <>
+struct Record<op::conv_input> : RecordBase {
+  static Cases cases() { return convolutions<op::conv_input, 0>(); }
+};
+template <>
+struct Record<op::conv_weight> : RecordBase {
+  static Cases cases() { return convolutions<op::conv_weight, 1>(); }
+};
+
+// --- elements at computed places ----------------------------------------------------------------------------------
+
+template <>
+struct Record<op::take> : RecordBase {
+  static Case of(Shape const& table, Array const& index) {
+    int const n = index.ndim();
+    Shape to = index.shape();
+    for (int a = 1; a < table.rank; ++a) to.push_back(table[a]);
+    return {[](V v) { return bound<op::take>({}, v); },
+            [=](V v) {
+              Array const y = doubles(to);
+              for_indices(to, [&](index_t const* i) {
+                index_t j[max_rank] = {place_at(v[1], i)};
+                for (int a = n; a < to.rank; ++a) j[a - n + 1] = i[a];
+                cell(y, i) = value_at(v[0], j);
+              });
+              return y;
+            },
+            {draw(table, {}, 1, DType::f64), index}};
+  }
+  static Cases cases() {
+    return {of(make_shape(5, 3), places({4, 0, 4, 2}, {2, 2})), of(make_shape(4), places({3}, {})),
+            of(make_shape(1), places({0}, {1})), of(make_shape(3, 2), places({}, {0})),
+            of(make_shape(2, 0), places({1}, {1}))};
+  }
+};
+template <>
+struct Record<op::rows_add> : RecordBase {
+  static Case of(index_t rows, Shape const& rest, Array const& index) {
+    int const n = index.ndim();
+    Shape from = index.shape(), to = make_shape(rows);
+    for (int a = 0; a < rest.rank; ++a) from.push_back(rest[a]), to.push_back(rest[a]);
+    return {[=](V v) { return bound<op::rows_add>(Attrs{{rows}}, v); },
+            [=](V v) {
+              Array const y = doubles(to);
+              for_indices(from, [&](index_t const* i) {
+                index_t j[max_rank] = {place_at(v[1], i)};
+                for (int a = n; a < from.rank; ++a) j[a - n + 1] = i[a];
+                cell(y, j) += value_at(v[0], i);
+              });
+              return y;
+            },
+            {draw(from, {}, 1, DType::f64), index}};
+  }
+  static Cases cases() {
+    return {of(5, make_shape(3), places({4, 0, 4, 2}, {2, 2})), of(3, {}, places({1}, {})),
+            of(1, {}, places({0}, {1})), of(2, make_shape(3), places({}, {0}))};
+  }
+};
+
+// Element i of a value whose places along one axis an index gives.
+struct Along {
+  int axis;
+  Shape x;
+  Array index;
+  Array gathered(V v) const {
+    Array const y = doubles(index.shape());
+    for_indices(index.shape(), [&](index_t const* i) {
+      index_t j[max_rank] = {};
+      std::copy_n(i, x.rank, j);
+      j[axis] = place_at(v[1], i);
+      cell(y, i) = value_at(v[0], j);
+    });
+    return y;
+  }
+  Array scattered(V v, bool replace) const {
+    Array const y = doubles(x);
+    for_indices(index.shape(), [&](index_t const* i) {
+      index_t j[max_rank] = {};
+      std::copy_n(i, x.rank, j);
+      j[axis] = place_at(v[1], i);
+      cell(y, j) = value_at(v[0], i) + (replace ? 0 : value_at(y, j));
+    });
+    return y;
+  }
+};
+std::vector<Along> const& alongs() {
+  static std::vector<Along> const all = {{1, make_shape(5, 3), places({0, 2, 2, 1, 1, 0, 0, 0}, {4, 2})},
+                                         {0, make_shape(2, 3), places({1, 0, 0, 1, 1, 1}, {3, 2})},
+                                         {0, make_shape(1), places({0}, {1})},
+                                         {1, make_shape(2, 3), places({}, {2, 0})},
+                                         {0, make_shape(2, 2, 3), places({1, 0, 0, 1}, {1, 2, 2})}};
+  return all;
+}
+template <>
+struct Record<op::gather> : RecordBase {
+  static Cases cases() {
+    Cases r;
+    for (Along const& a : alongs())
+      r.push_back({[=](V v) { return bound<op::gather>(Attrs{{a.axis}}, v); },
+                   [=](V v) { return a.gathered(v); },
+                   {draw(a.x, {}, 1, DType::f64), a.index}});
+    return r;
+  }
+};
+template <>
+struct Record<op::scatter> : RecordBase {
+  static Cases cases() {
+    Cases r;
+    auto const add = [&](Along const& a, bool replace) {
+      r.push_back({[=](V v) { return bound_as<op::scatter>(a.x, Attrs{{a.axis, replace}}, v); },
+                   [=](V v) { return a.scattered(v, replace); },
+                   {draw(a.index.shape(), {}, 1, DType::f64), a.index}});
+    };
+    for (Along const& a : alongs()) add(a, false);
+    add({1, make_shape(2, 4), places({3, 0, 1, 2}, {2, 2})}, true);
+    return r;
+  }
+};
+
+// The elements along one axis of a value, and a value of such lines.
+template <class F>
+std::function<Array(V)> by_lines(Shape const& s, Shape const& to, int axis, F const& line) {
+  return [=](V v) {
+    Array const y = doubles(to);
+    Shape heads = s;
+    heads[axis] = 1;
+    for_indices(heads, [&](index_t const* i) {
+      index_t j[max_rank] = {};
+      std::copy_n(i, s.rank, j);
+      std::vector<double> x(static_cast<std::size_t>(s[axis]));
+      for (j[axis] = 0; j[axis] < s[axis]; ++j[axis])
+        x[static_cast<std::size_t>(j[axis])] = value_at(v[0], j);
+      std::vector<double> const made = line(x);
+      for (j[axis] = 0; j[axis] < to[axis]; ++j[axis]) cell(y, j) = made[static_cast<std::size_t>(j[axis])];
+    });
+    return y;
+  };
+}
+using Line = std::vector<double>;
+
+// For both directions of an op along an axis: attrs.i = {axis, which}.
+template <class Op, class F>
+Cases along_axes(F const& line, bool of_nothing = true, bool reduces = false) {
+  struct Part {
+    Shape s;
+    int axis;
+  };
+  Cases r;
+  for (Part const& p : {Part{make_shape(7), 0}, Part{make_shape(3, 5), 0}, Part{make_shape(3, 5), 1},
+                        Part{make_shape(2, 3, 4), 1}, Part{make_shape(1), 0}, Part{make_shape(0, 2), 1},
+                        Part{make_shape(2, 0), 1}})
+    for (index_t which : {0, 1}) {
+      if (!of_nothing && p.s[p.axis] == 0) continue;
+      Shape to = p.s;
+      if (reduces) to[p.axis] = 1;
+      // Also ties.
+      Array const x = floor(draw(p.s, {-3, 3}, 5, DType::f64) * 2.0) / 2.0;
+      r.push_back({[=](V v) { return bound<Op>(Attrs{{p.axis, which}}, v); },
+                   by_lines(p.s, to, p.axis, [=](Line const& v) { return line(v, which != 0); }),
+                   {x}});
+    }
+  return r;
+}
+template <>
+struct Record<op::cumsum> : RecordBase {
+  static Cases cases() {
+    return along_axes<op::cumsum>([](Line x, bool back) {
+      if (back) std::partial_sum(x.rbegin(), x.rend(), x.rbegin());
+      else std::partial_sum(x.begin(), x.end(), x.begin());
+      return x;
+    });
+  }
+};
+template <>
+struct Record<op::argmax> : Counting {
+  static Cases cases() {
+    return along_axes<op::argmax>(
+        [](Line const& x, bool least) {
+          auto const at_best =
+              least ? std::min_element(x.begin(), x.end()) : std::max_element(x.begin(), x.end());
+          return Line{static_cast<double>(at_best - x.begin())};
+        },
+        false, true);
+  }
+};
+template <>
+struct Record<op::argcummax> : Counting {
+  static Cases cases() {
+    return along_axes<op::argcummax>([](Line const& x, bool least) {
+      Line y;
+      std::size_t best = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        if (least ? x[i] <= x[best] : x[i] >= x[best]) best = i;
+        y.push_back(static_cast<double>(best));
+      }
+      return y;
+    });
+  }
+};
+template <>
+struct Record<op::argsort> : Counting {
+  static Cases cases() {
+    return along_axes<op::argsort>([](Line const& x, bool descending) {
+      Line y(x.size());
+      std::iota(y.begin(), y.end(), 0.0);
+      std::sort(y.begin(), y.end(), [&](double i, double j) {
+        double const a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
+        return a == b ? i < j : descending ? a > b : a < b;
+      });
+      return y;
+    });
+  }
+};
+template <>
+struct Record<op::searchsorted> : Counting {
+  static Case of(Array const& lists, Array const& x, index_t right) {
+    return {[=](V v) { return bound<op::searchsorted>(Attrs{{right}}, v); },
+            [=](V v) {
+              Array const y = doubles(v[1].shape());
+              int const last = v[0].ndim() - 1;
+              for_indices(y.shape(), [&](index_t const* i) {
+                index_t j[max_rank] = {};
+                std::copy_n(i, last, j);
+                for (j[last] = 0; j[last] < v[0].shape()[last]; ++j[last]) {
+                  double const a = value_at(v[0], j), b = value_at(v[1], i);
+                  cell(y, i) += right != 0 ? a <= b : a < b;
+                }
+              });
+              return y;
+            },
+            {lists, x}};
+  }
+  static Cases cases() {
+    Array const list = from<double>({0.5, 1, 1, 1, 2.5, 3}), lists = from<double>({0, 1, 2, 1, 1, 3}, {2, 3});
+    Cases r;
+    for (index_t right : {0, 1}) {
+      r.push_back(of(list, from<double>({0, 1, 3, 9, 2.5, 0.75}, {2, 3}), right));
+      r.push_back(of(list, full({}, 1, DType::f64), right));
+      r.push_back(of(lists, from<double>({0, 1, 1, 4}, {2, 2}), right));
+      r.push_back(of(zeros({0}, DType::f64), ones({2}, DType::f64), right));
+      r.push_back(of(ones({1}, DType::f64), ones({1}, DType::f64), right));
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::window_argmax> : Counting {
+  static Case of(Shape const& x, Shape const& to, std::vector<Window> const& w) {
+    Attrs a;
+    for (std::size_t i = 0; i < w.size(); ++i) a.i[i] = w[i].packed();
+    return {[=](V v) { return bind_as<op::window_argmax>(Meta{DType::i64, to}, a, v[0]); },
+            [=](V v) {
+              Array const y = full(to, -1, DType::f64);
+              for_indices(to, [&](index_t const* p) {
+                double best = -HUGE_VAL;
+                index_t place = 0;
+                for_indices(x, [&](index_t const* i) {
+                  bool inside = i[0] == p[0];
+                  for (int d = 1; d < x.rank; ++d) {
+                    Window const& s = w[static_cast<std::size_t>(d - 1)];
+                    index_t const k = i[d] - s.stride * p[d] + s.before;
+                    inside = inside && k >= 0 && k % s.dilation == 0 && k / s.dilation < s.size;
+                  }
+                  double const value = value_at(v[0], i);
+                  if (inside && value > best) {
+                    best = value;
+                    cell(y, p) = static_cast<double>(place);
+                  }
+                  if (i[0] == p[0]) ++place;
+                });
+              });
+              return y;
+            },
+            {draw(x, {-9, 9}, 3, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 7), make_shape(2, 3), {{3, 2, 1, 0}}),
+            of(make_shape(2, 4, 5), make_shape(2, 3, 3), {{2, 2, 1, 1}, {2, 1, 2, 0}}),
+            of(make_shape(1, 1), make_shape(1, 1), {{1, 1, 1, 0}}),
+            of(make_shape(0, 4), make_shape(0, 2), {{2, 2, 1, 0}}),
+            of(make_shape(1, 2, 3, 4), make_shape(1, 1, 2, 3), {{2, 1, 1, 0}, {2, 1, 1, 0}, {2, 1, 1, 0}})};
+  }
+};
+template <>
+struct Record<op::resample> : Analytic {
+  using Sampling = op::Sampling;
+  // The means of pairs of elements, and positions between two elements of which the nearer counts more.
+  static Case of(Shape const& from, int axis, index_t to, Sampling how, bool transposed) {
+    index_t const n = from[axis];
+    auto const coefficient = [=](index_t p, index_t i) {  // of element i in position p
+      if (how == Sampling::mean) return i / 2 == p ? 0.5 : 0.0;
+      double const at_x = to > 1 ? static_cast<double>(p * (n - 1)) / static_cast<double>(to - 1) : 0;
+      return std::fmax(0, 1 - std::fabs(at_x - static_cast<double>(i)));
+    };
+    Shape made = from;
+    made[axis] = to;
+    Shape const in = transposed ? made : from, out = transposed ? from : made;
+    Attrs const a{{axis + 16 * transposed, static_cast<index_t>(how),
+                   how == Sampling::mean ? Window{2, 2, 1, 0}.packed() : 0}};
+    return {[=](V v) { return bound_as<op::resample>(out, a, v); },
+            by_lines(in, out, axis,
+                     [=](Line const& x) {
+                       Line y(static_cast<std::size_t>(out[axis]));
+                       for (std::size_t j = 0; j < y.size(); ++j)
+                         for (std::size_t i = 0; i < x.size(); ++i) {
+                           auto const from_x = static_cast<index_t>(i), to_y = static_cast<index_t>(j);
+                           y[j] +=
+                               x[i] * (transposed ? coefficient(from_x, to_y) : coefficient(to_y, from_x));
+                         }
+                       return y;
+                     }),
+            {draw(in, {}, 3, DType::f64)}};
+  }
+  static Cases cases() {
+    Cases r;
+    for (bool transposed : {false, true})
+      for (Sampling how : {Sampling::mean, Sampling::linear_aligned}) {
+        bool const pairs = how == Sampling::mean;
+        r.push_back(of(make_shape(2, 6), 1, pairs ? 3 : 4, how, transposed));
+        r.push_back(of(make_shape(4, 3), 0, pairs ? 2 : 7, how, transposed));
+        r.push_back(of(make_shape(0, 4), 1, pairs ? 2 : 5, how, transposed));
+        if (!pairs) r.push_back(of(make_shape(1), 0, 1, how, transposed));
+        else r.push_back(of(make_shape(2), 0, 1, how, transposed));
+      }
+    return r;
+  }
+};
+template <>
+struct Record<op::draw> : Counting {
+  static constexpr bool integers = true;
+  static Case of(Shape const& s, DType d, index_t stream) {
+    return {[=](V v) { return bound<op::draw>(Attrs{{static_cast<index_t>(d), stream}}, v); },
+            [=](V v) {
+              Array const y = doubles(s);
+              Key const key(static_cast<std::uint64_t>(v[1].item<std::int64_t>()));
+              for (index_t i = 0; i < y.size(); ++i)
+                y.data<double>()[i] =
+                    uniform_at(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(stream));
+              return y;
+            },
+            {dfdx::zeros(s, DType::f64), places({42}, {})}};
+  }
+  static Cases cases() {
+    return {of(make_shape(3, 5), DType::f64, 0), of(make_shape(7), DType::f64, 3),
+            of(make_shape(), DType::f64, 0), of(make_shape(1), DType::f64, 1),
+            of(make_shape(0, 2), DType::f64, 0)};
+  }
+};
+
+// --- systems of equations -----------------------------------------------------------------------------------------
+
+// Matrices far from singular ones, and f(matrix) for each of a batch.
+Array well_behaved(Shape const& s, std::uint64_t key) {
+  Array const x = draw(s, {-1, 1}, key, DType::f64);
+  return x + cast_to(eye(s[s.rank - 2], s[s.rank - 1]), DType::f64) * 3.0;
+}
+using Rows = std::vector<Line>;
+Rows rows_of(Array const& x, index_t const* batch) {
+  int const r = x.ndim();
+  index_t i[max_rank] = {};
+  std::copy_n(batch, r - 2, i);
+  Rows m(static_cast<std::size_t>(x.shape()[r - 2]), Line(static_cast<std::size_t>(x.shape()[r - 1])));
+  for (std::size_t a = 0; a < m.size(); ++a)
+    for (std::size_t b = 0; b < m[a].size(); ++b) {
+      i[r - 2] = static_cast<index_t>(a), i[r - 1] = static_cast<index_t>(b);
+      m[a][b] = value_at(x, i);
+    }
+  return m;
+}
+template <class F>
+std::function<Array(V)> by_matrices(Shape const& to, F const& f) {
+  return [=](V v) {
+    Array const y = doubles(to);
+    Shape batch = to;
+    batch.rank -= 2;
+    for_indices(batch, [&](index_t const* i) {
+      Rows const made = f(rows_of(v[0], i), v.size() > 1 ? rows_of(v[1], i) : Rows());
+      index_t j[max_rank] = {};
+      std::copy_n(i, batch.rank, j);
+      for (std::size_t a = 0; a < made.size(); ++a)
+        for (std::size_t b = 0; b < made[a].size(); ++b) {
+          j[batch.rank] = static_cast<index_t>(a), j[batch.rank + 1] = static_cast<index_t>(b);
+          cell(y, j) = made[a][b];
+        }
+    });
+    return y;
+  };
+}
+// By Gauss and Jordan without exchanges, of those elements that `counts` says.
+template <class Counts>
+Rows solved(Rows a, Rows b, Counts const& counts) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = 0; j < a.size(); ++j)
+      if (!counts(i, j)) a[i][j] = 0;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (i == k) continue;
+      double const f = a[i][k] / a[k][k];
+      for (std::size_t j = 0; j < a.size(); ++j) a[i][j] -= f * a[k][j];
+      for (std::size_t j = 0; j < b[i].size(); ++j) b[i][j] -= f * b[k][j];
+    }
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (double& x : b[i]) x /= a[i][i];
+  return b;
+}
+double determinant(Rows const& a) {
+  if (a.empty()) return 1;
+  double r = 0;
+  for (std::size_t j = 0; j < a.size(); ++j) {
+    Rows minor(a.begin() + 1, a.end());
+    for (Line& row : minor) row.erase(row.begin() + static_cast<std::ptrdiff_t>(j));
+    r += (j % 2 == 0 ? 1 : -1) * a[0][j] * determinant(minor);
+  }
+  return r;
+}
+
+template <class Op, class Counts>
+void systems(Cases& r, Attrs const& a, Counts const& counts) {
+  struct Pair {
+    Shape matrix, right;
+  };
+  for (Pair const& p :
+       {Pair{make_shape(3, 3), make_shape(3, 2)}, Pair{make_shape(1, 1), make_shape(1, 1)},
+        Pair{make_shape(2, 2, 2), make_shape(2, 2, 3)}, Pair{make_shape(0, 2, 2), make_shape(0, 2, 1)},
+        Pair{make_shape(2, 2), make_shape(2, 0)}})
+    r.push_back({[=](V v) { return bound<Op>(a, v); },
+                 by_matrices(p.right, [=](Rows const& m, Rows const& b) { return solved(m, b, counts); }),
+                 {well_behaved(p.matrix, 1), draw(p.right, {}, 2, DType::f64)}});
+}
+template <>
+struct Record<op::solve> : Analytic {
+  static Cases cases() {
+    Cases r;
+    systems<op::solve>(r, {}, [](std::size_t, std::size_t) { return true; });
+    return r;
+  }
+};
+template <>
+struct Record<op::solve_triangular> : Analytic {
+  static Cases cases() {
+    Cases r;
+    systems<op::solve_triangular>(r, {}, [](std::size_t i, std::size_t j) { return j <= i; });
+    systems<op::solve_triangular>(r, Attrs{{1}}, [](std::size_t i, std::size_t j) { return j >= i; });
+    return r;
+  }
+};
+template <>
+struct Record<op::slogdet> : Analytic {
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)}) {
+      Shape to = s;
+      to[s.rank - 2] = to[s.rank - 1] = 1;
+      r.push_back({[](V v) { return bound<op::slogdet>({}, v); },
+                   by_matrices(to, [](Rows const& a,
+                                      Rows const&) { return Rows{{std::log(std::fabs(determinant(a)))}}; }),
+                   {well_behaved(s, 3)}});
+      r.push_back({[](V v) { return bound<op::slogdet>(Attrs{{1}}, v) * v[0]; },
+                   [=](V v) {
+                     return by_matrices(s, [](Rows a, Rows const&) {
+                       double const sign = determinant(a) < 0 ? -1 : 1;
+                       for (Line& row : a)
+                         for (double& x : row) x *= sign;
+                       return a;
+                     })(v);
+                   },
+                   {well_behaved(s, 3) * (s.rank == 2 ? -1.0 : 1.0)}});
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::cholesky> : Analytic {
+  // Of symmetric matrices, as which differences are taken.
+  static Array call(V v) { return bind<op::cholesky>(Attrs{}, (v[0] + transpose(v[0])) * 0.5); }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)})
+      r.push_back({call,
+                   by_matrices(s,
+                               [](Rows const& a, Rows const&) {
+                                 std::size_t const n = a.size();
+                                 Rows l(n, Line(n));
+                                 for (std::size_t i = 0; i < n; ++i)
+                                   for (std::size_t j = 0; j <= i; ++j) {
+                                     double rest = (a[i][j] + a[j][i]) / 2;
+                                     for (std::size_t k = 0; k < j; ++k) rest -= l[i][k] * l[j][k];
+                                     l[i][j] = i == j ? std::sqrt(rest) : rest / l[j][j];
+                                   }
+                                 return l;
+                               }),
+                   {well_behaved(s, 4)}});
+    return r;
+  }
+};
+template <>
+struct Record<op::qr> : Analytic {
+  // Squared, for the signs of columns are a matter of convention.
+  static Array call(V v) { return square(bind<op::qr>(Attrs{}, v[0])); }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s :
+         {make_shape(4, 3), make_shape(3, 3), make_shape(1, 1), make_shape(2, 3, 2), make_shape(0, 2, 2)}) {
+      Shape to = s;
+      to[s.rank - 2] += s[s.rank - 1];
+      r.push_back({call,
+                   by_matrices(to,
+                               [](Rows a, Rows const&) {
+                                 std::size_t const m = a.size(), n = a[0].size();
+                                 Rows y(m + n, Line(n));
+                                 for (std::size_t k = 0; k < n; ++k) {
+                                   double length = 0;
+                                   for (std::size_t i = 0; i < m; ++i) length += a[i][k] * a[i][k];
+                                   y[m + k][k] = length;
+                                   for (std::size_t i = 0; i < m; ++i) {
+                                     a[i][k] /= std::sqrt(length);
+                                     y[i][k] = a[i][k] * a[i][k];
+                                   }
+                                   for (std::size_t j = k + 1; j < n; ++j) {
+                                     double along = 0;
+                                     for (std::size_t i = 0; i < m; ++i) along += a[i][k] * a[i][j];
+                                     for (std::size_t i = 0; i < m; ++i) a[i][j] -= along * a[i][k];
+                                     y[m + k][j] = along * along;
+                                   }
+                                 }
+                                 return y;
+                               }),
+                   {well_behaved(s, 5)}});
+    }
+    return r;
+  }
+};
+
+// --- all of them --------------------------------------------------------------------------------------------------
+
+template <class Op>
+concept recorded = requires { Record<Op>::cases(); };
+
+template <class Op>
+struct RecordOf {
+  static_assert(Op::elementwise || recorded<Op>, "this op of LibraryOps has no record");
+};
+template <class... Op>
+constexpr bool complete(std::type_identity<testing::KnownOps<Op...>>) {
+  return ((sizeof(RecordOf<Op>) > 0) && ...);
+}
+static_assert(complete(std::type_identity<testing::LibraryOps>{}));
+
+// Whether the op itself, and nothing that does the same, is what a case records.
+template <class Op>
+bool uses(Case const& c) {
+  Graph const g = suite::detail::recorded(c.f, c.x, DType::f32);
+  for (int i = 0; i < g.size(); ++i)
+    if (g[i].op == &info<Op>) return true;
+  return false;
+}
+
+template <class Op>
+void check_record() {
+  using R = Record<Op>;
+  bool one = false, none = false;
+  for (Case const& c : R::cases()) {
+    INFO(Op::name << " rank " << c.x[0].ndim());
+    REQUIRE(uses<Op>(c));
+    for (Array const& a : c.x) one = one || a.size() == 1, none = none || a.size() == 0;
+    check_op(Op::name, c.f, c.reference, c.x, R::integers, R::twice, R::rules);
+  }
+  INFO(Op::name << ": cases of one and of no elements");
+  CHECK(one);
+  CHECK((none || !R::nothing));
+}
+
+}  // namespace
+
+TEST_CASE("every op that is not elementwise", "[ops]") {
+  testing::LibraryOps::for_each([](auto type) {
+    using Op = typename decltype(type)::type;
+    if constexpr (recorded<Op>) check_record<Op>();
+  });
+}
