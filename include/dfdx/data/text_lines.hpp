@@ -16,12 +16,15 @@ namespace dfdx::data {
 
 namespace detail {
 
+// (Templates: programs that read no text do not compile them.)
+
 // Bytes that no text holds: control characters other than those that space it.
 inline bool is_binary(unsigned char c) {
   return c < 32 && c != '\t' && c != '\n' && c != '\v' && c != '\f' && c != '\r';
 }
 
-inline void trim(std::string& line) {
+template <class S>
+void trim(S& line) {
   auto const blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; };
   while (!line.empty() && blank(line.back())) line.pop_back();
   std::size_t n = 0;
@@ -37,7 +40,8 @@ inline void trim(std::string& line) {
 /// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data:
 /// words.txt is
 ///           not a text file (byte 0x00 in line 1)"; "data: words.txt has fewer than 2 lines with text"
-inline std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
+template <int = 0>
+std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
   auto const fail = [&](std::string const& what) { throw error("data: " + what); };
   auto const fail_to_read = [&] {
     fail("cannot read " + path + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));

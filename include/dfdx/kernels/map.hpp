@@ -76,8 +76,10 @@ void convert_rows(void* to, void const* from, Rows const& r) {
   }
 }
 
-// Between a dtype and the one it is computed as (and among those).
-inline void convert_rows(DType to_type, void* to, DType from_type, void const* from, Rows const& r) {
+// Between a dtype and the one it is computed as (and among those). (A template, as what uses it: the 45 loops are
+// compiled by programs that convert.)
+template <int = 0>
+void convert_rows(DType to_type, void* to, DType from_type, void const* from, Rows const& r) {
   auto const from_known = [&](auto x) {
     using X = decltype(x);
     switch (to_type) {
@@ -115,8 +117,19 @@ inline void convert_rows(DType to_type, void* to, DType from_type, void const* f
   }
 }
 
-inline void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
-                        index_t from_step, index_t n) {
+// The same where the dtypes are one.
+inline void copy_rows(DType type, void* to, void const* from, Rows const& r) {
+  switch (size_of(type)) {
+    case 1: return convert_rows<std::uint8_t, std::uint8_t>(to, from, r);
+    case 2: return convert_rows<std::int16_t, std::int16_t>(to, from, r);
+    case 4: return convert_rows<std::int32_t, std::int32_t>(to, from, r);
+    default: return convert_rows<std::int64_t, std::int64_t>(to, from, r);
+  }
+}
+
+template <int = 0>
+void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
+                 index_t from_step, index_t n) {
   convert_rows(to_type, to, from_type, from, Rows{n, to_step, from_step});
 }
 
@@ -144,8 +157,14 @@ struct Blocks {
   DType as;
 };
 
-/// map - runs a MapBlock over n operands and the result, which all have the result's shape.
-inline void map(MapBlock f, Blocks const* in, int n, Blocks out) {
+/// map - runs a MapBlock over n operands and the result, which all have the result's shape. Without Converts each has
+/// the dtype that the MapBlock takes.
+template <bool Converts = true>
+void map(MapBlock f, Blocks const* in, int n, Blocks out) {
+  auto const move = [](DType to, void* y, DType from, void const* x, detail::Rows const& r) {
+    if constexpr (Converts) detail::convert_rows(to, y, from, x, r);
+    else detail::copy_rows(from, y, x, r), static_cast<void>(to);
+  };
   Shape shape = out.operand->meta.shape;
   Strides strides[RowWalk::max_operands];
   void const* data[RowWalk::max_operands] = {};
@@ -187,9 +206,9 @@ inline void map(MapBlock f, Blocks const* in, int n, Blocks out) {
         x[k] = place(in[k], from);
         if (is_dense(in[k], k, count)) continue;
         if (filled[k] != from || filled_rows[k] < count) {
-          detail::convert_rows(in[k].as, buffers[k], in[k].operand->meta.dtype, x[k],
-                               size == 1 ? detail::Rows{count, 1, rows.step[k]}
-                                         : detail::Rows{size, 1, step[k], count, size, rows.step[k]});
+          move(in[k].as, buffers[k], in[k].operand->meta.dtype, x[k],
+               size == 1 ? detail::Rows{count, 1, rows.step[k]}
+                         : detail::Rows{size, 1, step[k], count, size, rows.step[k]});
           filled[k] = from;
           filled_rows[k] = count;
         }
@@ -200,16 +219,17 @@ inline void map(MapBlock f, Blocks const* in, int n, Blocks out) {
         f(y, x, count * size);
       } else {
         f(buffers[n], x, count * size);
-        detail::convert_rows(out.operand->meta.dtype, y, out.as, buffers[n],
-                             size == 1 ? detail::Rows{count, rows.step[n], 1}
-                                       : detail::Rows{size, step[n], 1, count, rows.step[n], size});
+        move(out.operand->meta.dtype, y, out.as, buffers[n],
+             size == 1 ? detail::Rows{count, rows.step[n], 1}
+                       : detail::Rows{size, step[n], 1, count, rows.step[n], size});
       }
     }
   } while (rows.next());
 }
 
 /// convert - out = in, each element in out's dtype: truncated to integers, bool is "not zero".
-inline void convert(Operand const& in, Operand const& out) {
+template <int = 0>
+void convert(Operand const& in, Operand const& out) {
   Shape shape = out.meta.shape;
   Strides strides[2] = {in.strides, out.strides};
   detail::join_axes(shape, strides, 2);

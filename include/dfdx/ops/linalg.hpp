@@ -16,17 +16,18 @@ namespace dfdx::op {
 
 namespace detail {
 
-/// Matrix - one matrix of a batch, in double.
-struct Matrix {
+/// Matrix - one matrix of a batch, in double. (Templates all: programs without them do not compile them.)
+template <int = 0>
+struct MatrixOf {
   index_t rows = 0, columns = 0;
   std::vector<double> v{};
-  Matrix(index_t r, index_t c) : rows(r), columns(c), v(static_cast<std::size_t>(r * c)) {}
+  MatrixOf(index_t r, index_t c) : rows(r), columns(c), v(static_cast<std::size_t>(r * c)) {}
   double& operator()(index_t i, index_t j) { return v[static_cast<std::size_t>(i * columns + j)]; }
   double operator()(index_t i, index_t j) const { return v[static_cast<std::size_t>(i * columns + j)]; }
 
-  static Matrix read(Operand const& x, index_t offset) {
+  static MatrixOf read(Operand const& x, index_t offset) {
     int const r = x.meta.shape.rank;
-    Matrix m(x.meta.shape[r - 2], x.meta.shape[r - 1]);
+    MatrixOf m(x.meta.shape[r - 2], x.meta.shape[r - 1]);
     for (index_t i = 0; i < m.rows; ++i)
       for (index_t j = 0; j < m.columns; ++j)
         m(i, j) = read_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1]);
@@ -39,6 +40,7 @@ struct Matrix {
         write_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1], (*this)(i, j));
   }
 };
+using Matrix = MatrixOf<>;
 
 // Calls f(offsets) for each of a batch of matrices; `dropped` axes of the last operand are not of the batch.
 template <int N, class F>
@@ -52,7 +54,8 @@ void for_matrices(Operand const* const (&x)[N], int dropped, F const& f) {
 
 // Gaussian elimination with row exchanges: a becomes L - 1 + U, rows of b follow; the sign of the exchanges, or 0 for
 // a singular matrix.
-inline double eliminate(Matrix& a, Matrix& b) {
+template <class M>
+double eliminate(M& a, M& b) {
   double sign = 1;
   for (index_t k = 0; k < a.rows; ++k) {
     index_t pivot = k;
@@ -73,7 +76,8 @@ inline double eliminate(Matrix& a, Matrix& b) {
   return sign;
 }
 // b becomes the solution for a triangular matrix.
-inline void substitute(Matrix const& a, Matrix& b, bool upper) {
+template <class M>
+void substitute(M const& a, M& b, bool upper) {
   for (index_t k = 0; k < a.rows; ++k) {
     index_t const i = upper ? a.rows - 1 - k : k;
     for (index_t j = 0; j < b.columns; ++j) {
@@ -381,7 +385,8 @@ struct qr : operation {
 
  private:
   // Columns of a from `first` on, less v v^T a.
-  static void reflect(detail::Matrix const& v, index_t k, detail::Matrix& a, index_t first) {
+  template <class M>
+  static void reflect(M const& v, index_t k, M& a, index_t first) {
     for (index_t j = first; j < a.columns; ++j) {
       double along = 0;
       for (index_t i = k; i < v.columns; ++i) along += v(k, i) * a(i, j);

@@ -73,7 +73,9 @@ void run_elementwise(Array const& out, X const&... x) {
   kernels::Blocks blocks[n];
   for (int k = 0; k < n; ++k)
     blocks[k] = {&in[k], Op::operand_dtype(k, as) == DType::boolean ? DType::boolean : as};
-  kernels::map(f, blocks, n, {&y, result_as});
+  constexpr bool as_computed =
+      std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>;
+  kernels::map<!as_computed>(f, blocks, n, {&y, result_as});
 }
 
 template <Code C, class T>
@@ -120,7 +122,8 @@ void multiply(Array const& a, Array const& b, Array const& c) {
 }
 
 // Memory of that dtype whose rows or columns lie close.
-inline Array as_matrices(Array const& x, DType dtype) {
+template <int = 0>
+Array as_matrices(Array const& x, DType dtype) {
   int const r = x.ndim();
   bool const close = x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1;
   if (x.dtype() == dtype && close) return x.detach();
