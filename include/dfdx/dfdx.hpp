@@ -40,6 +40,7 @@
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/control.hpp>
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/ctc_loss.hpp>

@@ -268,3 +268,27 @@ TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
   CHECK(error_of([&] { mse_loss(t, t, Reduction::none); }) ==
         "mse_loss: of Tensors reduction none is a template argument: mse_loss<Reduction::none>(...)");
 }
+
+TEST_CASE("losses of labels refuse what is no class, in memory", "[losses]") {
+  Array const scores = randn(make_shape(3, 4), Key{1});
+  auto const message = [](auto const& f) {
+    try {
+      f();
+    } catch (error const& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto const labels = [](std::int64_t last) {
+    Array l = zeros(make_shape(3), DType::i64);
+    l.data<std::int64_t>()[2] = last;
+    return l;
+  };
+  CHECK(message([&] { cross_entropy(scores, labels(4)); }) ==
+        "cross_entropy: label 4 out of range for 4 classes");
+  CHECK(message([&] { nll_loss(scores, labels(-1)); }) == "nll_loss: label -1 out of range for 4 classes");
+  CHECK(message([&] { multi_margin_loss(scores, labels(9)); }) ==
+        "multi_margin_loss: label 9 out of range for 4 classes");
+  CHECK(message([&] { cross_entropy(scores, labels(-100), {.ignore_index = -100}); }).empty());
+  CHECK(message([&] { cross_entropy(scores, labels(3)); }).empty());
+}

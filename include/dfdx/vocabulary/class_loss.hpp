@@ -131,6 +131,22 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
   }
 }
 
+// In memory a label that is no class is refused. A program does not stop for one: it has no logit there.
+template <class I>
+constexpr void require_classes(char const* name, I const& labels, index_t classes, std::int64_t ignored) {
+  if constexpr (leaf<I>) {
+    if (std::is_constant_evaluated() || labels.recorded() || labels.bytes() == nullptr) return;
+    if (is_floating(labels.dtype()) || !labels.device().is_cpu()) return;
+    Strides const strides[1] = {labels.strides()};
+    Operand const l = labels.operand();
+    walk<1>(labels.shape(), strides, [&](index_t const(&at)[1]) {
+      index_t const label = read_index(l, at[0]);
+      if (label != ignored && (label < 0 || label >= classes))
+        raise(name, ": label ", Position{label}, " out of range for ", classes, " classes");
+    });
+  }
+}
+
 // Whether a class is the label: labels [N, ...] against the extent of axis A of the scores -> [N, C, ...].
 template <int A, class X, class I>
 constexpr auto class_hits(X const& scores, I const& labels) {
@@ -165,6 +181,7 @@ template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, 
 constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels, W const& weight,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
+  require_classes(class_loss_name<L>, labels, bottom.shape()[A], o.ignore_index);
   auto const hit = class_hits<A>(bottom, labels);
   auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
   auto const classes = static_cast<double>(bottom.shape()[A]);
@@ -247,13 +264,14 @@ constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, Nll
 }  // namespace detail
 
 /// cross_entropy(logits, labels) - mean of -log softmax(logits) at the labels, or over classes against probabilities; a
-/// third operand may be the weights of classes (means are then weighted), and options come last. Without ignore_index a
-/// label that is no class has no logit.
+/// third operand may be the weights of classes (means are then weighted), and options come last. In a compiled program a
+/// label that is neither a class nor ignored has no logit.
 ///
 /// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...], or probabilities of the logits' shape; weight: [C]
 ///           -> []
 /// Dtypes    logits: floating, labels: i32 i64, probabilities: floating
-/// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"
+/// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"; "cross_entropy: label 10 out of range for 10
+///           classes", of labels in memory
 template <Reduction... R, operand X, operand Y>
 constexpr auto cross_entropy(X const& logits, Y const& target, CrossEntropy const& options = {}) {
   return detail::cross_entropy_of<R...>(logits, target, detail::Unweighted{}, options);

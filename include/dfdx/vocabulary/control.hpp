@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+// Control flow on values: cond and while_loop. In memory they are C++'s own; a compiled program, which has no branches,
+// computes both sides, or a bounded number of rounds, and selects.
+#pragma once
+
+#include <dfdx/vocabulary/scan.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+// Leaf by leaf the one or the other of two trees of one type.
+template <class P, class T>
+constexpr T selected(P const& which, T const& yes, T const& no) {
+  Vec<Array> a, b;
+  visit(yes, [&](auto const& leaf) { a.push_back(leaf); });
+  visit(no, [&](auto const& leaf) { b.push_back(leaf); });
+  if (a.size() != b.size()) raise("cond: both branches must return a tree of the same leaves");
+  std::size_t k = 0;
+  return filled(yes, [&] {
+    Array const r = where(static_cast<Array const&>(which), a[k], b[k]);
+    if (!(r.shape() == a[k].shape() && r.shape() == b[k].shape()))
+      raise("cond: the branches return ", a[k].shape(), " and ", b[k].shape());
+    ++k;
+    return r;
+  });
+}
+
+template <class P>
+constexpr void require_condition(char const* name, P const& p) {
+  if (p.shape().rank != 0 || p.dtype() != DType::boolean)
+    raise(name, ": a condition of shape [] and dtype bool required, got ", p.dtype(), " ", p.shape());
+}
+
+}  // namespace detail
+
+/// cond(condition, f, g, args...) - f(args...) where the condition holds, else g(args...). Of a condition in memory only
+/// the one branch runs; in a compiled program both are computed and one is taken, so neither may make NaN of arguments
+/// meant for the other if a gradient flows.
+///
+/// Math      y = condition ? f(x) : g(x); the gradient of the branch taken
+/// Shapes    condition: []; both branches return the same type and shapes
+/// Dtypes    condition: bool
+/// Errors    "cond: a condition of shape [] and dtype bool required, got f32 [2]"; "cond: the branches return [2] and [3]"
+/// Source    jax.lax.cond
+template <class P, class F, class G, class... A>
+constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args) {
+  using Y = std::remove_cvref_t<decltype(f(args...))>;
+  if constexpr (std::is_same_v<P, bool>) {
+    return condition ? f(args...) : Y(g(args...));
+  } else if constexpr (refused<P, Y>) {
+    return Refused{};
+  } else {
+    detail::require_condition("cond", condition);
+    if (condition.recorded()) return detail::selected(condition, f(args...), Y(g(args...)));
+    return condition.item() != 0 ? f(args...) : Y(g(args...));
+  }
+}
+
+/// while_loop(condition, body, init) - body applied again and again while condition(value) holds, on values in memory;
+/// on the tape it is differentiable. while_loop<Max>(...) stops after Max rounds at the latest, and can be compiled: then
+/// it goes through all of them and keeps what was when the condition ended. That is differentiable too.
+///
+/// Math      c_0 = init, c_{i + 1} = body(c_i) while condition(c_i)
+/// Shapes    condition: -> []; body: a tree -> a tree of the same type
+/// Cost      compiled: one copy of the body, always Max rounds
+/// Errors    "while_loop: a compiled loop needs a bound, while_loop<Max>"; "while_loop: a condition of shape [] and dtype
+///           bool required, got f32 []"
+/// Source    jax.lax.while_loop
+template <std::size_t Max = 0, class F, class B, tree C>
+constexpr C while_loop(F const& condition, B const& body, C const& init) {
+  if (Graph* const g = detail::graph_of(init)) {
+    if constexpr (Max == 0) {
+      raise("while_loop: a compiled loop needs a bound, while_loop<Max>");
+    } else {
+      // The rounds are counted by nothing but their number.
+      Array const rounds(
+          g->push(Node{&info<op::constant>, Attrs{}, Meta{DType::boolean, make_shape(Max)}, {}}));
+      using Rounds = Tensor<bool, Max>;
+      auto const step = [&](C const& c, auto const&) {
+        auto const goes_on = condition(c);
+        detail::require_condition("while_loop", goes_on);
+        return detail::selected(goes_on, C(body(c)), c);
+      };
+      return scan(step, init, Rounds(typename Rounds::Unchecked{}, rounds));
+    }
+  } else {
+    C c = init;
+    for (std::size_t i = 0; Max == 0 || i < Max; ++i) {
+      auto const goes_on = condition(std::as_const(c));
+      detail::require_condition("while_loop", goes_on);
+      if (goes_on.item() == 0) break;
+      c = body(std::as_const(c));
+    }
+    return c;
+  }
+}
+
+}  // namespace dfdx
