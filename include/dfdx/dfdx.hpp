@@ -32,6 +32,7 @@
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/transforms/eager.hpp>
+#include <dfdx/transforms/fixed_point.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>

@@ -96,3 +96,43 @@ TEST_CASE("control flow: errors", "[program][control]") {
   CHECK(says([&] { while_loop(one, same, x); },
              "while_loop: a condition of shape [] and dtype bool required, got f32 []"));
 }
+
+namespace {
+// x = tanh(W x + b): a layer of no depth. W is small enough for a contraction.
+using Deq = Tensor<double, 3>;
+using Weights = Tensor<double, 3, 3>;
+constexpr auto layer = [](auto const& x, auto const& w, auto const& b) { return tanh(matmul(w, x) + b); };
+constexpr auto at_rest = [](Deq const& start, Weights const& w, Deq const& b) {
+  return sum(square(fixed_point<60>(layer)(start, w * 0.2, b)));
+};
+// The same differentiated through the search.
+constexpr auto unrolled = [](Deq const& start, Weights const& w, Deq const& b) {
+  return sum(square(
+      scan([&](Deq const& x, Deq const&) { return layer(x, w * 0.2, b); }, start, expand<60, 3>(start))));
+};
+}  // namespace
+
+TEST_CASE("fixed_point: the gradient of the equation is that of the search", "[program][control]") {
+  auto const start = randn<double, 3>(Key{1}), b = randn<double, 3>(Key{2});
+  auto const w = randn<double, 3, 3>(Key{3});
+  auto const [y, d] = value_and_grad(at_rest, wrt<0, 1, 2>)(start, w, b);
+  auto const [z, e] = value_and_grad(unrolled, wrt<0, 1, 2>)(start, w, b);
+  CHECK(std::fabs(y.item() - z.item()) < 1e-12);
+  CHECK(std::fabs(at_rest(start, w, b).item() - z.item()) < 1e-12);
+  CHECK(allclose(std::get<1>(d), std::get<1>(e), 1e-10, 1e-12));
+  CHECK(allclose(std::get<2>(d), std::get<2>(e), 1e-10, 1e-12));
+  CHECK(allclose(std::get<0>(d), zeros<double, 3>(), 0, 0));
+  // On the tape.
+  Weights tw(Array(w).clone());
+  tw.requires_grad(true);
+  at_rest(start, tw, b).backward();
+  CHECK(allclose(tw.grad(), std::get<1>(e), 1e-10, 1e-12));
+  // Second derivatives of a compiled program go through the rule.
+  auto const slope = [](Deq const& s, Weights const& v, Deq const& c) {
+    return sum(square(grad(at_rest, wrt<1>)(s, v, c)));
+  };
+  auto const slope_unrolled = [](Deq const& s, Weights const& v, Deq const& c) {
+    return sum(square(grad(unrolled, wrt<1>)(s, v, c)));
+  };
+  CHECK(allclose(grad(slope, wrt<2>)(start, w, b), grad(slope_unrolled, wrt<2>)(start, w, b), 1e-8, 1e-9));
+}

@@ -54,6 +54,38 @@ struct with_rule : operation {
 
 }  // namespace op
 
+namespace detail {
+
+// A rule that is written for Tensors, called with values of the regime: these are given their types.
+template <class R, class Y, class... X>
+struct TypedRule {
+  template <class V>
+  constexpr auto operator()(V const& ct, V const& y, std::type_identity_t<V> const& x0,
+                            auto const&... rest) const {
+    return apply(ct, y, std::index_sequence_for<X...>{}, x0, rest...);
+  }
+
+ private:
+  template <class T, class V>
+  static constexpr T given(V const& v) {
+    if constexpr (std::is_same_v<V, Array>) return T(typename T::Unchecked{}, v);
+    else return T(typename T::Unchecked{}, Array(v));
+  }
+  template <class V, class T>
+  static constexpr V taken(T const& t) {
+    if constexpr (std::is_same_v<V, Array>) return static_cast<Array const&>(t);
+    else return t.sym();
+  }
+  template <class V, std::size_t... K, class... Z>
+  static constexpr auto apply(V const& ct, V const& y, std::index_sequence<K...>, Z const&... x) {
+    auto const r = R{}(given<Y>(ct), given<Y>(y), given<X>(x)...);
+    if constexpr (requires { std::get<0>(r); }) return std::tuple{taken<V>(std::get<K>(r))...};
+    else return taken<V>(r);
+  }
+};
+
+}  // namespace detail
+
 /// CustomVjp - what custom_vjp returns.
 template <class F, class R>
 struct CustomVjp {
@@ -65,10 +97,20 @@ struct CustomVjp {
       auto const y = F{}(stop_gradient(x)...);
       using Y = std::remove_cvref_t<decltype(y)>;
       if constexpr (refused<Y>) return y;
-      else
-        return detail::wrap<Y>(bind<op::with_rule<R, static_cast<int>(sizeof...(X))>>(
+      else {
+        using Rule = typename decltype(rule_for<Y, X...>())::type;
+        return detail::wrap<Y>(bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(
             Attrs{}, detail::untyped(y), detail::untyped(x)...));
+      }
     }
+  }
+
+ private:
+  // Rules that only take values of any kind are called with those, others with Tensors.
+  template <class Y, class... X>
+  static constexpr auto rule_for() {
+    if constexpr ((typed<Y> && ... && typed<X>)) return std::type_identity<detail::TypedRule<R, Y, X...>>{};
+    else return std::type_identity<R>{};
   }
 };
 
