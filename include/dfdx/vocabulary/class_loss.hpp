@@ -134,7 +134,7 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
 // In memory a label that is no class is refused. A program does not stop for one: it has no logit there.
 template <class I>
 constexpr void require_classes(char const* name, I const& labels, index_t classes, std::int64_t ignored) {
-  if constexpr (leaf<I>) {
+  if constexpr (std::is_base_of_v<Array, I>) {
     if (std::is_constant_evaluated() || labels.recorded() || labels.bytes() == nullptr) return;
     if (is_floating(labels.dtype()) || !labels.device().is_cpu()) return;
     Strides const strides[1] = {labels.strides()};
