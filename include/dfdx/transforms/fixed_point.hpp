@@ -59,9 +59,9 @@ struct FixedPoint {
   }
 };
 
-/// fixed_point<Max>(f)(start, theta...) - the x with f(x, theta...) = x that f, a contraction, leads to from `start` in at
-/// most Max rounds; its gradient by theta is that of the equation, so that nothing of the search is kept. By `start` it
-/// is zero. At most two parameters theta.
+/// fixed_point<Max>(f)(start, theta...) - the x with f(x, theta...) = x that f, a contraction, leads to from `start` in
+/// at most Max rounds; its gradient by theta is that of the equation, so that nothing of the search is kept. By `start`
+/// it is zero. At most two parameters theta.
 ///
 /// Math      x = f(x, theta); dtheta = (df/dtheta)' u with u = dx + (df/dx)' u
 /// Shapes    x: that of start, which f returns

@@ -264,8 +264,8 @@ constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, Nll
 }  // namespace detail
 
 /// cross_entropy(logits, labels) - mean of -log softmax(logits) at the labels, or over classes against probabilities; a
-/// third operand may be the weights of classes (means are then weighted), and options come last. In a compiled program a
-/// label that is neither a class nor ignored has no logit.
+/// third operand may be the weights of classes (means are then weighted), and options come last. In a compiled program
+/// a label that is neither a class nor ignored has no logit.
 ///
 /// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...], or probabilities of the logits' shape; weight: [C]
 ///           -> []

@@ -34,14 +34,15 @@ constexpr void require_condition(char const* name, P const& p) {
 
 }  // namespace detail
 
-/// cond(condition, f, g, args...) - f(args...) where the condition holds, else g(args...). Of a condition in memory only
-/// the one branch runs; in a compiled program both are computed and one is taken, so neither may make NaN of arguments
-/// meant for the other if a gradient flows.
+/// cond(condition, f, g, args...) - f(args...) where the condition holds, else g(args...). Of a condition in memory
+/// only the one branch runs; in a compiled program both are computed and one is taken, so neither may make NaN of
+/// arguments meant for the other if a gradient flows.
 ///
 /// Math      y = condition ? f(x) : g(x); the gradient of the branch taken
 /// Shapes    condition: []; both branches return the same type and shapes
 /// Dtypes    condition: bool
-/// Errors    "cond: a condition of shape [] and dtype bool required, got f32 [2]"; "cond: the branches return [2] and [3]"
+/// Errors    "cond: a condition of shape [] and dtype bool required, got f32 [2]";
+///           "cond: the branches return [2] and [3]"
 /// Source    jax.lax.cond
 template <class P, class F, class G, class... A>
 constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args) {
@@ -58,14 +59,14 @@ constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args
 }
 
 /// while_loop(condition, body, init) - body applied again and again while condition(value) holds, on values in memory;
-/// on the tape it is differentiable. while_loop<Max>(...) stops after Max rounds at the latest, and can be compiled: then
-/// it goes through all of them and keeps what was when the condition ended. That is differentiable too.
+/// on the tape it is differentiable. while_loop<Max>(...) stops after Max rounds at the latest, and can be compiled:
+/// then it goes through all of them and keeps what was when the condition ended. That is differentiable too.
 ///
 /// Math      c_0 = init, c_{i + 1} = body(c_i) while condition(c_i)
 /// Shapes    condition: -> []; body: a tree -> a tree of the same type
 /// Cost      compiled: one copy of the body, always Max rounds
-/// Errors    "while_loop: a compiled loop needs a bound, while_loop<Max>"; "while_loop: a condition of shape [] and dtype
-///           bool required, got f32 []"
+/// Errors    "while_loop: a compiled loop needs a bound, while_loop<Max>"; "while_loop: a condition of shape [] and
+///           dtype bool required, got f32 []"
 /// Source    jax.lax.while_loop
 template <std::size_t Max = 0, class F, class B, tree C>
 constexpr C while_loop(F const& condition, B const& body, C const& init) {

@@ -116,10 +116,10 @@ struct CustomVjp {
 
 /// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it
 /// does: rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the
-/// vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is itself differentiable. Eagerly, on
-/// the tape and in programs alike.
+/// vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is itself differentiable. Eagerly,
+/// on the tape and in programs alike.
 ///
-/// Example   examples/10_tape.cpp, where the gradient that flows through x * 1.0 is clipped
+/// Example   examples/10_tape.cpp
 /// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode"
 template <class F, class R>
 constexpr CustomVjp<F, R> custom_vjp(F, R) {
