@@ -3,6 +3,7 @@
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 
 namespace {
 
@@ -101,4 +102,15 @@ TEST_CASE("eager transforms: errors in the words of the compiler's", "[program][
              "grad: the function must return a scalar, got [3]"));
   CHECK(says([&] { grad(wave)(i); }, "grad: floating arguments required, got i64"));
   CHECK(says([&] { vmap(two)(x, i); }, "vmap: axis 0 of [4] must have the extent mapped over, 3"));
+}
+
+TEST_CASE("a program refuses what is on the tape, where its gradient would be lost", "[program][eager]") {
+  auto x = point<3>(1);
+  auto const before = compile([](Tensor<double, 3> const& a) { return sum(a); })(x);
+  x.requires_grad(true);
+  auto const sum_of = compile([](Tensor<double, 3> const& a) { return sum(a); });
+  CHECK_THROWS_WITH(sum_of(x), "program: an argument of shape [3] requires a gradient, but programs are not recorded "
+                               "on the tape: detach it, or use no_grad");
+  no_grad const off;
+  CHECK(sum_of(x).item() == before.item());
 }

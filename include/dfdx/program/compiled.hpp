@@ -199,6 +199,17 @@ struct Eager {
   }
 };
 
+// What is computed by a program is not on the tape: a gradient that would be lost without a word is refused.
+template <class T>
+void require_off_tape(T const& t) {
+  if constexpr (tree<T>)
+    visit(t, [](auto const& leaf) {
+      if (leaf.requires_grad())
+        raise("program: an argument of shape ", leaf.shape(),
+              " requires a gradient, but programs are not recorded on the tape: detach it, or use no_grad");
+    });
+}
+
 template <class A>
 constexpr argument_t<A> const as_argument(A const& a) {
   return argument_t<A>(a);
@@ -260,6 +271,8 @@ class Bound {
 ///
 /// Cost      after the first call with given types no allocation, unless earlier results are still held
 /// Threading one object, one thread; copies are independent
+/// Errors    "program: an argument of shape [3] requires a gradient, but programs are not recorded on the tape: detach
+///           it, or use no_grad"
 template <class F>
 class Compiled {
  public:
@@ -322,6 +335,7 @@ class Compiled {
 
   template <class P, class... A>
   static result_t<F, A...> run(detail::OwnArenas* own, A const&... args) {
+    if (is_grad_enabled()) (detail::require_off_tape(args), ...);
     if (own != nullptr) return detail::run_program<P>(own->get(), detail::as_argument(args)...);
     static thread_local detail::OwnArenas of_thread;
     return detail::run_program<P>(of_thread.get(), detail::as_argument(args)...);
