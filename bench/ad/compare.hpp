@@ -9,7 +9,8 @@
 namespace bench {
 
 /// Interleaved: a round of ours, a round of theirs; medians of the rounds. A wrong result ends the program.
-inline void compare(char const* bench, char const* name, int size, auto&& ours, auto&& theirs, double error) {
+inline void compare(char const* bench, char const* name, int size, auto&& ours, auto&& theirs, double error,
+                    char const* peer = "by hand") {
   std::string const label = std::string(name) + " " + std::to_string(size);
   if (!(error < 1e-9)) {
     std::fprintf(stderr, "%s: %s is off by %g\n", bench, label.c_str(), error);
@@ -24,7 +25,7 @@ inline void compare(char const* bench, char const* name, int size, auto&& ours, 
   print({.bench = bench,
          .name = label,
          .ours_ms = median(a) * 1e3,
-         .peer = "by hand",
+         .peer = peer,
          .peer_ms = median(b) * 1e3,
          .error = error});
 }

@@ -10,6 +10,7 @@
 
 #include <dfdx/graph/views.hpp>
 #include <dfdx/ops/index.hpp>
+#include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/apply.hpp>
 
@@ -171,6 +172,7 @@ class Batching {
     // Rows times one matrix are rows.
     bool const is_flat_product = n.code() == Code::matmul && n.meta.shape.rank == 2;
     if (first_only && (n.op->examples == Examples::join || is_flat_product)) return joined(n);
+    if (n.code() == Code::matmul && n.meta.shape.rank == 2 && !batched(n.in[0])) return matrix_times_each(n);
     if (same_op(*n.op, info<op::take>)) return take(n);
     if (same_op(*n.op, info<op::rows_add>)) return rows_add(n);
     if (n.op->examples == Examples::one_by_one || n.op->examples == Examples::join) return one_by_one(n);
@@ -191,6 +193,23 @@ class Batching {
       a.i[0] = op::pack_axes(axes, max_rank);
     }
     return a;
+  }
+
+  // One matrix times many is the transpose of their rows times its transpose: (a x)' = x' a'.
+  constexpr Sym matrix_times_each(Node const& n) {
+    auto const turned = [](Sym const& x) {
+      int axes[max_rank] = {};
+      int const r = x.shape().rank;
+      for (int i = 0; i < r; ++i) axes[i] = i + 2 < r ? i : 2 * r - 3 - i;
+      return bind<op::permute>(Attrs{{op::pack_axes(axes, r)}}, x);
+    };
+    Sym const rows = turned(all(n.in[1])), a = turned(known(n.in[0]));
+    Shape const s = rows.shape();
+    Sym const flat =
+        bind_as<op::reshape>(Meta{rows.dtype(), make_shape(extent::mul(s[0], s[1]), s[2])}, Attrs{}, rows);
+    Sym const product = bind<op::matmul>(Attrs{}, flat, a);
+    Shape const to = make_shape(s[0], s[1], a.shape()[1]);
+    return turned(bind_as<op::reshape>(Meta{product.dtype(), to}, Attrs{}, product));
   }
 
   constexpr Sym joined(Node const& n) {
