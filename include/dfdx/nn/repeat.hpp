@@ -72,9 +72,9 @@ constexpr auto in_segments(Stacked<Block, N> const& all) {
 
 }  // namespace detail
 
-/// checkpoint_sequential<S>(blocks, x) - blocks(x), but the backward pass keeps what enters each of S equal segments and
-/// computes the blocks of a segment again, from there. With S the square root of their number it keeps as much as two
-/// such numbers of blocks would, at the price of one more forward pass.
+/// checkpoint_sequential<S>(blocks, x) - blocks(x), but the backward pass keeps what enters each of S equal segments,
+/// and computes the blocks of a segment again, from there. With S the square root of their number it keeps as much
+/// as two such numbers of blocks would, at the price of one more forward pass.
 ///
 /// Math      y = block_{N-1}(... block_0(x))
 /// Shapes    as nn::Repeat

@@ -104,7 +104,8 @@ struct Site {
   Attrs attrs{};
 };
 
-/// Examples - how an op works on many examples at once, that is on operands with one more axis in front (graph/batch.hpp).
+/// Examples - how an op works on many examples at once, that is on operands with one more axis in front
+/// (graph/batch.hpp).
 enum class Examples : std::uint8_t {
   one_by_one,  ///< only in a loop
   same,        ///< as it is: axes in front are gone through one by one, or all elements are

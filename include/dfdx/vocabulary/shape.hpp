@@ -325,7 +325,8 @@ template <class List>
   requires std::convertible_to<List const&, std::span<Array const>>
 Array stack(List const& list, int axis = 0) {
   std::vector<Array> wide;
-  for (Array const& x : std::span<Array const>(list)) wide.push_back(unsqueeze(detail::lazy<sizeof(List)>(x), axis));
+  for (Array const& x : std::span<Array const>(list))
+    wide.push_back(unsqueeze(detail::lazy<sizeof(List)>(x), axis));
   return concat(wide, axis);
 }
 template <class X>
