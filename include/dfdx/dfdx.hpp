@@ -11,6 +11,7 @@
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/attention.hpp>
+#include <dfdx/nn/bilinear.hpp>
 #include <dfdx/nn/blocks.hpp>
 #include <dfdx/nn/conv.hpp>
 #include <dfdx/nn/dropout.hpp>
@@ -23,6 +24,7 @@
 #include <dfdx/nn/recurrent.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
+#include <dfdx/nn/shape.hpp>
 #include <dfdx/nn/transformer.hpp>
 #include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
