@@ -121,3 +121,22 @@ TEST_CASE("a sequence trains its parts", "[nn]") {
   CHECK(last < 0.3f * first);
   CHECK(mse_loss(model(x), want).item() < 0.1 * static_cast<double>(first));
 }
+
+TEST_CASE("repeated blocks draw each its own", "[nn]") {
+  // Each block keeps half of what it gets, twice as large: of 2^-3 of the numbers 8 is left, if the draws differ.
+  nn::Repeat<nn::Sequential<nn::Dropout<0.5>, nn::Linear<1, 1, false>>, 3> blocks;
+  blocks.allocate();
+  visit(blocks, [](auto& leaf) { nn::init::ones(leaf); });
+  auto const x = ones<float, 4096, 1>();
+  CHECK(array_equal(blocks(x), x));
+  auto const check = [](Array const& y) {
+    CHECK(std::abs(mean(cast_to(y == 8, DType::f32)).item() - 0.125) < 0.03);
+    CHECK(mean(cast_to(y != 0, DType::f32)).item() == mean(cast_to(y == 8, DType::f32)).item());
+  };
+  check(blocks.train(x, Key{1}));
+  Tensor<std::int64_t> const key(1);
+  auto const y = blocks.train(x, key);
+  check(y);
+  CHECK(array_equal(
+      compile([](auto const& b, auto const& v, auto const& k) { return b.train(v, k); })(blocks, x, key), y));
+}

@@ -23,6 +23,7 @@ struct Residual {
 
   constexpr auto operator()(auto const& x) const { return x + module(x); }
   constexpr auto train(auto const& x, auto const& key) const { return x + detail::trained(module, x, key); }
+  constexpr auto train(auto const& x, auto const& key) { return x + detail::trained(module, x, key); }
 };
 
 /// Parallel - the results of several modules for one input, one after another along an axis. State: "0.weight", ...,
@@ -44,9 +45,14 @@ struct Parallel {
   constexpr auto operator()(auto const& x) const {
     return std::apply([&](auto const&... f) { return concat<Axis>(f(x)...); }, layers);
   }
-  constexpr auto train(auto const& x, auto const& key) const {
+  constexpr auto train(auto const& x, auto const& key) const { return train_all(*this, x, key); }
+  constexpr auto train(auto const& x, auto const& key) { return train_all(*this, x, key); }
+
+ private:
+  template <class Self>
+  static constexpr auto train_all(Self& self, auto const& x, auto const& key) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return concat<Axis>(detail::trained(std::get<I>(layers), x, detail::part_key(key, I))...);
+      return concat<Axis>(detail::trained(std::get<I>(self.layers), x, detail::part_key(key, I))...);
     }(std::index_sequence_for<Modules...>{});
   }
 };

@@ -17,13 +17,30 @@ constexpr auto part_key(K const& key, std::int64_t n) {
   else return fold_in(key, static_cast<std::uint64_t>(n));
 }
 
+/// part_keys<N>(key) - the keys of N equal parts, i64 [N].
+template <std::size_t N, dfdx::detail::random_key K>
+constexpr auto part_keys(K const& key) {
+  if constexpr (operand<K>) {
+    auto const places = expand<static_cast<index_t>(N)>(unsqueeze<0>(cast<double>(key)));
+    return cast<std::int64_t>(uniform_like(places, key) * 0x1p53);
+  } else {
+    return part_keys<N>(Tensor<std::int64_t>(static_cast<std::int64_t>(key.seed)));
+  }
+}
+
 /// trained(module, x, key) - the module's `train` with the key, or without one, or the module itself where it has
 /// no other way to train.
 template <class M, class X, class K>
 constexpr auto trained(M& module, X const& x, K const& key) {
   if constexpr (requires { module.train(x, key); }) return module.train(x, key);
   else if constexpr (requires { module.train(x); }) return module.train(x);
-  else return module(x);
+  else {
+    using Free = std::remove_const_t<M>;
+    static_assert(
+        !requires(Free& m) { m.train(x, key); } && !requires(Free& m) { m.train(x); },
+        "train: a module with running statistics must not be constant, nor stand in nn::Repeat");
+    return module(x);
+  }
 }
 
 }  // namespace detail
