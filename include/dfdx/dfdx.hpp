@@ -25,6 +25,7 @@
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
 #include <dfdx/nn/shape.hpp>
+#include <dfdx/nn/summary.hpp>
 #include <dfdx/nn/transformer.hpp>
 #include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>

@@ -43,6 +43,13 @@ TEST_CASE("layers call their functions with their parameters", "[nn]") {
   CHECK(array_equal(nn::PixelUnshuffle<3>{}(image), pixel_unshuffle<3>(image)));
   constexpr InterpolateOptions finer{.scale_factor = 2, .mode = InterpolateMode::bilinear};
   CHECK(array_equal(nn::Upsample<finer>{}(image), interpolate<finer>(image)));
+  CHECK(array_equal(nn::AdaptiveMaxPool2d<2, 3>{}(image), adaptive_max_pool2d<2, 3>(image)));
+  auto const row = reshape<2, 4, 36>(image);
+  CHECK(array_equal(nn::AdaptiveMaxPool1d<5>{}(row), adaptive_max_pool1d<5>(row)));
+  CHECK(array_equal(nn::AdaptiveAvgPool1d<5>{}(row), adaptive_avg_pool1d<5>(row)));
+  auto const volume = reshape<2, 2, 2, 6, 6>(image);
+  CHECK(array_equal(nn::MaxPool3d<2>{}(volume), max_pool3d(volume, {2})));
+  CHECK(array_equal(nn::AvgPool3d<2, 1>{}(volume), avg_pool3d(volume, {2, 1})));
 
   auto const bag = init<nn::EmbeddingBag<10, 4, Bag::sum>>(2);
   auto const index = Tensor<std::int64_t, 2, 3>::from({1, 2, 3, 4, 5, 5});
