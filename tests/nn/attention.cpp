@@ -139,3 +139,43 @@ TEST_CASE("training drops by a key, evaluation does not", "[nn]") {
   CHECK(difference(run(layer, x, one), layer.train(x, one)) < 1e-6);
   CHECK(difference(run(layer, x, one), run(layer, x, two)) > 0.1);
 }
+
+TEST_CASE("layers without biases are those whose biases are 0", "[nn]") {
+  auto const x = randn<float, B, T, E>(Key{1});
+  auto const memory = randn<float, B, S, E>(Key{2});
+  auto const with = init<nn::MultiheadAttention<E, 3>>(1);  // biases begin at 0
+  auto without = init<nn::MultiheadAttention<E, 3, nn::Multihead{}, false>>(2);
+  without.in_proj_weight = with.in_proj_weight;
+  without.out_proj.weight = with.out_proj.weight;
+  CHECK(difference(with(x), without(x)) < 1e-6);
+  CHECK(difference(with(x, memory, memory), without(x, memory, memory)) < 1e-6);
+}
+
+TEST_CASE("masks and options reach the attention they are for", "[nn]") {
+  auto const x = randn<float, B, T, E>(Key{1});
+  auto const memory = randn<float, B, S, E>(Key{2});
+  auto const i = unsqueeze<1>(arange<std::int64_t, T>());
+  auto const seen = unsqueeze<0>(arange<std::int64_t, T>()) <= i;
+  auto const first = unsqueeze<0>(arange<std::int64_t, S>()) < 3;
+  constexpr nn::Transformer still{.dropout = 0}, causal{.causal = true, .dropout = 0};
+
+  auto const e = init<nn::TransformerEncoderLayer<E, 3, 20, still>>(3);
+  auto const hiding = init<nn::TransformerEncoderLayer<E, 3, 20, causal>>(3);
+  CHECK(difference(e(x, seen), hiding(x)) < 1e-6);
+  CHECK(difference(e.train(x, seen, Key{1}), hiding(x)) < 1e-6);
+  CHECK(difference(e(x), hiding(x)) > 1e-2);
+
+  auto const d = init<nn::TransformerDecoderLayer<E, 3, 20, still>>(4);
+  auto const future = init<nn::TransformerDecoderLayer<E, 3, 20, causal>>(4);
+  CHECK(difference(d(x, memory, seen, no_mask), future(x, memory)) < 1e-6);
+  CHECK(difference(d(x, memory), future(x, memory)) > 1e-2);
+  CHECK(difference(d(x, memory, no_mask, first), d(x, slice<1, 0, 3>(memory))) < 1e-6);
+  CHECK(difference(d.train(x, memory, seen, first, Key{1}), future(x, slice<1, 0, 3>(memory))) < 1e-6);
+  CHECK(difference(d.train(x, memory, Key{1}), d(x, memory)) < 1e-6);
+
+  // Weights alone are dropped: of one key to look at all or nothing.
+  auto const dropping = init<nn::MultiheadAttention<E, E, nn::Multihead{.dropout = 0.5}>>(5);
+  auto const one = slice<1, 0, 1>(x);
+  CHECK(difference(dropping.train(one, Key{1}), dropping(one)) > 1e-2);
+  CHECK(difference(dropping.train(one, one, one, no_mask, Key{1}), dropping.train(one, Key{1})) < 1e-6);
+}
