@@ -60,6 +60,9 @@ endfunction()
 
 # dfdx_find_tool(name target tag repository): a library for tests or examples, found or downloaded.
 function(dfdx_find_tool name target version tag repository)
+  if(TARGET ${target})  # another folder found it
+    return()
+  endif()
   find_package(${name} ${version} QUIET CONFIG)
   if(NOT ${name}_FOUND)
     if(NOT DFDX_FETCH_DEPENDENCIES)

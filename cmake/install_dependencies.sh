@@ -56,6 +56,7 @@ has_header CLI/CLI.hpp || want CLI11 libcli11-dev
 [ -e /usr/share/dict/words ] || want 'a word list' wamerican
 has_xsimd || missing="$missing, xsimd >= 13"
 if [ "$what" = test ]; then
+  has_header zlib.h || want zlib zlib1g-dev
   has_catch2 || missing="$missing, Catch2 >= 3"
 fi
 # A second compiler and the formatter make the tests stricter, but nothing fails without them.

@@ -1,42 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 // words: learns what words look like, letter by letter, and makes up new ones. Trains the neural language model of
 // model.hpp with one compiled program, saves it, reads it back and draws how it went.
-#include <dfdx/io/safetensors.hpp>
-#include <dfdx/vocabulary/compare.hpp>
-
+#include "../common/output.hpp"
+#include "../common/progress.hpp"
 #include "figures.hpp"
 #include "options.hpp"
-#include "progress.hpp"
 #include "svg.hpp"
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 namespace words {
 
 namespace {
 
-// Before training, so that an hour's work is not lost to a folder that cannot be written.
-void prepare_folder(std::string const& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw dfdx::error("output: cannot make the folder " + folder + ": " + failed.message());
-  dfdx::FileWriter(folder + "/model.safetensors", "output");
-}
-
-bool equal(Model const& a, Model const& b) {
-  std::vector<dfdx::Array> other;
-  dfdx::visit(b, [&](dfdx::Array const& leaf) { other.push_back(leaf); });
-  bool same = true;
-  std::size_t i = 0;
-  dfdx::visit(a, [&](dfdx::Array const& leaf) { same = same && array_equal(leaf, other[i++]); });
-  return same;
-}
-
 void run(Options const& o) {
   Key const key{o.seed};
-  prepare_folder(o.output);
+  common::prepare_folder(o.output);
   WordList const list = read_words(o.data, !o.own_data);
   Split const data = split(list.words, dfdx::fold_in(key, 1));
   std::printf("data     %s: %zu words", o.data.c_str(), list.words.size());
@@ -53,7 +33,7 @@ void run(Options const& o) {
   Activations const before = activations(model, data.train);
 
   History const history = [&] {
-    Progress progress(o.settings.steps);
+    common::Progress progress(o.settings.steps);
     return train(model, data, o.settings, dfdx::fold_in(key, 2),
                  [&](std::int64_t done, double loss) { progress.show(done, loss); });
   }();
@@ -73,12 +53,8 @@ void run(Options const& o) {
                 sample(model, dfdx::fold_in(dfdx::fold_in(key, 3), i)).c_str(), i % 5 == 4 ? "\n" : " ");
 
   std::string const file = o.output + "/model.safetensors";
-  dfdx::save_safetensors(file, model,
-                         {{"steps", std::to_string(o.settings.steps)}, {"dev_loss", formatted("%.4f", dev)}});
-  Model again;
-  dfdx::load_safetensors(file, again);
-  if (!equal(model, again))
-    throw dfdx::error("output: " + file + " does not read back as the model it was written from");
+  common::save(file, model,
+               {{"steps", std::to_string(o.settings.steps)}, {"dev_loss", formatted("%.4f", dev)}});
   draw_loss(o.output + "/loss.svg", history, o.settings, {std::log(static_cast<double>(vocabulary)), bigram},
             formatted("%zu words of %s, seed %llu, %.0f steps/s", list.words.size(),
                       o.data.substr(0, 80).c_str(), static_cast<unsigned long long>(o.seed),

@@ -10,7 +10,11 @@
 #include <dfdx/data/text_lines.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
+#include <dfdx/nn/attention.hpp>
+#include <dfdx/nn/bilinear.hpp>
+#include <dfdx/nn/blocks.hpp>
 #include <dfdx/nn/conv.hpp>
+#include <dfdx/nn/dropout.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/init.hpp>
 #include <dfdx/nn/layer_norm.hpp>
@@ -20,6 +24,9 @@
 #include <dfdx/nn/recurrent.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
+#include <dfdx/nn/shape.hpp>
+#include <dfdx/nn/summary.hpp>
+#include <dfdx/nn/transformer.hpp>
 #include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/adamax.hpp>

@@ -6,7 +6,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-using dfdx::data::read_lines;
+using dfdx::data::read_lines, dfdx::data::read_text;
 using tests::error_of;
 
 TEST_CASE("lines keep their numbers and lose blanks at their ends", "[data]") {
@@ -33,4 +33,14 @@ TEST_CASE("what is no list of lines is refused in a sentence", "[data]") {
         at + "escape is not a text file (byte 0x1b in line 2)");
   CHECK(refusal(folder.write("one", "only\n")) == at + "one has fewer than 2 lines with text");
   CHECK(refusal(folder.write("blank", "\n\n  \nx\n")) == at + "blank has fewer than 2 lines with text");
+}
+
+TEST_CASE("a text keeps every character", "[data]") {
+  tests::TemporaryFolder const folder;
+  std::string const text = "one\n  two \t\r\n\nthree";
+  CHECK(read_text(folder.write("a", text)) == text);
+  std::string const wide(200000, 'x');  // longer than the buffer
+  CHECK(read_text(folder.write("b", wide + "\n")) == wide + "\n");
+  CHECK(error_of([&] { read_text(folder.write("c", "")); }) ==
+        "data: " + (folder / "c").string() + " is empty");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A text file as lines, for data sets of one item per line. What is no such file is refused with a sentence that
-// can be shown to a user. No knowledge of alphabets or encodings beyond telling text from binary.
+// A text file as a whole, or as lines, for data sets of one item per line. What is no such file is refused with a
+// sentence that can be shown to a user. No knowledge of alphabets or encodings beyond telling text from binary.
 #pragma once
 
 #include <cerrno>
@@ -34,14 +34,12 @@ void trim(S& line) {
 
 }  // namespace detail
 
-/// read_lines - the lines of a text file, without blanks at their ends; line i of the result is line i + 1 of the
-/// file, so that messages can name it, and may be empty. Line ends of Unix and Windows.
+/// read_text - a text file as it is.
 ///
 /// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data:
-/// words.txt is
-///           not a text file (byte 0x00 in line 1)"; "data: words.txt has fewer than 2 lines with text"
+///           words.txt is not a text file (byte 0x00 in line 1)"
 template <int = 0>
-std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
+std::string read_text(std::string const& path) {
   auto const fail = [&](std::string const& what) { throw error("data: " + what); };
   auto const fail_to_read = [&] {
     fail("cannot read " + path + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
@@ -50,34 +48,45 @@ std::vector<std::string> read_lines(std::string const& path, std::size_t min_lin
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (file == nullptr) fail_to_read();
 
-  std::vector<std::string> lines;
-  std::string line;
-  std::size_t with_text = 0;
-  bool any = false;
-  auto const end_line = [&] {
-    detail::trim(line);
-    with_text += line.empty() ? 0 : 1;
-    lines.push_back(std::move(line));
-    line.clear();
-  };
+  std::string text;
+  std::size_t line = 1;
   char buffer[1 << 14];
   while (std::size_t const got = std::fread(buffer, 1, sizeof buffer, file.get())) {
-    any = true;
     for (std::size_t i = 0; i < got; ++i) {
       auto const c = static_cast<unsigned char>(buffer[i]);
       if (detail::is_binary(c)) {
         char const* const hex = "0123456789abcdef";
         fail(path + " is not a text file (byte 0x" + hex[c >> 4] + hex[c & 15] + " in line " +
-             std::to_string(lines.size() + 1) + ")");
+             std::to_string(line) + ")");
       }
-      if (c == '\n') end_line();
-      else line.push_back(buffer[i]);
+      if (c == '\n') ++line;
     }
+    text.append(buffer, got);
   }
   if (std::ferror(file.get()) != 0) fail_to_read();
-  if (!line.empty()) end_line();
-  if (!any) fail(path + " is empty");
-  if (with_text < min_lines) fail(path + " has fewer than " + std::to_string(min_lines) + " lines with text");
+  if (text.empty()) fail(path + " is empty");
+  return text;
+}
+
+/// read_lines - the lines of a text file, without blanks at their ends; line i of the result is line i + 1 of the
+/// file, so that messages can name it, and may be empty. Line ends of Unix and Windows.
+///
+/// Errors    those of read_text; "data: words.txt has fewer than 2 lines with text"
+template <int = 0>
+std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
+  std::string const text = read_text(path);
+  std::vector<std::string> lines;
+  std::size_t with_text = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t const found = text.find('\n', at), end = found < text.size() ? found : text.size();
+    std::string line = text.substr(at, end - at);
+    detail::trim(line);
+    with_text += line.empty() ? 0 : 1;
+    lines.push_back(std::move(line));
+    at = end + 1;
+  }
+  if (with_text < min_lines)
+    throw error("data: " + path + " has fewer than " + std::to_string(min_lines) + " lines with text");
   return lines;
 }
 

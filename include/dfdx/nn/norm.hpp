@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::BatchNorm1d, nn::BatchNorm2d, nn::GroupNorm, nn::RMSNorm.
+// nn::BatchNorm1d, nn::BatchNorm2d, nn::GroupNorm, nn::InstanceNorm, nn::RMSNorm.
 #pragma once
 
+#include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/init.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 
@@ -81,6 +82,42 @@ struct GroupNorm {
     init::zeros(bias);
   }
 };
+
+/// InstanceNorm - each channel of each sample brought to mean 0 and variance 1; if Affine, then scaled and shifted.
+/// InstanceNorm1d, 2d and 3d are the same. State: none, or weight [C], bias [C].
+///
+/// Math      y = (x - mean(x)) / sqrt(var(x) + eps) [* weight + bias], mean and var over the channel
+/// Shapes    x: [N, C, S...] -> y: [N, C, S...]
+/// Dtypes    floating
+/// Errors    those of instance_norm
+/// Source    Ulyanov et al. 2016; torch.nn.InstanceNorm2d, which has no parameters unless asked for
+template <std::size_t C, bool Affine = false, element T = float>
+struct InstanceNorm {
+  using hana_accessors_impl = detail::NoFields;
+  double eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const { return instance_norm(x, eps); }
+};
+template <std::size_t C, element T>
+struct InstanceNorm<C, true, T> {
+  Tensor<T, C> weight;
+  Tensor<T, C> bias;
+  DFDX_FIELDS(weight, bias)
+  double eps = 1e-5;
+
+  constexpr auto operator()(operand auto const& x) const { return instance_norm(x, weight, bias, eps); }
+
+  void reset(Key) {
+    init::ones(weight);
+    init::zeros(bias);
+  }
+};
+template <std::size_t C, bool Affine = false, element T = float>
+using InstanceNorm1d = InstanceNorm<C, Affine, T>;
+template <std::size_t C, bool Affine = false, element T = float>
+using InstanceNorm2d = InstanceNorm<C, Affine, T>;
+template <std::size_t C, bool Affine = false, element T = float>
+using InstanceNorm3d = InstanceNorm<C, Affine, T>;
 
 /// RMSNorm - each row divided by the root of the mean of its squares, then scaled. State: weight [D].
 ///

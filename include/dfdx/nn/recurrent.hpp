@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::RNN, nn::GRU, nn::LSTM: one recurrent layer over time each.
+// nn::RNN, nn::GRU, nn::LSTM: one recurrent layer over time each, or several.
 #pragma once
 
-#include <dfdx/nn/init.hpp>
-#include <dfdx/vocabulary/recurrent.hpp>
+#include <dfdx/nn/deep_recurrent.hpp>
 
 namespace dfdx::nn {
 
-namespace detail {
-
-template <class Layer>
-void reset_recurrent(Layer& layer, std::size_t size, Key key) {
-  double const bound = 1 / std::sqrt(static_cast<double>(size));
-  std::uint64_t k = 0;
-  visit(layer, [&](auto& leaf) { init::uniform(leaf, fold_in(key, k++), -bound, bound); });
-}
-
-}  // namespace detail
-
 /// RNN - a recurrent layer with tanh. State: weight_ih_l0 [H, I], weight_hh_l0 [H, H], bias_ih_l0 [H], bias_hh_l0
-/// [H].
+/// [H]. Several layers, in both directions: RNN<I, H, float, Recurrent{.layers = 2, .bidirectional = true}>, with
+/// L = 4 states h [L, B, H], outputs [T, B, 2 H] and the names weight_ih_l1, weight_ih_l1_reverse, ...;
+/// layer.train(key, x, h) drops values between the layers.
 ///
 /// Math      h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh)
 /// Shapes    x: [T, B, I], h: [B, H] -> the tuple of [T, B, H] and [B, H]
 /// Dtypes    floating
 /// Errors    "rnn_tanh: states [2, 5] do not fit inputs [4, 3, 6]"
 /// Source    Elman 1990; torch.nn.RNN, also for the initial values: U(-1/sqrt(H), 1/sqrt(H)) for all
-template <std::size_t In, std::size_t Hidden, element T = float>
-struct RNN {
+template <std::size_t In, std::size_t Hidden, element T = float, Recurrent O = Recurrent{}>
+struct RNN : detail::DeepRecurrent<detail::TanhLayer, In, Hidden, T, O> {};
+template <std::size_t In, std::size_t Hidden, element T>
+struct RNN<In, Hidden, T, Recurrent{}> {
   Tensor<T, Hidden, In> weight_ih_l0;
   Tensor<T, Hidden, Hidden> weight_hh_l0;
   Tensor<T, Hidden> bias_ih_l0, bias_hh_l0;
@@ -47,8 +39,10 @@ struct RNN {
 /// Dtypes    floating
 /// Errors    "gru: states [2, 5] do not fit inputs [4, 3, 6]"
 /// Source    Cho et al., EMNLP 2014; torch.nn.GRU, also for the initial values
-template <std::size_t In, std::size_t Hidden, element T = float>
-struct GRU {
+template <std::size_t In, std::size_t Hidden, element T = float, Recurrent O = Recurrent{}>
+struct GRU : detail::DeepRecurrent<detail::GruLayer, In, Hidden, T, O> {};
+template <std::size_t In, std::size_t Hidden, element T>
+struct GRU<In, Hidden, T, Recurrent{}> {
   Tensor<T, 3 * Hidden, In> weight_ih_l0;
   Tensor<T, 3 * Hidden, Hidden> weight_hh_l0;
   Tensor<T, 3 * Hidden> bias_ih_l0, bias_hh_l0;
@@ -68,8 +62,10 @@ struct GRU {
 /// Dtypes    floating
 /// Errors    "lstm: states [2, 5] do not fit inputs [4, 3, 6]"
 /// Source    Hochreiter and Schmidhuber 1997; torch.nn.LSTM, also for the initial values
-template <std::size_t In, std::size_t Hidden, element T = float>
-struct LSTM {
+template <std::size_t In, std::size_t Hidden, element T = float, Recurrent O = Recurrent{}>
+struct LSTM : detail::DeepRecurrent<detail::LstmLayer, In, Hidden, T, O> {};
+template <std::size_t In, std::size_t Hidden, element T>
+struct LSTM<In, Hidden, T, Recurrent{}> {
   Tensor<T, 4 * Hidden, In> weight_ih_l0;
   Tensor<T, 4 * Hidden, Hidden> weight_hh_l0;
   Tensor<T, 4 * Hidden> bias_ih_l0, bias_hh_l0;

@@ -2,6 +2,7 @@
 // nn::Repeat: N blocks of one type one after another, compiled once.
 #pragma once
 
+#include <dfdx/nn/dropout.hpp>
 #include <dfdx/nn/init.hpp>
 #include <dfdx/vocabulary/checkpoint.hpp>
 
@@ -48,6 +49,14 @@ struct Repeat : Stacked<Block, N> {
       return scan([](X const& h, Block const& block) { return block(h); }, x,
                   static_cast<Stacked<Block, N> const&>(*this));
     }
+  }
+
+  /// In training, each block with a key of its own.
+  template <class X, dfdx::detail::random_key K>
+  constexpr auto train(X const& x, K const& key) const {
+    using Part = std::pair<Block, Tensor<std::int64_t>>;
+    return scan([](X const& h, Part const& part) { return detail::trained(part.first, h, part.second); }, x,
+                std::pair(static_cast<Stacked<Block, N> const&>(*this), detail::part_keys<N>(key)));
   }
 };
 

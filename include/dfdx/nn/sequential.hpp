@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include <dfdx/nn/dropout.hpp>
 #include <dfdx/value/fields.hpp>
 
 namespace dfdx::nn {
@@ -60,11 +61,22 @@ struct Sequential {
 
   constexpr auto operator()(auto const& x) const { return from<0>(x); }
 
+  /// In training: modules that draw get a key each, those with running statistics move them.
+  constexpr auto train(auto const& x, auto const& key) const { return train_from<0>(*this, x, key); }
+  constexpr auto train(auto const& x, auto const& key) { return train_from<0>(*this, x, key); }
+
  private:
   template <std::size_t I>
   constexpr auto from(auto const& x) const {
     if constexpr (I == sizeof...(Modules)) return x;
     else return from<I + 1>(std::get<I>(layers)(x));
+  }
+  template <std::size_t I, class Self>
+  static constexpr auto train_from(Self& self, auto const& x, auto const& key) {
+    if constexpr (I == sizeof...(Modules)) return x;
+    else
+      return train_from<I + 1>(self, detail::trained(std::get<I>(self.layers), x, detail::part_key(key, I)),
+                               key);
   }
 };
 

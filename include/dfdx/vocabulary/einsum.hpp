@@ -119,7 +119,7 @@ class EinsumReader {
     for (int i = dots_; i > 0; --i) t.push(Labels::dots + i - 1);
     for (char const* s : {"AZ", "az"})
       for (char c = s[0]; c <= s[1]; ++c)
-        if (uses_[label_of(c)] == 1 && t.n < max_rank) t.push(label_of(c));
+        if (int const label = label_of(c); label >= 0 && uses_[label] == 1 && t.n < max_rank) t.push(label);
   }
   constexpr bool output(Labels& t) {
     while (*at_ != 0) {

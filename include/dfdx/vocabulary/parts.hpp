@@ -94,7 +94,7 @@ struct Select {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    int const a = normalize_axis(axis, x.shape().rank);
+    int const a = axis < 0 ? axis + x.shape().rank : axis;  // infer has looked whether there is one
     return reshape_to(slice_axis(x, a, index < 0 ? index + x.shape()[a] : index, 1), y.shape);
   }
 };

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <string>
 
-namespace words {
+namespace common {
 
 class Progress {
  public:
@@ -54,4 +54,4 @@ class Progress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
 };
 
-}  // namespace words
+}  // namespace common

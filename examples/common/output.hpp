@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+// The folder a run writes to, and its model.
+#pragma once
+
+#include <dfdx/dfdx.hpp>
+#include <dfdx/io/safetensors.hpp>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace common {
+
+/// Before training, so that an hour's work is not lost to a folder that cannot be written.
+inline void prepare_folder(std::string const& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw dfdx::error("output: cannot make the folder " + folder + ": " + failed.message());
+  dfdx::FileWriter(folder + "/model.safetensors", "output");
+}
+
+template <class Model>
+bool equal(Model const& a, Model const& b) {
+  std::vector<dfdx::Array> other;
+  dfdx::visit(b, [&](dfdx::Array const& leaf) { other.push_back(leaf); });
+  bool same = true;
+  std::size_t i = 0;
+  dfdx::visit(a, [&](dfdx::Array const& leaf) { same = same && array_equal(leaf, other[i++]); });
+  return same;
+}
+
+/// Writes a model and reads it back.
+template <class Model>
+void save(std::string const& file, Model const& model, std::map<std::string, std::string> const& facts) {
+  dfdx::save_safetensors(file, model, facts);
+  Model again;
+  dfdx::load_safetensors(file, again);
+  if (!equal(model, again))
+    throw dfdx::error("output: " + file + " does not read back as the model it was written from");
+}
+
+}  // namespace common

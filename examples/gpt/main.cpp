@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+// gpt: learns to write like a text, character by character. Trains the transformer of model.hpp with one compiled
+// program, saves it, reads it back and writes with it.
+#include "../common/output.hpp"
+#include "../common/progress.hpp"
+#include "options.hpp"
+
+#include <cstdio>
+
+namespace gpt {
+
+namespace {
+
+void check_beginning(Alphabet const& alphabet, Options const& o, std::string const& of) {
+  for (char c : o.beginning)
+    if (alphabet.number(c) < 0)
+      throw dfdx::error("--begin: the character '" + std::string(1, c) + "' is not in " + of);
+}
+
+void write(Model const& model, Alphabet const& alphabet, Options const& o) {
+  std::string const text =
+      sample(model, alphabet, o.beginning, o.length, o.temperature, dfdx::fold_in(Key{o.seed}, 3));
+  std::printf("\n%s%s\n", o.beginning == "\n" ? "" : o.beginning.c_str(), text.c_str());
+}
+
+void load_and_write(Options const& o) {
+  Model model;
+  auto const facts = dfdx::load_safetensors(o.load, model);
+  auto const characters = facts.find("characters");
+  Alphabet const alphabet =
+      characters == facts.end() ? Alphabet::of("") : Alphabet::from_hex(characters->second);
+  if (alphabet.size() == 0 || alphabet.size() > vocabulary)
+    throw dfdx::error("load: " + o.load + " does not say which characters its numbers are");
+  check_beginning(alphabet, o, o.load);
+  write(model, alphabet, o);
+}
+
+void run(Options const& o) {
+  Key const key{o.seed};
+  common::prepare_folder(o.output);
+  Text const text = read_text(o.data);
+  check_beginning(text.alphabet, o, o.data);
+  std::printf("data     %s: %zu characters, %zu different; %zu to train on, %zu to test on\n", o.data.c_str(),
+              text.train.size() + text.val.size(), text.alphabet.size(), text.train.size(), text.val.size());
+  auto model = dfdx::init<Model>(o.seed);
+  std::printf("model    %lld parameters\n", static_cast<long long>(dfdx::parameter_count<Model>));
+  std::fflush(stdout);
+
+  Times const times = [&] {
+    common::Progress progress(o.settings.steps);
+    return train(model, text.train, o.settings, dfdx::fold_in(key, 2),
+                 [&](std::int64_t done, double loss) { progress.show(done, loss); });
+  }();
+  std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(o.settings.steps),
+              times.seconds, times.step * 1e3);
+  double const val = evaluate(model, text.val);
+  std::printf("loss     %.4f nats per character on the text to test on\n", val);
+
+  std::string const file = o.output + "/model.safetensors";
+  common::save(file, model,
+               {{"characters", text.alphabet.hex()},
+                {"steps", std::to_string(o.settings.steps)},
+                {"val_loss", std::to_string(val)}});
+  std::printf("wrote    %s (read back: equal)\n", file.c_str());
+  write(model, text.alphabet, o);
+}
+
+}  // namespace
+
+}  // namespace gpt
+
+int main(int argc, char** argv) {
+  try {
+    if (auto const options = gpt::parse_options(argc, argv))
+      options->load.empty() ? gpt::run(*options) : gpt::load_and_write(*options);
+    return 0;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "gpt: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace gpt {
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options o;
+  CLI::App app("Learns to write like a text, character by character.", "gpt");
+  auto* data = app.add_option("--data", o.data, "Text file to learn from")->capture_default_str();
+  app.add_option("--output", o.output, "Folder for the model")->capture_default_str();
+  app.add_option("--load", o.load, "A model.safetensors to write with; nothing is trained")->excludes(data);
+  app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
+  auto const count = CLI::Range(std::int64_t{1}, std::int64_t{1000000000});
+  app.add_option("--steps", o.settings.steps, "Training steps of 12 pieces of 64 characters each")
+      ->check(count)
+      ->capture_default_str();
+  auto const rate = CLI::Range(1e-9f, 1e9f);
+  app.add_option("--lr", o.settings.lr, "Highest learning rate")->check(rate)->capture_default_str();
+  app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")
+      ->check(rate)
+      ->capture_default_str();
+  app.add_option("--begin", o.beginning, "What the text written begins with, by default a line");
+  app.add_option("--length", o.length, "Characters to write")->check(count)->capture_default_str();
+  app.add_option("--temperature", o.temperature, "How daring: low keeps to what is likely")
+      ->check(CLI::Range(1e-3, 1e3))
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& help) {
+    app.exit(help);
+    return {};
+  }
+  if (o.beginning.empty()) throw dfdx::error("--begin: at least one character is needed");
+  return o;
+}
+
+}  // namespace gpt

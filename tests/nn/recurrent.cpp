@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+// Recurrent layers of several layers and directions: against single layers in a row, and their names.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace dfdx;
+
+namespace {
+
+constexpr std::size_t T = 5, B = 2, I = 3, H = 4;
+constexpr nn::Recurrent deep{.layers = 3, .dropout = 0.5}, both{.layers = 2, .bidirectional = true};
+
+double difference(Array const& a, Array const& b) { return max(abs(a - b)).item(); }
+
+template <class M>
+std::vector<std::string> names(M const& m) {
+  std::vector<std::string> r;
+  visit_state(m, [&](std::string const& name, auto const&) { r.push_back(name); });
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("recurrent layers have PyTorch's names", "[nn]") {
+  CHECK(names(nn::GRU<I, H, float, both>{}) ==
+        std::vector<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+                                 "weight_ih_l0_reverse", "weight_hh_l0_reverse", "bias_ih_l0_reverse",
+                                 "bias_hh_l0_reverse", "weight_ih_l1", "weight_hh_l1", "bias_ih_l1",
+                                 "bias_hh_l1", "weight_ih_l1_reverse", "weight_hh_l1_reverse",
+                                 "bias_ih_l1_reverse", "bias_hh_l1_reverse"});
+  CHECK(names(nn::RNN<I, H, float, nn::Recurrent{.layers = 12}>{})[44] == "weight_ih_l11");
+  CHECK(names(nn::RNN<I, H>{}) ==
+        names(nn::RNN<I, H, float, nn::Recurrent{.bidirectional = false, .dropout = 0.1}>{}));
+  auto const layer = init<nn::LSTM<I, H, float, both>>(1);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(std::get<0>(std::get<2>(layer.cells)))>,
+                               Tensor<float, 4 * H, 2 * H>>);
+  visit(layer, [](Array const& w) { CHECK((max(abs(w)).item() <= 0.5 && max(abs(w)).item() > 0.25)); });
+}
+
+TEST_CASE("several layers are layers in a row", "[nn]") {
+  auto const x = randn<double, T, B, I>(Key{1});
+  auto const h = randn<double, 3, B, H>(Key{2}), c = randn<double, 3, B, H>(Key{3});
+  auto const layer = init<nn::LSTM<I, H, double, deep>>(4);
+  Array y = x;
+  std::vector<Array> last_h, last_c;
+  std::size_t k = 0;
+  std::vector<Array> w;
+  visit(layer, [&](Array const& leaf) { w.push_back(leaf); });
+  for (index_t l = 0; l < 3; ++l, k += 4) {
+    auto const [out, hn, cn] = lstm(y, select(h, 0, l), select(c, 0, l), w[k], w[k + 1], w[k + 2], w[k + 3]);
+    y = out;
+    last_h.push_back(unsqueeze(hn, 0));
+    last_c.push_back(unsqueeze(cn, 0));
+  }
+  auto const [out, hn, cn] = layer(x, h, c);
+  static_assert(std::is_same_v<decltype(out), Tensor<double, T, B, H> const>);
+  static_assert(std::is_same_v<decltype(hn), Tensor<double, 3, B, H> const>);
+  CHECK(array_equal(out, y));
+  CHECK(array_equal(hn, concat(std::span<Array const>(last_h), 0)));
+  CHECK(array_equal(cn, concat(std::span<Array const>(last_c), 0)));
+  auto const compiled = compile([](auto const& l, auto const& v, auto const& a, auto const& b) {
+    return std::get<0>(l(v, a, b));
+  })(layer, x, h, c);
+  CHECK(difference(compiled, y) < 1e-12);
+
+  auto const trained = std::get<0>(layer.train(Key{1}, x, h, c));
+  CHECK(difference(trained, y) > 1e-3);
+  CHECK(array_equal(trained, std::get<0>(layer.train(Key{1}, x, h, c))));
+  // Nothing is dropped before the first layer and after the last.
+  auto const alone = init<nn::LSTM<I, H, double, nn::Recurrent{.dropout = 0.5}>>(4);
+  auto const one = randn<double, 1, B, H>(Key{2});
+  CHECK(array_equal(std::get<0>(alone.train(Key{1}, x, one, one)), std::get<0>(alone(x, one, one))));
+}
+
+TEST_CASE("the second direction reads from the end", "[nn]") {
+  auto const x = randn<double, T, B, I>(Key{1});
+  auto const h = randn<double, 4, B, H>(Key{2});
+  auto const layer = init<nn::GRU<I, H, double, both>>(4);
+  std::vector<Array> w;
+  visit(layer, [&](Array const& leaf) { w.push_back(leaf); });
+  auto const run = [&](Array const& in, index_t cell) {
+    std::size_t const k = 4 * static_cast<std::size_t>(cell);
+    return gru(in, select(h, 0, cell), w[k], w[k + 1], w[k + 2], w[k + 3]);
+  };
+  Array y = x;
+  std::vector<Array> last;
+  for (index_t l = 0; l < 2; ++l) {
+    auto const [ahead, ha] = run(y, 2 * l);
+    auto const [back, hb] = run(flip(y, {0}), 2 * l + 1);
+    Array const parts[] = {ahead, flip(back, {0})};
+    y = concat(std::span<Array const>(parts), 2);
+    last.push_back(unsqueeze(ha, 0));
+    last.push_back(unsqueeze(hb, 0));
+  }
+  auto const [out, hn] = layer(x, h);
+  static_assert(std::is_same_v<decltype(out), Tensor<double, T, B, 2 * H> const>);
+  CHECK(array_equal(out, y));
+  CHECK(array_equal(hn, concat(std::span<Array const>(last), 0)));
+}
