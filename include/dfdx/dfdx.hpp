@@ -24,7 +24,9 @@
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/adamax.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/matrices.hpp>
 #include <dfdx/optim/optimizer.hpp>
+#include <dfdx/optim/rprop.hpp>
 #include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/derivatives.hpp>
