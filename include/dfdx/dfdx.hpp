@@ -24,6 +24,7 @@
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/adamax.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/lbfgs.hpp>
 #include <dfdx/optim/matrices.hpp>
 #include <dfdx/optim/optimizer.hpp>
 #include <dfdx/optim/rprop.hpp>
