@@ -23,7 +23,9 @@
 #include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/adamax.hpp>
+#include <dfdx/optim/average.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/groups.hpp>
 #include <dfdx/optim/lbfgs.hpp>
 #include <dfdx/optim/matrices.hpp>
 #include <dfdx/optim/optimizer.hpp>

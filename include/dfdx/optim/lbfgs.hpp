@@ -14,6 +14,12 @@
 namespace dfdx::optim {
 
 /// LBFGSOptions - PyTorch's, with its default values. max_eval 0 stands for 5/4 of max_iter.
+///
+/// Math      none
+/// Shapes    none
+/// Dtypes    none
+/// Errors    none
+/// Source    torch.optim.LBFGS
 struct LBFGSOptions {
   double lr = 1;
   int max_iter = 20, max_eval = 0;
@@ -135,7 +141,7 @@ LinePoint strong_wolfe(LinePoint const& from, double t, double noise, int most, 
 template <class Tree, class F>
 void each_number(Tree& tree, F const& f) {
   visit(tree, [&](auto& leaf) {
-    if (!is_floating(leaf.dtype())) return;
+    if (is_buffer<decltype(leaf)> || !is_floating(leaf.dtype())) return;
     Operand const x = leaf.operand();
     Strides const strides[1] = {x.strides};
     walk<1>(x.meta.shape, strides, [&](index_t const(&at)[1]) { f(x, at[0]); });
