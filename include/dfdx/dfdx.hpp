@@ -13,6 +13,7 @@
 #include <dfdx/nn/conv.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/init.hpp>
+#include <dfdx/nn/init_more.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/norm.hpp>
