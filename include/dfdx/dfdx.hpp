@@ -28,6 +28,7 @@
 #include <dfdx/optim/clip.hpp>
 #include <dfdx/optim/groups.hpp>
 #include <dfdx/optim/lbfgs.hpp>
+#include <dfdx/optim/loss_scale.hpp>
 #include <dfdx/optim/matrices.hpp>
 #include <dfdx/optim/optimizer.hpp>
 #include <dfdx/optim/rprop.hpp>
@@ -41,6 +42,7 @@
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/cast_tree.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>

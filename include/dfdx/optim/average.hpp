@@ -35,7 +35,7 @@ struct Average {
     return detail::with_scalars(inner, step, std::array<double, 2>{kept, 1 - kept});
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     detail::prepare<O>(g, n, slot, stride, s);
   }
   template <class V>
@@ -70,7 +70,7 @@ struct Accumulate {
     return detail::with_scalars(inner, (step + count - 1) / count, std::array<double, 2>{last, 1.0 / count});
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     for (std::size_t i = 0; i < n; ++i) {
       V& all = slot[i * stride + static_cast<std::size_t>(O::slots)];
       g[i] = all + g[i] * detail::beside(s[O::scalars + 1], g[i]);

@@ -28,7 +28,7 @@ struct ClipNorm {
     return detail::with_scalars(inner, step, std::array<double, 1>{max_norm});
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     if (n == 0) return;
     V total{};
     for (std::size_t i = 0; i < n; ++i) {
@@ -66,7 +66,7 @@ struct ClipValue {
     return detail::with_scalars(inner, step, std::array<double, 1>{limit});
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     for (std::size_t i = 0; i < n; ++i) {
       V const here = detail::beside(s[O::scalars], g[i]);
       g[i] = apply<op::maximum>(apply<op::minimum>(g[i], here), -here);

@@ -95,7 +95,7 @@ struct Groups {
     return r;
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     detail::prepare<O>(g, n, slot, stride, s);
   }
   template <class V>
@@ -127,7 +127,7 @@ struct Frozen {
     return !(P.matches(name) || ...) && detail::moves<O>(name);
   }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     detail::prepare<O>(g, n, slot, stride, s);
   }
   template <class V>

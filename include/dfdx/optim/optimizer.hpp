@@ -68,6 +68,7 @@ class Optimizer {
         slots.push_back(state_[i].empty() ? full_as(p, p.meta(), 0.0) : widened(state_[i][k]));
     }
     detail::prepare<O>(gradients.data(), gradients.size(), slots.data(), width, scalars.data());
+    if constexpr (detail::scales_loss<O>) rule_.seen(scalars[O::finite_at].item() != 0);
     for (std::size_t j = 0; j < moved.size(); ++j) {
       Array& p = *parameters[moved[j]];
       DType const stored = p.dtype();

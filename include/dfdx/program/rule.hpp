@@ -21,10 +21,14 @@ constexpr void update(std::string_view name, V& p, V const& g, V* slot, V const*
 
 // Shows O all gradients first, if it wants that; the slots of the i-th start at slots + i * stride.
 template <class O, class V>
-constexpr void prepare(V* g, std::size_t n, V* slots, std::size_t stride, V const* s) {
+constexpr void prepare(V* g, std::size_t n, V* slots, std::size_t stride, V* s) {
   if constexpr (requires { O::prepare(g, n, slots, stride, s); }) O::prepare(g, n, slots, stride, s);
   else if constexpr (requires { O::prepare(g, n, s); }) O::prepare(g, n, s);
 }
+
+// Whether O scales the loss, and skips steps whose gradients are not finite.
+template <class O>
+concept scales_loss = requires { O::scale_at; };
 
 // Whether O moves a parameter at all.
 template <class O>

@@ -94,10 +94,20 @@ struct Step {
           ++i;
         });
       }
-      move(model, loss.sym(), scalars.sym(), p, s);
-      Sym const *next_p = p.data(), *next_s = s.data();
-      Model updated = detail::with_leaves(model, next_p);
-      return std::tuple(loss, std::move(updated), detail::with_leaves(state, next_s));
+      Vec<Sym> const numbers = move(model, loss.sym(), scalars.sym(), p, s);
+      if constexpr (optim::detail::scales_loss<O>) {
+        Sym const finite = numbers[O::finite_at];
+        std::size_t i = 0;
+        visit(model, [&](auto const& leaf) {
+          if (is_buffer<decltype(leaf)> && p[i].id != leaf.id())
+            p[i] = apply<op::where>(finite > 0, p[i], leaf.sym());
+          ++i;
+        });
+        return std::tuple(loss, replaced(model, p), replaced(state, s),
+                          detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+      } else {
+        return std::tuple(loss, replaced(model, p), replaced(state, s));
+      }
     }
   }
 
@@ -116,6 +126,12 @@ struct Step {
   }
 
  private:
+  template <class T>
+  static constexpr T replaced(T const& tree, Vec<Sym> const& leaves) {
+    Sym const* next = leaves.data();
+    return detail::with_leaves(tree, next);
+  }
+
   // The leaves that are learnt, by number, and their names if the optimizer asks for them.
   struct Learnt {
     Vec<std::size_t> leaves;
@@ -140,15 +156,16 @@ struct Step {
     return r;
   }
 
-  // The optimizer's step: parameters p and state s are replaced.
+  // The optimizer's step: parameters p and state s are replaced. Its numbers, as the optimizer has left them.
   template <class Model>
-  static constexpr void move(Model const& model, Sym const& loss, Sym const& scalars, Vec<Sym>& p,
-                             Vec<Sym>& s) {
+  static constexpr Vec<Sym> move(Model const& model, Sym const& loss, Sym const& scalars, Vec<Sym>& p,
+                                 Vec<Sym>& s) {
     Vec<Sym> numbers, slots;
     for (int k = 0; k < O::scalars; ++k) numbers.push_back(reshape_to(slice_axis(scalars, 0, k, 1), Shape{}));
     Learnt const all = learnt(model);
-    Vec<Sym> g =
-        graph::pull_back(*loss.graph, Vec<Sym>{loss}, Vec<Sym>{full_as(loss, loss.meta(), 1)}, all.ids);
+    Sym seed = full_as(loss, loss.meta(), 1);
+    if constexpr (optim::detail::scales_loss<O>) seed = cast_to(numbers[O::scale_at], loss.dtype());
+    Vec<Sym> g = graph::pull_back(*loss.graph, Vec<Sym>{loss}, Vec<Sym>{seed}, all.ids);
     for (Sym& d : g) d = detail::widened(d);
     constexpr std::size_t width = detail::slot_count<O>;
     for (std::size_t i : all.leaves)
@@ -165,6 +182,7 @@ struct Step {
       for (std::size_t k = 0; k < width; ++k)
         s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
     }
+    return numbers;
   }
 
   template <class T>
@@ -238,9 +256,23 @@ class TrainStep {
     auto const numbers = optimizer_.scalars_at(steps_ + 1);
     for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
       scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
-    Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars, args...);
-    ++steps_;
-    return loss;
+    if constexpr (optim::detail::scales_loss<O>) {
+      constexpr std::size_t last = P::plan.results.size() - 1;
+      auto const take = [](Storage*, typename P::Frame const& frame) {
+        using Finite = typename Numbers::value_type;
+        return std::pair(
+            *reinterpret_cast<Value const*>(P::address(P::plan.results[0].memory, frame)),
+            *reinterpret_cast<Finite const*>(P::address(P::plan.results[last].memory, frame)) != 0);
+      };
+      auto const [loss, finite] = detail::run_and_take<P>(arenas_, take, model, state, scalars, args...);
+      ++steps_;
+      optimizer_.seen(finite);
+      return loss;
+    } else {
+      Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars, args...);
+      ++steps_;
+      return loss;
+    }
   }
 
   /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked
