@@ -17,6 +17,7 @@
 #include <dfdx/nn/dropout.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/init.hpp>
+#include <dfdx/nn/init_more.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/norm.hpp>
@@ -30,8 +31,14 @@
 #include <dfdx/optim/adagrad.hpp>
 #include <dfdx/optim/adam.hpp>
 #include <dfdx/optim/adamax.hpp>
+#include <dfdx/optim/average.hpp>
 #include <dfdx/optim/clip.hpp>
+#include <dfdx/optim/groups.hpp>
+#include <dfdx/optim/lbfgs.hpp>
+#include <dfdx/optim/loss_scale.hpp>
+#include <dfdx/optim/matrices.hpp>
 #include <dfdx/optim/optimizer.hpp>
+#include <dfdx/optim/rprop.hpp>
 #include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/derivatives.hpp>
@@ -43,6 +50,7 @@
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/cast_tree.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>

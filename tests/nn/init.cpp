@@ -4,7 +4,7 @@
 
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/embedding.hpp>
-#include <dfdx/nn/init.hpp>
+#include <dfdx/nn/init_more.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/sequential.hpp>
@@ -80,6 +80,82 @@ TEST_CASE("each rule has the spread that its formula says", "[nn]") {
   Tensor<float, 8> vector;
   CHECK(tests::error_of([&] { nn::init::xavier_normal(vector, Key{1}); }) ==
         "xavier_normal: a weight has at least 2 axes, got [8]");
+}
+
+TEST_CASE("rules by name", "[nn]") {
+  Tensor<double, 300, 200> w;
+  nn::init::lecun_normal(w, Key{1});
+  CHECK(near(moments(w).std, 1 / std::sqrt(200.0), 1e-3));
+  nn::init::lecun_uniform(w, Key{1});
+  CHECK(near(moments(w).most, std::sqrt(3.0 / 200), 1e-4));
+
+  nn::init::truncated_normal(w, Key{1});
+  CHECK(near(moments(w).std, 0.8796256, 5e-3));  // of a standard normal within two deviations
+  CHECK(near(moments(w).most, 2, 1e-2));
+  CHECK(moments(w).most <= 2);
+  CHECK(near(moments(w).least, -2, 1e-2));
+  nn::init::truncated_normal(w, Key{1}, 1, 0.5, 1, 4);  // half a normal
+  CHECK(near(moments(w).mean, 1 + 0.5 * std::sqrt(2 / 3.141592653589793), 5e-3));
+  CHECK(moments(w).least >= 0);
+  nn::init::truncated_normal(w, Key{1}, 0, 1, 8, 9);  // far out, where a normal has next to nothing
+  CHECK(near(moments(w).mean, 8.1214, 2e-3));
+  for (double x : {-9.0, -3.0, -0.5, 0.0, 1e-9, 2.5})
+    CHECK(near(nn::init::detail::normal_quantile(0.5 * std::erfc(-x / std::sqrt(2.0))), x,
+               1e-12 * std::exp(x > 0 ? x * x / 2 : 0)));
+
+  auto const unit = [](auto const& m, std::size_t vectors, auto at) {
+    double worst = 0;
+    for (std::size_t i = 0; i < vectors; ++i)
+      for (std::size_t j = 0; j <= i; ++j)
+        worst = std::fmax(worst, std::fabs(at(m, i, j) - (i == j ? 9.0 : 0.0)));
+    return worst;
+  };
+  Tensor<double, 20, 7> tall;
+  nn::init::orthogonal(tall, Key{2}, 3);
+  CHECK(unit(tall, 7, [](auto const& m, std::size_t i, std::size_t j) {
+          double r = 0;
+          for (std::size_t k = 0; k < 20; ++k) r += m(k, i) * m(k, j);
+          return r;
+        }) < 1e-13);
+  Tensor<double, 5, 3, 4> wide;  // as [5, 12]
+  nn::init::orthogonal(wide, Key{2}, 3);
+  CHECK(unit(wide, 5, [](auto const& m, std::size_t i, std::size_t j) {
+          double r = 0;
+          for (std::size_t k = 0; k < 12; ++k) r += m(i, k / 4, k % 4) * m(j, k / 4, k % 4);
+          return r;
+        }) < 1e-13);
+
+  Tensor<double, 30, 8> thin;
+  nn::init::sparse(thin, Key{3}, 0.25, 2);
+  bool alike = true;
+  for (std::size_t c = 0; c < 8; ++c) {
+    int zeros = 0;
+    for (std::size_t r = 0; r < 30; ++r) {
+      zeros += thin(r, c) == 0;
+      alike = alike && (thin(r, c) == 0) == (thin(r, 0) == 0);
+    }
+    CHECK(zeros == 8);  // 7.5, rounded up
+  }
+  CHECK_FALSE(alike);
+  CHECK(near(moments(thin).std, 2 * std::sqrt(22.0 / 30), 0.3));
+
+  Tensor<float, 4, 3, 5> line;
+  nn::init::dirac(line);
+  CHECK(moments(line).mean * 60 == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(line(i, i, 2) == 1);
+  Tensor<float, 4, 2, 3, 3> two;
+  nn::init::dirac(two, 2);
+  CHECK(near(moments(two).mean * 72, 4, 1e-9));
+  for (std::size_t i = 0; i < 4; ++i) CHECK(two(i, i % 2, 1, 1) == 1);
+
+  Tensor<float, 8> vector;
+  CHECK(tests::error_of([&] { nn::init::orthogonal(vector, Key{1}); }) ==
+        "orthogonal: a weight has at least 2 axes, got [8]");
+  CHECK(tests::error_of([&] { nn::init::sparse(vector, Key{1}, 0.5); }) ==
+        "sparse: a matrix required, got [8]");
+  CHECK(tests::error_of([&] { nn::init::dirac(vector); }) ==
+        "dirac: a weight of 3 to 5 axes required, got [8]");
+  CHECK(tests::error_of([&] { nn::init::dirac(two, 3); }) == "dirac: 4 channels do not make 3 groups");
 }
 
 TEST_CASE("a rule writes in place", "[nn]") {

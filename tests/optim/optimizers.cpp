@@ -1,62 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // The optimizers inside compiled steps, against their formulas in double: f64 models to f64's precision, models of
 // several dtypes each leaf to its own, and 16-bit models updated in f32.
-#include <dfdx/dfdx.hpp>
+#include "optim/formulas.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <cmath>
-
 using namespace dfdx;
+using namespace formulas;
 
 namespace {
-
-constexpr std::size_t n = 5;
-constexpr int steps = 6;
-
-template <class T>
-struct Model {
-  Tensor<T, n> w;
-  DFDX_FIELDS(w)
-};
-
-// Its gradient is g.
-constexpr auto pull = [](auto const& m, auto const& g) { return sum(m.w * g); };
-
-double start(std::size_t i) { return 1.7 - 0.9 * static_cast<double>(i); }
-double gradient(int step, std::size_t i) {
-  return std::sin(1.3 * static_cast<double>(step) + 0.7 * static_cast<double>(i)) * (i == 3 ? 30 : 1);
-}
-
-template <class T>
-Tensor<T, n> filled(auto const& f) {
-  auto r = Tensor<T, n>::uninitialized();
-  for (std::size_t i = 0; i < n; ++i) r(i) = static_cast<T>(f(i));
-  return r;
-}
-
-// The largest error after each of some steps, relative to numbers of about 1; rule(k, i, p, g) is the new p(i).
-template <class O>
-double error_of(O const& o, auto rule, double max_norm = INFINITY, double limit = INFINITY) {
-  Model<double> model{filled<double>(start)};
-  auto step = train_step(pull, o);
-  double want[n], worst = 0;
-  for (std::size_t i = 0; i < n; ++i) want[i] = start(i);
-  for (int k = 1; k <= steps; ++k) {
-    auto const g = filled<double>([&](std::size_t i) { return gradient(k, i); });
-    step(model, g);
-    double norm = 0;
-    for (std::size_t i = 0; i < n; ++i) norm += g(i) * g(i);
-    double const factor = std::fmin(1.0, max_norm / (std::sqrt(norm) + 1e-6));
-    for (std::size_t i = 0; i < n; ++i) {
-      want[i] = rule(k, i, want[i], std::fmax(-limit, std::fmin(limit, g(i) * factor)));
-      worst = std::fmax(worst, std::fabs(model.w(i) - want[i]));
-    }
-  }
-  return worst;
-}
-
-using Slot = std::array<double, n>;
 
 // Adam in double; `l2` is added to the gradient, `decay` taken off the parameter.
 auto adam(double lr, double beta1, double beta2, double eps, double l2, double decay) {

@@ -32,9 +32,8 @@ std::vector<Array> run_optimizer(Arguments const& a, O const& optimizer) {
     std::vector<Sym> state, numbers;
     for (Array const& s : slots) state.push_back(input(s));
     for (double n : optimizer.scalars_at(k + 1)) numbers.push_back(input(full_as(p, Meta{p.dtype(), {}}, n)));
-    if constexpr (requires { O::prepare(&gradient, std::size_t{1}, numbers.data()); })
-      O::prepare(&gradient, 1, numbers.data());
-    O::update(parameter, gradient, state.data(), numbers.data());
+    optim::detail::prepare<O>(&gradient, 1, state.data(), state.size(), numbers.data());
+    optim::detail::update<O>("p", parameter, gradient, state.data(), numbers.data());
     g.outputs.push_back(parameter.id);
     for (Sym const& s : state) g.outputs.push_back(s.id);
     // In place, as train_step does it: parameter and slots take over their inputs.
@@ -107,7 +106,7 @@ void add_optimizers(std::map<std::string, Function>& table) {
     for (Array const& i : inputs) x.push_back(testing::add_input(g, i.meta()).sym());
     std::vector<Sym> numbers(static_cast<std::size_t>(Clip::scalars), x[2]);
     Sym gradients[2] = {x[0], x[1]};
-    Clip::prepare(gradients, 2, numbers.data());
+    Clip::prepare(gradients, 2, static_cast<Sym*>(nullptr), 0, numbers.data());
     for (Sym const& s : gradients) g.outputs.push_back(s.id);
     std::vector<Array> r = testing::run_plan(graph::prepare(graph::simplify(g), {}), inputs).results;
     r.push_back(sqrt(sum(square(a["g0"])) + sum(square(a["g1"]))));

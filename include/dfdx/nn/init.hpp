@@ -108,6 +108,10 @@ inline void xavier_normal(Array& w, Key key, double gain = 1) {
   normal(w, key, 0, gain * std::sqrt(2.0 / (f.in + f.out)));
 }
 
+/// lecun_uniform, lecun_normal - standard deviation 1 / sqrt(fan in), for linear layers and selu (LeCun et al., 1998).
+inline void lecun_uniform(Array& w, Key key) { kaiming_uniform(w, key, 1); }
+inline void lecun_normal(Array& w, Key key) { kaiming_normal(w, key, 1); }
+
 }  // namespace nn::init
 
 namespace detail {

@@ -10,8 +10,8 @@ namespace dfdx::nn {
 
 /// BatchNorm - each channel brought to mean 0 and variance 1, then scaled and shifted; BatchNorm1d and BatchNorm2d
 /// say how many axes x may have. A call uses the running statistics; `train` uses those of the batch, and moves the
-/// running ones of this layer, a model of the program's, towards them. State: weight, bias, running_mean,
-/// running_var, all [C]; no gradient flows to the last two.
+/// running ones of this layer, a model of the program's, towards them. State: weight, bias and the buffers
+/// running_mean, running_var, all [C]; no gradient flows to the buffers.
 ///
 /// Math      y = (x - mean) / sqrt(var + eps) * weight + bias
 /// Shapes    x: [N, C, S...] -> y: [N, C, S...]
@@ -22,8 +22,8 @@ template <std::size_t C, int Lowest = 2, int Highest = max_rank, element T = flo
 struct BatchNorm {
   Tensor<T, C> weight;
   Tensor<T, C> bias;
-  Tensor<T, C> running_mean;
-  Tensor<T, C> running_var;
+  Buffer<T, C> running_mean;
+  Buffer<T, C> running_var;
   DFDX_FIELDS(weight, bias, running_mean, running_var)
   double momentum = 0.1, eps = 1e-5;
 
@@ -47,9 +47,9 @@ struct BatchNorm {
 
  private:
   constexpr auto normalized(operand auto const& x, bool training) const {
+    Tensor<T, C> const &mean = running_mean, &var = running_var;
     return dfdx::detail::batch_norm_in<Lowest, Highest>(
-        x, running_mean, running_var, dfdx::BatchNorm{.training = training, .momentum = momentum, .eps = eps},
-        weight, bias);
+        x, mean, var, dfdx::BatchNorm{.training = training, .momentum = momentum, .eps = eps}, weight, bias);
   }
 };
 template <std::size_t C, element T = float>

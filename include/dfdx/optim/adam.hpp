@@ -22,15 +22,19 @@ inline std::array<double, 8> adam_scalars(AdamNumbers const& o, std::int64_t ste
   return {o.lr / c1, 1 / std::sqrt(c2), o.beta1, 1 - o.beta1, o.beta2, 1 - o.beta2, o.eps, o.decay};
 }
 
-// m, v and p after one step; the decay has been applied to p or g already. With AMSGrad a third slot holds the
-// largest v so far.
+// Moves m and v by one step; how far p goes. The decay has been applied to p or g already. With AMSGrad a third slot
+// holds the largest v so far.
 template <bool Largest, class V>
-constexpr void adam_update(V& p, V const& g, V* slot, V const* s) {
+constexpr V adam_move(V const& p, V const& g, V* slot, V const* s) {
   slot[0] = slot[0] * beside(s[2], p) + g * beside(s[3], p);
   slot[1] = slot[1] * beside(s[4], p) + g * g * beside(s[5], p);
   if constexpr (Largest) slot[2] = apply<op::maximum>(slot[2], slot[1]);
   V const divisor = apply<op::sqrt>(slot[Largest ? 2 : 1]) * beside(s[1], p) + beside(s[6], p);
-  p = p - slot[0] * beside(s[0], p) / divisor;
+  return slot[0] * beside(s[0], p) / divisor;
+}
+template <bool Largest, class V>
+constexpr void adam_update(V& p, V const& g, V* slot, V const* s) {
+  p = p - adam_move<Largest>(p, g, slot, s);
 }
 
 }  // namespace detail

@@ -3,23 +3,10 @@
 #pragma once
 
 #include <dfdx/optim/sgd.hpp>
+#include <dfdx/program/rule.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::optim {
-
-namespace detail {
-
-// The scalars of O and one more.
-template <class O>
-auto with_scalar(O const& o, std::int64_t step, double extra) {
-  std::array<double, static_cast<std::size_t>(O::scalars) + 1> r{};
-  auto const inner = o.scalars_at(step);
-  for (std::size_t i = 0; i < inner.size(); ++i) r[i] = inner[i];
-  r.back() = extra;
-  return r;
-}
-
-}  // namespace detail
 
 /// ClipNorm - scales all gradients by one factor so that their joint 2-norm is at most max_norm, then does as O.
 /// optim::ClipNorm{optim::Adam{.lr = 1e-3}, 1.0}.
@@ -34,11 +21,15 @@ struct ClipNorm {
   O inner{};
   double max_norm = 1;
 
+  using inner_type = O;
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
-  auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, max_norm); }
+  auto scalars_at(std::int64_t step) const {
+    return detail::with_scalars(inner, step, std::array<double, 1>{max_norm});
+  }
   template <class V>
-  static constexpr void prepare(V* g, std::size_t n, V const* s) {
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
+    if (n == 0) return;
     V total{};
     for (std::size_t i = 0; i < n; ++i) {
       V const squares = cast_to(sum(apply<op::mul>(g[i], g[i])), s[O::scalars].dtype());
@@ -46,10 +37,11 @@ struct ClipNorm {
     }
     V const factor = apply<op::minimum>(s[O::scalars] / (apply<op::sqrt>(total) + 1e-6), 1.0);
     for (std::size_t i = 0; i < n; ++i) g[i] = g[i] * detail::beside(factor, g[i]);
+    detail::prepare<O>(g, n, slot, stride, s);
   }
   template <class V>
-  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
-    O::update(p, g, slot, s);
+  static constexpr void update(std::string_view name, V& p, V const& g, V* slot, V const* s) {
+    detail::update<O>(name, p, g, slot, s);
   }
 };
 template <class O>
@@ -67,13 +59,23 @@ struct ClipValue {
   O inner{};
   double limit = 1;
 
+  using inner_type = O;
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
-  auto scalars_at(std::int64_t step) const { return detail::with_scalar(inner, step, limit); }
+  auto scalars_at(std::int64_t step) const {
+    return detail::with_scalars(inner, step, std::array<double, 1>{limit});
+  }
   template <class V>
-  static constexpr void update(V& p, V const& g, V* slot, V const* s) {
-    V const limit_here = detail::beside(s[O::scalars], g);
-    O::update(p, apply<op::maximum>(apply<op::minimum>(g, limit_here), -limit_here), slot, s);
+  static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
+    for (std::size_t i = 0; i < n; ++i) {
+      V const here = detail::beside(s[O::scalars], g[i]);
+      g[i] = apply<op::maximum>(apply<op::minimum>(g[i], here), -here);
+    }
+    detail::prepare<O>(g, n, slot, stride, s);
+  }
+  template <class V>
+  static constexpr void update(std::string_view name, V& p, V const& g, V* slot, V const* s) {
+    detail::update<O>(name, p, g, slot, s);
   }
 };
 template <class O>

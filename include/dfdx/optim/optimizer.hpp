@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <dfdx/optim/sgd.hpp>
+#include <dfdx/program/rule.hpp>
 #include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 
@@ -37,7 +38,11 @@ class Optimizer {
   void step(Model& model) {
     no_grad const guard;
     std::vector<Array*> parameters;
-    visit(model, [&](auto& leaf) { parameters.push_back(&leaf); });
+    std::vector<std::string> names;
+    visit_named(model, [&](std::string const& name, auto& leaf) {
+      parameters.push_back(&leaf);
+      names.push_back(name);
+    });
     if (!state_.empty() && state_.size() != parameters.size())
       raise("step: the optimizer has state for ", static_cast<index_t>(state_.size()),
             " parameters, the model has ", static_cast<index_t>(parameters.size()));
@@ -48,7 +53,7 @@ class Optimizer {
     DType scalar = DType::f32;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       Array const g = parameters[i]->grad();
-      if (g.empty()) continue;
+      if (g.empty() || !detail::moves<O>(names[i])) continue;
       moved.push_back(i);
       gradients.push_back(widened(g.detach()));
       scalar = promote(scalar, g.dtype());
@@ -56,27 +61,34 @@ class Optimizer {
     ++steps_;
     std::vector<Array> scalars;
     for (double v : rule_.scalars_at(steps_)) scalars.push_back(full({}, v, scalar));
-    if constexpr (requires { O::prepare(gradients.data(), std::size_t{1}, scalars.data()); })
-      O::prepare(gradients.data(), gradients.size(), scalars.data());
-    for (std::size_t k = 0; k < moved.size(); ++k)
-      update(*parameters[moved[k]], gradients[k], state_[moved[k]], scalars);
+    std::vector<Array> slots;
+    for (std::size_t i : moved) {
+      Array const p = widened(parameters[i]->detach());
+      for (std::size_t k = 0; k < width; ++k)
+        slots.push_back(state_[i].empty() ? full_as(p, p.meta(), 0.0) : widened(state_[i][k]));
+    }
+    detail::prepare<O>(gradients.data(), gradients.size(), slots.data(), width, scalars.data());
+    if constexpr (detail::scales_loss<O>) rule_.seen(scalars[O::finite_at].item() != 0);
+    for (std::size_t j = 0; j < moved.size(); ++j) {
+      Array& p = *parameters[moved[j]];
+      DType const stored = p.dtype();
+      Array next = widened(p.detach());
+      detail::update<O>(names[moved[j]], next, gradients[j], slots.data() + j * width, scalars.data());
+      p.copy_(next);
+      std::vector<Array>& kept = state_[moved[j]];
+      kept.clear();
+      for (std::size_t k = 0; k < width; ++k) kept.push_back(cast_to(slots[j * width + k], stored));
+    }
   }
+
+  /// The state of each parameter, in order of the leaves: as many Arrays as the rule has slots, none before it was
+  /// first moved.
+  std::vector<std::vector<Array>> const& state() const { return state_; }
 
  private:
   static Array widened(Array const& x) { return cast_to(x, promote(x.dtype(), DType::f32)); }
 
-  static void update(Array& p, Array const& g, std::vector<Array>& slots, std::vector<Array> const& scalars) {
-    DType const stored = p.dtype();
-    Array next = widened(p.detach());
-    std::vector<Array> mine;
-    for (int k = 0; k < O::slots; ++k)
-      mine.push_back(slots.empty() ? full_as(next, next.meta(), 0.0)
-                                   : widened(slots[static_cast<std::size_t>(k)]));
-    O::update(next, g, mine.data(), scalars.data());
-    p.copy_(next);
-    slots.clear();
-    for (Array const& m : mine) slots.push_back(cast_to(m, stored));
-  }
+  static constexpr auto width = static_cast<std::size_t>(O::slots);
 
   O rule_;
   std::int64_t steps_ = 0;

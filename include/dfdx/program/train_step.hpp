@@ -2,14 +2,15 @@
 // train_step: forward, backward and the optimizer's update as one program that writes the parameters in place.
 #pragma once
 
+#include <dfdx/program/rule.hpp>
 #include <dfdx/program/transforms.hpp>
 
 namespace dfdx {
 
 /// optimizer - what train_step asks of an optimizer: `slots` state tensors for each parameter (zero at the start),
 /// `scalars` numbers for each step worked out in double by `scalars_at(step)` (step counts from 1), and the rule
-/// `update(parameter, gradient, slots, scalars)`, written with ops on symbols. Optionally `prepare(gradients, n,
-/// scalars)`, which sees all gradients first (clipping by their norm).
+/// `update(parameter, gradient, slots, scalars)`, written with ops on symbols. Optionally more (program/rule.hpp): it
+/// may see all gradients first (clipping by their norm), ask for names, leave parameters as they are.
 ///
 /// Dtypes    parameters in 16 bits are updated in f32, then they and their slots are rounded; integers stay
 template <class O>
@@ -17,7 +18,7 @@ concept optimizer = requires(O const& o, Sym& p, Sym* slots, Sym const* scalars)
   { O::slots } -> std::convertible_to<int>;
   { O::scalars } -> std::convertible_to<int>;
   o.scalars_at(std::int64_t{1});
-  O::update(p, p, slots, scalars);
+  optim::detail::update<O>("", p, p, slots, scalars);
 };
 
 }  // namespace dfdx
@@ -48,6 +49,19 @@ inline constexpr DType scalar_dtype = [] {
   return d;
 }();
 
+// A loss may return the model as well, with new values of its buffers.
+template <class Y>
+inline constexpr bool has_model = false;
+template <class L, class M>
+inline constexpr bool has_model<std::pair<L, M>> = true;
+template <class Y>
+constexpr decltype(auto) loss_of(Y const& y) {
+  if constexpr (has_model<Y>) return (y.first);
+  else return (y);
+}
+template <class Y>
+using loss_t = std::remove_cvref_t<decltype(loss_of(std::declval<Y const&>()))>;
+
 // What an update computes with.
 constexpr Sym widened(Sym const& x) {
   return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
@@ -63,28 +77,38 @@ struct Step {
   template <class Model, class S, class... A>
   static constexpr auto record(Model const& model, detail::state_t<Model, O> const& state, S const& scalars,
                                A const&... args) {
-    auto [loss, gradient] = ValueAndGrad<Loss, Wrt<0>>::record(model, args...);
-    Vec<Sym> p = symbols(model), g = symbols(gradient), s = symbols(state);
-    Vec<Sym> numbers;
-    for (int k = 0; k < O::scalars; ++k)
-      numbers.push_back(reshape_to(slice_axis(scalars.sym(), 0, k, 1), Shape{}));
-    for (Sym& d : g) d = detail::widened(d);
-    if constexpr (requires { O::prepare(g.data(), p.size(), numbers.data()); })
-      O::prepare(g.data(), p.size(), numbers.data());
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      DType const stored = p[i].dtype();
-      if (!is_floating(stored)) continue;
-      Sym next = detail::widened(p[i]);
-      Vec<Sym> mine;
-      for (std::size_t k = 0; k < detail::slot_count<O>; ++k)
-        mine.push_back(detail::widened(s[k * p.size() + i]));
-      O::update(next, g[i], mine.data(), numbers.data());
-      p[i] = cast_to(next, stored);
-      for (std::size_t k = 0; k < detail::slot_count<O>; ++k) s[k * p.size() + i] = cast_to(mine[k], stored);
+    auto const result = detail::record_call<Loss>(model, args...);
+    using Result = std::remove_const_t<decltype(result)>;
+    if constexpr (!detail::is_scalar<detail::loss_t<Result>>()) {
+      return Refused{};
+    } else {
+      auto const loss = detail::loss_of(result);
+      Vec<Sym> p = symbols(model), s = symbols(state);
+      if constexpr (detail::has_model<Result>) {
+        static_assert(std::is_same_v<typename Result::second_type, Model>,
+                      "train_step: with the loss its model must be returned");
+        Vec<Sym> const now = symbols(result.second);
+        std::size_t i = 0;
+        visit(model, [&](auto const& leaf) {
+          if constexpr (is_buffer<decltype(leaf)>) p[i] = now[i];
+          ++i;
+        });
+      }
+      Vec<Sym> const numbers = move(model, loss.sym(), scalars.sym(), p, s);
+      if constexpr (optim::detail::scales_loss<O>) {
+        Sym const finite = numbers[O::finite_at];
+        std::size_t i = 0;
+        visit(model, [&](auto const& leaf) {
+          if (is_buffer<decltype(leaf)> && p[i].id != leaf.id())
+            p[i] = apply<op::where>(finite > 0, p[i], leaf.sym());
+          ++i;
+        });
+        return std::tuple(loss, replaced(model, p), replaced(state, s),
+                          detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+      } else {
+        return std::tuple(loss, replaced(model, p), replaced(state, s));
+      }
     }
-    Sym const *next_p = p.data(), *next_s = s.data();
-    Model updated = detail::with_leaves(model, next_p);
-    return std::tuple(loss, std::move(updated), detail::with_leaves(state, next_s));
   }
 
   /// What explain calls the arguments; the loss has the model as its argument 0.
@@ -103,6 +127,65 @@ struct Step {
 
  private:
   template <class T>
+  static constexpr T replaced(T const& tree, Vec<Sym> const& leaves) {
+    Sym const* next = leaves.data();
+    return detail::with_leaves(tree, next);
+  }
+
+  // The leaves that are learnt, by number, and their names if the optimizer asks for them.
+  struct Learnt {
+    Vec<std::size_t> leaves;
+    Vec<Text> names;
+    Vec<int> ids;
+  };
+  template <class Model>
+  static constexpr Learnt learnt(Model const& model) {
+    Learnt r;
+    std::size_t i = 0;
+    auto const consider = [&](Text const& name, auto const& leaf) {
+      if (!is_buffer<decltype(leaf)> && is_floating(leaf.dtype()) &&
+          optim::detail::moves<O>({name.data(), name.size()})) {
+        r.leaves.push_back(i);
+        if constexpr (optim::detail::by_name<O>()) r.names.push_back(name);
+        r.ids.push_back(leaf.id());
+      }
+      ++i;
+    };
+    if constexpr (optim::detail::by_name<O>()) detail::visit_texts(model, consider);
+    else visit(model, [&](auto const& leaf) { consider({}, leaf); });
+    return r;
+  }
+
+  // The optimizer's step: parameters p and state s are replaced. Its numbers, as the optimizer has left them.
+  template <class Model>
+  static constexpr Vec<Sym> move(Model const& model, Sym const& loss, Sym const& scalars, Vec<Sym>& p,
+                                 Vec<Sym>& s) {
+    Vec<Sym> numbers, slots;
+    for (int k = 0; k < O::scalars; ++k) numbers.push_back(reshape_to(slice_axis(scalars, 0, k, 1), Shape{}));
+    Learnt const all = learnt(model);
+    Sym seed = full_as(loss, loss.meta(), 1);
+    if constexpr (optim::detail::scales_loss<O>) seed = cast_to(numbers[O::scale_at], loss.dtype());
+    Vec<Sym> g = graph::pull_back(*loss.graph, Vec<Sym>{loss}, Vec<Sym>{seed}, all.ids);
+    for (Sym& d : g) d = detail::widened(d);
+    constexpr std::size_t width = detail::slot_count<O>;
+    for (std::size_t i : all.leaves)
+      for (std::size_t k = 0; k < width; ++k) slots.push_back(detail::widened(s[k * p.size() + i]));
+    optim::detail::prepare<O>(g.data(), g.size(), slots.data(), width, numbers.data());
+    for (std::size_t j = 0; j < g.size(); ++j) {
+      Sym& parameter = p[all.leaves[j]];
+      DType const stored = parameter.dtype();
+      Sym next = detail::widened(parameter);
+      std::string_view name;
+      if constexpr (optim::detail::by_name<O>()) name = {all.names[j].data(), all.names[j].size()};
+      optim::detail::update<O>(name, next, g[j], slots.data() + j * width, numbers.data());
+      parameter = cast_to(next, stored);
+      for (std::size_t k = 0; k < width; ++k)
+        s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
+    }
+    return numbers;
+  }
+
+  template <class T>
   static constexpr Vec<Sym> symbols(T const& t) {
     Vec<Sym> r;
     visit(t, [&](auto const& leaf) { r.push_back(leaf.sym()); });
@@ -111,7 +194,8 @@ struct Step {
 };
 
 /// TrainStep - a training step as a function object: step(model, args...) does one and returns the loss before it.
-/// It owns the optimizer and its state; `step.optimizer().lr = ...` changes the rate of the next step.
+/// It owns the optimizer and its state; `step.optimizer().lr = ...` changes the rate of the next step. A loss that
+/// changes buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`.
 ///
 /// Cost      after the first step no allocation
 /// Errors    "train_step: parameters must be contiguous"; leaves without memory are refused
@@ -143,6 +227,8 @@ class TrainStep {
 
   O& optimizer() { return optimizer_; }
   O const& optimizer() const { return optimizer_; }
+  /// The same by the name that optim::Optimizer has.
+  O& rule() { return optimizer_; }
   /// Steps done.
   std::int64_t steps() const { return steps_; }
 
@@ -150,7 +236,7 @@ class TrainStep {
   auto operator()(Model& model, A const&... args) {
     // A mistake in the loss is found here, with few steps of the compiler to report.
     if constexpr (!detail::captures_nothing<Loss>) return Refused{};
-    else if constexpr (!detail::is_scalar<decltype(Loss{}(std::as_const(model), args...))>())
+    else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
       return Refused{};
     else return run(model, args...);
   }
@@ -170,9 +256,23 @@ class TrainStep {
     auto const numbers = optimizer_.scalars_at(steps_ + 1);
     for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
       scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
-    Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars, args...);
-    ++steps_;
-    return loss;
+    if constexpr (optim::detail::scales_loss<O>) {
+      constexpr std::size_t last = P::plan.results.size() - 1;
+      auto const take = [](Storage*, typename P::Frame const& frame) {
+        using Finite = typename Numbers::value_type;
+        return std::pair(
+            *reinterpret_cast<Value const*>(P::address(P::plan.results[0].memory, frame)),
+            *reinterpret_cast<Finite const*>(P::address(P::plan.results[last].memory, frame)) != 0);
+      };
+      auto const [loss, finite] = detail::run_and_take<P>(arenas_, take, model, state, scalars, args...);
+      ++steps_;
+      optimizer_.seen(finite);
+      return loss;
+    } else {
+      Value const loss = detail::run_for_first<P, Value>(arenas_, model, state, scalars, args...);
+      ++steps_;
+      return loss;
+    }
   }
 
   /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked

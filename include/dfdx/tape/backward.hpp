@@ -59,12 +59,12 @@ std::vector<Array> gradients(Array const& y, std::initializer_list<Array> x, Bac
   return gradients<Lazy>(y, std::span<Array const>(x.begin(), x.size()), options);
 }
 
-/// watch - makes all floating parameters of a model leaves of the tape. The model is changed; a copy made before is
-/// not.
+/// watch - makes all floating parameters of a model leaves of the tape, not its buffers. The model is changed; a copy
+/// made before is not.
 template <tree Model>
 Model& watch(Model& model) {
   visit(model, [](auto& leaf) {
-    if (is_floating(leaf.dtype())) leaf.requires_grad(true);
+    if (!is_buffer<decltype(leaf)> && is_floating(leaf.dtype())) leaf.requires_grad(true);
   });
   return model;
 }

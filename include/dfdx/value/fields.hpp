@@ -20,7 +20,7 @@
 #include <boost/preprocessor/seq/transform.hpp>
 #include <boost/preprocessor/variadic/to_seq.hpp>
 
-#include <dfdx/value/tensor.hpp>
+#include <dfdx/value/buffer.hpp>
 
 /// DFDX_FIELDS(a, b, ...) - in the body of a struct: these members are its parameters (tensors, or trees of them).
 /// Members that are not named are configuration; a program sees their default values.
@@ -100,36 +100,53 @@ constexpr T filled(T t, Next&& next) {
   return t;
 }
 
-inline std::string path_below(std::string const& path, std::string const& name) {
-  return path.empty() ? name : path + "." + name;
+// The path of a part. Paths are strings, or Texts in constant expressions.
+template <class Path>
+constexpr Path path_below(Path path, char const* name) {
+  auto const add = [&](char const* s) {
+    if constexpr (std::is_same_v<Path, Text>) path.put(s);
+    else path += s;
+  };
+  if (path.size() != 0) add(".");
+  add(name);
+  return path;
+}
+template <class Path>
+constexpr Path path_below(Path const& path, std::size_t i) {
+  return path_below(path, Text().put(static_cast<index_t>(i)).c_str());
 }
 
 struct SameLeaves;
 struct StateLeaves;
 
 // Leaves with their paths. How is SameLeaves for those of `visit`, StateLeaves for those of `visit_state`.
-template <class How, class T, class F>
-void visit_paths(T& t, F const& f, std::string const& path) {
+template <class How, class T, class F, class Path>
+constexpr void visit_paths(T& t, F const& f, Path const& path) {
   using U = std::remove_cv_t<T>;
   static_assert(
       tree<U>,
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
-  auto const below = [&](std::string const& name) { return path_below(path, name); };
   if constexpr (leaf<U>) f(path, t);
   else if constexpr (keeps_leaves<U>) {
     if constexpr (std::is_same_v<How, SameLeaves>) t.visit_named(f, path);
     else t.visit_state(f, path);
   } else if constexpr (is_std_array<U>) {
-    int i = 0;
-    for (auto& e : t) visit_paths<How>(e, f, below(std::to_string(i++)));
+    std::size_t i = 0;
+    for (auto& e : t) visit_paths<How>(e, f, path_below(path, i++));
   } else if constexpr (is_std_tuple<U>) {
-    int i = 0;
-    std::apply([&](auto&... e) { (visit_paths<How>(e, f, below(std::to_string(i++))), ...); }, t);
+    std::size_t i = 0;
+    std::apply([&](auto&... e) { (visit_paths<How>(e, f, path_below(path, i++)), ...); }, t);
   } else {
     boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) {
-      visit_paths<How>(boost::hana::second(a)(t), f, below(boost::hana::first(a).c_str()));
+      visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str()));
     });
   }
+}
+
+// As visit_named, with Texts.
+template <class T, class F>
+constexpr void visit_texts(T& t, F const& f) {
+  visit_paths<SameLeaves>(t, f, Text{});
 }
 
 }  // namespace detail
@@ -156,12 +173,15 @@ inline constexpr int leaf_count = [] {
   return n;
 }();
 
-/// parameter_count - number of elements of a tree whose leaves have static shapes.
+/// parameter_count - number of elements of a tree whose leaves have static shapes, without those of buffers.
 template <class T>
 inline constexpr index_t parameter_count = [] {
   index_t n = 0;
   T t{};
-  visit(t, [&](auto const& leaf) { n += std::remove_cvref_t<decltype(leaf)>::static_shape.numel(); });
+  visit(t, [&](auto const& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (!is_buffer<Leaf>) n += Leaf::static_shape.numel();
+  });
   return n;
 }();
 

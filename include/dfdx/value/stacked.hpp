@@ -22,6 +22,11 @@ struct with_axis<Tensor<T, D...>> {
   template <std::size_t N>
   using more = Tensor<T, N, D...>;
 };
+template <class T, std::size_t... D>
+struct with_axis<Buffer<T, D...>> {
+  template <std::size_t N>
+  using more = Buffer<T, N, D...>;
+};
 
 // The leaf types of a tree, as the type of a tuple.
 template <class T>
@@ -29,7 +34,7 @@ auto leaf_types(T const& t) {
   if constexpr (leaf<T>) {
     static_assert(typed<T> && T::static_shape.is_static(),
                   "stacked: leaves must be Tensors of static shapes");
-    return std::tuple<typename tensor_base<T>::type>{};
+    return std::tuple<std::conditional_t<is_buffer<T>, T, typename tensor_base<T>::type>>{};
   } else if constexpr (keeps_leaves<T>) return leaf_types(t.leaves);
   else if constexpr (is_std_array<T> || is_std_tuple<T>)
     return std::apply([](auto const&... e) { return std::tuple_cat(leaf_types(e)...); }, t);
@@ -99,12 +104,12 @@ struct Stacked {
   }
 
   /// The leaves "*.weight", ... as they are.
-  template <class F>
-  void visit_named(F const& f, std::string const& path) const {
+  template <class F, class Path>
+  constexpr void visit_named(F const& f, Path const& path) const {
     named(*this, f, path);
   }
-  template <class F>
-  void visit_named(F const& f, std::string const& path) {
+  template <class F, class Path>
+  constexpr void visit_named(F const& f, Path const& path) {
     named(*this, f, path);
   }
   /// The leaves of each part, "0.weight", ...
@@ -112,7 +117,7 @@ struct Stacked {
   void visit_state(F const& f, std::string const& path) const {
     for (std::size_t i = 0; i < N; ++i) {
       Tree const part = (*this)[static_cast<index_t>(i)];
-      dfdx::visit_state(part, f, detail::path_below(path, std::to_string(i)));
+      dfdx::visit_state(part, f, detail::path_below(path, i));
     }
   }
   template <class F>
@@ -120,18 +125,17 @@ struct Stacked {
     allocate();
     for (std::size_t i = 0; i < N; ++i) {
       Tree part = (*this)[static_cast<index_t>(i)];
-      dfdx::visit_state(part, f, detail::path_below(path, std::to_string(i)));
+      dfdx::visit_state(part, f, detail::path_below(path, i));
     }
   }
 
  private:
-  template <class Self, class F>
-  static void named(Self& self, F const& f, std::string const& path) {
-    std::vector<std::string> names;
+  template <class Self, class F, class Path>
+  static constexpr void named(Self& self, F const& f, Path const& path) {
+    Vec<Path> names;
     Tree const part{};
-    dfdx::visit_named(
-        part, [&](std::string const& name, auto const&) { names.push_back(name); },
-        detail::path_below(path, "*"));
+    detail::visit_paths<detail::SameLeaves>(
+        part, [&](Path const& name, auto const&) { names.push_back(name); }, detail::path_below(path, "*"));
     std::size_t k = 0;
     visit(self.leaves, [&](auto& leaf) { f(names[k++], leaf); });
   }
