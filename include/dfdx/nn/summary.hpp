@@ -64,7 +64,7 @@ void add_sequence(std::vector<SummaryRow>& rows, Sequential<Modules...> const& m
   if constexpr (I < sizeof...(Modules)) {
     auto const& part = std::get<I>(model.layers);
     using Y = std::remove_cvref_t<decltype(part(std::declval<X const&>()))>;
-    add_layers<X>(rows, part, dfdx::detail::path_below(path, std::to_string(I)));
+    add_layers<X>(rows, part, dfdx::detail::path_below(path, I));
     if constexpr (typed<Y>) rows.back().output = words_of(Y::static_shape);
     add_sequence<Y, I + 1>(rows, model, path);
   }
