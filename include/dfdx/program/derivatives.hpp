@@ -55,21 +55,13 @@ constexpr bool is_side() {
   }
 }
 
-template <class T>
-constexpr Vec<Sym> syms_of(T const& t) {
-  Vec<Sym> r;
-  visit(t, [&](auto const& leaf) { r.push_back(leaf.sym()); });
-  return r;
-}
-// Those of chosen arguments.
-template <std::size_t... I, class Tuple>
-constexpr Vec<Sym> syms_of(Wrt<I...>, Tuple const& args) {
-  return syms_of(std::tie(std::get<I>(args)...));
-}
-constexpr Vec<int> ids_of(Vec<Sym> const& all) {
-  Vec<int> r;
-  for (Sym const& s : all) r.push_back(s.id);
-  return r;
+// The derivatives of y along given directions of x: [n, S...] -> [n, R...].
+template <int = 0>  // a template: programs without it batch nothing
+constexpr Sym along(Sym const& y, Sym const& x, Sym const& directions) {
+  graph::Batch<> batch(*x.graph, directions.shape()[0]);
+  Vec<int> const wrt = {x.id};
+  Vec<Sym> const one = {batch.one(directions)}, ends = {y};
+  return batch.all(graph::push_forward(*x.graph, wrt, one, ends))[0];
 }
 
 // The derivatives of Y by the chosen arguments as a tree, given as symbols.
@@ -154,11 +146,7 @@ struct JacobianForward<F, Wrt<I...>> {
 
  private:
   static constexpr Sym part(Sym const& y, Sym const& x) {
-    Sym const seeds = detail::unit_vectors(x);
-    graph::Batch<> batch(*x.graph, seeds.shape()[0]);
-    Vec<int> const wrt = {x.id};
-    Vec<Sym> const directions = {batch.one(seeds)}, ends = {y};
-    Sym const columns = batch.all(graph::push_forward(*x.graph, wrt, directions, ends))[0];
+    Sym const columns = detail::along(y, x, detail::unit_vectors(x));
     int axes[max_rank] = {};
     int const r = columns.shape().rank;
     for (int i = 0; i + 1 < r; ++i) axes[i] = i + 1;
@@ -229,10 +217,7 @@ struct DiagonalHessian {
     if constexpr (!detail::is_side<decltype(g)>()) return Refused{};
     else {
       Sym const x = std::get<I>(std::tie(args...)).sym(), seeds = detail::unit_vectors(x);
-      graph::Batch<> batch(*x.graph, seeds.shape()[0]);
-      Vec<int> const wrt = {x.id};
-      Vec<Sym> const directions = {batch.one(seeds)}, ends = {g.sym()};
-      Sym const columns = batch.all(graph::push_forward(*x.graph, wrt, directions, ends))[0];
+      Sym const columns = detail::along(g.sym(), x, seeds);
       Sym const diagonal = sum_axes(bind<op::mul>(Attrs{}, columns, seeds), index_t{1});
       return detail::wrap<decltype(g)>(Array(reshape_to(diagonal, x.shape())));
     }

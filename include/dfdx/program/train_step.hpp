@@ -83,11 +83,11 @@ struct Step {
       return Refused{};
     } else {
       auto const loss = detail::loss_of(result);
-      Vec<Sym> p = symbols(model), s = symbols(state);
+      Vec<Sym> p = detail::syms_of(model), s = detail::syms_of(state);
       if constexpr (detail::has_model<Result>) {
         static_assert(std::is_same_v<typename Result::second_type, Model>,
                       "train_step: with the loss its model must be returned");
-        Vec<Sym> const now = symbols(result.second);
+        Vec<Sym> const now = detail::syms_of(result.second);
         std::size_t i = 0;
         visit(model, [&](auto const& leaf) {
           if constexpr (is_buffer<decltype(leaf)>) p[i] = now[i];
@@ -183,13 +183,6 @@ struct Step {
         s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
     }
     return numbers;
-  }
-
-  template <class T>
-  static constexpr Vec<Sym> symbols(T const& t) {
-    Vec<Sym> r;
-    visit(t, [&](auto const& leaf) { r.push_back(leaf.sym()); });
-    return r;
   }
 };
 

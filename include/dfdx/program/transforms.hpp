@@ -24,9 +24,22 @@ inline constexpr bool captures_nothing = std::is_empty_v<F> && std::is_default_c
 template <class F>
 inline constexpr bool captures_nothing<Compiled<F>> = true;
 
+// The leaves of a recorded tree, in order.
 template <class T>
-constexpr void collect_ids(T const& t, Vec<int>& ids) {
-  visit(t, [&](auto const& leaf) { ids.push_back(leaf.id()); });
+constexpr Vec<Sym> syms_of(T const& t) {
+  Vec<Sym> r;
+  visit(t, [&](auto const& leaf) { r.push_back(leaf.sym()); });
+  return r;
+}
+// Those of chosen arguments.
+template <std::size_t... I, class Tuple>
+constexpr Vec<Sym> syms_of(Wrt<I...>, Tuple const& args) {
+  return syms_of(std::tie(std::get<I>(args)...));
+}
+constexpr Vec<int> ids_of(Vec<Sym> const& all) {
+  Vec<int> r;
+  for (Sym const& s : all) r.push_back(s.id);
+  return r;
 }
 
 // The tree with its leaves replaced by symbols, in order from `next` on.
@@ -49,8 +62,7 @@ constexpr auto joined_trees(T t, U u, Rest... rest) {
 template <std::size_t... I, class... A>
 constexpr auto gradients(Wrt<I...>, Vec<Sym> const& ends, Vec<Sym> const& cts, A const&... args) {
   auto const all = std::tie(args...);
-  Vec<int> ids;
-  (collect_ids(std::get<I>(all), ids), ...);
+  Vec<int> const ids = ids_of(syms_of(Wrt<I...>{}, all));
   Vec<Sym> const found = graph::pull_back(*ends[0].graph, ends, cts, ids);
   Sym const* next = found.data();
   return [&]<class... T>(T... trees) {
@@ -150,10 +162,8 @@ struct Vjp {
     auto const& ct = std::get<sizeof...(I)>(t);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, std::remove_cvref_t<decltype(ct)>>,
                   "vjp: the cotangent (last argument) must have the type of the result");
-    Vec<Sym> ends, cts;
-    visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
-    visit(ct, [&](auto const& leaf) { cts.push_back(leaf.sym()); });
-    return std::pair(y, detail::gradients(Wrt<I...>{}, ends, cts, std::get<I>(t)...));
+    return std::pair(
+        y, detail::gradients(Wrt<I...>{}, detail::syms_of(y), detail::syms_of(ct), std::get<I>(t)...));
   }
 };
 
@@ -173,11 +183,8 @@ struct Jvp {
     static_assert((std::is_same_v<std::tuple_element_t<I, Tuple>, std::tuple_element_t<I + n, Tuple>> && ...),
                   "jvp: each tangent must have the type of its argument");
     auto y = detail::record_call<F>(std::get<I>(t)...);
-    Vec<int> ids;
-    (detail::collect_ids(std::get<I>(t), ids), ...);
-    Vec<Sym> tangents, ends;
-    (visit(std::get<I + n>(t), [&](auto const& leaf) { tangents.push_back(leaf.sym()); }), ...);
-    visit(y, [&](auto const& leaf) { ends.push_back(leaf.sym()); });
+    Vec<int> const ids = detail::ids_of(detail::syms_of(Wrt<I...>{}, t));
+    Vec<Sym> const tangents = detail::syms_of(Wrt<I + n...>{}, t), ends = detail::syms_of(y);
     Vec<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
     Sym const* next = found.data();
     auto dy = detail::with_leaves(y, next);
