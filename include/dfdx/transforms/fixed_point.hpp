@@ -29,18 +29,14 @@ template <class F, std::size_t Max>
 struct FixedPointRule {
   template <class X, class... T>
   constexpr auto operator()(X const& ct, X const& y, X const& start, T const&... theta) const {
-    using Rounds = Tensor<bool, Max>;
     constexpr auto pull = vjp(F{});
     auto const once = [&](X const& u, auto const&) {
       return X(ct + std::get<0>(pull(y, theta..., u).second));
     };
     X u = ct;
-    if (ct.recorded()) {
-      Array const rounds(ct.graph()->push(Node{&info<op::constant>, Attrs{}, Rounds::static_meta, {}}));
-      u = scan(once, u, Rounds(typename Rounds::Unchecked{}, rounds));
-    } else {
+    if (ct.recorded()) u = scan(once, u, rounds<Max>(*ct.graph()));
+    else
       for (std::size_t i = 0; i < Max; ++i) u = once(u, 0);
-    }
     auto cts = pull(y, theta..., u).second;
     std::get<0>(cts) = zeros_like(start);
     return cts;

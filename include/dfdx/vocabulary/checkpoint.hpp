@@ -18,6 +18,8 @@ constexpr auto record_checkpoint(Graph& g, F const& f, A const&... args) {
     visit(t, [&](auto const& leaf) {
       if (!leaf.recorded())
         raise("checkpoint: a value in memory meets one that is being recorded; pass it as an argument");
+      if (leaf.shape().rank == max_rank)
+        raise("checkpoint: no room for another axis beside those of ", leaf.shape());
       inside.push_back(each_of(region, reshape_to(leaf.sym(), with_first_axis(1, leaf.shape()))));
     });
     std::size_t k = 0;

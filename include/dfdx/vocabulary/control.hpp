@@ -26,6 +26,13 @@ constexpr T selected(P const& which, T const& yes, T const& no) {
   });
 }
 
+// What a recorded scan goes over that only counts its rounds.
+template <std::size_t N>
+constexpr Tensor<bool, N> rounds(Graph& g) {
+  using R = Tensor<bool, N>;
+  return R(typename R::Unchecked{}, Array(g.push(Node{&info<op::constant>, Attrs{}, R::static_meta, {}})));
+}
+
 template <class P>
 constexpr void require_condition(char const* name, P const& p) {
   if (p.shape().rank != 0 || p.dtype() != DType::boolean)
@@ -74,16 +81,12 @@ constexpr C while_loop(F const& condition, B const& body, C const& init) {
     if constexpr (Max == 0) {
       raise("while_loop: a compiled loop needs a bound, while_loop<Max>");
     } else {
-      // The rounds are counted by nothing but their number.
-      Array const rounds(
-          g->push(Node{&info<op::constant>, Attrs{}, Meta{DType::boolean, make_shape(Max)}, {}}));
-      using Rounds = Tensor<bool, Max>;
       auto const step = [&](C const& c, auto const&) {
         auto const goes_on = condition(c);
         detail::require_condition("while_loop", goes_on);
         return detail::selected(goes_on, C(body(c)), c);
       };
-      return scan(step, init, Rounds(typename Rounds::Unchecked{}, rounds));
+      return scan(step, init, detail::rounds<Max>(*g));
     }
   } else {
     C c = init;
