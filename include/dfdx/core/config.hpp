@@ -21,6 +21,11 @@
 #define DFDX_RESTRICT
 #endif
 
+// std::is_constant_evaluated() is a call, and until a compiler has inlined it both branches of an `if` are code that it
+// reads, checks and optimizes, with all that they call: g++ 12 worked on 1,300 functions of a program of 40. The
+// compiler's own word for it is a constant from the start.
+#define DFDX_IN_CONSTANT_EXPRESSION __builtin_is_constant_evaluated()
+
 // The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what
 // is built on them. Functions and constants of one name are merged when translation units are linked, and if two
 // units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,

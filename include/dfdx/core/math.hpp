@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/core/constant_math.hpp>
 #include <dfdx/core/dtype.hpp>
 
@@ -59,7 +60,7 @@ struct lane_functions;
 template <class X>
 DFDX_INLINE constexpr X sqrt(X const& x) {
   if constexpr (!is_number<X>) return dfdx::detail::lookup::call_sqrt(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sqrt(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::sqrt(static_cast<double>(x)));
   else return static_cast<X>(std::sqrt(x));
 }
 template <class X>
@@ -70,133 +71,133 @@ DFDX_INLINE constexpr X abs(X const& x) {
 template <class X>
 DFDX_INLINE constexpr X exp(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::exp(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::exp(static_cast<double>(x)));
   else return static_cast<X>(std::exp(x));
 }
 template <class X>
 DFDX_INLINE constexpr X expm1(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::expm1(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::expm1(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::expm1(static_cast<double>(x)));
   else return static_cast<X>(std::expm1(x));
 }
 template <class X>
 DFDX_INLINE constexpr X exp2(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::exp2(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::exp2(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::exp2(static_cast<double>(x)));
   else return static_cast<X>(std::exp2(x));
 }
 template <class X>
 DFDX_INLINE constexpr X log(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::log(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::log(static_cast<double>(x)));
   else return static_cast<X>(std::log(x));
 }
 template <class X>
 DFDX_INLINE constexpr X log1p(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::log1p(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log1p(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::log1p(static_cast<double>(x)));
   else return static_cast<X>(std::log1p(x));
 }
 template <class X>
 DFDX_INLINE constexpr X log2(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::log2(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log2(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::log2(static_cast<double>(x)));
   else return static_cast<X>(std::log2(x));
 }
 template <class X>
 DFDX_INLINE constexpr X log10(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::log10(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::log10(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::log10(static_cast<double>(x)));
   else return static_cast<X>(std::log10(x));
 }
 template <class X>
 DFDX_INLINE constexpr X cbrt(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::cbrt(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cbrt(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::cbrt(static_cast<double>(x)));
   else return static_cast<X>(std::cbrt(x));
 }
 template <class X>
 DFDX_INLINE constexpr X sin(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::sin(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sin(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::sin(static_cast<double>(x)));
   else return static_cast<X>(std::sin(x));
 }
 template <class X>
 DFDX_INLINE constexpr X cos(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::cos(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cos(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::cos(static_cast<double>(x)));
   else return static_cast<X>(std::cos(x));
 }
 template <class X>
 DFDX_INLINE constexpr X tan(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::tan(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tan(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::tan(static_cast<double>(x)));
   else return static_cast<X>(std::tan(x));
 }
 template <class X>
 DFDX_INLINE constexpr X asin(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::asin(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::asin(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::asin(static_cast<double>(x)));
   else return static_cast<X>(std::asin(x));
 }
 template <class X>
 DFDX_INLINE constexpr X acos(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::acos(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::acos(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::acos(static_cast<double>(x)));
   else return static_cast<X>(std::acos(x));
 }
 template <class X>
 DFDX_INLINE constexpr X atan(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::atan(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::atan(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::atan(static_cast<double>(x)));
   else return static_cast<X>(std::atan(x));
 }
 template <class X>
 DFDX_INLINE constexpr X sinh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::sinh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::sinh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::sinh(static_cast<double>(x)));
   else return static_cast<X>(std::sinh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X cosh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::cosh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::cosh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::cosh(static_cast<double>(x)));
   else return static_cast<X>(std::cosh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X tanh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::tanh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::tanh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::tanh(static_cast<double>(x)));
   else return static_cast<X>(std::tanh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X asinh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::asinh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::asinh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::asinh(static_cast<double>(x)));
   else return static_cast<X>(std::asinh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X acosh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::acosh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::acosh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::acosh(static_cast<double>(x)));
   else return static_cast<X>(std::acosh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X atanh(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::atanh(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::atanh(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::atanh(static_cast<double>(x)));
   else return static_cast<X>(std::atanh(x));
 }
 template <class X>
 DFDX_INLINE constexpr X erf(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::erf(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erf(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::erf(static_cast<double>(x)));
   else return static_cast<X>(std::erf(x));
 }
 template <class X>
 DFDX_INLINE constexpr X erfc(X const& x) {
   if constexpr (!is_number<X>) return lane_functions<X>::erfc(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::erfc(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::erfc(static_cast<double>(x)));
   else return static_cast<X>(std::erfc(x));
 }
 
@@ -205,21 +206,21 @@ template <class X>
 DFDX_INLINE constexpr X floor(X const& x) {
   if constexpr (std::is_integral_v<scalar_of<X>>) return x;
   else if constexpr (!is_number<X>) return lane_functions<X>::floor(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::floor(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::floor(static_cast<double>(x)));
   else return static_cast<X>(std::floor(x));
 }
 template <class X>
 DFDX_INLINE constexpr X ceil(X const& x) {
   if constexpr (std::is_integral_v<scalar_of<X>>) return x;
   else if constexpr (!is_number<X>) return lane_functions<X>::ceil(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::ceil(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::ceil(static_cast<double>(x)));
   else return static_cast<X>(std::ceil(x));
 }
 template <class X>
 DFDX_INLINE constexpr X trunc(X const& x) {
   if constexpr (std::is_integral_v<scalar_of<X>>) return x;
   else if constexpr (!is_number<X>) return lane_functions<X>::trunc(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::trunc(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::trunc(static_cast<double>(x)));
   else return static_cast<X>(std::trunc(x));
 }
 /// round - to the nearest integer, halves to the even one.
@@ -227,28 +228,28 @@ template <class X>
 DFDX_INLINE constexpr X round(X const& x) {
   if constexpr (std::is_integral_v<scalar_of<X>>) return x;
   else if constexpr (!is_number<X>) return lane_functions<X>::round(x);
-  else if (std::is_constant_evaluated()) return static_cast<X>(constant_math::round(static_cast<double>(x)));
+  else if (DFDX_IN_CONSTANT_EXPRESSION) return static_cast<X>(constant_math::round(static_cast<double>(x)));
   else return static_cast<X>(std::nearbyint(x));
 }
 
 template <class X>
 DFDX_INLINE constexpr X pow(X const& x, X const& y) {
   if constexpr (!is_number<X>) return lane_functions<X>::pow(x, y);
-  else if (std::is_constant_evaluated())
+  else if (DFDX_IN_CONSTANT_EXPRESSION)
     return static_cast<X>(constant_math::pow(static_cast<double>(x), static_cast<double>(y)));
   else return static_cast<X>(std::pow(x, y));
 }
 template <class X>
 DFDX_INLINE constexpr X atan2(X const& x, X const& y) {
   if constexpr (!is_number<X>) return lane_functions<X>::atan2(x, y);
-  else if (std::is_constant_evaluated())
+  else if (DFDX_IN_CONSTANT_EXPRESSION)
     return static_cast<X>(constant_math::atan2(static_cast<double>(x), static_cast<double>(y)));
   else return static_cast<X>(std::atan2(x, y));
 }
 template <class X>
 DFDX_INLINE constexpr X hypot(X const& x, X const& y) {
   if constexpr (!is_number<X>) return lane_functions<X>::hypot(x, y);
-  else if (std::is_constant_evaluated())
+  else if (DFDX_IN_CONSTANT_EXPRESSION)
     return static_cast<X>(constant_math::hypot(static_cast<double>(x), static_cast<double>(y)));
   else return static_cast<X>(std::hypot(x, y));
 }
@@ -268,7 +269,7 @@ DFDX_INLINE constexpr X divide(X const& x, X const& y) {
   if constexpr (!std::is_integral_v<E>) {
     if constexpr (is_number<X>) {
       using L = std::numeric_limits<X>;
-      if (std::is_constant_evaluated() && y == X(0)) {
+      if (DFDX_IN_CONSTANT_EXPRESSION && y == X(0)) {
         if (x == X(0) || x != x) return L::quiet_NaN();
         bool const negative = std::bit_cast<std::uint64_t>(static_cast<double>(y)) >> 63 != 0;
         return (x < X(0)) == negative ? L::infinity() : -L::infinity();
@@ -322,7 +323,7 @@ DFDX_INLINE constexpr X fmod(X const& x, X const& y) {
   using E = scalar_of<X>;
   if constexpr (!std::is_integral_v<E>) {
     if constexpr (!is_number<X>) return lane_functions<X>::fmod(x, y);
-    else if (std::is_constant_evaluated())
+    else if (DFDX_IN_CONSTANT_EXPRESSION)
       return static_cast<X>(constant_math::fmod(static_cast<double>(x), static_cast<double>(y)));
     else return static_cast<X>(std::fmod(x, y));
   } else if constexpr (is_number<X>) {

@@ -34,7 +34,7 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
 
 // Whether the shape rule of the op, where it has one, gives the node's meta.
 constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
-  bool ruled = (std::is_constant_evaluated() || n.op->infer != nullptr) && n.code() != Code::input &&
+  bool ruled = (DFDX_IN_CONSTANT_EXPRESSION || n.op->infer != nullptr) && n.code() != Code::input &&
                n.code() != Code::constant && n.code() != Code::iota && n.code() != Code::reshape &&
                n.code() != Code::expand && n.code() != Code::stack;
   if (!ruled) return is_plausible(g, n);
@@ -79,7 +79,7 @@ constexpr Text verify(Graph const& g) {
     Node const& n = g[id];
     // (A constant expression that follows a null pointer is refused anyway, and g++ with -fsanitize=undefined does not
     // take such comparisons for constants.)
-    if (!std::is_constant_evaluated() && n.op == nullptr) return make_text("verify: node ", id, " has no op");
+    if (!DFDX_IN_CONSTANT_EXPRESSION && n.op == nullptr) return make_text("verify: node ", id, " has no op");
     if (n.arity() < 0 || n.arity() > max_arity)
       return make_text("verify: node ", id, " (", n.op->name, "): arity");
     for (int k = 0; k < max_arity; ++k) {

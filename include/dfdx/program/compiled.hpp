@@ -318,7 +318,7 @@ class Compiled {
       return R{};
     } else if constexpr ((std::is_arithmetic_v<A> && ...)) {
       // Numbers in, numbers out: interpreted in a constant expression, else run like any program.
-      if (std::is_constant_evaluated()) {
+      if (DFDX_IN_CONSTANT_EXPRESSION) {
         double const in[] = {static_cast<double>(args)...};
         return detail::interpret<program_for<A...>>(in);
       }
@@ -326,7 +326,7 @@ class Compiled {
     } else {
       // Recording happens in constant expressions only: so that a program's text holds no second, eager version of
       // F.
-      if (std::is_constant_evaluated()) {
+      if (DFDX_IN_CONSTANT_EXPRESSION) {
         return detail::record_call<F>(detail::apart(argument_t<A>(detail::as_argument(args)))...);
       }
       return run<program_for<A...>>(own, args...);

@@ -265,7 +265,7 @@ Array apply_to_dense(Array const& like, Array const* const* arrays, X const&... 
 template <class R, class Op, class T, class... X>
 constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
   if constexpr (is_numeric<Op>()) {
-    if (!std::is_constant_evaluated() && attrs == Attrs{}) {
+    if (!DFDX_IN_CONSTANT_EXPRESSION && attrs == Attrs{}) {
       if constexpr ((may_be_scalar<X>() && ...)) {
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
           if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);

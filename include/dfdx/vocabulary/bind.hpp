@@ -216,7 +216,7 @@ constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... 
     }
     return y;
   }
-  if (std::is_constant_evaluated()) {
+  if (DFDX_IN_CONSTANT_EXPRESSION) {
     if (!all) refuse_mixture(Op::name);
     Sym const s = bind_as<Op>(meta, attrs, x.sym()...);
     return Array(s.graph, s.id, meta);
@@ -237,7 +237,7 @@ template <class Op, class T = void, class... X>
 constexpr Array bind(Attrs const& attrs, Array const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
   if constexpr (sizeof...(X) > 0)
-    if (std::is_constant_evaluated() && x.recorded())
+    if (DFDX_IN_CONSTANT_EXPRESSION && x.recorded())
       detail::require_same<Op>(*x.graph(), attrs, in, 1 + sizeof...(X));
   return detail::record_or_run<Op, T>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }

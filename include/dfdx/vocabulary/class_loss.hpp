@@ -135,7 +135,7 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
 template <class I>
 constexpr void require_classes(char const* name, I const& labels, index_t classes, std::int64_t ignored) {
   if constexpr (std::is_base_of_v<Array, I>) {
-    if (std::is_constant_evaluated() || labels.recorded() || labels.bytes() == nullptr) return;
+    if (DFDX_IN_CONSTANT_EXPRESSION || labels.recorded() || labels.bytes() == nullptr) return;
     if (is_floating(labels.dtype()) || !labels.device().is_cpu()) return;
     Strides const strides[1] = {labels.strides()};
     Operand const l = labels.operand();
