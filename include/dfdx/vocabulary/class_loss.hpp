@@ -12,20 +12,21 @@ namespace dfdx {
 /// Reduction - what becomes of the losses of elements. `batchmean` divides their sum by the extent of axis 0.
 enum class Reduction { mean, sum, none, batchmean };
 
-/// no_index - what ignore_index is when no label is ignored.
-inline constexpr std::int64_t no_index = std::numeric_limits<std::int64_t>::min();
+/// ignored_index - the label that is ignored unless the options name another, as in PyTorch: its losses are 0 and do
+/// not count in a mean. no_index - what ignore_index is when no label is ignored, which costs nothing.
+inline constexpr std::int64_t ignored_index = -100, no_index = std::numeric_limits<std::int64_t>::min();
 
 /// CrossEntropy - options of cross_entropy: cross_entropy(x, y, {.label_smoothing = 0.1}). Of Tensors the reduction
 /// `none` changes the type, so it is a template argument: cross_entropy<Reduction::none>(x, y).
 struct CrossEntropy {
   double label_smoothing = 0;
-  std::int64_t ignore_index = no_index;
+  std::int64_t ignore_index = ignored_index;
   Reduction reduction = Reduction::mean;
 };
 
 /// NllLoss - options of nll_loss.
 struct NllLoss {
-  std::int64_t ignore_index = no_index;
+  std::int64_t ignore_index = ignored_index;
   Reduction reduction = Reduction::mean;
 };
 
@@ -221,7 +222,8 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
 /// The loss of probabilities of classes.
 template <int A, Reduction... R, class X, class Y, class W>
 constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight, CrossEntropy const& o) {
-  if (o.ignore_index != no_index) raise("cross_entropy: ignore_index needs labels, not probabilities");
+  if (o.ignore_index != no_index && o.ignore_index != ignored_index)
+    raise("cross_entropy: ignore_index needs labels, not probabilities");
   auto const classes = static_cast<double>(log_p.shape()[A]);
   double const s = o.label_smoothing;
   auto const p = s == 0 ? target : target * (1 - s) + s / classes;
