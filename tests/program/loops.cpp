@@ -197,6 +197,37 @@ TEST_CASE("scan: two carries that become the same value", "[program]") {
   REQUIRE(std::fabs(compile(run)(a, b, x).item() - run(a, b, x).item()) < 1e-12);
 }
 
+TEST_CASE("scan: a loop over numbers is one kernel, forward and backward", "[program]") {
+  // Two carries that change places, one that is stacked, a number from outside, a value that only lasts an iteration.
+  constexpr auto f = [](Tensor<double, 40> const& x, Tensor<double> const& k) {
+    auto const [last, all] = scan(
+        [&](auto const& c, auto const& v) {
+          auto const& [a, b] = c;
+          auto const next = sin(a * k + v);
+          return std::pair(std::tuple(b, next * 0.5 + a), next * b);
+        },
+        std::tuple(k, k * 0.25), x);
+    return std::get<0>(last) * std::get<1>(last) + sum(all);
+  };
+  auto const x = randn<double, 40>(Key{1});
+  Tensor<double> const k(0.7);
+  using Program = decltype(value_and_grad(f, wrt<0, 1>))::program_for<Tensor<double, 40>, Tensor<double>>;
+  CHECK(Program::plan.loops.empty());
+  auto const [y, gradients] = value_and_grad(f, wrt<0, 1>)(x, k);
+  double a = 0.7, b = 0.175, total = 0;
+  for (index_t i = 0; i < 40; ++i) {
+    double const next = std::sin(a * 0.7 + x(i));
+    total += next * b;
+    std::tie(a, b) = std::pair(b, next * 0.5 + a);
+  }
+  CHECK(std::fabs(y.item() - (a * b + total)) < 1e-12);
+  Array watched_x = x.clone(), watched_k = k.clone();
+  watched_x.requires_grad(true), watched_k.requires_grad(true);
+  f(Tensor<double, 40>(watched_x), Tensor<double>(watched_k)).backward();
+  CHECK(error_ratio(std::get<0>(gradients), watched_x.grad(), 1e-12, 1e-12) <= 1);
+  CHECK(error_ratio(std::get<1>(gradients), watched_k.grad(), 1e-12, 1e-12) <= 1);
+}
+
 TEST_CASE("scan: refusals", "[program]") {
   auto const add = [](Tensor<double> const& s, auto const& xy) {
     return s + std::get<0>(xy) + std::get<1>(xy);

@@ -84,7 +84,8 @@ enum Do : index_t {
   reduce_min,
   store,
   accumulate,  ///< combines into memory; the operand's `combine` says how
-  carry,  ///< in the first row what lies at operand a, then instruction b's value in the row before, if b is not -1
+  /// In the first row what lies at operand a; then what instruction b, if any, was in the row before.
+  carry,
 };
 
 }  // namespace dfdx::loop_code

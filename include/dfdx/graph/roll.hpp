@@ -58,7 +58,7 @@ class Roller {
   // --- instructions of all steps, one after another ---
 
   constexpr bool add(Step const& s) {
-    if (s.kind != Step::Kind::loop) return false;
+    if (s.kind != Step::Kind::loop || s.rolled >= 0) return false;
     index_t const* const from = plan_.code.data() + s.code;
     if (from[loop_code::dims] != 1 || from[loop_code::header_size] != 1) return false;
     index_t const* const program =

@@ -25,6 +25,7 @@ class Loop : LoopFacts<Code> {
   using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
   using Facts::is_reduce, Facts::in_phase, Facts::reduction, Facts::ordinal, Facts::touches;
   using L = Lanes<Width>;
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
 
   template <int K>
   using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
@@ -119,34 +120,21 @@ class Loop : LoopFacts<Code> {
     (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
   }
 
-  // What rows hand to one another.
-  template <std::size_t... I>
-  static DFDX_INLINE void begin_carries(State& s, std::index_sequence<I...>) {
-    auto const one = [&](auto i) {
-      constexpr int k = decltype(i)::value;
-      if constexpr (Facts::field(k, loop_code::code) == loop_code::carry)
-        s.cells[k].template set<value_t<k>>(*pointer<static_cast<int>(Facts::field(k, loop_code::a))>(s));
-    };
-    (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-  }
-  template <std::size_t... I>
-  static DFDX_INLINE void hand_on(State& s, std::index_sequence<I...>) {
+  // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
+  template <bool First, std::size_t... I>
+  static DFDX_INLINE void carry(State& s, std::index_sequence<I...>) {
     detail::Cell next[instructions + 1];
-    auto const each = [&](auto i, auto const& f) {
-      constexpr int k = decltype(i)::value;
-      if constexpr (Facts::field(k, loop_code::code) == loop_code::carry &&
-                    Facts::field(k, loop_code::b) >= 0)
-        f(next[k], s.cells[k],
-          std::integral_constant<int, static_cast<int>(Facts::field(k, loop_code::b))>{});
+    auto const read = [&](auto i) {
+      constexpr int k = decltype(i)::value, from = Facts::carried_from(k, First);
+      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*pointer<from>(s));
+      else if constexpr (from >= 0) next[k].template set<value_t<k>>(row_value<from>(s));
     };
-    // All are read before one is written: carries may change places.
-    (each(std::integral_constant<int, static_cast<int>(I)>{},
-          [&](auto& to, auto&, auto b) {
-            to.template set<value_t<decltype(b)::value>>(row_value<decltype(b)::value>(s));
-          }),
-     ...);
-    (each(std::integral_constant<int, static_cast<int>(I)>{}, [](auto& from, auto& to, auto) { to = from; }),
-     ...);
+    auto const write = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (Facts::carried_from(k, First) >= 0) s.cells[k] = next[k];
+    };
+    (read(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+    (write(std::integral_constant<int, static_cast<int>(I)>{}), ...);
   }
 
   // Element level
@@ -165,28 +153,6 @@ class Loop : LoopFacts<Code> {
   static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
     index_t const step = stride<K, dims - 1>(s.symbols);
     return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
-  }
-
-  // Comparisons of integers give truths of integers; all truths of a loop have one type.
-  template <class T, class X>
-  static DFDX_INLINE auto uniform(X const& x) {
-    if constexpr (std::is_same_v<X, typename L::template type<T>> || std::is_arithmetic_v<X>)
-      return static_cast<typename L::template type<T>>(x);
-#if !defined(__CUDACC__)
-    else if constexpr (std::is_same_v<T, bool>)
-      return xsimd::batch_bool_cast<typename L::Floats::value_type>(x);
-#endif
-    else return static_cast<typename L::template type<T>>(x);
-  }
-  template <class T, class C, class X>
-  static DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
-#if !defined(__CUDACC__)
-    if constexpr (L::size > 1 && std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      return math::select(xsimd::batch_bool_cast<T>(c), x, y);
-    else if constexpr (L::size > 1 && std::is_same_v<T, bool>) return (c && x) || (!c && y);
-    else
-#endif
-      return math::select(c, x, y);
   }
 
   template <int I, int P, bool Tail, class... V>
@@ -215,9 +181,10 @@ class Loop : LoopFacts<Code> {
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
       if constexpr (c >= 0)
-        return choose<T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
-      else if constexpr (b >= 0) return uniform<T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
-      else return uniform<T>(Op::eval(lane_value<a>(s, v...)));
+        return detail::choose<L, T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
+      else if constexpr (b >= 0)
+        return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
+      else return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...)));
     }
   }
 
@@ -304,7 +271,7 @@ class Loop : LoopFacts<Code> {
 
   template <int P>
   static DFDX_INLINE void phase(State& s) {
-    run_row<P>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    run_row<P>(s, all_instructions);
     if constexpr (P < phases) {
       auto a0 = identity<P, 0>();
       auto a1 = identity<P, 1>();
@@ -329,8 +296,7 @@ class Loop : LoopFacts<Code> {
       if constexpr (backward) advance<D>(s, n - 1);
       for (index_t k = 0; k < n; ++k) {
         outer<D + 1>(s);
-        if constexpr (Facts::is_sequential())
-          hand_on(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+        if constexpr (Facts::is_sequential()) carry<false>(s, all_instructions);
         advance<D>(s, backward ? -1 : 1);
       }
       advance<D>(s, backward ? 1 : -n);
@@ -402,7 +368,7 @@ class Loop : LoopFacts<Code> {
     auto const n = static_cast<position_t>(extent_of<dims - 1>(symbols));
     auto const at = static_cast<position_t>(index);
     seek<0, dims - 1>(s, static_cast<position_t>(at / n));
-    run_row<0>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    run_row<0>(s, all_instructions);
     detail::Absent none;
     step<0, 0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
   }
@@ -413,7 +379,7 @@ class Loop : LoopFacts<Code> {
     static_assert(dims == 2 && split == 1 && phases == 1);
     State s{base, symbols};
     advance<0>(s, m);
-    run_row<0>(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    run_row<0>(s, all_instructions);
     V result = sum;
     detail::Absent none, none_either;
     step<0, 0, Tail>(s, n, count, sum, result, none, none_either);
@@ -426,8 +392,7 @@ class Loop : LoopFacts<Code> {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       (fill<static_cast<int>(K)>(s), ...);
     }(std::make_index_sequence<static_cast<std::size_t>(operands)>{});
-    if constexpr (Facts::is_sequential())
-      begin_carries(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+    if constexpr (Facts::is_sequential()) carry<true>(s, all_instructions);
     outer<0>(s);
   }
 };

@@ -78,6 +78,11 @@ struct LoopFacts {
   /// The extent of the dim that runs in lanes; may be symbolic.
   static constexpr index_t lane_extent() { return extent_code(dims - 1); }
 
+  /// carried_from - if instruction i is a carry, the operand of its first value or the instruction of the next, or -1.
+  static constexpr int carried_from(int i, bool first) {
+    if (field(i, loop_code::code) != loop_code::carry) return -1;
+    return static_cast<int>(first ? field(i, loop_code::a) : field(i, loop_code::b));
+  }
   /// is_sequential - a row needs values of the row before: rows have to run in order, in one thread.
   static constexpr bool is_sequential() {
     for (int i = 0; i < instructions; ++i)

@@ -79,6 +79,28 @@ DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
   else return pick_mutable<I - 1>(rest...);
 }
 
+// Comparisons of integers give truths of integers; all truths of a loop have one type.
+template <class L, class T, class X>
+DFDX_INLINE auto uniform(X const& x) {
+  if constexpr (std::is_same_v<X, typename L::template type<T>> || std::is_arithmetic_v<X>)
+    return static_cast<typename L::template type<T>>(x);
+#if !defined(__CUDACC__)
+  else if constexpr (std::is_same_v<T, bool>)
+    return xsimd::batch_bool_cast<typename L::Floats::value_type>(x);
+#endif
+  else return static_cast<typename L::template type<T>>(x);
+}
+template <class L, class T, class C, class X>
+DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
+#if !defined(__CUDACC__)
+  if constexpr (L::size > 1 && std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return math::select(xsimd::batch_bool_cast<T>(c), x, y);
+  else if constexpr (L::size > 1 && std::is_same_v<T, bool>) return (c && x) || (!c && y);
+  else
+#endif
+    return math::select(c, x, y);
+}
+
 }  // namespace detail
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET
