@@ -36,8 +36,9 @@
     return (static_cast<decltype(self)&&>(self).field);                                   \
   })
 
-/// DFDX_STATE(a, b, ...) - in the body of a struct that is no model, an optimizer's rule for instance: these members are
-/// what a checkpoint holds of it (io/checkpoint.hpp). Costs nothing in programs that save none; not for local structs.
+/// DFDX_STATE(a, b, ...) - in the body of a struct that is no model, an optimizer's rule for instance: these members
+/// are what a checkpoint holds of it (io/checkpoint.hpp). It costs programs nothing that save none; not for local
+/// structs.
 #define DFDX_STATE(...)                                                                    \
   template <class Self, class F>                                                           \
   static void visit_checkpoint(Self& self, F const& f) {                                   \
