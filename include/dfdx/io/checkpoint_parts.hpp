@@ -98,9 +98,11 @@ T from_array(Array const& a) {
 // For messages.
 template <class T>
 std::string shown(T const& x) {
-  if constexpr (std::is_same_v<T, std::string>)
-    return "\"" + x.substr(0, 60) + (x.size() > 60 ? "...\"" : "\"");
-  else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
+  if constexpr (std::is_same_v<T, std::string>) {
+    std::string r(1, '"');  // "..." + x is a false alarm of gcc 12
+    r += x.substr(0, 60);
+    return r += x.size() > 60 ? "...\"" : "\"";
+  } else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
   else return std::to_string(stored(x));
 }
 
