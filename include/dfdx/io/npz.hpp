@@ -162,8 +162,8 @@ class ZipFile {
 
 /// read_npz - the arrays in an .npz file (numpy.savez, savez_compressed) by name.
 ///
-/// Errors    "data: x.npz is no zip file"; "data: x.npz:a.npy is damaged: its checksum is another"; "data: x.npz:a.txt is
-///           no array"; for each member those of npy_array
+/// Errors    "data: x.npz is no zip file"; "data: x.npz:a.npy is damaged: its checksum is another"; "data:
+///           x.npz:a.txt is no array"; for each member those of npy_array
 /// Source    numpy.lib.npyio
 inline std::map<std::string, Array> read_npz(std::filesystem::path const& path) {
   auto const bytes = read_file(path, "data");
