@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dfdx/core/random.hpp>
+#include <dfdx/data/split.hpp>
 #include <dfdx/value/tensor.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -137,14 +138,10 @@ class Loader {
     }(std::index_sequence_for<X...>{});
   }
 
+  // From the same start each time: the order of a pass depends on its number, not on how the others were used.
   void shuffle() {
-    // From the same start each time: the order of a pass depends on its number, not on how the others were used.
-    std::iota(order_.begin(), order_.end(), index_t{0});
     ordered_ = pass_;
-    Key const key = fold_in(key_, pass_ - 1);
-    for (index_t i = rows_ - 1; i > 0; --i)
-      std::swap(order_[static_cast<std::size_t>(i)],
-                order_[static_cast<std::size_t>(integer_at(key, static_cast<std::uint64_t>(i), i + 1))]);
+    order_ = permutation<0>(fold_in(key_, pass_ - 1), rows_);
   }
 
   std::tuple<X...> data_;
