@@ -9,6 +9,7 @@
 #include <dfdx/data/loader.hpp>
 #include <dfdx/data/split.hpp>
 #include <dfdx/data/text_lines.hpp>
+#include <dfdx/data/transform.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/attention.hpp>
