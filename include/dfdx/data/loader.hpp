@@ -80,6 +80,19 @@ class Loader {
   /// Passes that are over.
   std::uint64_t epoch() const { return pass_ - (at_ != 0 ? 1 : 0); }
 
+  /// Where it is: passes begun, and how many batches of the last it has given out; seek goes there.
+  struct Position {
+    std::uint64_t pass = 0;
+    index_t batches_done = 0;
+  };
+  Position position() const { return {pass_, at_}; }
+  void seek(Position const& p) {
+    if (p.batches_done < 0 || p.batches_done >= size())
+      raise("loader: batch ", dfdx::Position{p.batches_done}, " of ", size());
+    pass_ = p.pass;
+    at_ = p.batches_done;
+  }
+
   /// One pass: begin() starts a new one, whatever was left of the last. Only what load_checkpoint has found is gone on
   /// with: the first loop after it sees the rest of that pass.
   class iterator {
