@@ -18,10 +18,10 @@ using Vector = Tensor<double, N>;
 
 // --- loops over numbers ---
 constexpr auto sum_iter = []<std::size_t N>(Vector<N> const& x) {
-  return scan([](auto const& y, auto const& v) { return y + v; }, 0.0 * select<0, 0>(x), x);
+  return scan([](auto const& y, auto const& v) { return y + v; }, zeros_like(select<0, 0>(x)), x);
 };
 constexpr auto prod_iter = []<std::size_t N>(Vector<N> const& x) {
-  return scan([](auto const& y, auto const& v) { return y * v; }, 1.0 + 0.0 * select<0, 0>(x), x);
+  return scan([](auto const& y, auto const& v) { return y * v; }, ones_like(select<0, 0>(x)), x);
 };
 // n latent steps x and their parameters phi, s, mu, given observations y.
 constexpr auto volatility = []<std::size_t N, std::size_t M>(Vector<N> const& all, Vector<M> const& y) {
@@ -35,7 +35,7 @@ constexpr auto volatility = []<std::size_t N, std::size_t M>(Vector<N> const& al
         auto const next = e * s + mu + phi * (std::get<0>(c) - mu);
         return std::tuple(next, std::get<1>(c) - 0.5 * (seen * seen * exp(-next) + next + e * e));
       },
-      std::tuple(h0, h0 * 0.0), std::tuple(x, y));
+      std::tuple(h0, zeros_like(h0)), std::tuple(x, y));
   static_cast<void>(h);
   auto const c = s / 5.0, d = mu / 10.0;
   return f - log(5.0 * (1.0 + c * c)) - log(10.0 * (1.0 + d * d)) - 0.69314718055994531;

@@ -109,7 +109,7 @@ TEST_CASE("softmax and cross entropy, forward and backward, are loops over rows 
     rows += x.split == 1;
   }
   CHECK(rows == 1);
-  CHECK(f.groups.size() == 2);  // the other divides the sum by its count
+  CHECK(f.groups.size() == 2);  // the other counts the labels
 }
 
 TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {

@@ -101,6 +101,51 @@ W reflected_digamma(W x, W) {
   return x < 0 && std::isfinite(x) ? std::abs(mirrored) + std::abs(digamma_of(x) - mirrored) : 0;
 }
 
+// n! times Hurwitz' zeta of n + 1, for n = 1, 2, 3, by its series up to 40 and Euler and Maclaurin's formula; of
+// negative numbers by the derivatives of pi cot(pi x).
+template <int N, class W>
+W polygamma_of(W x) {
+  W const pi = 3.14159265358979323846264338327950288L, sign = N % 2 == 0 ? -1 : 1;
+  if (x == 0) return N % 2 == 0 ? std::numeric_limits<W>::quiet_NaN() : std::numeric_limits<W>::infinity();
+  if (x < 0) {
+    W const r = x - std::nearbyint(x), turned = std::copysign(std::tan(pi * (W(0.5) - std::abs(r))), r);
+    W const c = std::abs(r) < W(0.25) ? 1 / std::tan(pi * r) : turned, d = 1 + c * c;
+    if (r == 0) return polygamma_of<N>(W(0));
+    W const derivative = N == 1   ? -pi * d
+                         : N == 2 ? 2 * pi * pi * c * d
+                                  : -2 * pi * pi * pi * d * (1 + 3 * c * c);
+    return -sign * polygamma_of<N>(1 - x) - pi * derivative;
+  }
+  W const factorial = N == 3 ? 2 : 1;  // (n - 1)!
+  W sum = 0;
+  for (; x < 40; x += 1) sum += N / std::pow(x, W(N + 1));
+  W const z = 1 / (x * x);
+  W series = 0, coefficient = W(N) * (N + 1);  // n (n + 1) ... (n + 2 k - 1) / (2 k)!
+  W const bernoulli[] = {W(1) / 6, -W(1) / 30, W(1) / 42, -W(1) / 30, W(5) / 66, -W(691) / 2730};
+  W power = z;
+  for (int k = 1; k <= 6; ++k) {
+    coefficient = k == 1 ? W(N) * (N + 1) / 2
+                         : coefficient * (N + 2 * k - 2) * (N + 2 * k - 1) / ((2 * k - 1) * (2 * k));
+    series += bernoulli[k - 1] * coefficient * power;
+    power *= z;
+  }
+  return sign * factorial * (sum + (1 + N / (2 * x) + series) / std::pow(x, W(N)));
+}
+// The size of the two sums, on either side of a pole, whose difference it is for even n.
+template <int N, class W>
+W reflected_polygamma(W x, W) {
+  return x < 0 && x != std::nearbyint(x) ? std::abs(polygamma_of<N>(std::abs(x - std::nearbyint(x)))) : 0;
+}
+
+// As Python's //, from the exact quotient.
+template <class W>
+W floor_quotient(W x, W y) {
+  if (y == 0 || !std::isfinite(x) || std::isnan(y)) return std::isinf(x) && y != 0 ? x - x : x / y;
+  W const r = std::fmod(x, y), q = std::nearbyint((x - r) / y);
+  if (r != 0 && (r < 0) != (y < 0)) return q - 1;
+  return q == 0 ? std::copysign(W(0), x / y) : q;
+}
+
 // As Python's %.
 template <class W>
 W remainder_of(W x, W y) {
@@ -163,8 +208,15 @@ std::vector<Function<T>> functions() {
       {"hypot", [](L x, L y) { return math::hypot(x, y); }, [](W x, W y) { return std::hypot(x, y); }, 2},
       {"fmod", [](L x, L y) { return math::fmod(x, y); }, [](W x, W y) { return std::fmod(x, y); }, 0},
       {"remainder", [](L x, L y) { return math::remainder(x, y); }, &remainder_of<W>, 0.5},
-      {"logaddexp", [](L x, L y) { return math::logaddexp(x, y); }, &logaddexp_of<W>, 2.5,
+      {"logaddexp", [](L x, L y) { return math::logaddexp(x, y); }, &logaddexp_of<W>, 2,
        &cancelled_logaddexp<W>},
+      {"floor_divide", [](L x, L y) { return math::floor_divide(x, y); }, &floor_quotient<W>, 2},
+      {"trigamma", [](L x, L) { return math::polygamma(Lane(T(1)), x); },
+       [](W x, W) { return polygamma_of<1>(x); }, 4},
+      {"polygamma 2", [](L x, L) { return math::polygamma(Lane(T(2)), x); },
+       [](W x, W) { return polygamma_of<2>(x); }, 4, sizeof(T) == 8 ? &reflected_polygamma<2, W> : nullptr},
+      {"polygamma 3", [](L x, L) { return math::polygamma(Lane(T(3)), x); },
+       [](W x, W) { return polygamma_of<3>(x); }, 4},
       {"rsqrt", [](L x, L) { return Lane(op::rsqrt::eval(x)); }, [](W x, W) { return 1 / std::sqrt(x); }, 2},
       {"square", [](L x, L) { return Lane(op::square::eval(x)); }, [](W x, W) { return x * x; }, 0.5},
       {"abs", [](L x, L) { return Lane(op::abs::eval(x)); }, [](W x, W) { return std::abs(x); }, 0},
@@ -176,7 +228,7 @@ std::vector<Function<T>> functions() {
 
 bool has_two_operands(std::string const& name) {
   return name == "pow" || name == "atan2" || name == "hypot" || name == "fmod" || name == "remainder" ||
-         name == "logaddexp";
+         name == "logaddexp" || name == "floor_divide";
 }
 
 template <class T>

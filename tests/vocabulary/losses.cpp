@@ -6,6 +6,7 @@
 #include <dfdx/testing/gradcheck.hpp>
 #include <dfdx/vocabulary/indexing.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 
 #include <functional>
 #include <string>
@@ -130,6 +131,25 @@ TEST_CASE("compiled losses with options", "[vocabulary]") {
                           glu(a), swiglu<0>(concat<0>(a, a)), softmin(a), softplus(a, 2.0, 1.0));
       },
       x, y, w);
+}
+
+TEST_CASE("labels of -100 are ignored unless another is named, in every regime", "[vocabulary]") {
+  auto const x = randn<double, 3, 4>(Key{1});
+  auto const y = Tensor<std::int64_t, 3>::from({1, -100, 0});
+  auto const kept = concat<0>(slice<0, 0, 1>(x), slice<0, 2, 3>(x));
+  double const want = cross_entropy(kept, Tensor<std::int64_t, 2>::from({1, 0})).item();
+  auto const loss = [](auto const& a, auto const& labels) { return cross_entropy(a, labels); };
+  auto const [l, dx] = value_and_grad(loss)(x, y);
+  CHECK(near(cross_entropy(x, y), want));
+  CHECK(near(l, want));
+  for (index_t c = 0; c < 4; ++c) CHECK(dx(1, c) == 0);
+  Array watched = x.detach().clone();
+  watched.requires_grad(true);
+  cross_entropy(watched, Array(y)).backward();
+  CHECK(allclose(watched.grad(), dx));
+  CHECK(near(nll_loss(log_softmax<1>(x), y), want));
+  CHECK(error_of([&] { cross_entropy(x, y, {.ignore_index = no_index}); }) ==
+        "cross_entropy: label -100 out of range for 4 classes");
 }
 
 TEST_CASE("losses of distributions", "[vocabulary]") {

@@ -22,7 +22,9 @@ struct fused;
 namespace dfdx::loop_code {
 
 /// Positions in the header.
-enum Header : std::size_t { width, dims, split, operands, instructions, phases, header_size };
+///
+/// Iterations of the dims before `split` are rows. With `backward` the first dim is walked from its end.
+enum Header : std::size_t { width, dims, split, operands, instructions, phases, backward, header_size };
 
 /// How wide a lane may be: a number at a time, or vectors of elements of 4 or 8 bytes.
 enum Width : index_t { scalar = 0, four_bytes = 4, eight_bytes = 8 };
@@ -82,6 +84,7 @@ enum Do : index_t {
   reduce_min,
   store,
   accumulate,  ///< combines into memory; the operand's `combine` says how
+  carry,  ///< in the first row what lies at operand a, then instruction b's value in the row before, if b is not -1
 };
 
 }  // namespace dfdx::loop_code

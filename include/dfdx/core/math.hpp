@@ -342,7 +342,7 @@ DFDX_INLINE constexpr X remainder(X const& x, X const& y) {
   return select(r != zero && (r < zero) != (y < zero), static_cast<X>(r + y), r);
 }
 
-/// floor_divide - x / y rounded down, exactly: 0.5 // 0.1 is 4, though the quotient rounds to 5.
+/// floor_divide - x / y rounded down, by the exact remainder: 0.5 // 0.1 is 4, though the quotient rounds to 5.
 template <class X>
 DFDX_INLINE constexpr X floor_divide(X const& x, X const& y) {
   using E = scalar_of<X>;
@@ -365,8 +365,13 @@ DFDX_INLINE constexpr X logaddexp(X const& x, X const& y) {
   X const d = math::select(x == y, X(0), most - least);  // also of equal infinities
   // What the difference has lost to rounding counts where the larger operand is close to 0.
   X const t = d - most, lost = (most - (d - t)) - (least + t);
-  X const e = math::exp(-d);
-  return most + math::log1p(e - math::select(lost == lost, e * lost, X(0)));
+  X const low = math::select(lost == lost, -lost, X(0));
+  if constexpr (!is_number<X>) {
+    return most + lane_functions<X>::log1p_exp(-d, low);
+  } else {
+    X const e = math::exp(-d);
+    return most + math::log1p(e + e * low);
+  }
 }
 
 }  // namespace math

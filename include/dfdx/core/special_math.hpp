@@ -131,51 +131,39 @@ constexpr X digamma_double(X const& x) {
                       math::select(x < zero, negative, math::select(a == pole, a, positive)));
 }
 
-// The n-th derivative of digamma: terms n! / (x + i)^(n + 1) of its series up to x + i = 20 + n, then the formula of
-// Euler and Maclaurin; for negative x the n-th derivative of pi cot(pi x) besides.
-constexpr double polygamma_double(double order, double x) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  constexpr int largest = 30;
-  if (order == 0) return digamma_double(x);
-  if (!(order >= 1 && order <= largest) || math::floor(order) != order || x != x) return nan;
-  auto const n = static_cast<int>(order);
-  bool const even = n % 2 == 0;
-  if (x <= 0) {
-    double const r = x - math::round(x);
-    if (r == 0) return even ? nan : std::numeric_limits<double>::infinity();
-    if (x < -1e15) return nan;
-    // With c = cot, dc = -(1 + c^2): a polynomial in c for each derivative.
-    double p[largest + 3] = {0, 1}, scale = constant_math::pi;
-    for (int k = 0; k < n; ++k) {
-      double q[largest + 3] = {};
-      for (int i = 1; i <= k + 1; ++i) {
-        q[i - 1] -= i * p[i];
-        q[i + 1] -= i * p[i];
-      }
-      for (int i = 0; i < largest + 3; ++i) p[i] = q[i];
-      scale *= constant_math::pi;
-    }
-    double const c = math::divide(cos_pi(r), sin_pi(r));
-    double value = 0;
-    for (int i = n + 1; i >= 0; --i) value = value * c + p[i];
-    return (even ? 1 : -1) * polygamma_double(order, 1 - x) - scale * value;
-  }
+// n! zeta(n + 1, x), the sum of n! / (x + i)^(n + 1): term by term up to x + i = 20 + n, then by the formula of Euler
+// and Maclaurin; the smallest terms are summed first.
+constexpr double scaled_zeta(int n, double x) {
   double factorial = 1;
   for (int k = 2; k < n; ++k) factorial *= k;  // (n - 1)!
-  double sum = 0;
-  for (; x < 20 + n; x += 1) sum += math::pow(x, -order - 1);
-  sum *= n;
-  double const power = math::pow(x, -order);
-  sum += power + power / x * n * 0.5;
-  // B_2k / (2k)! (n + 2k - 1)! / (n - 1)! x^-(n + 2k)
+  int const steps = x < 20 + n ? static_cast<int>(math::ceil(20 + n - x)) : 0;
+  double const end = x + steps, power = math::pow(end, static_cast<double>(-n));
+  // B_2k / (2k)! (n + 2k - 1)! / (n - 1)! end^-(n + 2k)
   constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
-  double term = power;
-  for (int k = 1; k <= 7; ++k) {
-    term *= (n + 2 * k - 2) / (x * x) * (n + 2 * k - 1) / ((2 * k - 1) * (2.0 * k));
-    if (k == 1) term = power * n * (n + 1) / (2 * x * x);
-    sum += bernoulli[k - 1] * term;
-  }
-  return (even ? -1 : 1) * factorial * sum;
+  double terms[7] = {power / end * n / end * (n + 1) / 2};
+  for (int k = 2; k <= 7; ++k)
+    terms[k - 1] = terms[k - 2] / end * (n + 2 * k - 2) / end * (n + 2 * k - 1) / ((2 * k - 1) * (2.0 * k));
+  double sum = 0;
+  for (int k = 7; k >= 1; --k) sum += bernoulli[k - 1] * terms[k - 1];
+  sum += power / end * n * 0.5;
+  sum += power;
+  for (int k = steps - 1; k >= 0; --k) sum += n * math::pow(x + k, static_cast<double>(-n - 1));
+  return factorial * sum;
+}
+
+// The n-th derivative of digamma. For negative x the sum goes on both sides of the pole next to it: to infinity on the
+// right, to the last pole before 0 on the left.
+constexpr double polygamma_double(double order, double x) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  if (order == 0) return digamma_double(x);
+  if (!(order >= 1 && order <= 30) || math::floor(order) != order || x != x) return nan;
+  auto const n = static_cast<int>(order);
+  double const odd = n % 2 == 0 ? -1 : 1;
+  if (x > 0) return odd * scaled_zeta(n, x);
+  double r = x - math::round(x);
+  if (r == -0.5) r = 0.5;  // where both sides are the same number, for even n nothing is left of them
+  if (r == 0) return odd < 0 ? nan : std::numeric_limits<double>::infinity();
+  return (odd * scaled_zeta(n, r) + scaled_zeta(n, 1 - r)) - scaled_zeta(n, 1 - x);
 }
 
 }  // namespace detail

@@ -50,6 +50,8 @@ struct Step {
   bool epilogue_reads_result = false;
   /// A node of that loop group.
   int epilogue_node = -1;
+  /// The region whose loop the kernel runs through (graph/roll.hpp), or -1.
+  int rolled = -1;
 };
 
 /// Result - an output of the program: a strided view of an argument.

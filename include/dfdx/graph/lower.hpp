@@ -342,7 +342,7 @@ class LoopBuilder {
     auto& out = result.code;
     out = {
         lane_width(), count, split, static_cast<index_t>(records_.size()), static_cast<index_t>(code_.size()),
-        phases};
+        phases,       0};
     for (int d = 0; d < count; ++d) out.push_back(extents[d]);
     for (Record const& r : records_) {
       out.push_back(static_cast<index_t>(r.dtype));

@@ -8,6 +8,7 @@
 #include <dfdx/graph/lower.hpp>
 #include <dfdx/graph/order.hpp>
 #include <dfdx/graph/prepare.hpp>
+#include <dfdx/graph/roll.hpp>
 
 namespace dfdx::graph {
 
@@ -264,6 +265,28 @@ class Planner {
     plan.loops[loop].last = end;
     for (std::size_t b = 0; b < lasting; ++b)
       if (plan.buffers[b].last >= begin) plan.buffers[b].last = end - 1;
+    roll(loop, lasting);
+  }
+
+  // One step in place of those of a loop over single numbers, if nothing else is in it.
+  constexpr void roll(std::size_t loop, std::size_t lasting) {
+    if (plan.loops.size() != loop + 1) return;
+    StepLoop const l = plan.loops[loop];
+    Roller const r(plan, f_.turns, l, lasting);
+    if (!r.rolled) return;
+    Step s = plan.steps[at(l.first)];
+    plan.loops.resize(loop);
+    plan.steps.resize(at(l.first));
+    plan.code.resize(at(s.code));
+    plan.arguments.resize(at(s.argument));
+    for (index_t c : r.code) plan.code.push_back(c);
+    for (Argument const& a : r.arguments) plan.arguments.push_back(a);
+    for (Buffer& b : plan.buffers) {
+      b.first = b.first > l.first ? l.first : b.first;
+      b.last = b.last > l.first ? l.first : b.last;
+    }
+    s.rolled = l.region;
+    end_step(s);
   }
 
   constexpr Argument argument(Memory const& m) {

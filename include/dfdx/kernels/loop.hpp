@@ -83,7 +83,7 @@ class Loop : LoopFacts<Code> {
     constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
                   c = static_cast<int>(field(I, loop_code::c));
     using T = value_t<I>;
-    if constexpr (what == loop_code::constant || is_reduce(I)) {
+    if constexpr (what == loop_code::constant || what == loop_code::carry || is_reduce(I)) {
     } else if constexpr (what == loop_code::load) {
       s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
     } else if constexpr (what == loop_code::iota) {
@@ -117,6 +117,36 @@ class Loop : LoopFacts<Code> {
         run_row_instruction<k>(s);
     };
     (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
+
+  // What rows hand to one another.
+  template <std::size_t... I>
+  static DFDX_INLINE void begin_carries(State& s, std::index_sequence<I...>) {
+    auto const one = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (Facts::field(k, loop_code::code) == loop_code::carry)
+        s.cells[k].template set<value_t<k>>(*pointer<static_cast<int>(Facts::field(k, loop_code::a))>(s));
+    };
+    (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
+  template <std::size_t... I>
+  static DFDX_INLINE void hand_on(State& s, std::index_sequence<I...>) {
+    detail::Cell next[instructions + 1];
+    auto const each = [&](auto i, auto const& f) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (Facts::field(k, loop_code::code) == loop_code::carry &&
+                    Facts::field(k, loop_code::b) >= 0)
+        f(next[k], s.cells[k],
+          std::integral_constant<int, static_cast<int>(Facts::field(k, loop_code::b))>{});
+    };
+    // All are read before one is written: carries may change places.
+    (each(std::integral_constant<int, static_cast<int>(I)>{},
+          [&](auto& to, auto&, auto b) {
+            to.template set<value_t<decltype(b)::value>>(row_value<decltype(b)::value>(s));
+          }),
+     ...);
+    (each(std::integral_constant<int, static_cast<int>(I)>{}, [](auto& from, auto& to, auto) { to = from; }),
+     ...);
   }
 
   // Element level
@@ -294,12 +324,16 @@ class Loop : LoopFacts<Code> {
     if constexpr (D == split) {
       phase<0>(s);
     } else {
+      constexpr bool backward = D == 0 && Facts::code[loop_code::backward] != 0;
       index_t const n = extent_of<D>(s.symbols);
+      if constexpr (backward) advance<D>(s, n - 1);
       for (index_t k = 0; k < n; ++k) {
         outer<D + 1>(s);
-        advance<D>(s, 1);
+        if constexpr (Facts::is_sequential())
+          hand_on(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+        advance<D>(s, backward ? -1 : 1);
       }
-      advance<D>(s, -n);
+      advance<D>(s, backward ? 1 : -n);
     }
   }
 
@@ -392,6 +426,8 @@ class Loop : LoopFacts<Code> {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       (fill<static_cast<int>(K)>(s), ...);
     }(std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    if constexpr (Facts::is_sequential())
+      begin_carries(s, std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
     outer<0>(s);
   }
 };

@@ -78,6 +78,13 @@ struct LoopFacts {
   /// The extent of the dim that runs in lanes; may be symbolic.
   static constexpr index_t lane_extent() { return extent_code(dims - 1); }
 
+  /// is_sequential - a row needs values of the row before: rows have to run in order, in one thread.
+  static constexpr bool is_sequential() {
+    for (int i = 0; i < instructions; ++i)
+      if (field(i, loop_code::code) == loop_code::carry) return true;
+    return code[loop_code::backward] != 0;
+  }
+
   static constexpr bool stores_elements(int i) {
     return field(i, loop_code::code) == loop_code::store &&
            field(i, loop_code::level) == loop_code::element_level;

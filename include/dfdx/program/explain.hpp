@@ -132,7 +132,12 @@ class Explainer {
   void put_space(int at) {
     int const dims = static_cast<int>(code(at + loop_code::dims)),
               split = static_cast<int>(code(at + loop_code::split));
-    put("loop over [");
+    bool carries = false;
+    for (int i = 0; i < instruction_count(at); ++i)
+      carries = carries || field(at, i, loop_code::code) == loop_code::carry;
+    put(code(at + static_cast<int>(loop_code::backward)) != 0 ? "loop backwards over ["
+        : carries                                             ? "loop in order over ["
+                                                              : "loop over [");
     for (int d = 0; d < dims; ++d)
       put(d == 0       ? ""
           : d == split ? " | "

@@ -58,6 +58,8 @@ constexpr auto node_facts() {
     for (int node : {s.node, s.epilogue_node})
       if (node >= 0 && s.kind != graph::Step::Kind::move)
         step_of[static_cast<std::size_t>(f.place[static_cast<std::size_t>(node)].group)] = k;
+    for (std::size_t i = 0; s.rolled >= 0 && i < f.groups.size(); ++i)
+      if (f.groups[i].region == s.rolled) step_of[i] = k;
     ++k;
   }
   for (std::size_t i = 0; i < r.size(); ++i) {
@@ -88,8 +90,11 @@ inline constexpr auto step_facts_of = [] {
   for (std::size_t i = 0; P::is_static && i < node_facts_of<P>.size(); ++i) {
     Node const& n = program_graph<P>.nodes[i];
     if (n.arity() == 0 || node_facts_of<P>[i].step < 0) continue;
-    r[static_cast<std::size_t>(node_facts_of<P>[i].step)].flops +=
-        graph::flops(n, program_graph<P>.nodes[static_cast<std::size_t>(n.in[0])].meta.shape);
+    auto const step = static_cast<std::size_t>(node_facts_of<P>[i].step);
+    int const rolled = P::plan.steps[step].rolled;
+    index_t const times = rolled < 0 ? 1 : program_graph<P>.regions[static_cast<std::size_t>(rolled)].count;
+    r[step].flops +=
+        times * graph::flops(n, program_graph<P>.nodes[static_cast<std::size_t>(n.in[0])].meta.shape);
   }
   return r;
 }();

@@ -26,6 +26,9 @@ class LoopRun {
       index_t const n = extent::resolve(record(k)[loop_code::fill], nullptr);
       for (index_t i = 0; i < n; ++i) write_real(memory(k), i, identity(record(k)[loop_code::combine]));
     }
+    for (index_t i = 0; i < instructions(); ++i)
+      if (field(i, loop_code::code) == loop_code::carry)
+        value(i) = read_real(memory(static_cast<int>(field(i, loop_code::a))), 0);
     outer(0);
   }
 
@@ -77,8 +80,23 @@ class LoopRun {
 
   void outer(int d) {
     if (d == code_[loop_code::split]) return row();
-    for (index_t i = 0; i < extent_of(d); ++i, advance(d, 1)) outer(d + 1);
-    advance(d, -extent_of(d));
+    bool const backward = d == 0 && code_[loop_code::backward] != 0;
+    if (backward) advance(d, extent_of(d) - 1);
+    for (index_t i = 0; i < extent_of(d); ++i, advance(d, backward ? -1 : 1)) {
+      outer(d + 1);
+      hand_on();
+    }
+    advance(d, backward ? 1 : -extent_of(d));
+  }
+
+  void hand_on() {
+    std::vector<double> const now = values_;
+    for (index_t i = 0; i < instructions(); ++i) {
+      index_t const b = field(i, loop_code::b);
+      if (field(i, loop_code::code) != loop_code::carry || b < 0) continue;
+      value(i) =
+          field(b, loop_code::code) == loop_code::constant ? operand(b) : now[static_cast<std::size_t>(b)];
+    }
   }
 
   void row() {
@@ -121,7 +139,7 @@ class LoopRun {
     index_t const what = field(i, loop_code::code), a = field(i, loop_code::a), b = field(i, loop_code::b),
                   c = field(i, loop_code::c), stash = field(i, loop_code::stash);
     auto const type = static_cast<DType>(field(i, loop_code::type));
-    if (what == loop_code::constant) return;
+    if (what == loop_code::constant || what == loop_code::carry) return;
     if (stash >= 0 && phase > field(i, loop_code::phase))
       value(i) = read_real(memory(static_cast<int>(stash)), place(stash));
     else if (what == loop_code::load) value(i) = read_real(memory(static_cast<int>(a)), place(a));

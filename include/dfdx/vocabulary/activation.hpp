@@ -12,6 +12,11 @@ template <operand X>
 constexpr auto clamp(X const& x, double low, double high) {
   return where(x < low, low, where(x > high, high, x));
 }
+/// clip(x, low, high) - clamp, as NumPy names it.
+template <operand X>
+constexpr auto clip(X const& x, double low, double high) {
+  return clamp(x, low, high);
+}
 /// clamp_min(x, low), clamp_max(x, high) - one bound.
 template <operand X>
 constexpr auto clamp_min(X const& x, double low) {

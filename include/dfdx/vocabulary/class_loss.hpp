@@ -12,20 +12,21 @@ namespace dfdx {
 /// Reduction - what becomes of the losses of elements. `batchmean` divides their sum by the extent of axis 0.
 enum class Reduction { mean, sum, none, batchmean };
 
-/// no_index - what ignore_index is when no label is ignored.
-inline constexpr std::int64_t no_index = std::numeric_limits<std::int64_t>::min();
+/// ignored_index - the label that is ignored unless the options name another, as in PyTorch: its losses are 0 and do
+/// not count in a mean. no_index - what ignore_index is when no label is ignored, which costs nothing.
+inline constexpr std::int64_t ignored_index = -100, no_index = std::numeric_limits<std::int64_t>::min();
 
 /// CrossEntropy - options of cross_entropy: cross_entropy(x, y, {.label_smoothing = 0.1}). Of Tensors the reduction
 /// `none` changes the type, so it is a template argument: cross_entropy<Reduction::none>(x, y).
 struct CrossEntropy {
   double label_smoothing = 0;
-  std::int64_t ignore_index = no_index;
+  std::int64_t ignore_index = ignored_index;
   Reduction reduction = Reduction::mean;
 };
 
 /// NllLoss - options of nll_loss.
 struct NllLoss {
-  std::int64_t ignore_index = no_index;
+  std::int64_t ignore_index = ignored_index;
   Reduction reduction = Reduction::mean;
 };
 
@@ -175,6 +176,19 @@ constexpr auto class_weights(X const& scores, W const& weight) {
   }
 }
 
+// One over the count of labels that are not ignored, in the dtype of the scores. (16 bits cannot count.)
+template <class X, class I>
+constexpr auto share_of_each(X const& scores, I const& labels, std::int64_t ignored) {
+  auto const counted = labels != ignored;
+  if constexpr (typed<X> && typed<I>) {
+    using T = typename X::value_type;
+    return cast<T>(1.0 / sum(cast<std::conditional_t<sizeof(T) == 2, float, T>>(counted)));
+  } else {
+    DType const d = scores.dtype();
+    return cast_to(1.0 / sum(cast_to(untyped(counted), size_of(d) == 2 ? DType::f32 : d)), d);
+  }
+}
+
 /// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
 /// those of the labels are asked; without top they are -bottom.
 template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, class W>
@@ -182,6 +196,10 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
   require_classes(class_loss_name<L>, labels, bottom.shape()[A], o.ignore_index);
+  // First, so that it is there when the loop over the rows needs it for the gradient.
+  using Share = decltype(share_of_each(bottom, labels, o.ignore_index));
+  Share const share =
+      weighted || o.ignore_index == no_index ? Share{} : share_of_each(bottom, labels, o.ignore_index);
   auto const hit = class_hits<A>(bottom, labels);
   auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
   auto const classes = static_cast<double>(bottom.shape()[A]);
@@ -197,15 +215,15 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
   auto const flat = [](auto const& v) { return squeeze<A>(v); };
   if constexpr (weighted) {
     auto const w = class_weights(bottom, weight);
-    auto const share = kept(picked(w + zeros_like(bottom)));
+    auto const weights = kept(picked(w + zeros_like(bottom)));
     auto const smooth = [&] {
       if constexpr (std::is_same_v<Top, Unweighted>) return -sum<A>(bottom * w, keepdim);
       else return sum<A>((top - bottom) * w, keepdim);
     };
-    auto const own = plain * share;
+    auto const own = plain * weights;
     auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction,
-                              [&] { return sum(losses) / sum(share); });
+                              [&] { return sum(losses) / sum(weights); });
   } else {
     auto const smooth = [&] {
       if constexpr (std::is_same_v<Top, Unweighted>) return -mean<A>(bottom, keepdim);
@@ -213,7 +231,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
-      return o.ignore_index == no_index ? mean(losses) : sum(losses) / sum(kept(ones_like(losses)));
+      return o.ignore_index == no_index ? mean(losses) : sum(losses * share);
     });
   }
 }
@@ -221,7 +239,8 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
 /// The loss of probabilities of classes.
 template <int A, Reduction... R, class X, class Y, class W>
 constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight, CrossEntropy const& o) {
-  if (o.ignore_index != no_index) raise("cross_entropy: ignore_index needs labels, not probabilities");
+  if (o.ignore_index != no_index && o.ignore_index != ignored_index)
+    raise("cross_entropy: ignore_index needs labels, not probabilities");
   auto const classes = static_cast<double>(log_p.shape()[A]);
   double const s = o.label_smoothing;
   auto const p = s == 0 ? target : target * (1 - s) + s / classes;

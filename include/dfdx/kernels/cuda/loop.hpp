@@ -58,6 +58,10 @@ template <class Code>
 cudaError_t launch(LoopArguments<Code> const& arguments, index_t most_blocks, cudaStream_t stream = nullptr) {
   using Body = Loop<Code, loop_code::scalar>;
   static_assert(
+      !LoopFacts<Code>::is_sequential(),
+      "cuda: this loop hands values from row to row, which is not offered on devices yet: run the program "
+      "on the CPU");
+  static_assert(
       !LoopFacts<Code>::accumulates(),
       "cuda: this loop adds to memory that its rows share, which is not offered on devices yet: run the "
       "program on the CPU");

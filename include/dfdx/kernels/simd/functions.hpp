@@ -73,6 +73,13 @@ struct lane_functions<xsimd::batch<T, A>> {
     return kernels::detail::of_subnormals([](X const& v) { return xsimd::log10(v); }, x, 0.30102999566398120);
   }
   static DFDX_INLINE X log1p(X const& x) { return select(x == X(T(0)), x, xsimd::log1p(x)); }
+  /// ln(1 + e^(x + low)) for x <= 0; what rounding takes from the exponential is put back.
+  static DFDX_INLINE X log1p_exp(X const& x, X const& low) {
+    X const one(T(1)), in = kernels::detail::bounded(x, kernels::detail::least_exponent<X>, 0);
+    auto const p = kernels::detail::natural_power(in, kernels::detail::bounded(low, -1, 1));
+    X const e1 = one + p.rest, e = kernels::detail::scaled(e1, p.n);
+    return log1p(e) + kernels::detail::scaled(p.rest - (e1 - one), p.n) / (one + e);
+  }
   static DFDX_INLINE X cbrt(X const& x) {
     if constexpr (single) {
       return xsimd::cbrt(x);
