@@ -132,11 +132,14 @@ struct CheckpointLoader {
 // Names and parts by turns.
 template <class To, class... Parts>
 void visit_parts(To& to, std::tuple<Parts&...> const& parts) {
-  static_assert(sizeof...(Parts) > 0 && sizeof...(Parts) % 2 == 0,
-                "checkpoint: names and parts by turns: \"model\", model, \"optimizer\", step");
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    CheckpointVisitor<To>(to, "").each(
-        NamedPart{std::string(std::get<2 * I>(parts)), std::get<2 * I + 1>(parts)}...);
+    constexpr bool by_turns =
+        sizeof...(Parts) > 0 && sizeof...(Parts) % 2 == 0 &&
+        (std::is_convertible_v<std::tuple_element_t<2 * I, std::tuple<Parts&...>>, std::string> && ...);
+    static_assert(by_turns, "checkpoint: names and parts by turns: \"model\", model, \"optimizer\", step");
+    if constexpr (by_turns)
+      CheckpointVisitor<To>(to, "").each(
+          NamedPart{std::string(std::get<2 * I>(parts)), std::get<2 * I + 1>(parts)}...);
   }(std::make_index_sequence<sizeof...(Parts) / 2>{});
 }
 
