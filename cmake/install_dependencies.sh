@@ -65,7 +65,10 @@ if [ "$what" = test ] && [ ! -e $deps/optional_tried ]; then
   has_command clang++-19 || optional="$optional clang-19"
   has_command clang-format-19 || optional="$optional clang-format-19"
 fi
-[ -n "$missing$optional" ] || exit 0
+# The tables of examples/logistic: some files of a package that is not installed, for it needs much else.
+tables=usr/lib/python3/dist-packages/sklearn/datasets/data
+[ "$what" = test ] && [ ! -e $deps/tables_tried ] && [ ! -e $deps/$tables ] && [ ! -e /$tables ] || tables=''
+[ -n "$missing$optional$tables" ] || exit 0
 
 # --- system packages ---------------------------------------------------------------------------------------------
 give_up() {
@@ -79,7 +82,7 @@ mkdir -p $deps
 : > $log
 run() { "$@" >>$log 2>&1; }
 export DEBIAN_FRONTEND=noninteractive
-echo "install_dependencies: installing ${missing#, }$optional (log: $log)" >&2
+echo "install_dependencies: installing ${missing#, }$optional${tables:+ tables} (log: $log)" >&2
 ! root || run apt-get update -q ||
   echo "install_dependencies: apt-get update failed; going on with the lists there are" >&2
 
@@ -116,6 +119,20 @@ for package in $optional; do
   run apt-get install -y -q --no-install-recommends "$package" || echo "install_dependencies: no $package here" >&2
 done
 [ -z "$optional" ] || touch $deps/optional_tried
+
+# --- tables, below build/deps --------------------------------------------------------------------------------------
+fetch_tables() {
+  rm -rf $deps/fetched && mkdir -p $deps/fetched || return 1
+  (cd $deps/fetched && apt-get -o APT::Sandbox::User=root download python3-sklearn) >>$log 2>&1 || return 1
+  dpkg-deb --fsys-tarfile $deps/fetched/python3-sklearn_*.deb 2>>$log |
+    tar -x -C $deps ./$tables/breast_cancer.csv ./$tables/iris.csv ./$tables/wine_data.csv ./$tables/digits.csv.gz \
+      2>>$log || return 1
+  rm -rf $deps/fetched
+}
+if [ -n "$tables" ]; then
+  fetch_tables || echo "install_dependencies: no tables of python3-sklearn; examples/logistic takes other files" >&2
+  touch $deps/tables_tried
+fi
 
 # --- newer headers, below build/deps -----------------------------------------------------------------------------
 # unpack SUITE PACKAGE - with an apt state of its own: its lists, cache and sources lie below build/deps/apt

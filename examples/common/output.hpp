@@ -5,6 +5,7 @@
 #include <dfdx/dfdx.hpp>
 #include <dfdx/io/safetensors.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -12,12 +13,24 @@
 
 namespace common {
 
-/// Before training, so that an hour's work is not lost to a folder that cannot be written.
+/// Before training, so that an hour's work is not lost to a folder or file that cannot be written.
+inline void prepare_file(std::string const& file) { dfdx::FileWriter(file, "output"); }
 inline void prepare_folder(std::string const& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw dfdx::error("output: cannot make the folder " + folder + ": " + failed.message());
-  dfdx::FileWriter(folder + "/model.safetensors", "output");
+  prepare_file(folder + "/model.safetensors");
+}
+
+/// Whether all numbers of a tree are.
+template <class Tree>
+bool all_finite(Tree const& tree) {
+  bool good = true;
+  dfdx::visit(tree, [&](auto const& leaf) {
+    if constexpr (std::is_floating_point_v<typename std::remove_cvref_t<decltype(leaf)>::value_type>)
+      for (dfdx::index_t i = 0; i < leaf.size(); ++i) good = good && std::isfinite(leaf.data()[i]);
+  });
+  return good;
 }
 
 template <class Model>

@@ -22,13 +22,17 @@ class Progress {
   void show(std::int64_t done, double loss) {
     using namespace std::chrono;
     auto const now = steady_clock::now();
+    if (from_ < 0) {  // not 0 in a run that was resumed
+      from_ = done - 1;
+      tenths_ = from_ * 10 / total_;
+    }
     bool const last = done == total_;
     // Ten times a second for people, ten times in all for a log.
     if (!last && (terminal_ ? now - shown_ < milliseconds(100) : done * 10 / total_ == tenths_)) return;
     shown_ = now;
     tenths_ = done * 10 / total_;
     double const seconds = duration<double>(now - start_).count();
-    double const rate = static_cast<double>(done) / std::max(seconds, 1e-9);
+    double const rate = static_cast<double>(done - from_) / std::max(seconds, 1e-9);
     constexpr std::int64_t width = 30;
     auto const full = static_cast<std::size_t>(done * width / total_);
     std::string const bar = std::string(full, '#') + std::string(static_cast<std::size_t>(width) - full, '.');
@@ -49,7 +53,7 @@ class Progress {
     return text;
   }
 
-  std::int64_t total_, tenths_ = 0;
+  std::int64_t total_, tenths_ = 0, from_ = -1;
   bool terminal_, drawn_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
 };

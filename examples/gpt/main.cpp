@@ -5,6 +5,7 @@
 #include "../common/progress.hpp"
 #include "options.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace gpt {
@@ -38,6 +39,7 @@ void load_and_write(Options const& o) {
 void run(Options const& o) {
   Key const key{o.seed};
   common::prepare_folder(o.output);
+  if (!o.settings.checkpoint.empty()) common::prepare_file(o.settings.checkpoint);
   Text const text = read_text(o.data);
   check_beginning(text.alphabet, o, o.data);
   std::printf("data     %s: %zu characters, %zu different; %zu to train on, %zu to test on\n", o.data.c_str(),
@@ -48,10 +50,14 @@ void run(Options const& o) {
 
   Times const times = [&] {
     common::Progress progress(o.settings.steps);
-    return train(model, text.train, o.settings, dfdx::fold_in(key, 2),
+    return train(model, text, o.settings, dfdx::fold_in(key, 2),
                  [&](std::int64_t done, double loss) { progress.show(done, loss); });
   }();
-  std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(o.settings.steps),
+  if (!o.settings.resume.empty())
+    std::printf("resumed  %s: %lld steps done\n", o.settings.resume.c_str(),
+                static_cast<long long>(times.first));
+  std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n",
+              static_cast<long long>(std::max<std::int64_t>(o.settings.steps - times.first, 0)),
               times.seconds, times.step * 1e3);
   double const val = evaluate(model, text.val);
   std::printf("loss     %.4f nats per character on the text to test on\n", val);

@@ -10,9 +10,21 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app("Learns to write like a text, character by character.", "gpt");
   auto* data = app.add_option("--data", o.data, "Text file to learn from")->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model")->capture_default_str();
-  app.add_option("--load", o.load, "A model.safetensors to write with; nothing is trained")->excludes(data);
-  app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
+  auto* checkpoint = app.add_option("--checkpoint", o.settings.checkpoint,
+                                    "File for the state of the run, written now and then and at the end");
+  auto* resume = app.add_option("--resume", o.settings.resume,
+                                "Go on from such a file, with the same --data, --steps and rates");
+  app.add_option("--load", o.load, "A model.safetensors to write with; nothing is trained")
+      ->excludes(data)
+      ->excludes(checkpoint)
+      ->excludes(resume);
+  app.add_option("--seed", o.seed, "Seed of everything random; a run that is resumed draws on as it did")
+      ->capture_default_str();
   auto const count = CLI::Range(std::int64_t{1}, std::int64_t{1000000000});
+  app.add_option("--every", o.settings.every, "Steps from one --checkpoint to the next")
+      ->check(count)
+      ->needs(checkpoint)
+      ->capture_default_str();
   app.add_option("--steps", o.settings.steps, "Training steps of 12 pieces of 64 characters each")
       ->check(count)
       ->capture_default_str();

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# test.sh PROGRAM FOLDER: a short run learns, writes its model, the same one again for the same seed, and writes text with
-# it; every bad input ends in one sentence on standard error and status 1, without a model.
+# test.sh PROGRAM FOLDER: a short run learns, writes its model, the same one again for the same seed, also when it is killed
+# on the way and resumed, and writes text with it; every bad input ends in one sentence on standard error and status 1,
+# without a model.
 set -u
 gpt=$1
 folder=$2
@@ -39,6 +40,28 @@ cmp two/model.safetensors three/model.safetensors || wrong 'the same seed, anoth
 "$gpt" --help > help 2> error || wrong '--help'
 grep -q -- '--steps' help || wrong '--help does not name --steps'
 
+# Killed after its first checkpoint, and resumed.
+"$gpt" --data text --steps 12 --length 5 --output whole > log 2> progress || wrong 'a whole run'
+"$gpt" --data text --steps 12 --length 5 --checkpoint state --every 3 --output part > log 2> progress &
+run=$!
+waited=0
+while [ ! -e state ] && [ $waited -lt 600 ]; do
+  sleep 0.1
+  waited=$((waited + 1))
+done
+kill -9 $run
+wait $run 2> /dev/null
+! grep -q '^trained' log || echo 'NOTE: the run was over before it was killed' >&2
+"$gpt" --data text --steps 12 --length 5 --seed 9 --resume state --checkpoint state --output part > log 2> progress ||
+  wrong "--resume: $(cat progress)"
+grep -q '^resumed  state: \(3\|6\|9\|12\) steps done' log || wrong "resumed at another step: $(cat log)"
+"$gpt" --data text --steps 12 --length 5 --resume state --output last > again 2> error || wrong 'resumed at the end'
+grep -q '^resumed  state: 12 steps done' again || wrong "no checkpoint at the end: $(cat again)"
+for run in part last; do
+  "$gpt" --load $run/model.safetensors --length 5 > $run/text 2> error || wrong "--load $run"
+  cmp whole/model.safetensors $run/model.safetensors || wrong "a run that was resumed ends elsewhere: $run"
+done
+
 # refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT
 refused() {
   said=$1
@@ -52,6 +75,7 @@ refused() {
   [ ! -e bad/model.safetensors ] || wrong "a model was written: $*"
 }
 : > empty
+cat text text > longer
 head -c 1299 text > short
 head -c 2000 text > binary && printf '\000\001\002' >> binary
 {
@@ -75,6 +99,21 @@ refused '--steps' --data text --steps many --output bad
 refused '--lr' --data text --lr nan --output bad
 refused '--temperature' --data text --temperature 0 --output bad
 refused 'steps; a smaller --lr may help' --data text --steps 200 --lr 1e8 --output bad
+sed 's/cat/cow/; s/log/wog/' text > other
+cp state good
+head -c 100000 state > short_state
+refused 'state does not fit this run: characters: "[0-9a-f.]*" in the file, "[0-9a-f.]*" in this run' \
+  --data other --resume state --output bad
+refused 'state does not fit this run: length: [0-9]* in the file, [0-9]* in this run' --data longer --resume state --output bad
+refused 'short_state: .* ends behind the file' --data text --resume short_state --output bad
+refused 'one/model.safetensors is no checkpoint' --data text --resume one/model.safetensors --output bad
+refused 'No such file' --data text --resume none --output bad
+refused 'cannot write no/state' --data text --checkpoint no/state --output bad
+refused '--resume' --load one/model.safetensors --resume state
+# The loss is no number in a later step: what was good stays.
+refused 'train: the model is no longer of use after 13 steps; a smaller --lr may help; the state after 12 steps is in state' \
+  --data text --steps 24 --lr 1e8 --lr-end 1e8 --resume state --checkpoint state --every 1 --output bad
+cmp state good || wrong 'the last good state was lost'
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder text/x' --data text --output text/x
 refused 'broken' --load broken

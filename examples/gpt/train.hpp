@@ -13,21 +13,25 @@ namespace gpt {
 struct Settings {
   std::int64_t steps = 2000;
   float lr = 2e-3f, lr_end = 1e-4f;
+  std::string checkpoint, resume;  // files, empty for none
+  std::int64_t every = 200;        // steps between checkpoints
 };
 
 /// Called after each step with the number of steps done and the mean loss of late.
 using Report = std::function<void(std::int64_t, double)>;
 
-/// What a training run took: the median step, of the optimizer's steps alone.
+/// What a training run took: the median step, of the optimizer's steps alone; and the step it began at.
 struct Times {
   double seconds = 0, step = 0;
+  std::int64_t first = 0;
 };
 
-/// Trains in place.
+/// Trains in place; where a run goes on that was stopped, it does so bit by bit. No checkpoint is written of a state
+/// that is not finite.
 ///
-/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
-Times train(Model& model, std::vector<std::int32_t> const& text, Settings const& settings, Key key,
-            Report const& report);
+/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help", and where the last good state is; those
+///           of load_checkpoint and save_checkpoint
+Times train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report);
 
 /// Mean negative log-likelihood of the characters of a text, read in pieces of `context`; what is left over at its
 /// end, less than a piece, is not read.

@@ -7,7 +7,9 @@
 #include <dfdx/core/error.hpp>
 
 #include <dfdx/data/loader.hpp>
+#include <dfdx/data/split.hpp>
 #include <dfdx/data/text_lines.hpp>
+#include <dfdx/data/transform.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/attention.hpp>

@@ -3,4 +3,5 @@
 #pragma once
 
 #include <dfdx/dfdx.hpp>
+#include <dfdx/io/checkpoint.hpp>
 #include <dfdx/io/safetensors.hpp>

@@ -130,7 +130,7 @@ TEST_CASE("a file that cannot be written leaves the old one", "[io]") {
   CHECK(error_of([&] { save_safetensors(folder / "m.safetensors", half); }) ==
         "save_safetensors: scale holds no memory");
   CHECK(error_of([&] { save_safetensors(folder / "m.safetensors", old, {{"k", "\xff"}}); }) ==
-        "save_safetensors: the metadata is not UTF-8");
+        "save_safetensors: a name or the metadata is not UTF-8");
   CHECK(error_of([&] { save_safetensors(folder / "no/m.safetensors", old); }) ==
         "save_safetensors: cannot write " + (folder / "no/m.safetensors").string() +
             ": No such file or directory");

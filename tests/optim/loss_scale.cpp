@@ -167,3 +167,15 @@ TEST_CASE("loss scaling on the tape", "[optim]") {
   step(other, plain, 1);
   CHECK(apart(numbers(model), numbers(plain)) == 0);
 }
+
+TEST_CASE("a step that overflows leaves the sum of gradients as it was", "[optim]") {
+  auto const rule = optim::LossScale{optim::Accumulate{optim::SGD{.lr = 0.1}, 2}, {.growth_interval = 0}};
+  auto step = train_step(loss, rule), without = train_step(loss, rule);
+  auto model = init<Net<float>>(1), other = init<Net<float>>(1);
+  for (float factor : {1.0f, 1e38f, 2.0f, 1e38f, 0.5f}) {
+    step(model, x, y, times(factor));
+    if (factor < 1e38f) without(other, x, y, times(factor));
+  }
+  CHECK(step.optimizer().skipped == 2);
+  CHECK(apart(numbers(model), numbers(other)) == 0);
+}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dfdx/core/random.hpp>
+#include <dfdx/data/split.hpp>
 #include <dfdx/value/tensor.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -62,7 +63,8 @@ class Loader {
 
   /// The next batch; after the last of a pass the first of another.
   Batch const& next() {
-    if (at_ == 0) start_pass();
+    if (at_ == 0) ++pass_;
+    if (shuffle_ && ordered_ != pass_) shuffle();
     index_t const* rows = order_.data() + at_ * batch_size;
     each([rows](auto const& from, auto& to) {
       auto const bytes = static_cast<std::size_t>(to.size() / batch_size) * size_of(to.dtype());
@@ -75,7 +77,24 @@ class Loader {
     return batch_;
   }
 
-  /// One pass: begin() starts a new one, whatever was left of the last.
+  /// Passes that are over.
+  std::uint64_t epoch() const { return pass_ - (at_ != 0 ? 1 : 0); }
+
+  /// Where it is: passes begun, and how many batches of the last it has given out; seek goes there.
+  struct Position {
+    std::uint64_t pass = 0;
+    index_t batches_done = 0;
+  };
+  Position position() const { return {pass_, at_}; }
+  void seek(Position const& p) {
+    if (p.batches_done < 0 || p.batches_done >= size())
+      raise("loader: batch ", dfdx::Position{p.batches_done}, " of ", size());
+    pass_ = p.pass;
+    at_ = p.batches_done;
+  }
+
+  /// One pass: begin() starts a new one, whatever was left of the last. Only what load_checkpoint has found is gone on
+  /// with: the first loop after it sees the rest of that pass.
   class iterator {
    public:
     iterator(Loader* loader, index_t left) : loader_(loader), left_(left) {
@@ -93,10 +112,26 @@ class Loader {
     index_t left_;
   };
   iterator begin() {
-    at_ = 0;
-    return {this, size()};
+    if (!goes_on_) at_ = 0;
+    goes_on_ = false;
+    return {this, size() - at_};
   }
   iterator end() { return {this, 0}; }
+
+  /// What a checkpoint holds (io/checkpoint.hpp).
+  template <class Self, class F>
+  static void visit_checkpoint(Self& self, F const& f) {
+    f.must_equal("rows", self.rows_);
+    f.must_equal("batch", batch_size);
+    f.must_equal("shuffled", self.shuffle_);
+    f("key", self.key_);
+    f("pass", self.pass_);
+    f.below("batches_done", self.at_, self.size());
+    if constexpr (!std::is_const_v<Self>) {
+      self.ordered_ = 0;
+      self.goes_on_ = true;
+    }
+  }
 
  private:
   static constexpr auto batch_size = static_cast<index_t>(B);
@@ -116,23 +151,19 @@ class Loader {
     }(std::index_sequence_for<X...>{});
   }
 
-  void start_pass() {
-    if (!shuffle_) return;
-    // From the same start each time: the order of a pass depends on its number, not on how the others were used.
-    std::iota(order_.begin(), order_.end(), index_t{0});
-    Key const key = fold_in(key_, pass_++);
-    for (index_t i = rows_ - 1; i > 0; --i)
-      std::swap(order_[static_cast<std::size_t>(i)],
-                order_[static_cast<std::size_t>(integer_at(key, static_cast<std::uint64_t>(i), i + 1))]);
+  // From the same start each time: the order of a pass depends on its number, not on how the others were used.
+  void shuffle() {
+    ordered_ = pass_;
+    order_ = permutation<0>(fold_in(key_, pass_ - 1), rows_);
   }
 
   std::tuple<X...> data_;
   Batch batch_{};
   std::vector<index_t> order_;
   Key key_{};
-  bool shuffle_ = false;
-  index_t rows_ = 0, at_ = 0;
-  std::uint64_t pass_ = 0;
+  bool shuffle_ = false, goes_on_ = false;
+  index_t rows_ = 0, at_ = 0;             // at_: batches of this pass that were given out
+  std::uint64_t pass_ = 0, ordered_ = 0;  // passes begun, and the one that order_ is of
 };
 
 /// loader<B>(key, x, y...) - a Loader of these tensors; without a key in their order.

@@ -11,6 +11,11 @@
 #include <system_error>
 #include <vector>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
 #include <dfdx/core/error.hpp>
 
 namespace dfdx {
@@ -19,6 +24,22 @@ namespace detail {
 
 // Names of files do not fit a Text, which is cut at its end.
 [[noreturn]] inline void raise_file(std::string const& what) { throw error(what); }
+
+// Whether all of a file has reached the disk, so that after a crash a name stands for a whole file.
+inline bool on_disk(std::filesystem::path const& path) {
+#if defined(__unix__) || defined(__APPLE__)
+  int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  bool const done = ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // some file systems have none
+  int const error = errno;
+  ::close(file);
+  errno = error;
+  return done;
+#else
+  (void)path;
+  return true;
+#endif
+}
 
 inline std::string reason() { return errno != 0 ? std::strerror(errno) : "unknown reason"; }
 
@@ -84,7 +105,7 @@ class FileWriter {
   void finish() {
     errno = 0;
     out_.close();
-    if (!out_) fail(detail::reason());
+    if (!out_ || !detail::on_disk(temporary_)) fail(detail::reason());
     std::error_code failed;
     std::filesystem::rename(temporary_, path_, failed);
     if (failed) fail(failed.message());

@@ -8,88 +8,16 @@
 #include <cstdint>
 #include <limits>
 
-#include <zlib.h>
-
-#include <dfdx/io/file.hpp>
+#include <dfdx/io/packed_file.hpp>
 #include <dfdx/value/tensor.hpp>
 
 namespace dfdx::data {
 
 namespace detail {
 
-// The bytes of a file one after another, unpacked where they are packed.
-class IdxBytes {
- public:
-  explicit IdxBytes(std::filesystem::path const& path)
-      : path_(path.string()), bytes_(read_file(path, "data")) {
-    if (bytes_.empty()) fail("is empty");
-    packed_ = bytes_.size() > 1 && bytes_[0] == std::byte{0x1f} && bytes_[1] == std::byte{0x8b};
-    if (!packed_) return;
-    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) fail("cannot be unpacked: no memory");
-    open_ = true;
-  }
-  IdxBytes(IdxBytes const&) = delete;
-  IdxBytes& operator=(IdxBytes const&) = delete;
-  ~IdxBytes() {
-    if (open_) inflateEnd(&stream_);
-  }
-
-  [[noreturn]] void fail(std::string const& what) const { throw error("data: " + path_ + " " + what); }
-
-  /// What can be left: packed bytes become at most 1032 each, so that memory is asked for what may be there only.
-  std::uint64_t most_left() const {
-    return packed_ ? (std::uint64_t{bytes_.size() - at_} + 64) * 1032 : bytes_.size() - at_;
-  }
-
-  void read(void* to, std::uint64_t size) {
-    if (next(to, size) != size) fail("ends early");
-  }
-  /// Nothing may be left; of packed bytes the checksum is looked at here.
-  void finish() {
-    char more;
-    if (next(&more, 1) != 0 || at_ != bytes_.size()) fail("has more bytes than its header says");
-  }
-
- private:
-  std::uint64_t next(void* to, std::uint64_t size) {
-    auto* out = static_cast<unsigned char*>(to);
-    if (!packed_) {
-      std::uint64_t const n = std::min<std::uint64_t>(size, bytes_.size() - at_);
-      std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), n, static_cast<std::byte*>(to));
-      at_ += n;
-      return n;
-    }
-    std::uint64_t done = 0;
-    while (done < size && !ended_) {
-      constexpr std::uint64_t step = 1u << 30;  // zlib counts in unsigned ints
-      auto const in = static_cast<unsigned>(std::min<std::uint64_t>(bytes_.size() - at_, step));
-      auto const room = static_cast<unsigned>(std::min<std::uint64_t>(size - done, step));
-      stream_.next_in = reinterpret_cast<unsigned char*>(bytes_.data() + at_);
-      stream_.avail_in = in;
-      stream_.next_out = out + done;
-      stream_.avail_out = room;
-      int const status = inflate(&stream_, Z_NO_FLUSH);
-      at_ += in - stream_.avail_in;
-      done += room - stream_.avail_out;
-      if (status == Z_STREAM_END) ended_ = true;
-      else if (status == Z_BUF_ERROR || (status == Z_OK && stream_.avail_in == 0 && stream_.avail_out > 0))
-        fail("ends early");
-      else if (status != Z_OK)
-        fail(std::string("is damaged: ") + (stream_.msg != nullptr ? stream_.msg : "cannot be unpacked"));
-    }
-    return done;
-  }
-
-  std::string path_;
-  std::vector<std::byte> bytes_;
-  std::size_t at_ = 0;
-  z_stream stream_{};
-  bool packed_ = false, open_ = false, ended_ = false;
-};
-
 // n numbers of T in big-endian order, as E.
 template <class T, class E>
-void read_big_endian(IdxBytes& from, E* to, std::uint64_t n) {
+void read_big_endian(PackedFile& from, E* to, std::uint64_t n) {
   using Word = std::conditional_t<
       sizeof(T) == 1, std::uint8_t,
       std::conditional_t<sizeof(T) == 2, std::uint16_t,
@@ -117,7 +45,7 @@ void read_big_endian(IdxBytes& from, E* to, std::uint64_t n) {
 ///           incorrect data check"; "data: x has more bytes than its header says"; those of read_file
 /// Source    LeCun, Cortes and Burges, "The MNIST database", "The IDX file format"
 inline Array read_idx(std::filesystem::path const& path) {
-  detail::IdxBytes bytes(path);
+  detail::PackedFile bytes(path);
   unsigned char head[4];
   bytes.read(head, 4);
   struct Kind {

@@ -27,7 +27,8 @@ inline std::string text_of(Shape const& s) {
 }
 
 inline void write_safetensors(std::filesystem::path const& path, std::vector<NamedArray> tensors,
-                              std::map<std::string, std::string> const& metadata) {
+                              std::map<std::string, std::string> const& metadata,
+                              char const* op = "save_safetensors") {
   // Wide elements first, so that every tensor is aligned to its element; then by name.
   std::sort(tensors.begin(), tensors.end(), [](NamedArray const& a, NamedArray const& b) {
     std::size_t const x = size_of(a.value.dtype()), y = size_of(b.value.dtype());
@@ -37,8 +38,10 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t end = 0;
   for (NamedArray const& t : tensors) {
-    if (t.name == "__metadata__") raise("save_safetensors: the name __metadata__ is taken by the format");
-    if (t.value.bytes() == nullptr) raise_file("save_safetensors: " + t.name + " holds no memory");
+    auto const refuse = [&](std::string const& why) { raise_file(std::string(op) + ": " + why); };
+    if (t.name == "__metadata__") refuse("the name __metadata__ is taken by the format");
+    if (header.contains(t.name)) refuse("the name " + t.name + " is given twice");
+    if (t.value.bytes() == nullptr) refuse(t.name + " holds no memory");
     std::vector<index_t> const shape(t.value.shape().dims, t.value.shape().dims + t.value.ndim());
     std::uint64_t const begin = end;
     end += static_cast<std::uint64_t>(t.value.size()) * size_of(t.value.dtype());
@@ -49,11 +52,11 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   try {
     text = header.dump();
   } catch (nlohmann::json::exception const&) {
-    raise("save_safetensors: the metadata is not UTF-8");
+    raise_file(std::string(op) + ": a name or the metadata is not UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
 
-  FileWriter out(path, "save_safetensors");
+  FileWriter out(path, op);
   std::uint64_t const length = text.size();
   out.write(&length, 8);
   out.write(text.data(), text.size());
@@ -68,15 +71,15 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   out.finish();
 }
 
-// Whether an array of this type (dims may be dyn, an untyped Array may be anything while empty) can hold the
-// tensor.
+// Why an array of this type (dims may be dyn, an untyped Array may be anything while empty) cannot hold the tensor;
+// empty if it can.
 template <class Leaf>
-std::string misfit(Leaf const& leaf, SafetensorsEntry const& e) {
+std::string misfit(Leaf const& leaf, SafetensorsEntry const& e, std::string const& owner) {
   bool const open = !typed<Leaf> && leaf.empty();
   if (!e.dtype) return "dtype " + e.dtype_name + " in the file is not supported";
   if (!open && leaf.dtype() != *e.dtype)
-    return std::string("dtype ") + e.dtype_name + " in the file, " + safetensors_name(leaf.dtype()) +
-           " in the model";
+    return std::string("dtype ") + e.dtype_name + " in the file, " + safetensors_name(leaf.dtype()) + " in " +
+           owner;
   if (e.shape.size() > static_cast<std::size_t>(max_rank)) return "its rank in the file is not supported";
   Shape const want = [&] {
     if constexpr (typed<Leaf>) return Leaf::static_shape;
@@ -85,7 +88,7 @@ std::string misfit(Leaf const& leaf, SafetensorsEntry const& e) {
   Shape const got = e.dims();
   bool same = open || want.rank == got.rank;
   for (int i = 0; same && !open && i < want.rank; ++i) same = want[i] == extent::unknown || want[i] == got[i];
-  if (!same) return "shape " + text_of(got) + " in the file, " + text_of(want) + " in the model";
+  if (!same) return "shape " + text_of(got) + " in the file, " + text_of(want) + " in " + owner;
   return {};
 }
 
@@ -94,6 +97,14 @@ inline bool writable(Array const& a) {
   for (int i = 0; i < a.ndim(); ++i)
     if (a.strides()[i] == 0 && a.shape()[i] > 1) return false;
   return a.bytes() != nullptr;
+}
+
+// Numbers go where the leaf has its own, so that views of it follow; else it gets this memory.
+template <class Leaf>
+void take_over(Leaf& leaf, Array value) {
+  if (writable(leaf) && leaf.shape() == value.shape()) copy_elements(value.operand(), leaf.operand());
+  else if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(value));
+  else leaf = std::move(value);
 }
 
 }  // namespace detail
@@ -136,7 +147,7 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
     wanted.insert(name);
     SafetensorsEntry const* e = file.find(name);
     if (e == nullptr) return report(name + " is missing");
-    std::string const why = detail::misfit(leaf, *e);
+    std::string const why = detail::misfit(leaf, *e, "the model");
     if (!why.empty()) report(name + ": " + why);
   });
   for (SafetensorsEntry const& e : file.entries())
@@ -149,14 +160,8 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
   visit_state(model,
               [&](std::string const& name, auto const&) { values.push_back(file.find(name)->array()); });
   std::size_t i = 0;
-  visit_state(model, [&](std::string const&, auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    Array& value = values[i++];
-    if (detail::writable(leaf) && leaf.shape() == value.shape())
-      copy_elements(value.operand(), leaf.operand());
-    else if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(value));
-    else leaf = std::move(value);
-  });
+  visit_state(model,
+              [&](std::string const&, auto& leaf) { detail::take_over(leaf, std::move(values[i++])); });
   return file.metadata();
 }
 template <tree M>

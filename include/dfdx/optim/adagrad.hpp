@@ -17,6 +17,7 @@ namespace dfdx::optim {
 /// Source    Duchi, Hazan and Singer, JMLR 12 (2011); torch.optim.Adagrad
 struct Adagrad {
   double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator = 0, eps = 1e-10;
+  DFDX_STATE(lr, lr_decay, weight_decay, initial_accumulator, eps)
 
   static constexpr int slots = 1;
   static constexpr int scalars = 4;
@@ -46,6 +47,7 @@ struct RMSprop {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0;
   [[no_unique_address]] Momentum momentum{};
   [[no_unique_address]] Centered centered{};
+  DFDX_STATE(lr, alpha, eps, weight_decay, momentum, centered)
 
   static constexpr bool has_momentum = detail::is_on<Momentum>, is_centered = detail::is_on<Centered>;
   static constexpr int slots = 1 + has_momentum + is_centered;
@@ -80,6 +82,7 @@ struct RMSprop {
 /// Source    Zeiler, "ADADELTA", 2012; torch.optim.Adadelta
 struct Adadelta {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  DFDX_STATE(lr, rho, eps, weight_decay)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 5;

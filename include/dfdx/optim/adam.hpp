@@ -52,6 +52,7 @@ template <class Amsgrad = Off>
 struct Adam {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   [[no_unique_address]] Amsgrad amsgrad{};
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay, amsgrad)
 
   static constexpr int slots = detail::is_on<Amsgrad> ? 3 : 2;
   static constexpr int scalars = 8;
@@ -75,6 +76,7 @@ template <class Amsgrad = Off>
 struct AdamW {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   [[no_unique_address]] Amsgrad amsgrad{};
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay, amsgrad)
 
   static constexpr int slots = detail::is_on<Amsgrad> ? 3 : 2;
   static constexpr int scalars = 8;

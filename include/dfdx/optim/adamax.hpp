@@ -17,6 +17,7 @@ namespace dfdx::optim {
 /// Source    Kingma and Ba, ICLR 2015; torch.optim.Adamax
 struct Adamax {
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 6;
@@ -55,6 +56,7 @@ constexpr void move_moments(V const& p, V const& g, V* slot, V const* s, int k) 
 /// Source    Dozat, "Incorporating Nesterov momentum into Adam", 2016; torch.optim.NAdam
 struct NAdam {
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay, momentum_decay)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 9;
@@ -98,6 +100,7 @@ struct NAdam {
 /// Source    Liu et al., ICLR 2020; torch.optim.RAdam
 struct RAdam {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 8;

@@ -25,6 +25,7 @@ template <class O>
 struct Average {
   O inner{};
   double decay = 0.999;
+  DFDX_STATE(inner, decay)
 
   using inner_type = O;
   static constexpr int average_slot = O::slots;
@@ -61,8 +62,10 @@ template <class O>
 struct Accumulate {
   O inner{};
   int count = 1;
+  DFDX_STATE(inner, count)
 
   using inner_type = O;
+  static constexpr bool prepares_slots = true;
   static constexpr int slots = O::slots + 1;
   static constexpr int scalars = O::scalars + 2;
   auto scalars_at(std::int64_t step) const {

@@ -20,6 +20,7 @@ template <class O>
 struct ClipNorm {
   O inner{};
   double max_norm = 1;
+  DFDX_STATE(inner, max_norm)
 
   using inner_type = O;
   static constexpr int slots = O::slots;
@@ -58,6 +59,7 @@ template <class O>
 struct ClipValue {
   O inner{};
   double limit = 1;
+  DFDX_STATE(inner, limit)
 
   using inner_type = O;
   static constexpr int slots = O::slots;

@@ -9,6 +9,18 @@
 
 namespace dfdx::optim {
 
+namespace detail {
+
+// Patterns as one text.
+template <Pattern... P>
+std::string joined() {
+  std::string r;
+  ((r += r.empty() ? "" : " ", r += P.text), ...);
+  return r;
+}
+
+}  // namespace detail
+
 /// Group - how the parameters whose names match one of some patterns are treated: factors of the rate and of the weight
 /// decay.
 ///
@@ -22,6 +34,14 @@ struct Group {
   double lr = 1, weight_decay = 1;
 
   static constexpr bool matches(std::string_view name) { return (P.matches(name) || ...); }
+
+  /// What a checkpoint holds (io/checkpoint.hpp).
+  template <class Self, class F>
+  static void visit_checkpoint(Self& self, F const& f) {
+    f("lr", self.lr);
+    f("weight_decay", self.weight_decay);
+    f.must_equal("patterns", detail::joined<P...>());
+  }
 };
 
 /// Factors - those of a group.
@@ -74,6 +94,7 @@ template <class O, class... G>
 struct Groups {
   O inner{};
   std::tuple<G...> groups{};
+  DFDX_STATE(inner, groups)
 
   using inner_type = O;
   static constexpr bool by_name = true;
@@ -125,6 +146,12 @@ struct Frozen {
   auto scalars_at(std::int64_t step) const { return inner.scalars_at(step); }
   static constexpr bool moves(std::string_view name) {
     return !(P.matches(name) || ...) && detail::moves<O>(name);
+  }
+  /// What a checkpoint holds (io/checkpoint.hpp).
+  template <class Self, class F>
+  static void visit_checkpoint(Self& self, F const& f) {
+    f("inner", self.inner);
+    f.must_equal("patterns", detail::joined<P...>());
   }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {

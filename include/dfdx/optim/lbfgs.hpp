@@ -25,6 +25,7 @@ struct LBFGSOptions {
   int max_iter = 20, max_eval = 0;
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int history_size = 100;
+  DFDX_STATE(lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size)
 };
 
 namespace detail {
@@ -74,11 +75,21 @@ class Curvature {
     return d;
   }
   bool empty() const { return pairs_.empty(); }
+  // Whether all of it is of models of n numbers.
+  bool fits(std::size_t n) const {
+    return std::all_of(pairs_.begin(), pairs_.end(),
+                       [n](Pair const& p) { return p.step.size() == n && p.change.size() == n; });
+  }
+  template <class Self, class F>
+  static void visit_checkpoint(Self& self, F const& f) {
+    f("pairs", self.pairs_);
+  }
 
  private:
   struct Pair {
     Numbers step, change;
     double scale;
+    DFDX_STATE(step, change, scale)
   };
   std::vector<Pair> pairs_;
 };
@@ -164,7 +175,8 @@ void each_number(Tree& tree, F const& f) {
 ///           f(t) <= f(0) + 1e-4 t f'(0), |f'(t)| <= 0.9 |f'(0)|
 /// Shapes    any
 /// Dtypes    floating; the directions are worked out in f64
-/// Errors    "lbfgs: the gradient has 3 numbers, the model 4"; "lbfgs: the function is nan at the start"
+/// Errors    "lbfgs: the gradient has 3 numbers, the model 4"; "lbfgs: the function is nan at the start"; "lbfgs: what
+///           it has learnt is of another model"
 /// Source    Liu and Nocedal, Mathematical Programming 45 (1989); Nocedal and Wright, Numerical Optimization, 3.5;
 ///           torch.optim.LBFGS with line_search_fn="strong_wolfe"
 template <int = 0>
@@ -177,6 +189,7 @@ class LBFGS {
   double step(Model& model, F const& f) {
     detail::Numbers p;
     detail::each_number(model, [&](Operand const& x, index_t at) { p.push_back(read_real(x, at)); });
+    if (!curvature_.fits(p.size())) raise("lbfgs: what it has learnt is of another model");
     double noise = 0;
     detail::Numbers place = p, d;
     auto const look = [&](double t) {
@@ -246,6 +259,15 @@ class LBFGS {
   int evaluations() const { return evaluations_; }
   /// The 2-norm of the gradient where the last step ended.
   double gradient_norm() const { return gradient_norm_; }
+
+  /// What a checkpoint holds (io/checkpoint.hpp).
+  template <class Self, class F>
+  static void visit_checkpoint(Self& self, F const& f) {
+    f("options", self.options_);
+    f("curvature", self.curvature_);
+    f("evaluations", self.evaluations_);
+    f("gradient_norm", self.gradient_norm_);
+  }
 
  private:
   LBFGSOptions options_;

@@ -17,6 +17,7 @@ namespace dfdx::optim {
 struct Scaling {
   double scale = 65536, growth = 2, backoff = 0.5;
   int growth_interval = 2000;
+  DFDX_STATE(scale, growth, backoff, growth_interval)
 };
 
 /// LossScale - does as O with gradients that are computed of the loss times a scale, so that small ones are not lost in
@@ -41,6 +42,7 @@ struct LossScale {
 
   std::int64_t skipped = 0;  ///< steps so far
   int good = 0;              ///< steps since the scale changed or one was skipped
+  DFDX_STATE(inner, scaling, skipped, good)
 
   using inner_type = O;
   static constexpr int slots = O::slots;
@@ -62,7 +64,15 @@ struct LossScale {
       total = total + cast_to(V(sum(apply<op::abs>(g[i]))), total.dtype());
     }
     s[finite_at] = cast_to(V(total <= most(total.dtype())), total.dtype());
-    detail::prepare<O>(g, n, slot, stride, s);
+    if constexpr (detail::prepares_slots<O>()) {
+      Vec<V> before;
+      for (std::size_t i = 0; i < n * stride; ++i) before.push_back(slot[i]);
+      detail::prepare<O>(g, n, slot, stride, s);
+      auto const finite = s[finite_at] > 0;
+      for (std::size_t i = 0; i < n * stride; ++i) slot[i] = apply<op::where>(finite, slot[i], before[i]);
+    } else {
+      detail::prepare<O>(g, n, slot, stride, s);
+    }
   }
   template <class V>
   static constexpr void update(std::string_view name, V& p, V const& g, V* slot, V const* s) {

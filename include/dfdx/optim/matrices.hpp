@@ -28,6 +28,7 @@ constexpr V norm_of(V const& x) {
 /// Source    You et al., ICLR 2020
 struct LAMB {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  DFDX_STATE(lr, beta1, beta2, eps, weight_decay)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 9;
@@ -65,6 +66,7 @@ struct Muon {
   Other other{};
   [[no_unique_address]] Stacks stacks{};
   [[no_unique_address]] LikeAdam like_adam{};
+  DFDX_STATE(lr, weight_decay, momentum, eps, other, stacks, like_adam)
 
   static constexpr int slots = Other::slots > 1 ? Other::slots : 1;
   static constexpr int own = 5;

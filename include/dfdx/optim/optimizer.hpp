@@ -85,6 +85,29 @@ class Optimizer {
   /// first moved.
   std::vector<std::vector<Array>> const& state() const { return state_; }
 
+  /// What a checkpoint holds of it and a model (io/checkpoint.hpp).
+  template <class Self, class Model, class F>
+  static void visit_checkpoint(Self& self, Model& model, F const& f) {
+    f("rule", self.rule_);
+    f("steps", self.steps_);
+    std::vector<std::vector<Array>> all = self.state_;
+    std::size_t i = 0;
+    visit(std::as_const(model), [&](auto const&) { ++i; });
+    all.resize(i);
+    Array moved(Meta{DType::u8, make_shape(i)});  // whether there is state yet
+    auto* const any = moved.data<std::uint8_t>();
+    for (i = 0; i < all.size(); ++i) any[i] = all[i].empty() ? 0 : 1;
+    f("moved", moved);
+    i = 0;
+    visit_named(std::as_const(model), [&](std::string const& name, auto const& leaf) {
+      std::vector<Array>& one = all[i++];
+      one.resize(width);
+      for (std::size_t k = 0; k < width; ++k) f.slot(k, name, leaf, &one[k]);
+      if (any[i - 1] == 0) one.clear();
+    });
+    if constexpr (!std::is_const_v<Self>) self.state_ = std::move(all);
+  }
+
  private:
   static Array widened(Array const& x) { return cast_to(x, promote(x.dtype(), DType::f32)); }
 

@@ -19,6 +19,7 @@ namespace dfdx::optim {
 /// Source    Riedmiller and Braun, ICNN 1993; torch.optim.Rprop
 struct Rprop {
   double lr = 1e-2, eta_minus = 0.5, eta_plus = 1.2, min_step = 1e-6, max_step = 50;
+  DFDX_STATE(lr, eta_minus, eta_plus, min_step, max_step)
 
   static constexpr int slots = 2;
   static constexpr int scalars = 5;
@@ -47,6 +48,7 @@ struct Rprop {
 /// Source    Chen et al., "Symbolic discovery of optimization algorithms", 2023
 struct Lion {
   double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  DFDX_STATE(lr, beta1, beta2, weight_decay)
 
   static constexpr int slots = 1;
   static constexpr int scalars = 6;
@@ -71,6 +73,7 @@ struct Lion {
 /// Source    Polyak and Juditsky, SIAM J. Control Optim. 30 (1992); torch.optim.ASGD
 struct ASGD {
   double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+  DFDX_STATE(lr, lambd, alpha, t0, weight_decay)
 
   static constexpr int slots = 1;
   static constexpr int scalars = 5;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include <dfdx/value/fields.hpp>
+
 namespace dfdx::optim {
 
 namespace detail {
@@ -256,6 +258,8 @@ struct ReduceOnPlateau {
   bool seen = false;
   double best = 0;
   int bad = 0, cooling = 0;
+  DFDX_STATE(lr, factor, patience, threshold, cooldown, lr_end, eps, largest, absolute, seen, best, bad,
+             cooling)
 
   double operator()(double measure) {
     if (is_better(measure)) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::optim {
@@ -55,6 +56,7 @@ struct SGD {
   [[no_unique_address]] WeightDecay weight_decay{};
   [[no_unique_address]] Nesterov nesterov{};
   [[no_unique_address]] Dampening dampening{};
+  DFDX_STATE(lr, momentum, weight_decay, nesterov, dampening)
 
   static constexpr bool has_momentum = detail::is_on<Momentum>;
   static constexpr int slots = has_momentum ? 1 : 0;

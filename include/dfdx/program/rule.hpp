@@ -46,6 +46,14 @@ constexpr bool by_name() {
   else return false;
 }
 
+// Whether O's `prepare` writes slots.
+template <class O>
+constexpr bool prepares_slots() {
+  if constexpr (requires { O::prepares_slots; }) return O::prepares_slots;
+  else if constexpr (requires { typename O::inner_type; }) return prepares_slots<typename O::inner_type>();
+  else return false;
+}
+
 // The numbers of O and some more.
 template <class O, std::size_t N>
 auto with_scalars(O const& o, std::int64_t step, std::array<double, N> const& extra) {

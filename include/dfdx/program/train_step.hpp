@@ -273,11 +273,7 @@ class TrainStep {
   template <class Model>
   detail::state_t<Model, O>& state_for(Model const& model) {
     using State = detail::state_t<Model, O>;
-    if (state_ != nullptr && state_tag_ != &detail::program_tag<State>) {
-      drop_state_(state_);
-      state_ = nullptr;
-      steps_ = 0;
-    }
+    if (state_ != nullptr && state_tag_ != &detail::program_tag<State>) forget();
     if (state_ == nullptr) {
       auto* s = new State{};
       auto const make = [&model](Model& slot) {
@@ -297,7 +293,42 @@ class TrainStep {
     return *static_cast<State*>(state_);
   }
 
+  /// What a checkpoint holds of it and a model (io/checkpoint.hpp).
+  template <class Self, class Model, class F>
+  static void visit_checkpoint(Self& self, Model& model, F const& f) {
+    using State = detail::state_t<std::remove_const_t<Model>, O>;
+    State const* state = nullptr;
+    f("rule", self.optimizer_);
+    if constexpr (!std::is_const_v<Self>) {
+      self.forget();
+      state = &self.state_for(model);
+      f("steps", self.steps_);
+    } else {
+      if (self.state_tag_ == &detail::program_tag<State>) state = static_cast<State const*>(self.state_);
+      std::int64_t const steps = state != nullptr ? self.steps_ : 0;
+      f("steps", steps);
+    }
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      [[maybe_unused]] auto const one = [&](std::size_t k, auto const* slot) {
+        std::vector<Array> held;
+        if (slot != nullptr)
+          visit_state(*slot, [&](std::string const&, auto const& leaf) { held.push_back(leaf); });
+        std::size_t i = 0;
+        visit_state(std::as_const(model), [&](std::string const& name, auto const& leaf) {
+          f.slot(k, name, leaf, slot != nullptr ? &held[i++] : nullptr);
+        });
+      };
+      (one(K, state == nullptr ? nullptr : &std::get<K>(*state)), ...);
+    }(std::make_index_sequence<detail::slot_count<O>>{});
+  }
+
  private:
+  void forget() {
+    if (state_ != nullptr) drop_state_(state_);
+    state_ = nullptr;
+    steps_ = 0;
+  }
+
   O optimizer_;
   std::int64_t steps_ = 0;
   void* state_ = nullptr;

@@ -36,6 +36,17 @@
     return (static_cast<decltype(self)&&>(self).field);                                   \
   })
 
+/// DFDX_STATE(a, b, ...) - in the body of a struct that is no model, an optimizer's rule for instance: these members
+/// are what a checkpoint holds of it (io/checkpoint.hpp). It costs programs nothing that save none; not for local
+/// structs.
+#define DFDX_STATE(...)                                                                    \
+  template <class Self, class F>                                                           \
+  static void visit_checkpoint(Self& self, F const& f) {                                   \
+    f.members(#__VA_ARGS__, BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(                      \
+                                DFDX_MEMBER_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))); \
+  }
+#define DFDX_MEMBER_(r, data, member) self.member
+
 namespace dfdx {
 
 namespace detail {
