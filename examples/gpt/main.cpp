@@ -2,8 +2,9 @@
 // gpt: learns to write like a text, character by character. Trains the transformer of model.hpp with one compiled
 // program, saves it, reads it back and writes with it.
 #include "../common/output.hpp"
-#include "../common/progress.hpp"
 #include "options.hpp"
+
+#include <dfdx/report/progress.hpp>
 
 #include <cstdio>
 
@@ -47,9 +48,9 @@ void run(Options const& o) {
   std::fflush(stdout);
 
   Times const times = [&] {
-    common::Progress progress(o.settings.steps);
+    dfdx::report::Progress progress(o.settings.steps);
     return train(model, text.train, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double loss) { progress.show(done, loss); });
+                 [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
   }();
   std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(o.settings.steps),
               times.seconds, times.step * 1e3);
