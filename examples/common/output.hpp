@@ -5,6 +5,7 @@
 #include <dfdx/dfdx.hpp>
 #include <dfdx/io/safetensors.hpp>
 
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -18,6 +19,19 @@ inline void prepare_folder(std::string const& folder) {
   std::filesystem::create_directories(folder, failed);
   if (failed) throw dfdx::error("output: cannot make the folder " + folder + ": " + failed.message());
   dfdx::FileWriter(folder + "/model.safetensors", "output");
+}
+
+/// What main does: f, and of what it throws one sentence on standard error. The exit status.
+template <class F>
+int guarded(char const* name, F const& f) {
+  try {
+    f();
+    return 0;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    return 1;
+  }
 }
 
 template <class Model>

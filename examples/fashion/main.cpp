@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "../common/output.hpp"
-#include "options.hpp"
+#include "train.hpp"
 
 namespace fashion {
 
@@ -53,7 +53,7 @@ std::vector<report::Image> filters(Model const& model) {
   return r;
 }
 
-void draw(Options const& o, History const& history, Model const& model, Figures const& last) {
+void draw(common::PictureOptions const& o, History const& history, Model const& model, Figures const& last) {
   double const steps = static_cast<double>(history.loss.size());
   report::Curve test{.name = "test", .color = report::orange, .circles = true};
   for (std::size_t e = 0; e < history.tests.size(); ++e)
@@ -76,16 +76,16 @@ void draw(Options const& o, History const& history, Model const& model, Figures 
                       16);
 }
 
-void check_model(Options const& o) {
+void check_model(common::PictureOptions const& o) {
   Model model;
   dfdx::load_safetensors(o.load, model);
-  print(evaluate(model, read_examples(o.data, "t10k", o.limit)));
+  print(evaluate(model, common::read_examples(o.data, "t10k", o.limit, batch)));
 }
 
-void run(Options const& o) {
+void run(common::PictureOptions const& o) {
   common::prepare_folder(o.output);
-  Examples const training = read_examples(o.data, "train", o.limit),
-                 test = read_examples(o.data, "t10k", o.limit);
+  Examples const training = common::read_examples(o.data, "train", o.limit, batch),
+                 test = common::read_examples(o.data, "t10k", o.limit, batch);
   std::printf("data     %s: %lld pictures to train on, %lld to test on\n", o.data.c_str(),
               static_cast<long long>(training.size()), static_cast<long long>(test.size()));
   auto model = dfdx::init<Model>(o.seed);
@@ -94,9 +94,9 @@ void run(Options const& o) {
 
   report::Log csv(o.output + "/log.csv"), json(o.output + "/log.jsonl");
   History const history = [&] {
-    report::Progress progress(steps_of(o.settings, training));
+    report::Progress progress(steps_of(o, training));
     return train(
-        model, training, test, o.settings, dfdx::fold_in(dfdx::Key{o.seed}, 1),
+        model, training, test, o,
         [&](std::int64_t done, double loss, std::optional<double> accuracy) {
           if (accuracy) progress.show(done, {{"loss", loss}, {"test accuracy", *accuracy}});
           else progress.show(done, {{"loss", loss}});
@@ -121,7 +121,7 @@ void run(Options const& o) {
   print(last);
   std::string const file = o.output + "/model.safetensors";
   common::save(file, model,
-               {{"epochs", std::to_string(o.settings.epochs)},
+               {{"epochs", std::to_string(o.epochs)},
                 {"test_accuracy", formatted("%.4f", last.confusion.accuracy())}});
   draw(o, history, model, last);
   std::printf("wrote    %s (read back: equal), log.csv, log.jsonl, loss.svg, confusion.svg, filters.svg\n",
@@ -133,13 +133,10 @@ void run(Options const& o) {
 }  // namespace fashion
 
 int main(int argc, char** argv) {
-  try {
-    if (auto const options = fashion::parse_options(argc, argv))
-      options->load.empty() ? fashion::run(*options) : fashion::check_model(*options);
-    return 0;
-  } catch (std::exception const& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "fashion: %s\n", e.what());
-    return 1;
-  }
+  return common::guarded("fashion", [&] {
+    auto const options = common::parse_options(
+        argc, argv, "fashion", "Learns to tell kinds of clothes apart by their pictures (Fashion-MNIST).",
+        {.output = "fashion-output", .lr = 2e-3});
+    if (options) options->load.empty() ? fashion::run(*options) : fashion::check_model(*options);
+  });
 }

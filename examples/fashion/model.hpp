@@ -2,11 +2,12 @@
 // A network of two convolutions for pictures of 28 x 28 points, after LeNet-5 (LeCun et al. 1998).
 #pragma once
 
-#include <dfdx/dfdx.hpp>
+#include "../common/pictures.hpp"
 
 namespace fashion {
 
-inline constexpr std::size_t side = 28, classes = 10, batch = 64;
+using common::classes, common::side;
+inline constexpr std::size_t batch = 64;
 
 struct Model {
   dfdx::Buffer<float, 2> brightness;  // mean and standard deviation of what it was trained on

@@ -2,9 +2,7 @@
 #include "train.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
 
 namespace fashion {
 
@@ -35,54 +33,44 @@ dfdx::Tensor<float, 2> brightness_of(Pictures const& pictures) {
 
 }  // namespace
 
-std::int64_t steps_of(Settings const& settings, Examples const& train) {
-  return settings.epochs * (train.size() / static_cast<dfdx::index_t>(batch));
+std::int64_t steps_of(common::PictureOptions const& options, Examples const& train) {
+  return options.epochs * (train.size() / static_cast<dfdx::index_t>(batch));
 }
 
-History train(Model& model, Examples const& examples, Examples const& test, Settings const& settings,
-              dfdx::Key key, Report const& report, EpochReport const& epoch_report) {
+History train(Model& model, Examples const& examples, Examples const& test,
+              common::PictureOptions const& options, Report const& report, EpochReport const& epoch_report) {
   namespace optim = dfdx::optim;
-  using Clock = std::chrono::steady_clock;
-  auto const seconds_since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
+  dfdx::Key const key = dfdx::fold_in(dfdx::Key{options.seed}, 1), draws = dfdx::fold_in(key, 1);
   model.brightness = brightness_of(examples.pictures);
   auto loader = dfdx::data::loader<batch>(dfdx::fold_in(key, 0), examples.pictures, examples.labels);
-  std::int64_t const steps = steps_of(settings, examples), warmup = steps / 20;
-  optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = settings.lr, .steps = steps - warmup}};
-  auto step = dfdx::train_step(loss, optim::AdamW{.weight_decay = settings.weight_decay});
+  std::int64_t const steps = steps_of(options, examples), warmup = steps / 20, epoch = loader.size();
+  optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = options.lr, .steps = steps - warmup}};
+  auto step = dfdx::train_step(loss, optim::AdamW{.weight_decay = 0.05});
 
   History history;
-  std::vector<double> times;
-  double recent = 0;
-  auto const start = Clock::now();
-  for (std::int64_t i = 0; i < steps; ++i) {
-    auto const& [pictures, labels] = loader.next();
+  dfdx::Tensor<std::int64_t> draw(0);
+  decltype(&loader.next()) now = nullptr;
+  double sum = 0;
+  auto const prepare = [&](std::int64_t i) {
+    now = &loader.next();
     step.optimizer().lr = rate(i);
-    dfdx::Tensor<std::int64_t> const draw(
-        dfdx::integer_at(dfdx::fold_in(key, 1), static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53));
-    auto const before = Clock::now();
-    float const l = step(model, pictures, labels, draw);
-    times.push_back(seconds_since(before));
-    if (!(l < 1e4f))  // also when it is not a number
-      throw dfdx::error("train: the loss is " + std::to_string(l) + " after " + std::to_string(i + 1) +
-                        " steps; a smaller --lr may help");
-    history.loss.push_back(l);
-    recent += (static_cast<double>(l) - recent) / static_cast<double>(std::min<std::int64_t>(i + 1, 200));
-    report(i + 1, recent,
-           history.tests.empty() ? std::nullopt : std::optional(history.tests.back().confusion.accuracy()));
-    if ((i + 1) % loader.size() == 0) {
+    draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
+  };
+  auto const one = [&] {
+    float const l = step(model, std::get<0>(*now), std::get<1>(*now), draw);
+    sum += static_cast<double>(l);
+    return l;
+  };
+  auto const after = [&](std::int64_t done, double recent) {
+    if (done % epoch == 0) {
       history.tests.push_back(evaluate(model, test));
-      auto const from = history.loss.end() - static_cast<std::ptrdiff_t>(loader.size());
-      epoch_report((i + 1) / loader.size(),
-                   std::accumulate(from, history.loss.end(), 0.0) / static_cast<double>(loader.size()),
-                   history.tests.back());
+      epoch_report(done / epoch, sum / static_cast<double>(epoch), history.tests.back());
+      sum = 0;
     }
-  }
-  history.seconds = seconds_since(start);
-  auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  history.step = *middle;
+    report(done, recent,
+           history.tests.empty() ? std::nullopt : std::optional(history.tests.back().confusion.accuracy()));
+  };
+  static_cast<common::Run&>(history) = common::train_loop(steps, 200, prepare, one, after);
   return history;
 }
 

@@ -6,15 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/loop.hpp"
+#include "../common/picture_options.hpp"
+#include "model.hpp"
 
 namespace fashion {
 
-/// The rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine.
-struct Settings {
-  std::int64_t epochs = 10;
-  double lr = 2e-3, weight_decay = 0.05;
-};
+using common::Examples, common::Pictures;
 
 /// How a model does on examples.
 struct Figures {
@@ -23,10 +21,8 @@ struct Figures {
 };
 
 /// What a training run leaves to draw and to log.
-struct History {
-  std::vector<float> loss;       // of every step's batch
-  std::vector<Figures> tests;    // after each epoch
-  double seconds = 0, step = 0;  // all of it; the median step, of the optimizer's steps alone
+struct History : common::Run {
+  std::vector<Figures> tests;  // after each epoch
 };
 
 /// Called after each step with the number of steps done, the mean loss of late, and the accuracy after the last epoch.
@@ -34,13 +30,14 @@ using Report = std::function<void(std::int64_t, double, std::optional<double>)>;
 /// Called after each epoch with its number from 1 on, its mean loss and how the model does on the test examples.
 using EpochReport = std::function<void(std::int64_t, double, Figures const&)>;
 
-std::int64_t steps_of(Settings const& settings, Examples const& train);
+std::int64_t steps_of(common::PictureOptions const& options, Examples const& train);
 
-/// Trains in place; the model's `brightness` becomes that of the examples.
+/// Trains in place. The rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine. The
+/// model's `brightness` becomes that of the examples.
 ///
 /// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
-History train(Model& model, Examples const& train, Examples const& test, Settings const& settings,
-              dfdx::Key key, Report const& report, EpochReport const& epoch_report);
+History train(Model& model, Examples const& train, Examples const& test,
+              common::PictureOptions const& options, Report const& report, EpochReport const& epoch_report);
 
 Figures evaluate(Model const& model, Examples const& examples);
 

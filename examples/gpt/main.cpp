@@ -47,7 +47,7 @@ void run(Options const& o) {
   std::printf("model    %lld parameters\n", static_cast<long long>(dfdx::parameter_count<Model>));
   std::fflush(stdout);
 
-  Times const times = [&] {
+  common::Run const times = [&] {
     dfdx::report::Progress progress(o.settings.steps);
     return train(model, text.train, o.settings, dfdx::fold_in(key, 2),
                  [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
@@ -71,13 +71,8 @@ void run(Options const& o) {
 }  // namespace gpt
 
 int main(int argc, char** argv) {
-  try {
+  return common::guarded("gpt", [&] {
     if (auto const options = gpt::parse_options(argc, argv))
       options->load.empty() ? gpt::run(*options) : gpt::load_and_write(*options);
-    return 0;
-  } catch (std::exception const& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "gpt: %s\n", e.what());
-    return 1;
-  }
+  });
 }

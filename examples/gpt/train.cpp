@@ -2,7 +2,6 @@
 #include "train.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace gpt {
@@ -15,45 +14,26 @@ constexpr auto loss = [](auto const& model, auto const& tokens, auto const& next
 
 }  // namespace
 
-Times train(Model& model, std::vector<std::int32_t> const& text, Settings const& settings, Key key,
-            Report const& report) {
+common::Run train(Model& model, std::vector<std::int32_t> const& text, Settings const& settings, Key key,
+                  Report const& report) {
   namespace optim = dfdx::optim;
-  using Clock = std::chrono::steady_clock;
-  auto const seconds_since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
   std::int64_t const warmup = settings.steps / 20;
   optim::WarmupSchedule const rate{
       warmup,
       optim::CosineSchedule{.lr = settings.lr, .steps = settings.steps - warmup, .lr_end = settings.lr_end}};
   auto step = dfdx::train_step(
       loss, optim::ClipNorm{optim::AdamW{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}, 1.0});
-
-  std::vector<double> times;
-  double recent = 0;
   Batch b;
   auto const places = static_cast<dfdx::index_t>(text.size() - context);
-  auto const start = Clock::now();
-  for (std::int64_t i = 0; i < settings.steps; ++i) {
+  auto const prepare = [&](std::int64_t i) {
     for (std::size_t row = 0; row < batch; ++row)
       b.set(row, text,
             static_cast<std::size_t>(
                 dfdx::integer_at(key, static_cast<std::uint64_t>(i) * batch + row, places)));
     step.optimizer().inner.lr = static_cast<double>(rate(i));
-    auto const before = Clock::now();
-    float const l = step(model, b.tokens, b.next);
-    times.push_back(seconds_since(before));
-    if (!(l < 1e4f))  // also when it is not a number
-      throw dfdx::error("train: the loss is " + std::to_string(l) + " after " + std::to_string(i + 1) +
-                        " steps; a smaller --lr may help");
-    recent += (static_cast<double>(l) - recent) / static_cast<double>(std::min<std::int64_t>(i + 1, 50));
-    report(i + 1, recent);
-  }
-  Times r{seconds_since(start), 0};
-  auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  r.step = *middle;
-  return r;
+  };
+  return common::train_loop(
+      settings.steps, 50, prepare, [&] { return step(model, b.tokens, b.next); }, report);
 }
 
 double evaluate(Model const& model, std::vector<std::int32_t> const& text) {

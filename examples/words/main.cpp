@@ -72,12 +72,7 @@ void run(Options const& o) {
 }  // namespace words
 
 int main(int argc, char** argv) {
-  try {
+  return common::guarded("words", [&] {
     if (auto const options = words::parse_options(argc, argv)) words::run(*options);
-    return 0;
-  } catch (std::exception const& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "words: %s\n", e.what());
-    return 1;
-  }
+  });
 }

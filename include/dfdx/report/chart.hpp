@@ -218,6 +218,11 @@ struct Image {
   std::vector<float> values;
 };
 
+/// grey_level - of 0 .. 255; brightness outside of 0 .. 1 counts as the nearer, a NaN as 0.
+inline int grey_level(float v) {
+  return static_cast<int>(std::lround(255 * (v > 0 ? std::min(v, 1.0f) : 0.0f)));
+}
+
 /// draw_images - images in a grid, each point a square of `scale`; values outside of 0 .. 1 count as the nearer.
 ///
 /// Errors    "draw_images: 10 values for 3 x 3 points"; those of Svg::save
@@ -246,10 +251,7 @@ inline void draw_images(std::string const& path, std::string const& title, std::
              static_cast<double>(image.height) * scale + 2, grey);
     for (std::size_t i = 0; i < image.height; ++i) {
       // Neighbours of one brightness as one rectangle.
-      auto const level = [&](std::size_t j) {
-        float const v = image.values[i * image.width + j];
-        return static_cast<int>(std::lround(255 * (v > 0 ? std::min(v, 1.0f) : 0.0f)));
-      };
+      auto const level = [&](std::size_t j) { return grey_level(image.values[i * image.width + j]); };
       for (std::size_t j = 0, end; j < image.width; j = end) {
         int const v = level(j);
         for (end = j + 1; end < image.width && level(end) == v;) ++end;

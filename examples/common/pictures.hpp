@@ -2,13 +2,14 @@
 // Pictures and their labels from IDX files, as MNIST and Fashion-MNIST are kept.
 #pragma once
 
+#include <dfdx/dfdx.hpp>
 #include <dfdx/io/idx.hpp>
 
 #include <string>
 
-#include "model.hpp"
+namespace common {
 
-namespace fashion {
+inline constexpr std::size_t side = 28, classes = 10;
 
 using Pictures = dfdx::Tensor<std::uint8_t, dfdx::dyn, side, side>;
 using Labels = dfdx::Tensor<std::int32_t, dfdx::dyn>;
@@ -20,11 +21,12 @@ struct Examples {
 };
 
 /// Examples from FOLDER/PART-images-idx3-ubyte and FOLDER/PART-labels-idx1-ubyte, with .gz at the end or without; at
-/// most `limit` of them, 0 for all.
+/// most `limit` of them, 0 for all; `least` are needed for a batch.
 ///
 /// Errors    "data: x has pictures [60000, 32, 32], not [N, 28, 28] of bytes"; "data: x has 60000 pictures, y 10000
 ///           labels"; those of read_idx and read_idx_labels
-inline Examples read_examples(std::string const& folder, std::string const& part, dfdx::index_t limit) {
+inline Examples read_examples(std::string const& folder, std::string const& part, dfdx::index_t limit,
+                              dfdx::index_t least) {
   auto const file = [&](char const* name) {
     std::string const plain = folder + "/" + part + name;
     return std::filesystem::exists(plain) ? plain : plain + ".gz";
@@ -42,13 +44,13 @@ inline Examples read_examples(std::string const& folder, std::string const& part
     throw dfdx::error("data: " + pictures + " has " + std::to_string(raw.shape()[0]) + " pictures, " +
                       labels + " " + std::to_string(all.size()) + " labels");
   dfdx::index_t const n = limit > 0 ? std::min(limit, all.size()) : all.size();
-  if (n < static_cast<dfdx::index_t>(batch))
+  if (n < least)
     throw dfdx::error("data: " + pictures + ": " + std::to_string(n) + " pictures do not fill a batch of " +
-                      std::to_string(batch));
+                      std::to_string(least));
   Examples r{Pictures::uninitialized(dfdx::make_shape(n, d, d)), Labels::uninitialized(dfdx::make_shape(n))};
   std::copy_n(raw.data<std::uint8_t>(), n * d * d, r.pictures.data());
   std::copy_n(all.data(), n, r.labels.data());
   return r;
 }
 
-}  // namespace fashion
+}  // namespace common

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "options.hpp"
+#include "picture_options.hpp"
 
 #include <CLI/CLI.hpp>
 
-namespace fashion {
+namespace common {
 
-std::optional<Options> parse_options(int argc, char** argv) {
-  Options o;
-  CLI::App app("Learns to tell kinds of clothes apart by their pictures (Fashion-MNIST).", "fashion");
+std::optional<PictureOptions> parse_options(int argc, char** argv, char const* name, char const* what,
+                                            PictureOptions o) {
+  CLI::App app(what, name);
   app.add_option(
          "--data", o.data,
          "Folder of train-images-idx3-ubyte, train-labels-idx1-ubyte and the same of t10k, plain or .gz; by "
@@ -15,18 +15,13 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model, the logs and the pictures")
       ->capture_default_str();
-  app.add_option("--load", o.load, "A model.safetensors to test; nothing is trained or written");
+  app.add_option("--load", o.load, "A model.safetensors to use, instead of training one");
   app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
   auto const count = CLI::Range(std::int64_t{1}, std::int64_t{1000000});
-  app.add_option("--epochs", o.settings.epochs, "How often to go through the training examples, 64 at a time")
+  app.add_option("--epochs", o.epochs, "How often to go through the training examples, 64 at a time")
       ->check(count)
       ->capture_default_str();
-  app.add_option("--lr", o.settings.lr, "Highest learning rate")
-      ->check(CLI::Range(1e-9, 1e9))
-      ->capture_default_str();
-  app.add_option("--weight-decay", o.settings.weight_decay, "Weight decay of AdamW")
-      ->check(CLI::Range(0.0, 1e3))
-      ->capture_default_str();
+  app.add_option("--lr", o.lr, "Highest learning rate")->check(CLI::Range(1e-9, 1e9))->capture_default_str();
   app.add_option("--limit", o.limit, "Use the first so many training and test examples only")->check(count);
   try {
     app.parse(argc, argv);
@@ -37,4 +32,4 @@ std::optional<Options> parse_options(int argc, char** argv) {
   return o;
 }
 
-}  // namespace fashion
+}  // namespace common
