@@ -9,7 +9,7 @@
 
 namespace common {
 
-inline constexpr std::size_t side = 28, classes = 10;
+inline constexpr std::size_t side = 28, classes = 10, batch = 64;
 
 using Pictures = dfdx::Tensor<std::uint8_t, dfdx::dyn, side, side>;
 using Labels = dfdx::Tensor<std::int32_t, dfdx::dyn>;
@@ -21,12 +21,11 @@ struct Examples {
 };
 
 /// Examples from FOLDER/PART-images-idx3-ubyte and FOLDER/PART-labels-idx1-ubyte, with .gz at the end or without; at
-/// most `limit` of them, 0 for all; `least` are needed for a batch.
+/// most `limit` of them, 0 for all.
 ///
 /// Errors    "data: x has pictures [60000, 32, 32], not [N, 28, 28] of bytes"; "data: x has 60000 pictures, y 10000
-///           labels"; those of read_idx and read_idx_labels
-inline Examples read_examples(std::string const& folder, std::string const& part, dfdx::index_t limit,
-                              dfdx::index_t least) {
+///           labels"; "data: x: 63 pictures; 64 are needed"; those of read_idx and read_idx_labels
+inline Examples read_examples(std::string const& folder, std::string const& part, dfdx::index_t limit) {
   auto const file = [&](char const* name) {
     std::string const plain = folder + "/" + part + name;
     return std::filesystem::exists(plain) ? plain : plain + ".gz";
@@ -44,9 +43,9 @@ inline Examples read_examples(std::string const& folder, std::string const& part
     throw dfdx::error("data: " + pictures + " has " + std::to_string(raw.shape()[0]) + " pictures, " +
                       labels + " " + std::to_string(all.size()) + " labels");
   dfdx::index_t const n = limit > 0 ? std::min(limit, all.size()) : all.size();
-  if (n < least)
-    throw dfdx::error("data: " + pictures + ": " + std::to_string(n) + " pictures do not fill a batch of " +
-                      std::to_string(least));
+  if (auto const least = static_cast<dfdx::index_t>(batch); n < least)
+    throw dfdx::error("data: " + pictures + ": " + std::to_string(n) + " pictures; " + std::to_string(least) +
+                      " are needed");
   Examples r{Pictures::uninitialized(dfdx::make_shape(n, d, d)), Labels::uninitialized(dfdx::make_shape(n))};
   std::copy_n(raw.data<std::uint8_t>(), n * d * d, r.pictures.data());
   std::copy_n(all.data(), n, r.labels.data());

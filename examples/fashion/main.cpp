@@ -79,13 +79,13 @@ void draw(common::PictureOptions const& o, History const& history, Model const& 
 void check_model(common::PictureOptions const& o) {
   Model model;
   dfdx::load_safetensors(o.load, model);
-  print(evaluate(model, common::read_examples(o.data, "t10k", o.limit, batch)));
+  print(evaluate(model, common::read_examples(o.data, "t10k", o.limit)));
 }
 
 void run(common::PictureOptions const& o) {
   common::prepare_folder(o.output);
-  Examples const training = common::read_examples(o.data, "train", o.limit, batch),
-                 test = common::read_examples(o.data, "t10k", o.limit, batch);
+  Examples const training = common::read_examples(o.data, "train", o.limit),
+                 test = common::read_examples(o.data, "t10k", o.limit);
   std::printf("data     %s: %lld pictures to train on, %lld to test on\n", o.data.c_str(),
               static_cast<long long>(training.size()), static_cast<long long>(test.size()));
   auto model = dfdx::init<Model>(o.seed);

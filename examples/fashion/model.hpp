@@ -6,8 +6,7 @@
 
 namespace fashion {
 
-using common::classes, common::side;
-inline constexpr std::size_t batch = 64;
+using common::batch, common::classes, common::side;
 
 struct Model {
   dfdx::Buffer<float, 2> brightness;  // mean and standard deviation of what it was trained on
