@@ -59,11 +59,13 @@ if [ "$what" = test ]; then
   has_header zlib.h || want zlib zlib1g-dev
   has_catch2 || missing="$missing, Catch2 >= 3"
 fi
-# A second compiler and the formatter make the tests stricter, but nothing fails without them.
+# A second compiler and the formatter make the tests stricter, and examples learn from data; nothing fails without them.
 optional=''
-if [ "$what" = test ] && [ ! -e $deps/optional_tried ]; then
-  has_command clang++-19 || optional="$optional clang-19"
-  has_command clang-format-19 || optional="$optional clang-format-19"
+try() { [ -e "$deps/tried_$1" ] || optional="$optional $1"; }
+if [ "$what" = test ]; then
+  has_command clang++-19 || try clang-19
+  has_command clang-format-19 || try clang-format-19
+  [ -e /usr/share/datasets/fashion-mnist ] || try dataset-fashion-mnist
 fi
 # The tables of examples/logistic: some files of a package that is not installed, for it needs much else.
 tables=usr/lib/python3/dist-packages/sklearn/datasets/data
@@ -117,8 +119,8 @@ fi
 for package in $optional; do
   root || break
   run apt-get install -y -q --no-install-recommends "$package" || echo "install_dependencies: no $package here" >&2
+  touch "$deps/tried_$package"
 done
-[ -z "$optional" ] || touch $deps/optional_tried
 
 # --- tables, below build/deps --------------------------------------------------------------------------------------
 fetch_tables() {

@@ -6,6 +6,7 @@
 #include <dfdx/io/safetensors.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -31,6 +32,19 @@ bool all_finite(Tree const& tree) {
       for (dfdx::index_t i = 0; i < leaf.size(); ++i) good = good && std::isfinite(leaf.data()[i]);
   });
   return good;
+}
+
+/// What main does: f, and of what it throws one sentence on standard error. The exit status.
+template <class F>
+int guarded(char const* name, F const& f) {
+  try {
+    f();
+    return 0;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    return 1;
+  }
 }
 
 template <class Model>

@@ -2,8 +2,9 @@
 // gpt: learns to write like a text, character by character. Trains the transformer of model.hpp with one compiled
 // program, saves it, reads it back and writes with it.
 #include "../common/output.hpp"
-#include "../common/progress.hpp"
 #include "options.hpp"
+
+#include <dfdx/report/progress.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -48,10 +49,10 @@ void run(Options const& o) {
   std::printf("model    %lld parameters\n", static_cast<long long>(dfdx::parameter_count<Model>));
   std::fflush(stdout);
 
-  Times const times = [&] {
-    common::Progress progress(o.settings.steps);
+  common::Run const times = [&] {
+    dfdx::report::Progress progress(o.settings.steps);
     return train(model, text, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double loss) { progress.show(done, loss); });
+                 [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
   }();
   if (!o.settings.resume.empty())
     std::printf("resumed  %s: %lld steps done\n", o.settings.resume.c_str(),
@@ -76,13 +77,8 @@ void run(Options const& o) {
 }  // namespace gpt
 
 int main(int argc, char** argv) {
-  try {
+  return common::guarded("gpt", [&] {
     if (auto const options = gpt::parse_options(argc, argv))
       options->load.empty() ? gpt::run(*options) : gpt::load_and_write(*options);
-    return 0;
-  } catch (std::exception const& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "gpt: %s\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -5,7 +5,6 @@
 #include <dfdx/io/checkpoint.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace gpt {
@@ -18,12 +17,8 @@ constexpr auto loss = [](auto const& model, auto const& tokens, auto const& next
 
 }  // namespace
 
-Times train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report) {
+common::Run train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report) {
   namespace optim = dfdx::optim;
-  using Clock = std::chrono::steady_clock;
-  auto const seconds_since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
   std::int64_t const warmup = settings.steps / 20;
   optim::WarmupSchedule const rate{
       warmup,
@@ -31,57 +26,49 @@ Times train(Model& model, Text const& text, Settings const& settings, Key key, R
   auto step = dfdx::train_step(
       loss, optim::ClipNorm{optim::AdamW{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}, 1.0});
 
-  std::vector<double> times;
-  double recent = 0;
+  common::Run run;
   // What a run is: all that is not the same in each, and what it must find again.
   auto const state = [&](auto const& save_or_load) {
-    save_or_load("model", model, "optimizer", step, "key", key, "recent", recent, "characters",
+    save_or_load("model", model, "optimizer", step, "key", key, "recent", run.recent, "characters",
                  dfdx::must_equal(text.alphabet.hex()), "length", dfdx::must_equal(text.train.size()));
   };
   if (!settings.resume.empty())
     state([&](auto&&... parts) { dfdx::load_checkpoint(settings.resume, parts...); });
-  std::int64_t const first = step.steps();
+  run.first = step.steps();
   std::string kept = settings.resume;  // where the last good state is
-  std::int64_t kept_at = first;
-  auto const stop = [&](std::string const& why, std::int64_t at) {
-    std::string said = "train: " + why + " after " + std::to_string(at) + " steps; a smaller --lr may help";
-    if (!kept.empty()) said += "; the state after " + std::to_string(kept_at) + " steps is in " + kept;
-    throw dfdx::error(said);
-  };
+  std::int64_t kept_at = run.first;
 
   std::vector<std::int32_t> const sample_of_text(text.train.begin(), text.train.begin() + 2 * context + 1);
-
   Batch b;
   auto const places = static_cast<dfdx::index_t>(text.train.size() - context);
-  auto const start = Clock::now();
-  for (std::int64_t i = first; i < settings.steps; ++i) {
+  auto const prepare = [&](std::int64_t i) {
     for (std::size_t row = 0; row < batch; ++row)
       b.set(row, text.train,
             static_cast<std::size_t>(
                 dfdx::integer_at(key, static_cast<std::uint64_t>(i) * batch + row, places)));
     step.optimizer().inner.lr = static_cast<double>(rate(i));
-    auto const before = Clock::now();
-    float const l = step(model, b.tokens, b.next);
-    times.push_back(seconds_since(before));
-    if (!(l < 1e4f)) stop("the loss is " + std::to_string(l), i + 1);  // also when it is not a number
-    recent += (static_cast<double>(l) - recent) / static_cast<double>(std::min<std::int64_t>(i + 1, 50));
-    report(i + 1, recent);
-    if (!settings.checkpoint.empty() && ((i + 1) % settings.every == 0 || i + 1 == settings.steps)) {
-      // What the step has made is not yet known to be good: its loss was that of the parameters before.
-      if (!common::all_finite(model) || !common::all_finite(step.state_for(model)) ||
-          !(evaluate(model, sample_of_text) < 1e4))
-        stop("the model is no longer of use", i + 1);
-      state([&](auto const&... parts) { dfdx::save_checkpoint(settings.checkpoint, parts...); });
-      kept = settings.checkpoint;
-      kept_at = i + 1;
-    }
+  };
+  auto const after = [&](std::int64_t done, double recent) {
+    report(done, recent);
+    if (settings.checkpoint.empty() || (done % settings.every != 0 && done != settings.steps)) return;
+    // What the step has made is not yet known to be good: its loss was that of the parameters before.
+    if (!common::all_finite(model) || !common::all_finite(step.state_for(model)) ||
+        !(evaluate(model, sample_of_text) < 1e4))
+      throw dfdx::error("train: the model is no longer of use after " + std::to_string(done) +
+                        " steps; a smaller --lr may help");
+    state([&](auto const&... parts) { dfdx::save_checkpoint(settings.checkpoint, parts...); });
+    kept = settings.checkpoint;
+    kept_at = done;
+  };
+  try {
+    common::train_loop(
+        run, settings.steps, 50, prepare, [&] { return step(model, b.tokens, b.next); }, after);
+  } catch (dfdx::error const& e) {
+    if (kept.empty()) throw;
+    throw dfdx::error(std::string(e.what()) + "; the state after " + std::to_string(kept_at) +
+                      " steps is in " + kept);
   }
-  Times r{seconds_since(start), 0, first};
-  if (times.empty()) return r;
-  auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  r.step = *middle;
-  return r;
+  return run;
 }
 
 double evaluate(Model const& model, std::vector<std::int32_t> const& text) {

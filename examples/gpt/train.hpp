@@ -2,6 +2,7 @@
 // Training, evaluation, sampling: what happens to the model. The compiled programs are in train.cpp.
 #pragma once
 
+#include "../common/loop.hpp"
 #include "data.hpp"
 
 #include <functional>
@@ -20,18 +21,12 @@ struct Settings {
 /// Called after each step with the number of steps done and the mean loss of late.
 using Report = std::function<void(std::int64_t, double)>;
 
-/// What a training run took: the median step, of the optimizer's steps alone; and the step it began at.
-struct Times {
-  double seconds = 0, step = 0;
-  std::int64_t first = 0;
-};
-
 /// Trains in place; where a run goes on that was stopped, it does so bit by bit. No checkpoint is written of a state
 /// that is not finite.
 ///
 /// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help", and where the last good state is; those
 ///           of load_checkpoint and save_checkpoint
-Times train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report);
+common::Run train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report);
 
 /// Mean negative log-likelihood of the characters of a text, read in pieces of `context`; what is left over at its
 /// end, less than a piece, is not read.

@@ -2,15 +2,18 @@
 // words: learns what words look like, letter by letter, and makes up new ones. Trains the neural language model of
 // model.hpp with one compiled program, saves it, reads it back and draws how it went.
 #include "../common/output.hpp"
-#include "../common/progress.hpp"
 #include "figures.hpp"
 #include "options.hpp"
-#include "svg.hpp"
+
+#include <dfdx/report/progress.hpp>
+#include <dfdx/report/svg.hpp>
 
 #include <cmath>
 #include <cstdio>
 
 namespace words {
+
+using dfdx::report::formatted;
 
 namespace {
 
@@ -33,9 +36,9 @@ void run(Options const& o) {
   Activations const before = activations(model, data.train);
 
   History const history = [&] {
-    common::Progress progress(o.settings.steps);
+    dfdx::report::Progress progress(o.settings.steps);
     return train(model, data, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double loss) { progress.show(done, loss); });
+                 [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
   }();
   std::printf("trained  %lld steps in %.1f s, %.0f steps/s\n", static_cast<long long>(o.settings.steps),
               history.seconds, static_cast<double>(o.settings.steps) / history.seconds);
@@ -69,12 +72,7 @@ void run(Options const& o) {
 }  // namespace words
 
 int main(int argc, char** argv) {
-  try {
+  return common::guarded("words", [&] {
     if (auto const options = words::parse_options(argc, argv)) words::run(*options);
-    return 0;
-  } catch (std::exception const& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "words: %s\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -3,7 +3,6 @@
 
 #include <dfdx/data/loader.hpp>
 
-#include <chrono>
 #include <cmath>
 
 namespace words {
@@ -23,34 +22,28 @@ float rate_at(Settings const& s, std::int64_t step) {
 
 History train(Model& model, Split const& data, Settings const& settings, Key key, Report const& report) {
   History history;
-  history.loss.reserve(static_cast<std::size_t>(settings.steps));
   auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
   auto step = dfdx::train_step(loss, dfdx::optim::SGD{.lr = settings.lr});
 
   // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
   std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
   std::int64_t next_dev = 0;
-  double recent = 0;
-  auto const start = std::chrono::steady_clock::now();
-  for (std::int64_t i = 0; i < settings.steps; ++i) {
+  auto const prepare = [&](std::int64_t i) {
     if (i == next_dev) {
       history.dev.emplace_back(i, evaluate(model, data.dev, 4096));
       next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
     }
     step.optimizer().lr = rate_at(settings, i);
+  };
+  auto const one = [&] {
     auto const& [contexts, labels] = loader.next();
-    float const l = step(model, contexts, labels);
-    if (!(l < 1e4f))  // also when it is not a number
-      throw dfdx::error("train: the loss is " + std::to_string(l) + " after " + std::to_string(i + 1) +
-                        " steps; a smaller --lr may help");
-    history.loss.push_back(l);
-    double const weight = 1.0 / static_cast<double>(std::min<std::int64_t>(i + 1, 1000));
-    recent += weight * (static_cast<double>(l) - recent);
-    if (i % 256 == 255) report(i + 1, recent);
-  }
-  history.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return step(model, contexts, labels);
+  };
+  auto const after = [&](std::int64_t done, double recent) {
+    if (done % 256 == 0 || done == settings.steps) report(done, recent);
+  };
+  common::train_loop(history, settings.steps, 1000, prepare, one, after);
   history.dev.emplace_back(settings.steps, evaluate(model, data.dev, 4096));
-  report(settings.steps, recent);
   return history;
 }
 

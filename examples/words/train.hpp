@@ -2,6 +2,7 @@
 // Training, evaluation, sampling: what happens to the model. The compiled programs are in train.cpp.
 #pragma once
 
+#include "../common/loop.hpp"
 #include "model.hpp"
 
 #include <functional>
@@ -16,10 +17,8 @@ struct Settings {
 };
 
 /// What a training run leaves to draw.
-struct History {
-  std::vector<float> loss;                           // of every step's batch
+struct History : common::Run {
   std::vector<std::pair<std::int64_t, double>> dev;  // after so many steps, on part of the dev examples
-  double seconds = 0;
 };
 
 /// The learning rate of a step: constant for the first half, then straight down to lr_end.

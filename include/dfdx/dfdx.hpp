@@ -11,6 +11,7 @@
 #include <dfdx/data/text_lines.hpp>
 #include <dfdx/data/transform.hpp>
 #include <dfdx/graph/verify.hpp>
+#include <dfdx/metrics/classification.hpp>
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/attention.hpp>
 #include <dfdx/nn/bilinear.hpp>

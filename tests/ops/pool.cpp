@@ -3,8 +3,10 @@
 #include "ops/places.hpp"
 
 #include <dfdx/testing/gradcheck.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/pool.hpp>
 
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 
 namespace {
@@ -127,6 +129,30 @@ TEST_CASE("max_pool", "[ops]") {
   CHECK(max_pool1d(zeros({1, 1, 3}), {.kernel = 1, .stride = 3, .ceil_mode = true}).shape() ==
         make_shape(1, 1, 1));
   CHECK(max_pool2d(zeros({0, 3, 4, 4}), {2}).shape() == make_shape(0, 3, 2, 2));
+}
+
+// The kernel for floats against plain loops: more windows than a block of its holds, windows at edges, NaNs.
+TEST_CASE("max_pool of many windows", "[ops]") {
+  auto const [shape, o] = GENERATE(table<Shape, MaxPoolOptions>({
+      {make_shape(2, 3, 41, 50), {.kernel = 2}},
+      {make_shape(1, 2, 70, 33), {.kernel = {3, 5}, .stride = {2, 1}, .padding = {1, 2}}},
+      {make_shape(2, 1, 37, 90), {.kernel = 3, .stride = 2, .padding = 1, .dilation = {2, 4}}},
+      {make_shape(1, 1, 3, 9000), {.kernel = {1, 2}, .stride = {2, 1}, .ceil_mode = true}},
+  }));
+  for (DType d : {DType::f32, DType::f64}) {
+    // Few different values, so that there are ties.
+    Array x = cast_to(draw(shape, {-4, 4}, 7, DType::f64), DType::i32);
+    x = cast_to(x, d);
+    dispatch(d, [&](auto type) {
+      using T = typename decltype(type)::type;
+      for (index_t i : {index_t{6}, index_t{7}, index_t{700}, x.size() - 1})
+        x.data<T>()[i] = static_cast<T>(NAN);
+    });
+    auto const places = std::get<1>(max_pool2d_with_indices(x, o));
+    // A transposed view has no kernel.
+    Array const turned = transpose(transpose(x, -1, -2).contiguous(), -1, -2);
+    CHECK(array_equal(places, std::get<1>(max_pool2d_with_indices(turned, o))));
+  }
 }
 
 TEST_CASE("avg_pool", "[ops]") {

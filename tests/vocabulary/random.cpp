@@ -31,6 +31,23 @@ TEST_CASE("uniform_like draws what uniform does, streams of a key differ", "[voc
   CHECK(equal(uniform_like(x, large), uniform({3, 50}, large, 0, 1, DType::f64)));
 }
 
+TEST_CASE("randn_like has the moments of a normal distribution, streams of a key differ", "[vocabulary]") {
+  constexpr index_t n = 40000;
+  for (DType d : {DType::f32, DType::f64}) {
+    Array const x = randn_like(zeros({n}, d), Key{5});
+    CHECK(x.dtype() == d);
+    Array const y = cast_to(x, DType::f64), squares = y * y;
+    double const bound = 4 / std::sqrt(static_cast<double>(n));
+    CHECK(std::fabs(value(mean(y))) < bound);
+    CHECK(std::fabs(value(mean(squares)) - 1) < bound * std::sqrt(2.0));
+    CHECK(std::fabs(value(mean(squares * y))) < bound * std::sqrt(15.0));
+    CHECK(std::fabs(value(mean(squares * squares)) - 3) < bound * std::sqrt(96.0));
+    // Unrelated to the numbers of another stream, and of another key.
+    for (Array const& other : {randn_like(x, Key{5}, 1), randn_like(x, Key{6})})
+      CHECK(std::fabs(value(mean(y * cast_to(other, DType::f64)))) < bound);
+  }
+}
+
 TEST_CASE("dropout keeps the mean and its gradient has the same zeros", "[vocabulary]") {
   constexpr index_t n = 40000;
   Array x = full({n}, 3, DType::f64);
@@ -106,7 +123,7 @@ TEST_CASE("multinomial chooses by weight, with and without replacement", "[vocab
 TEST_CASE("compiled programs draw by a key that is an argument, as memory does", "[vocabulary]") {
   constexpr auto f = [](auto const& x, auto const& key) {
     return std::tuple(dropout(tanh(x), 0.4, key), dropout(x, 0.4, key, {.stream = 1}), uniform_like(x, key),
-                      bernoulli(sigmoid(x), key));
+                      bernoulli(sigmoid(x), key), randn_like(x, key));
   };
   auto const x = randn<float, 6, 7>(Key{1});
   compiled::check(f, x, Tensor<std::int64_t>(12));

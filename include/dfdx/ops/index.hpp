@@ -175,15 +175,24 @@ struct scatter : operation {
     Strides others = out.strides;
     others[axis] = 0;
     Strides const strides[3] = {in[0].strides, in[1].strides, others};
+    RowWalk row(in[1].meta.shape, strides, 3);
+    if (row.empty()) return;
+    Shape const& s = out.meta.shape;
+    bool const replace = a.i[1] != 0;
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
-      walk<3>(in[1].meta.shape, strides, [&](index_t const(&o)[3]) {
-        Shape const& s = out.meta.shape;
-        index_t const i = detail::checked_index("gather", read_index(in[1], o[1]), s[axis], axis, s);
-        T& y = static_cast<T*>(out.data)[o[2] + i * out.strides[axis]];
-        T const x = static_cast<T const*>(in[0].data)[o[0]];
-        y = a.i[1] != 0 ? x : static_cast<T>(y + x);
-      });
+      index_t const step[] = {row.step[0], row.step[1], row.step[2]}, extent = s[axis],
+                    along = out.strides[axis];
+      do {
+        T const* DFDX_RESTRICT const x = static_cast<T const*>(in[0].data) + row.offset[0];
+        T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + row.offset[2];
+        for (index_t k = 0; k < row.size; ++k) {
+          index_t const i = detail::checked_index("gather", read_index(in[1], row.offset[1] + k * step[1]),
+                                                  extent, axis, s);
+          T& to = y[k * step[2] + i * along];
+          to = replace ? x[k * step[0]] : static_cast<T>(to + x[k * step[0]]);
+        }
+      } while (row.next());
     });
   }
 };

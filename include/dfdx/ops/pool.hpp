@@ -9,6 +9,14 @@
 
 namespace dfdx::op {
 
+namespace detail {
+
+/// Defined where kernels are known; false where there is none for the operands.
+template <class Op>
+bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out);
+
+}  // namespace detail
+
 /// window_argmax - the place of each window's largest element among those of its sample, in row-major order; the
 /// first if several; of a NaN if there is one. attrs.i[axis] is a window, or 0 for bins of equal size. The result's
 /// shape is given with bind_as; every window must hold an element.
@@ -26,17 +34,15 @@ struct window_argmax : operation {
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    if (!detail::run_window_argmax<window_argmax>(a, in[0], out)) reference(a, in, out);
+  }
+  template <int = 0>
+  static void reference(Attrs const& a, Operand const* in, Operand const& out) {
     Shape const &x = in[0].meta.shape, &y = out.meta.shape;
     if (y.numel() == 0) return;
-    // Leading axes of one element where there are fewer than three.
-    index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, step[3] = {}, window[3] = {};
-    for (int i = 1; i < x.rank; ++i) {
-      int const at = 3 - x.rank + i;
-      n[at] = x[i];
-      m[at] = y[i];
-      step[at] = in[0].strides[i];
-      window[at] = a.i[i - 1];
-    }
+    index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, window[3] = {}, step[3] = {};
+    extents(a, x, y, n, m, window);
+    for (int i = 1; i < x.rank; ++i) step[3 - x.rank + i] = in[0].strides[i];
     std::vector<Span> spans[3];
     for (int axis = 0; axis < 3; ++axis)
       for (index_t p = 0; p < m[axis]; ++p)
@@ -57,6 +63,18 @@ struct window_argmax : operation {
             }
       }
     });
+  }
+
+  /// Extents of a sample and of its windows, and the windows; leading axes of one element where there are fewer than
+  /// three.
+  static void extents(Attrs const& a, Shape const& x, Shape const& y, index_t (&n)[3], index_t (&m)[3],
+                      index_t (&window)[3]) {
+    for (int i = 1; i < x.rank; ++i) {
+      int const at = 3 - x.rank + i;
+      n[at] = x[i];
+      m[at] = y[i];
+      window[at] = a.i[i - 1];
+    }
   }
 
  private:

@@ -74,9 +74,10 @@ inline constexpr char const* class_loss_name = L == ClassLoss::cross_entropy ? "
                                                : L == ClassLoss::nll_loss    ? "nll_loss"
                                                                              : "multi_margin_loss";
 
-// What the losses ask of scores and labels, or scores and probabilities, and of the weights of classes.
+// What the losses ask of scores and labels, or scores and probabilities, and of the weights of classes, which are no
+// valid Meta if there are none.
 template <ClassLoss L>
-constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* weight, Text* why) {
+constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const& weight, Text* why) {
   constexpr char const* name = class_loss_name<L>;
   Shape const &s = scores.shape, &l = labels.shape;
   bool const probabilities =
@@ -88,8 +89,8 @@ constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const* w
   if (!probabilities && labels.dtype != DType::i32 && labels.dtype != DType::i64)
     return refuse(why, name, ": labels of dtype i32 or i64 required, got ", labels.dtype);
   index_t const classes = s[s.rank == 1 ? 0 : 1];
-  if (weight != nullptr && (weight->shape.rank != 1 || !op::extents_agree(weight->shape[0], classes)))
-    return refuse(why, name, ": ", classes, " class weights required, got ", weight->shape);
+  if (weight.valid() && (weight.shape.rank != 1 || !op::extents_agree(weight.shape[0], classes)))
+    return refuse(why, name, ": ", classes, " class weights required, got ", weight.shape);
   return scores;
 }
 
@@ -100,8 +101,8 @@ template <ClassLoss L, class X, class I, class W>
 struct LabelsRule {
   static constexpr Meta infer(Text* why) {
     if constexpr (std::is_same_v<W, Unweighted>)
-      return labels_rule<L>(X::static_meta, I::static_meta, nullptr, why);
-    else return labels_rule<L>(X::static_meta, I::static_meta, &W::static_meta, why);
+      return labels_rule<L>(X::static_meta, I::static_meta, refuse(nullptr), why);
+    else return labels_rule<L>(X::static_meta, I::static_meta, W::static_meta, why);
   }
 };
 
@@ -119,10 +120,9 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
     Text why;
     bool fit = true;
     if constexpr (weighted) {
-      Meta const w = weight.meta();
-      fit = labels_rule<L>(scores.meta(), labels.meta(), &w, &why).valid();
+      fit = labels_rule<L>(scores.meta(), labels.meta(), weight.meta(), &why).valid();
     } else {
-      fit = labels_rule<L>(scores.meta(), labels.meta(), nullptr, &why).valid();
+      fit = labels_rule<L>(scores.meta(), labels.meta(), refuse(nullptr), &why).valid();
     }
     if (!fit) raise(why);
     if constexpr (typed<X>) return f(std::integral_constant<int, (X::static_rank > 1)>{});

@@ -4,12 +4,31 @@
 
 #include <tuple>
 
+#include <dfdx/kernels/pool.hpp>
 #include <dfdx/ops/pool.hpp>
 #include <dfdx/ops/resample.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/windows.hpp>
 
 namespace dfdx {
+
+namespace op::detail {
+
+template <class Op>
+bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out) {
+  Shape const &from = x.meta.shape, &to = out.meta.shape;
+  bool const narrow = x.meta.dtype == DType::f32, wide = x.meta.dtype == DType::f64;
+  if ((!narrow && !wide) || to.numel() == 0 || !is_contiguous(from, x.strides)) return false;
+  index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, windows[3] = {};
+  Op::extents(a, from, to, n, m, windows);
+  if (narrow && n[0] * n[1] * n[2] > std::numeric_limits<std::int32_t>::max()) return false;
+  auto* const y = static_cast<std::int64_t*>(out.data);
+  if (narrow) kernels::window_argmax(static_cast<float const*>(x.data), y, to[0], n, m, windows);
+  else kernels::window_argmax(static_cast<double const*>(x.data), y, to[0], n, m, windows);
+  return true;
+}
+
+}  // namespace op::detail
 
 /// MaxPoolOptions, AvgPoolOptions, LpPoolOptions - windows as PyTorch describes them. One number stands for all
 /// axes; without a stride windows lie side by side; with ceil_mode a last one may reach beyond the end.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random choices that depend on values: uniform_like, bernoulli, dropout, multinomial; and the distributions
-// exponential and gumbel. All are functions of a key: a Key for values in memory or, in programs too, an i64 number
-// that the program is given (a Key there would draw the same numbers in every run).
+// Random choices that depend on values: uniform_like, randn_like, bernoulli, dropout, multinomial; and the
+// distributions exponential and gumbel. All are functions of a key: a Key for values in memory or, in programs too, an
+// i64 number that the program is given (a Key there would draw the same numbers in every run).
 #pragma once
 
 #include <limits>
@@ -106,6 +106,16 @@ struct Multinomial {
 template <operand X, detail::random_key K>
 constexpr auto uniform_like(X const& x, K const& key, std::int64_t stream = 0) {
   return detail::drawn("uniform_like", x, key, stream);
+}
+
+/// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x, made of uniform_like's (Box and Muller
+/// 1958): not those of randn(shape, key). Streams 2 s and 2 s + 1 of the key are used up.
+///
+/// Errors    those of uniform_like
+template <operand X, detail::random_key K>
+constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
+  auto const radius = sqrt(log(1.0 - uniform_like(x, key, 2 * stream)) * -2.0);
+  return radius * cos(uniform_like(x, key, 2 * stream + 1) * 6.283185307179586);
 }
 
 /// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.

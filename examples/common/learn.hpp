@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+// Training of models that learn from pictures alone, with all that people see of it.
+#pragma once
+
+#include <dfdx/report.hpp>
+#include <dfdx/report/png.hpp>
+
+#include <cstdio>
+
+#include "loop.hpp"
+#include "output.hpp"
+#include "picture_options.hpp"
+#include "pictures.hpp"
+
+namespace common {
+
+/// Brightness 0 .. 1 as numbers, [B, 28, 28].
+constexpr auto brightness = [](auto const& pictures) { return dfdx::cast<float>(pictures) / 255.0; };
+
+/// The first `n` pictures, as a batch; n is at most 64, and the last stands for those that are missing.
+template <std::size_t N>
+dfdx::Tensor<std::uint8_t, N, side, side> first_pictures(Pictures const& pictures) {
+  auto r = dfdx::zeros<std::uint8_t, N, side, side>();
+  for (std::size_t i = 0; i < N; ++i)
+    std::copy_n(
+        pictures.data() + std::min(static_cast<dfdx::index_t>(i), pictures.shape()[0] - 1) * side * side,
+        side * side, r.data() + i * side * side);
+  return r;
+}
+
+/// Pictures of brightness 0 .. 1, [N, 28, 28], to draw.
+template <std::size_t N>
+std::vector<dfdx::report::Image> images(dfdx::Tensor<float, N, side, side> const& x) {
+  std::vector<dfdx::report::Image> r;
+  for (std::size_t i = 0; i < N; ++i) {
+    float const* const from = x.data() + i * side * side;
+    r.push_back({side, side, std::vector<float>(from, from + side * side)});
+  }
+  return r;
+}
+
+/// The first twenty test pictures, in two rows of ten, above what the model makes of each.
+template <class Model, class Reconstruct>
+void draw_reconstructions(std::string const& path, Model const& model, Reconstruct const& reconstruct,
+                          Pictures const& test) {
+  auto const some = first_pictures<20>(test);
+  auto const before = images(brightness(some)), after = images(dfdx::compile(reconstruct)(model, some));
+  std::vector<dfdx::report::Image> rows;
+  for (std::size_t row = 0; row < 20; row += 10)
+    for (auto const* from : {&before, &after})
+      rows.insert(rows.end(), from->begin() + static_cast<std::ptrdiff_t>(row),
+                  from->begin() + static_cast<std::ptrdiff_t>(row + 10));
+  dfdx::report::save_png(path, dfdx::report::tiled(rows, 10, 2));
+}
+
+/// Mean of loss(model, pictures, key) over whole batches of pictures; what is left over at the end is not looked at.
+template <class Model, class Loss>
+double mean_loss(Model const& model, Loss const& loss, Pictures const& pictures) {
+  auto program = dfdx::compile(loss);
+  auto loader = dfdx::data::loader<batch>(pictures);
+  double sum = 0;
+  std::int64_t n = 0;
+  for (auto const& [x] : loader)
+    sum += static_cast<double>(program(model, x, dfdx::Tensor<std::int64_t>(n++)).item());
+  return sum / static_cast<double>(n);
+}
+
+/// Trains with AdamW to lower loss(model, pictures, key), where the key is a number that differs from step to step;
+/// the rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine. Writes the model, a
+/// log and a chart to the folder of the options. The mean loss of the test pictures at the end.
+template <class Model, class Loss>
+double learn(Model& model, Loss const& loss, PictureOptions const& o, Pictures const& training,
+             Pictures const& test, std::string const& unit) {
+  namespace optim = dfdx::optim;
+  namespace report = dfdx::report;
+  std::printf("data     %s: %lld pictures to train on, %lld to test on\n", o.data.c_str(),
+              static_cast<long long>(training.shape()[0]), static_cast<long long>(test.shape()[0]));
+  std::printf("model    %lld parameters\n", static_cast<long long>(dfdx::parameter_count<Model>));
+  std::fflush(stdout);
+  dfdx::Key const key = dfdx::fold_in(dfdx::Key{o.seed}, 1), draws = dfdx::fold_in(key, 1);
+  auto loader = dfdx::data::loader<batch>(dfdx::fold_in(key, 0), training);
+  std::int64_t const epoch = loader.size(), steps = o.epochs * epoch, warmup = steps / 20;
+  optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = o.lr, .steps = steps - warmup}};
+  auto step = dfdx::train_step(loss, optim::AdamW{});
+  report::Log log(o.output + "/log.csv");
+  report::Curve tests{.name = "test", .color = report::orange, .circles = true};
+
+  dfdx::Tensor<std::int64_t> draw(0);
+  dfdx::Tensor<std::uint8_t, batch, side, side> const* now = nullptr;
+  auto const prepare = [&](std::int64_t i) {
+    now = &std::get<0>(loader.next());
+    step.optimizer().lr = rate(i);
+    draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
+  };
+  Run run;
+  {
+    report::Progress progress(steps);
+    train_loop(
+        run, steps, 200, prepare, [&] { return step(model, *now, draw); },
+        [&](std::int64_t done, double recent) {
+          if (done % epoch == 0) {
+            tests.points.emplace_back(static_cast<double>(done), mean_loss(model, loss, test));
+            log.row(
+                {{"epoch", done / epoch}, {"train_loss", recent}, {"test_loss", tests.points.back().second}});
+          }
+          progress.show(done, {{"loss", recent}});
+        });
+  }
+  double const result = tests.points.back().second;
+  std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(steps), run.seconds,
+              run.step * 1e3);
+  std::printf("test     loss %.4f %s\n", result, unit.c_str());
+
+  report::LineChart chart{.title = "Loss while training",
+                          .subtitle = unit + "; seed " + std::to_string(o.seed),
+                          .x_label = "steps of " + std::to_string(batch) + " pictures",
+                          .steps = static_cast<double>(steps)};
+  bool const small = result < 1;
+  chart.y_format = small ? "%.3f" : "%.0f";
+  chart.end_format = small ? "%.4f" : "%.1f";
+  chart.curves = {report::Curve::of("train", report::blue, run.loss), tests};
+  chart.save(o.output + "/loss.svg");
+  save(o.output + "/model.safetensors", model,
+       {{"epochs", std::to_string(o.epochs)}, {"test_loss", report::formatted("%.4f", result)}});
+  return result;
+}
+
+}  // namespace common
