@@ -49,6 +49,17 @@ int main() {
   // In a program that writes its inputs in place, the parameters have their names.
   assert(explain<Training>().find("writes model.fc1.weight f32 [64, 32]") != std::string::npos);
 
+  // What its kernels take here, beside their arithmetic and the memory they move: where the time goes. It is measured on
+  // copies, so the model stays as it is.
+  auto const model = init<Layer>(1);
+  auto const before = model;
+  auto step = train_step(loss, optim::SGD{});
+  Profile const times = profile(step, model, randn<float, 16, 32>(Key{1}), zeros<float, 16, 8>());
+  std::cout << times.text();
+  assert(times.kernels.size() == Training::kernels && times.seconds > 0 && step.steps() == 0);
+  assert(array_equal(model.fc1.weight, before.fc1.weight));
+  assert(profile(g, v).kernels.size() == 1);
+
   // Graphviz draws the graph, a box for each kernel: dot -Tsvg explain.dot > explain.svg
   std::string const drawing = dot<Training>();
   assert(drawing.starts_with("digraph program {") && drawing.find("cluster_0") != std::string::npos);

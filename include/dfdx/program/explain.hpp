@@ -37,6 +37,23 @@ class Explainer {
     return std::move(out_);
   }
 
+  /// What kernel k is: its nest or its shapes, and what it computes for each element.
+  std::string title(std::size_t k) {
+    put_title(p_.steps[k]);
+    graph::Step const& s = p_.steps[k];
+    for (int at : {s.kind == Kind::loop ? s.code : -1, s.epilogue}) {
+      if (at < 0) continue;
+      char const* between = at == s.epilogue ? " then " : ": ";
+      for (int i = 0; i < instruction_count(at); ++i)
+        if (std::string const name = name_of_instruction(at, i); !name.empty()) {
+          if (out_.size() > most_of_title) return std::move(out_) + " ...";
+          put(between, name);
+          between = ", ";
+        }
+    }
+    return std::move(out_);
+  }
+
   std::string dot() {
     put("digraph program {\n  node [shape=box, style=rounded];\n");
     for (std::size_t k = 0; k < p_.steps.size(); ++k) {
@@ -92,9 +109,11 @@ class Explainer {
     double v = static_cast<double>(n);
     int k = 0;
     for (; v >= 1000 && k < 4; ++k) v /= 1000;
+    return figure(v) + " " + prefix[k] + unit;
+  }
+  static std::string figure(double v) {
     char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof text, v, std::chars_format::general, 3).ptr) +
-           " " + prefix[k] + unit;
+    return std::string(text, std::to_chars(text, text + sizeof text, v, std::chars_format::general, 3).ptr);
   }
   std::string input(index_t k) const { return p_.inputs[static_cast<std::size_t>(k)]; }
 
@@ -110,16 +129,25 @@ class Explainer {
     return p_.arguments[static_cast<std::size_t>(s.argument + k)];
   }
 
-  void put_step(std::size_t k) {
-    graph::Step const& s = p_.steps[k];
-    NodeFacts const& n = p_.nodes[static_cast<std::size_t>(s.node)];
-    put(k, ": ");
+  static constexpr std::size_t most_of_title = 70;
+  void put_title(graph::Step const& s) {
     if (s.kind == Kind::loop) put_space(s.code);
     else if (s.kind == Kind::move) put("move");
-    else put(n.name);
+    else put(p_.nodes[static_cast<std::size_t>(s.node)].name);
     if (s.kind == Kind::matmul)
       put(" ", graph::walk_of(p_, s, 0).shape, " x ", graph::walk_of(p_, s, 1).shape);
-    if (p_.is_static) put("; ", amount(p_.costs[k].flops, "flop"), ", ", amount(p_.costs[k].bytes, "B"));
+  }
+
+  void put_step(std::size_t k) {
+    graph::Step const& s = p_.steps[k];
+    put(k, ": ");
+    put_title(s);
+    if (p_.is_static) {
+      StepFacts const& cost = p_.costs[k];
+      put("; ", amount(cost.flops, "flop"), ", ", amount(cost.bytes, "B"));
+      if (cost.flops > 0 && cost.bytes > 0)
+        put(", ", figure(static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)), " flop/B");
+    }
     if (p_.costs[k].same_as >= 0) put("; the kernel of ", p_.costs[k].same_as);
     put("\n");
     if (s.kind == Kind::loop) put_phases(s.code, "     ");

@@ -232,6 +232,17 @@ struct program {
     }
   }
 
+  /// run_each - the same, kernel by kernel: watch(k, call) is to call `call`. For measuring.
+  template <class Watch>
+  static void run_each(Frame const& f, Watch const& watch) {
+    void* const work = f.arena + (is_static ? static_layout : *f.layout).buffers;
+    index_t positions[positions_needed] = {};
+    Frame here = f;
+    here.positions = positions;
+    graph::run_steps(plan.loops, 0, 0, kernels, positions,
+                     [&](int k) { watch(k, [&] { run_step(static_cast<std::size_t>(k), here, work); }); });
+  }
+
  private:
   static void run_step(std::size_t k, Frame const& f, void* work) {
     graph::Step const& s = plan.steps[k];

@@ -243,12 +243,7 @@ class TrainStep {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
     });
     using Numbers = Scalars<Model>;
-    if (scalars_.empty() || scalars_.dtype() != Numbers::static_meta.dtype)
-      scalars_ = Array(Numbers::static_meta);
-    Numbers const scalars(typename Numbers::Unchecked{}, scalars_);
-    auto const numbers = optimizer_.scalars_at(steps_ + 1);
-    for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
-      scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
+    Numbers const scalars = scalars_for<Model>();
     if constexpr (optim::detail::scales_loss<O>) {
       constexpr std::size_t last = P::plan.results.size() - 1;
       auto const take = [](Storage*, typename P::Frame const& frame) {
@@ -266,6 +261,19 @@ class TrainStep {
       ++steps_;
       return loss;
     }
+  }
+
+  /// The optimizer's numbers for the next step.
+  template <class Model>
+  Scalars<Model> scalars_for() {
+    using Numbers = Scalars<Model>;
+    if (scalars_.empty() || scalars_.dtype() != Numbers::static_meta.dtype)
+      scalars_ = Array(Numbers::static_meta);
+    Numbers const scalars(typename Numbers::Unchecked{}, scalars_);
+    auto const numbers = optimizer_.scalars_at(steps_ + 1);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
+      scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
+    return scalars;
   }
 
   /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked
