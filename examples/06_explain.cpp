@@ -49,8 +49,8 @@ int main() {
   // In a program that writes its inputs in place, the parameters have their names.
   assert(explain<Training>().find("writes model.fc1.weight f32 [64, 32]") != std::string::npos);
 
-  // What its kernels take here, beside their arithmetic and the memory they move: where the time goes. It is measured on
-  // copies, so the model stays as it is.
+  // What its kernels take here, beside their arithmetic and the memory they move: where the time goes. It is measured
+  // on copies, so the model stays as it is.
   auto const model = init<Layer>(1);
   auto const before = model;
   auto step = train_step(loss, optim::SGD{});
