@@ -37,7 +37,9 @@ inline std::vector<std::string> problems(char const* kind, char const* ending = 
     SKIP("no ADBench files: set DFDX_ADBENCH to a folder with " << kind << "/*.txt and expected/*" << ending);
   return r;
 }
-inline fs::path file_of(char const* kind, std::string const& name) { return folder() / kind / (name + ".txt"); }
+inline fs::path file_of(char const* kind, std::string const& name) {
+  return folder() / kind / (name + ".txt");
+}
 
 inline Array numbers(std::istream& in, Extents const& shape) {
   Array a = empty(shape, DType::f64);

@@ -29,7 +29,8 @@ constexpr auto lstm(Tensor<double, L, 2, 4, B> const& main, Tensor<double, 3, B>
     auto const y = x * select<0, 1>(extra) + select<0, 2>(extra);
     return std::pair(states, sum(next * (y - log(sum(exp(y)) + 2.0))));
   };
-  auto const [last, losses] = scan(step, first, std::pair(slice<0, 0, C - 1>(sequence), slice<0, 1, C>(sequence)));
+  auto const [last, losses] =
+      scan(step, first, std::pair(slice<0, 0, C - 1>(sequence), slice<0, 1, C>(sequence)));
   return -sum(losses) / static_cast<double>((C - 1) * B);
 }
 
@@ -58,8 +59,8 @@ TEST_CASE("ADBench: LSTM as a scan, compiled", "[program]") {
     Lstm const p(name);
     if (solved<2, 1024, 14>(name, p)) ++count;
     else
-      WARN(name << " left out: no program for " << p.layers << " layers, " << p.steps << " characters of " << p.bits
-                << " bits");
+      WARN(name << " left out: no program for " << p.layers << " layers, " << p.steps << " characters of "
+                << p.bits << " bits");
   }
   if (count == 0) SKIP("no ADBench LSTM of 2 layers and 1024 characters of 14 bits");
 }
