@@ -57,10 +57,13 @@ TEST_CASE("ADBench: LSTM as a scan, compiled", "[program]") {
   for (std::string const& name : problems("lstm")) {
     INFO(name);
     Lstm const p(name);
-    if (solved<2, 1024, 14>(name, p)) ++count;
+    // The sizes that ADBench has.
+    if (solved<2, 1024, 14>(name, p) || solved<4, 1024, 14>(name, p) || solved<2, 4096, 14>(name, p) ||
+        solved<4, 4096, 14>(name, p))
+      ++count;
     else
       WARN(name << " left out: no program for " << p.layers << " layers, " << p.steps << " characters of "
                 << p.bits << " bits");
   }
-  if (count == 0) SKIP("no ADBench LSTM of 2 layers and 1024 characters of 14 bits");
+  if (count == 0) SKIP("no ADBench LSTM of 2 or 4 layers and 1024 or 4096 characters of 14 bits");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The GMM and LSTM objectives of ADBench, as its C++ has them, against its hand-written gradients: eagerly, on the tape,
-// and GMM compiled.
+// The GMM and LSTM objectives of ADBench, as its C++ has them, against its hand-written gradients: eagerly, on the
+// tape, and GMM compiled.
 #include <adbench.hpp>
 #include <dfdx/vocabulary/einsum.hpp>
 
