@@ -1,61 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// The GMM and LSTM objectives of ADBench (Srajer, Kukelova, Fitzgibbon, Optimization Methods and Software 33, 2018), as
-// its C++ has them, against its hand-written gradients: eagerly, on the tape, and GMM compiled. DFDX_ADBENCH names a
-// folder with gmm/, lstm/ and expected/ (of larger problems, say); the files beside the checkout serve otherwise.
-#include <dfdx/dfdx.hpp>
+// The GMM and LSTM objectives of ADBench, as its C++ has them, against its hand-written gradients: eagerly, on the
+// tape, and GMM compiled.
+#include <adbench.hpp>
 #include <dfdx/vocabulary/einsum.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 
 namespace {
 
 using namespace dfdx;
-namespace fs = std::filesystem;
-
-fs::path folder() {
-  if (char const* dir = std::getenv("DFDX_ADBENCH")) return dir;
-  fs::path const shared = DFDX_SHARED_DIR;
-  return shared.empty() ? shared : shared / "data" / "adbench";
-}
-
-struct Expected {
-  double objective = 0;
-  std::vector<double> gradient;
-};
-Expected expected(fs::path const& dir, std::string const& name) {
-  std::ifstream in(dir / "expected" / (name + ".grad.txt"));
-  Expected e;
-  std::size_t n = 0;
-  in >> e.objective >> n;
-  for (double g = 0; e.gradient.size() < n && in >> g;) e.gradient.push_back(g);
-  INFO(name);
-  REQUIRE((in && e.gradient.size() == n));
-  return e;
-}
-Array numbers(std::istream& in, Extents const& shape) {
-  Array a = empty(shape, DType::f64);
-  for (index_t i = 0; i < a.size(); ++i) in >> a.data<double>()[i];
-  return a;
-}
-
-void check(double objective, std::vector<double> const& gradient, Expected const& want) {
-  CHECK(std::fabs(objective - want.objective) <= 1e-12 * std::fabs(want.objective));
-  REQUIRE(gradient.size() == want.gradient.size());
-  double largest = 0, error = 0;
-  for (double g : want.gradient) largest = std::fmax(largest, std::fabs(g));
-  for (std::size_t i = 0; i < gradient.size(); ++i)
-    error = std::fmax(error, std::fabs(gradient[i] - want.gradient[i]));
-  CHECK(error <= 1e-12 * largest);
-}
-void append(std::vector<double>& to, Array const& x) {
-  for (index_t i = 0; i < x.size(); ++i) to.push_back(read_real(x.operand(), i));
-}
+using namespace tests::adbench;
 
 // --- Gaussian mixture ------------------------------------------------------------------------------------------------
 
@@ -80,8 +32,8 @@ struct Gmm {
   double gamma = 0, m = 0;
   Array alphas, means, diagonal, below, points, place;
 
-  explicit Gmm(fs::path const& file) {
-    std::ifstream in(file);
+  explicit Gmm(std::string const& name) {
+    std::ifstream in(file_of("gmm", name));
     in >> d >> k >> n;
     alphas = numbers(in, k);
     means = numbers(in, {k, d});
@@ -113,9 +65,9 @@ struct Gmm {
   }
 };
 
-void check_gmm(fs::path const& dir, std::string const& name) {
-  Gmm g(dir / "gmm" / (name + ".txt"));
-  Expected const want = expected(dir, name);
+void check_gmm(std::string const& name) {
+  Gmm g(name);
+  Expected const want = expected(name);
   Array const gamma = Array::number(g.gamma), m = Array::number(g.m);
   auto const parameters = std::tuple(g.alphas, g.means, g.diagonal, g.below);
   double const eager = gmm(parameters, g.points, g.place, gamma, m).item() + g.constant();
@@ -128,8 +80,8 @@ void check_gmm(fs::path const& dir, std::string const& name) {
 }
 
 template <std::size_t D, std::size_t K>
-void check_compiled_gmm(fs::path const& dir, std::string const& name) {
-  Gmm const g(dir / "gmm" / (name + ".txt"));
+void check_compiled_gmm(std::string const& name) {
+  Gmm const g(name);
   constexpr std::size_t t = D * (D - 1) / 2;
   auto const p = std::tuple(Tensor<double, K>(g.alphas), Tensor<double, K, D>(g.means),
                             Tensor<double, K, D>(g.diagonal), Tensor<double, K, t>(g.below));
@@ -137,7 +89,7 @@ void check_compiled_gmm(fs::path const& dir, std::string const& name) {
       value_and_grad(gmm)(p, Tensor<double, dyn, D>(g.points), Tensor<double, t, D, D>(g.place),
                           Tensor<double>(g.gamma), Tensor<double>(g.m));
   auto const& [a, b, c, e] = gradient;
-  check(value.item() + g.constant(), g.ordered(a, b, c, e), expected(dir, name));
+  check(value.item() + g.constant(), g.ordered(a, b, c, e), expected(name));
 }
 
 // --- LSTM ------------------------------------------------------------------------------------------------------------
@@ -169,22 +121,10 @@ Array lstm(Array const& main, Array const& extra, Array const& state, Array cons
   return -total / static_cast<double>((steps - 1) * b);
 }
 
-void check_lstm(fs::path const& dir, std::string const& name) {
-  std::ifstream in(dir / "lstm" / (name + ".txt"));
-  index_t layers = 0, steps = 0, b = 0;
-  in >> layers >> steps >> b;
-  Array main = numbers(in, {2 * layers, 4 * b}), extra = numbers(in, {3, b});
-  Array const state = numbers(in, {2 * layers, b});
-  // The bits of a character stand together, without blanks between them.
-  Array sequence = empty({steps, b}, DType::f64);
-  for (index_t i = 0; i < sequence.size(); ++i) {
-    char bit = 0;
-    in >> bit;
-    sequence.data<double>()[i] = bit - '0';
-  }
+void check_lstm(std::string const& name) {
   INFO(name);
-  REQUIRE(in);
-  Expected const want = expected(dir, name);
+  auto [layers, steps, bits, main, extra, state, sequence] = Lstm(name);
+  Expected const want = expected(name);
   double const eager = lstm(main, extra, state, sequence, layers).item();
   CHECK(std::fabs(eager - want.objective) <= 1e-12 * std::fabs(want.objective));
   main.requires_grad(true);
@@ -197,32 +137,18 @@ void check_lstm(fs::path const& dir, std::string const& name) {
   check(loss.item(), gradient, want);
 }
 
-std::vector<std::string> problems(fs::path const& dir, char const* kind) {
-  std::vector<std::string> r;
-  if (!dir.empty() && fs::is_directory(dir / kind))
-    for (auto const& f : fs::directory_iterator(dir / kind))
-      if (std::string const name = f.path().stem().string();
-          fs::exists(dir / "expected" / (name + ".grad.txt")))
-        r.push_back(name);
-  return r;
-}
-
 TEST_CASE("ADBench: Gaussian mixtures") {
-  std::vector<std::string> const names = problems(folder(), "gmm");
-  if (names.empty()) SKIP("no ADBench files: set DFDX_ADBENCH to a folder with gmm/, lstm/ and expected/");
-  for (std::string const& name : names) check_gmm(folder(), name);
+  for (std::string const& name : problems("gmm")) check_gmm(name);
 }
 
 TEST_CASE("ADBench: a Gaussian mixture, compiled") {
   std::string const name = "gmm_test_d2_K3_n1";
-  if (folder().empty() || !fs::exists(folder() / "gmm" / (name + ".txt"))) SKIP("no ADBench file " << name);
-  check_compiled_gmm<2, 3>(folder(), name);
+  if (folder().empty() || !fs::exists(file_of("gmm", name))) SKIP("no ADBench file " << name);
+  check_compiled_gmm<2, 3>(name);
 }
 
 TEST_CASE("ADBench: LSTM") {
-  std::vector<std::string> const names = problems(folder(), "lstm");
-  if (names.empty()) SKIP("no ADBench files: set DFDX_ADBENCH to a folder with gmm/, lstm/ and expected/");
-  for (std::string const& name : names) check_lstm(folder(), name);
+  for (std::string const& name : problems("lstm")) check_lstm(name);
 }
 
 }  // namespace
