@@ -40,7 +40,7 @@ void run(Options const& o) {
   History const history = [&] {
     dfdx::report::Progress progress(o.settings.steps);
     return train(model, data, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
+                 [&](std::int64_t done, double recent) { progress.show(done, {{"loss", recent}}); });
   }();
   std::printf("trained  %lld steps in %.1f s, %.0f steps/s\n", static_cast<long long>(o.settings.steps),
               history.seconds, static_cast<double>(o.settings.steps) / history.seconds);
