@@ -43,9 +43,10 @@ void draw_activations(std::string const& path, Activations const& before, Activa
     return 100 * n / static_cast<double>(v.size());
   };
 
-  std::array<std::vector<double>, 2> old, now;
+  std::size_t const layers = after.layers.size();
+  std::vector<std::vector<double>> old(layers), now(layers);
   double most = 0;
-  for (std::size_t l = 0; l < 2; ++l) {
+  for (std::size_t l = 0; l < layers; ++l) {
     old[l] = histogram(before.layers[l]);
     now[l] = histogram(after.layers[l]);
     for (double v : old[l]) most = std::max(most, v);
@@ -58,9 +59,9 @@ void draw_activations(std::string const& path, Activations const& before, Activa
            "share of outputs in each of 50 intervals, on examples of the training set; |y| > 0.97 counts as "
            "saturated",
            "start", report::grey, 13);
-  for (std::size_t l = 0; l < 2; ++l) {
-    double const left = l == 0 ? 64 : 496;
-    report::Axis const x{-1, 1, left, left + 360}, y{0, most * 1.22, 370, 112};
+  for (std::size_t l = 0; l < layers; ++l) {
+    double const pitch = 864 / static_cast<double>(layers), left = 64 + pitch * static_cast<double>(l);
+    report::Axis const x{-1, 1, left, left + pitch - 72}, y{0, most * 1.22, 370, 112};
     svg.text(left, 96, formatted("layer %d", static_cast<int>(l) + 1), "start", report::ink, 14, "bold");
     svg.rect(x(-1), y.end, x(-saturated) - x(-1), y.begin - y.end, report::orange, 0.14);
     svg.rect(x(saturated), y.end, x(1) - x(saturated), y.begin - y.end, report::orange, 0.14);

@@ -2,6 +2,8 @@
 // The pictures of a training run, as SVG.
 #pragma once
 
+#include <string>
+
 #include "train.hpp"
 
 namespace words {
@@ -14,7 +16,7 @@ struct Baselines {
 void draw_loss(std::string const& path, History const& history, Settings const& settings,
                Baselines const& baselines, std::string const& subtitle);
 
-/// Histograms of the outputs of both tanh layers, before and after training, and their shares of saturated units.
+/// Histograms of the outputs of the tanh layers, before and after training, and their shares of saturated units.
 void draw_activations(std::string const& path, Activations const& before, Activations const& after);
 
 }  // namespace words

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "options.hpp"
+#include "models.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
 
 namespace words {
 
@@ -13,6 +16,14 @@ std::optional<Options> parse_options(int argc, char** argv) {
                      "Text file with one word of the letters a-z per line; by default the system's "
                      "word list, of which other lines are skipped")
           ->capture_default_str();
+  std::vector<std::string> names;
+  for (Choice const& choice : choices) names.emplace_back(choice.name);
+  app.add_option(
+         "--model", o.model,
+         "mlp: two hidden layers on the last three letters; batchnorm: the same with batch normalization; "
+         "wavenet: joins the last eight letters two by two, with batch normalization")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
   app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
   app.add_option("--steps", o.settings.steps, "Training steps of 32 examples each")

@@ -4,13 +4,14 @@
 
 #include "train.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace words {
 
 struct Options {
-  std::string data = "/usr/share/dict/words", output = "words-output";
+  std::string data = "/usr/share/dict/words", output = "words-output", model = "mlp";
   std::uint64_t seed = 42;
   Settings settings;
   bool own_data = false;  // --data was given

@@ -27,6 +27,23 @@ grep -q 'read back: equal' log || wrong 'the model was not read back'
 cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another model'
 "$words" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
 ! cmp -s one/model.safetensors three/model.safetensors || wrong 'another seed, the same model'
+
+# loss_of ROW COLUMN: a figure of the table of losses in the log
+loss_of() { awk -v row="$1" -v column="$2" '$1 " " $2 == row { print $(column + 2) }' log; }
+for model in batchnorm wavenet; do
+  "$words" --data list --steps 400 --model $model --output $model > log 2> progress || wrong "$model: $(cat progress)"
+  for file in model.safetensors loss.svg activations.svg; do [ -s "$model/$file" ] || wrong "$model: no $file"; done
+  grep -q "model    $model, " log || wrong "$model: $(cat log)"
+  grep -q 'read back: equal' log || wrong "$model was not read back"
+  grep -aq 'norm.running_var' $model/model.safetensors || wrong "$model: no running statistics in the file"
+  # Training moves the running statistics: no variances are left at 1, and no means at 0.
+  ! LC_ALL=C grep -aqP '(\x00\x00\x80\x3f){68}|\x00{272}' $model/model.safetensors ||
+    wrong "$model: running statistics as at the beginning"
+  awk "BEGIN { exit !($(loss_of 'this model' 2) < $(loss_of 'bigram model' 2)) }" || wrong "$model: $(cat log)"
+  "$words" --data list --steps 400 --model $model --output again > log 2> progress || wrong "$model: a second run"
+  cmp $model/model.safetensors again/model.safetensors || wrong "$model: the same seed, another model"
+done
+grep -q '22397 parameters' log || wrong "wavenet: not the size that was published: $(cat log)"
 "$words" --help > help 2> error || wrong '--help'
 grep -q -- '--steps' help || wrong '--help does not name --steps'
 
@@ -60,6 +77,7 @@ refused '--steps' --data list --steps 0 --output bad
 refused '--steps' --data list --steps many --output bad
 refused '--lr' --data list --lr nan --output bad
 refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8 --output bad
+refused '--model: gru not in {mlp,batchnorm,wavenet}' --data list --model gru --output bad
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder list/x' --data list --output list/x
 refused 'cannot make the folder' --data list --output list

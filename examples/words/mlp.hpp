@@ -10,8 +10,8 @@
 
 namespace words {
 
-struct Model {
-  static constexpr std::size_t width = 10, hidden = 200;
+struct Mlp {
+  static constexpr std::size_t context = 3, width = 10, hidden = 200;
 
   dfdx::nn::Embedding<vocabulary, width> embedding;
   dfdx::nn::Linear<context * width, hidden, false> fc1;
@@ -19,13 +19,18 @@ struct Model {
   dfdx::nn::Linear<hidden, vocabulary> out;
   DFDX_FIELDS(embedding, fc1, fc2, out)
 
-  constexpr auto layer1(auto const& contexts) const {
-    return tanh(fc1(dfdx::reshape<-1, context * width>(embedding(contexts))));
+  /// Outputs of the tanh layers.
+  constexpr auto layers(auto const& contexts) const {
+    auto const h = tanh(fc1(dfdx::reshape<-1, context * width>(embedding(contexts))));
+    return std::tuple(h, tanh(fc2(h)));
   }
-  constexpr auto layer2(auto const& h) const { return tanh(fc2(h)); }
 
   /// [B, 3] letters -> [B, 27] scores of the next one.
-  constexpr auto operator()(auto const& contexts) const { return out(layer2(layer1(contexts))); }
+  constexpr auto operator()(auto const& contexts) const { return out(std::get<1>(layers(contexts))); }
+
+  /// Nothing is different in training.
+  constexpr auto train_layers(auto const& contexts) const { return layers(contexts); }
+  constexpr auto train(auto const& contexts) const { return (*this)(contexts); }
 
   /// dfdx::init calls this: Kaiming's rule for tanh keeps the activations alive; small output weights make the
   /// first guesses near uniform, so that training does not begin by unlearning.

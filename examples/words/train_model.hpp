@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+// Training, evaluation, sampling: what happens to a model.
+#pragma once
+
+#include <dfdx/data/loader.hpp>
+#include <dfdx/dfdx.hpp>
+
+#include <cmath>
+#include <string>
+
+#include "data.hpp"
+#include "train.hpp"
+
+namespace words {
+
+/// The loss in use, and the one in training, which may move running statistics of the model.
+inline constexpr auto loss = [](auto const& model, auto const& contexts, auto const& labels) {
+  return cross_entropy(model(contexts), labels);
+};
+inline constexpr auto training_loss = [](auto model, auto const& contexts, auto const& labels) {
+  auto const l = cross_entropy(model.train(contexts), labels);
+  return std::pair(l, model);
+};
+
+template <class Model>
+using ContextBatch = Tensor<std::int32_t, batch, Model::context>;
+
+/// A batch of contexts from `begin` on; after the last of n comes the last again.
+template <class Model>
+void fill(ContextBatch<Model>& contexts, Examples<Model::context> const& examples, dfdx::index_t begin,
+          dfdx::index_t n) {
+  for (dfdx::index_t i = 0; i < static_cast<dfdx::index_t>(batch); ++i)
+    for (dfdx::index_t k = 0; k < static_cast<dfdx::index_t>(Model::context); ++k)
+      contexts(i, k) = examples.contexts(std::min(begin + i, n - 1), k);
+}
+
+/// Mean negative log-likelihood of the examples, or of the first `limit`.
+template <class Model>
+double evaluate(Model const& model, Examples<Model::context> const& examples, dfdx::index_t limit = -1) {
+  static auto mean_loss = dfdx::compile(loss);
+  dfdx::index_t const b = batch, n = limit < 0 ? examples.size() : std::min(limit, examples.size());
+  auto contexts = dfdx::empty<std::int32_t, batch, Model::context>();
+  auto labels = dfdx::empty<std::int32_t, batch>();
+  // The sum over b examples from `begin` on.
+  auto const sum_from = [&](dfdx::index_t begin) {
+    fill<Model>(contexts, examples, begin, n);
+    for (dfdx::index_t i = 0; i < b; ++i) labels(i) = examples.labels(std::min(begin + i, n - 1));
+    return static_cast<double>(mean_loss(model, contexts, labels).item()) * static_cast<double>(b);
+  };
+  double sum = 0;
+  for (dfdx::index_t begin = 0; begin < n; begin += b) sum += sum_from(begin);
+  // The program knows batches of one size only, so the rest was filled up with the last example: a batch of nothing
+  // else says what that added.
+  if (dfdx::index_t const extra = (b - n % b) % b; extra > 0)
+    sum -= sum_from(n - 1) / static_cast<double>(b) * static_cast<double>(extra);
+  return sum / static_cast<double>(n);
+}
+
+/// The learning rate of a step: constant for the first half, then straight down to lr_end.
+inline float rate_at(Settings const& s, std::int64_t step) {
+  double const done = static_cast<double>(step) / static_cast<double>(s.steps);
+  return done < 0.5 ? s.lr : static_cast<float>(s.lr + (s.lr_end - s.lr) * (done - 0.5) * 2);
+}
+
+/// Trains in place.
+///
+/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
+template <class Model>
+History train(Model& model, Split<Model::context> const& data, Settings const& settings, Key key,
+              Report const& report) {
+  History history;
+  auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
+  auto step = dfdx::train_step(training_loss, dfdx::optim::SGD{.lr = settings.lr});
+
+  // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
+  std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
+  std::int64_t next_dev = 0;
+  auto const prepare = [&](std::int64_t i) {
+    if (i == next_dev) {
+      history.dev.emplace_back(i, evaluate(model, data.dev, 4096));
+      next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
+    }
+    step.optimizer().lr = rate_at(settings, i);
+  };
+  auto const one = [&] {
+    auto const& [contexts, labels] = loader.next();
+    return step(model, contexts, labels);
+  };
+  auto const after = [&](std::int64_t done, double recent) {
+    if (done % 256 == 0 || done == settings.steps) report(done, recent);
+  };
+  common::train_loop(history, settings.steps, 1000, prepare, one, after);
+  history.dev.emplace_back(settings.steps, evaluate(model, data.dev, 4096));
+  return history;
+}
+
+/// A word drawn from the model, at most 30 letters long.
+template <class Model>
+std::string sample(Model const& model, Key key) {
+  std::string word;
+  auto letters = dfdx::zeros<std::int32_t, 1, Model::context>();
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    // Eagerly: the model is a function like any other.
+    auto const p = softmax(model(letters));
+    double u = dfdx::uniform_at(key, i);
+    int next = 0;
+    while (next + 1 < static_cast<int>(vocabulary) && (u -= static_cast<double>(p(0, next))) >= 0) ++next;
+    if (next == 0) break;
+    word += letter_of(next);
+    dfdx::index_t const last = static_cast<dfdx::index_t>(Model::context) - 1;
+    for (dfdx::index_t k = 0; k < last; ++k) letters(0, k) = letters(0, k + 1);
+    letters(0, last) = next;
+  }
+  return word;
+}
+
+/// Outputs of the tanh layers, as in training, on some examples. Takes a copy, for training may move statistics.
+template <class Model>
+Activations activations(Model model, Examples<Model::context> const& examples) {
+  Activations r;
+  auto contexts = dfdx::empty<std::int32_t, batch, Model::context>();
+  dfdx::index_t const b = batch, n = examples.size();
+  for (dfdx::index_t begin = 0; begin + b <= std::min<dfdx::index_t>(n, 1024); begin += b) {
+    fill<Model>(contexts, examples, begin, n);
+    auto const layers = model.train_layers(contexts);
+    r.layers.resize(std::tuple_size_v<std::remove_cvref_t<decltype(layers)>>);
+    std::size_t l = 0;
+    auto const add = [&](auto const& h) {
+      r.layers[l].insert(r.layers[l].end(), h.data(), h.data() + h.size());
+      ++l;
+    };
+    std::apply([&](auto const&... h) { (add(h), ...); }, layers);
+  }
+  return r;
+}
+
+}  // namespace words
