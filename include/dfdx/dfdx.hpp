@@ -53,6 +53,7 @@
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/autocast.hpp>
 #include <dfdx/vocabulary/cast_tree.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/choose.hpp>

@@ -92,6 +92,7 @@ void conv_loops(Attrs const& a, Operand const& x, Operand const& w, Operand cons
 }
 
 struct convolution : operation {
+  static constexpr bool is_product = true;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
   static constexpr unsigned reads(int which) { return which == 0 ? 2 : 1; }

@@ -25,6 +25,7 @@ struct operation {
   static constexpr int arity = 1;
   static constexpr int cost = 1;
   static constexpr bool elementwise = false;
+  static constexpr bool is_product = false;  ///< of matrices, or a convolution
   static constexpr Examples examples = Examples::one_by_one;
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
 

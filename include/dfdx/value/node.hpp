@@ -200,6 +200,8 @@ class Graph {
   int inputs = 0;
   /// The region whose body is being recorded, -1 for none.
   int inside = -1;
+  /// The dtype that products of f32 are computed in while an autocast is being recorded; f32 for none.
+  DType products = DType::f32;
   /// Finds the descriptor of an op by its name, for what is recorded at run time. Programs record in constant
   /// expressions; if eager calls named descriptors, all rules of all ops in use would become machine code.
   OpInfo const* (*find_op)(char const* name) = nullptr;

@@ -205,6 +205,15 @@ inline Array record_now(char const* op, Meta const& meta, Attrs const& attrs, Ar
   return Array(g, g->push(node).id, meta);
 }
 
+// A product as the graph wants it (vocabulary/autocast.hpp): of operands in 16 bits, its result in the dtype it has.
+template <class Op, class... S>
+constexpr Sym record_product(Meta const& meta, Attrs const& attrs, Sym const& x, S const&... rest) {
+  DType const narrow = x.graph->products;
+  if (meta.dtype != DType::f32 || narrow == DType::f32) return bind_as<Op>(meta, attrs, x, rest...);
+  auto const as = [](Sym const& v, DType d) { return bind<op::cast>(Attrs{{static_cast<index_t>(d)}}, v); };
+  return as(bind_as<Op>(Meta{narrow, meta.shape}, attrs, as(x, narrow), as(rest, narrow)...), meta.dtype);
+}
+
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
@@ -218,7 +227,10 @@ constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... 
   }
   if (DFDX_IN_CONSTANT_EXPRESSION) {
     if (!all) refuse_mixture(Op::name);
-    Sym const s = bind_as<Op>(meta, attrs, x.sym()...);
+    Sym const s = [&] {
+      if constexpr (Op::is_product) return record_product<Op>(meta, attrs, x.sym()...);
+      else return bind_as<Op>(meta, attrs, x.sym()...);
+    }();
     return Array(s.graph, s.id, meta);
   }
   Array const* const operands[] = {&x...};
