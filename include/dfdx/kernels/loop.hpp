@@ -291,7 +291,7 @@ class Loop : LoopFacts<Code> {
     if constexpr (D == split) {
       phase<0>(s);
     } else {
-      constexpr bool backward = D == 0 && Facts::code[loop_code::backward] != 0;
+      constexpr bool backward = D == 0 && Facts::is_backward();
       index_t const n = extent_of<D>(s.symbols);
       if constexpr (backward) advance<D>(s, n - 1);
       for (index_t k = 0; k < n; ++k) {

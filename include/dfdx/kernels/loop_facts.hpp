@@ -83,11 +83,13 @@ struct LoopFacts {
     if (field(i, loop_code::code) != loop_code::carry) return -1;
     return static_cast<int>(first ? field(i, loop_code::a) : field(i, loop_code::b));
   }
+  /// is_backward - the first dim is walked from its end.
+  static constexpr bool is_backward() { return code[loop_code::backward] != 0; }
   /// is_sequential - a row needs values of the row before: rows have to run in order, in one thread.
   static constexpr bool is_sequential() {
     for (int i = 0; i < instructions; ++i)
       if (field(i, loop_code::code) == loop_code::carry) return true;
-    return code[loop_code::backward] != 0;
+    return is_backward();
   }
 
   static constexpr bool stores_elements(int i) {
