@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <deque>
 
-#include "../roof.hpp"
+#include "../step.hpp"
 
 #if defined(DFDX_BENCH_TORCH)
 #include "torch_fashion.hpp"
@@ -79,43 +79,17 @@ int main() {
   visit(model, [&](auto const& leaf) { weights.push_back(leaf.data()); });
   torch_fashion::Trainer torch(weights, lr);
   for (Batch const& b : batches) torch.add_batch(b.pictures.data(), b.labels.data());
-  row.error = 0;
-  for (std::size_t i = 0; i < compared; ++i) {
-    Batch const& b = batches[i % 16];
-    double const mine = static_cast<double>(step(model, b.pictures, b.labels)),
-                 its = static_cast<double>(torch.step(i % 16));
-    row.error = std::max(row.error, std::abs(mine - its) / std::abs(its));
-    if (!(row.error < 1e-3)) {
-      std::fprintf(stderr, "fashion: the losses differ in step %d: %.7g, libtorch %.7g\n",
-                   static_cast<int>(i), mine, its);
-      return 1;
-    }
-  }
-  std::size_t its_turn = 0;
-  auto const its = [&] { torch.step(its_turn++ % 16); };
-  bench::time_of(its, 10);
-#endif
-  bench::time_of(ours, 10);
-
-  std::vector<double> mine, theirs;
-  double roof = 0;
-  for (int round = 0; round < rounds; ++round) {
-    mine.push_back(bench::time_of(ours, 10));
-#if defined(DFDX_BENCH_TORCH)
-    theirs.push_back(bench::time_of(its, 10));
-#endif
-    roof = std::max(roof, bench::measure_roof(3));
-  }
-  double const time = bench::median(mine);
-  row.ours_ms = time * 1e3;
-  row.roof = flops / time / roof;
-#if defined(DFDX_BENCH_TORCH)
+  bench::require_equal_losses(
+      row, compared, 1e-3,
+      [&](int i) {
+        Batch const& b = batches[static_cast<std::size_t>(i) % 16];
+        return static_cast<double>(step(model, b.pictures, b.labels));
+      },
+      [&](int i) { return static_cast<double>(torch.step(static_cast<std::size_t>(i) % 16)); });
   row.peer = torch_fashion::version();
-  row.peer_ms = bench::median(theirs) * 1e3;
+  std::size_t its_turn = 0;
+  bench::time_steps(row, flops, rounds, 10, ours, [&] { torch.step(its_turn++ % 16); });
+#else
+  bench::time_steps(row, flops, rounds, 10, ours);
 #endif
-  char note[100];
-  std::snprintf(note, sizeof note, "floor %.1f ms: %.0f MFLOP at %.1f GFLOP/s; best round %.1f ms",
-                flops / roof * 1e3, flops / 1e6, roof / 1e9, bench::best(mine) * 1e3);
-  row.note = note;
-  bench::print(row);
 }

@@ -3,7 +3,7 @@
 # test.sh PROGRAM FOLDER: bad input ends in one sentence on standard error and status 1, without a model; a short run on
 # real pictures learns more than the mean picture, writes its files, and the same model again for the same seed. Without
 # the real pictures (Debian's dataset-fashion-mnist) the latter is skipped: status 77.
-. "$(dirname "$0")/../common/test_functions.sh"
+. "$(dirname "$0")/../common/test_pictures.sh"
 refuse_options
 if [ -e $real/train-images-idx3-ubyte.gz ]; then
   "$program" --limit 3000 --epochs 3 --output one > log 2> progress || wrong "a good run: $(cat progress)"

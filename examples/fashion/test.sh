@@ -3,7 +3,7 @@
 # test.sh PROGRAM FOLDER: every bad input ends in one sentence on standard error and status 1, without a model; a short
 # run on real pictures learns, writes its files, and the same model again for the same seed. Without the real pictures
 # (Debian's dataset-fashion-mnist) the latter is skipped: status 77.
-. "$(dirname "$0")/../common/test_functions.sh"
+. "$(dirname "$0")/../common/test_pictures.sh"
 
 # --- bad input ---------------------------------------------------------------------------------------------------
 refuse_options

@@ -3,17 +3,7 @@
 # test.sh PROGRAM FOLDER: a short run learns, writes its model, the same one again for the same seed, also when it is killed
 # on the way and resumed, and writes text with it; every bad input ends in one sentence on standard error and status 1,
 # without a model.
-set -u
-gpt=$1
-folder=$2
-rm -rf "$folder"
-mkdir -p "$folder"
-cd "$folder" || exit 1
-failures=0
-wrong() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/../common/test_functions.sh"
 
 # A text that says what comes next.
 i=0
@@ -22,27 +12,27 @@ while [ $i -lt 60 ]; do
   i=$((i + 1))
 done > text
 
-"$gpt" --data text --steps 120 --length 100 --temperature 0.1 --begin 'the ' --output one > log 2> progress ||
+"$program" --data text --steps 120 --length 100 --temperature 0.1 --begin 'the ' --output one > log 2> progress ||
   wrong "a good run: $(cat progress)"
 grep -q 'read back: equal' log || wrong 'the model was not read back'
 grep -q 'the cat sat on the mat and the dog lay by the log' log || wrong "it has not learnt: $(cat log)"
 loss=$(sed -n 's/^loss *\([0-9.]*\).*/\1/p' log)
 awk "BEGIN { exit !($loss < 0.5) }" || wrong "loss $loss"
 [ "$(ls one)" = model.safetensors ] || wrong "other files in the folder: $(ls one)"
-"$gpt" --load one/model.safetensors --length 100 --temperature 0.1 --begin 'the ' > again 2> error || wrong '--load'
+"$program" --load one/model.safetensors --length 100 --temperature 0.1 --begin 'the ' > again 2> error || wrong '--load'
 tail -n 3 log > end
 tail -n 3 again | cmp - end || wrong 'the model that was loaded writes another text'
-"$gpt" --data text --steps 5 --length 5 --output two > log 2> progress || wrong 'a second run'
-"$gpt" --data text --steps 5 --length 5 --output three > log 2> progress || wrong 'a third run'
+"$program" --data text --steps 5 --length 5 --output two > log 2> progress || wrong 'a second run'
+"$program" --data text --steps 5 --length 5 --output three > log 2> progress || wrong 'a third run'
 cmp two/model.safetensors three/model.safetensors || wrong 'the same seed, another model'
-"$gpt" --data text --steps 5 --length 5 --seed 7 --output four > log 2> progress || wrong 'a fourth run'
+"$program" --data text --steps 5 --length 5 --seed 7 --output four > log 2> progress || wrong 'a fourth run'
 ! cmp -s two/model.safetensors four/model.safetensors || wrong 'another seed, the same model'
-"$gpt" --help > help 2> error || wrong '--help'
+"$program" --help > help 2> error || wrong '--help'
 grep -q -- '--steps' help || wrong '--help does not name --steps'
 
 # Killed after its first checkpoint, and resumed.
-"$gpt" --data text --steps 12 --length 5 --output whole > log 2> progress || wrong 'a whole run'
-"$gpt" --data text --steps 12 --length 5 --checkpoint state --every 3 --output part > log 2> progress &
+"$program" --data text --steps 12 --length 5 --output whole > log 2> progress || wrong 'a whole run'
+"$program" --data text --steps 12 --length 5 --checkpoint state --every 3 --output part > log 2> progress &
 run=$!
 waited=0
 while [ ! -e state ] && [ $waited -lt 600 ]; do
@@ -52,28 +42,16 @@ done
 kill -9 $run
 wait $run 2> /dev/null
 ! grep -q '^trained' log || echo 'NOTE: the run was over before it was killed' >&2
-"$gpt" --data text --steps 12 --length 5 --seed 9 --resume state --checkpoint state --output part > log 2> progress ||
+"$program" --data text --steps 12 --length 5 --seed 9 --resume state --checkpoint state --output part > log 2> progress ||
   wrong "--resume: $(cat progress)"
 grep -q '^resumed  state: \(3\|6\|9\|12\) steps done' log || wrong "resumed at another step: $(cat log)"
-"$gpt" --data text --steps 12 --length 5 --resume state --output last > again 2> error || wrong 'resumed at the end'
+"$program" --data text --steps 12 --length 5 --resume state --output last > again 2> error || wrong 'resumed at the end'
 grep -q '^resumed  state: 12 steps done' again || wrong "no checkpoint at the end: $(cat again)"
 for run in part last; do
-  "$gpt" --load $run/model.safetensors --length 5 > $run/text 2> error || wrong "--load $run"
+  "$program" --load $run/model.safetensors --length 5 > $run/text 2> error || wrong "--load $run"
   cmp whole/model.safetensors $run/model.safetensors || wrong "a run that was resumed ends elsewhere: $run"
 done
 
-# refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT
-refused() {
-  said=$1
-  shift
-  rm -rf bad
-  "$gpt" "$@" > log 2> error
-  status=$?
-  [ $status -eq 1 ] || wrong "status $status, not 1: $*"
-  [ "$(wc -l < error)" -eq 1 ] || wrong "not one line: $* said: $(cat error)"
-  grep -q -- "$said" error || wrong "'$said' is not in: $(cat error)"
-  [ ! -e bad/model.safetensors ] || wrong "a model was written: $*"
-}
 : > empty
 cat text text > longer
 head -c 1299 text > short

@@ -2,17 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 # test.sh PROGRAM FOLDER: both methods reach the same optimum, on made-up tables and, where they are, on real ones; every
 # bad input ends in one sentence on standard error and status 1.
-set -u
-logistic=$1
-folder=$2
-rm -rf "$folder"
-mkdir -p "$folder"
-cd "$folder" || exit 1
-failures=0
-wrong() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/../common/test_functions.sh"
 
 # Points around corners of a square, some of them in the class of another.
 points() {
@@ -36,7 +26,7 @@ tail -n +2 four.csv > bare.csv
 fits() {
   least=$1
   shift
-  "$logistic" "$@" > log 2> error || wrong "$*: $(cat error)"
+  "$program" "$@" > log 2> error || wrong "$*: $(cat error)"
   sed -n 's/.*gradient \([0-9.e+-]*\)$/\1/p; s/^weights *apart by \([0-9.e+-]*\) .*/weights \1/p; s/.*, \([0-9.]*\) on those to test on.*/accuracy \1/p' log |
     awk -v least="$least" '
       $1 == "weights" { if ($2 < 1e-5) ++good; next }
@@ -56,24 +46,14 @@ fits 0.45 --data bare.csv --no-header
 fits 0.30 --data four.csv --seed 7 --test 0.5 --target kind
 for known in 'breast_cancer 0.95' 'iris 0.9' 'wine 0.95' 'digits 0.95'; do
   set -- $known
-  if "$logistic" --data "$1" > log 2> error; then fits "$2" --data "$1" --products
+  if "$program" --data "$1" > log 2> error; then fits "$2" --data "$1" --products
   elif grep -q 'there is no' error; then echo "SKIPPED: $(cat error)" >&2
   else wrong "$1: $(cat error)"
   fi
 done
-"$logistic" --help > help 2> error || wrong '--help'
+"$program" --help > help 2> error || wrong '--help'
 grep -q -- '--products' help || wrong '--help does not name --products'
 
-# refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT
-refused() {
-  said=$1
-  shift
-  "$logistic" "$@" > log 2> error
-  status=$?
-  [ $status -eq 1 ] || wrong "status $status, not 1: $*"
-  [ "$(wc -l < error)" -eq 1 ] || wrong "not one line: $* said: $(cat error)"
-  grep -q -- "$said" error || wrong "'$said' is not in: $(cat error)"
-}
 : > empty.csv
 { cat four.csv; echo '1,2'; } > ragged.csv
 { cat four.csv; echo '1,many,ant'; } > words.csv

@@ -2,36 +2,26 @@
 # SPDX-License-Identifier: BSL-1.0
 # test.sh PROGRAM FOLDER: a short run writes its files, the same ones again for the same seed; every bad input ends in one
 # sentence on standard error and status 1, without a model.
-set -u
-words=$1
-folder=$2
-rm -rf "$folder"
-mkdir -p "$folder"
-cd "$folder" || exit 1
-failures=0
-wrong() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
+. "$(dirname "$0")/../common/test_functions.sh"
 
 # Two hundred words of some regularity, so that the test does not depend on the system's list.
 for first in ba be bo da de do ga ge go ka ke ko la le lo ma me mo na ne; do
   for last in na ne no ra re ro sa se so ta; do echo "$first$last"; done
 done > list
 
-"$words" --data list --steps 400 --output one > log 2> progress || wrong "a good run: $(cat progress)"
+"$program" --data list --steps 400 --output one > log 2> progress || wrong "a good run: $(cat progress)"
 for file in model.safetensors loss.svg activations.svg; do [ -s "one/$file" ] || wrong "no $file"; done
 grep -q 'read back: equal' log || wrong 'the model was not read back'
 [ "$(ls one | wc -l)" -eq 3 ] || wrong "other files in the folder: $(ls one)"
-"$words" --data list --steps 400 --output two > log 2> progress || wrong 'a second run'
+"$program" --data list --steps 400 --output two > log 2> progress || wrong 'a second run'
 cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another model'
-"$words" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
+"$program" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
 ! cmp -s one/model.safetensors three/model.safetensors || wrong 'another seed, the same model'
 
 # loss_of ROW COLUMN: a figure of the table of losses in the log
 loss_of() { awk -v row="$1" -v column="$2" '$1 " " $2 == row { print $(column + 2) }' log; }
 for model in batchnorm wavenet; do
-  "$words" --data list --steps 400 --model $model --output $model > log 2> progress || wrong "$model: $(cat progress)"
+  "$program" --data list --steps 400 --model $model --output $model > log 2> progress || wrong "$model: $(cat progress)"
   for file in model.safetensors loss.svg activations.svg; do [ -s "$model/$file" ] || wrong "$model: no $file"; done
   grep -q "model    $model, " log || wrong "$model: $(cat log)"
   grep -q 'read back: equal' log || wrong "$model was not read back"
@@ -40,25 +30,13 @@ for model in batchnorm wavenet; do
   ! LC_ALL=C grep -aqP '(\x00\x00\x80\x3f){68}|\x00{272}' $model/model.safetensors ||
     wrong "$model: running statistics as at the beginning"
   awk "BEGIN { exit !($(loss_of 'this model' 2) < $(loss_of 'bigram model' 2)) }" || wrong "$model: $(cat log)"
-  "$words" --data list --steps 400 --model $model --output again > log 2> progress || wrong "$model: a second run"
+  "$program" --data list --steps 400 --model $model --output again > log 2> progress || wrong "$model: a second run"
   cmp $model/model.safetensors again/model.safetensors || wrong "$model: the same seed, another model"
 done
 grep -q '22397 parameters' log || wrong "wavenet: not the size that was published: $(cat log)"
-"$words" --help > help 2> error || wrong '--help'
+"$program" --help > help 2> error || wrong '--help'
 grep -q -- '--steps' help || wrong '--help does not name --steps'
 
-# refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT
-refused() {
-  text=$1
-  shift
-  rm -rf bad
-  "$words" "$@" > log 2> error
-  status=$?
-  [ $status -eq 1 ] || wrong "status $status, not 1: $*"
-  [ "$(wc -l < error)" -eq 1 ] || wrong "not one line: $* said: $(cat error)"
-  grep -q -- "$text" error || wrong "'$text' is not in: $(cat error)"
-  [ ! -e bad/model.safetensors ] || wrong "a model was written: $*"
-}
 : > empty
 printf 'onlyone\n' > oneline
 head -c 300 list > binary && printf '\000\001\002' >> binary
