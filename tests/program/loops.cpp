@@ -198,15 +198,15 @@ TEST_CASE("scan: two carries that become the same value", "[program]") {
 }
 
 TEST_CASE("scan: a loop over numbers is one kernel, forward and backward", "[program]") {
-  // Two carries that change places, one that is stacked, a number from outside, a value that only lasts an iteration.
+  // Three carries that change places, in both directions, a value that is stacked, a number from outside, a value that only lasts an iteration.
   constexpr auto f = [](Tensor<double, 40> const& x, Tensor<double> const& k) {
     auto const [last, all] = scan(
         [&](auto const& c, auto const& v) {
-          auto const& [a, b] = c;
+          auto const& [a, b, d] = c;
           auto const next = sin(a * k + v);
-          return std::pair(std::tuple(b, next * 0.5 + a), next * b);
+          return std::pair(std::tuple(b, next * 0.5 + d, a), next * b);
         },
-        std::tuple(k, k * 0.25), x);
+        std::tuple(k, k * 0.25, k * 0.5), x);
     return std::get<0>(last) * std::get<1>(last) + sum(all);
   };
   auto const x = randn<double, 40>(Key{1});
@@ -214,11 +214,11 @@ TEST_CASE("scan: a loop over numbers is one kernel, forward and backward", "[pro
   using Program = decltype(value_and_grad(f, wrt<0, 1>))::program_for<Tensor<double, 40>, Tensor<double>>;
   CHECK(Program::plan.loops.empty());
   auto const [y, gradients] = value_and_grad(f, wrt<0, 1>)(x, k);
-  double a = 0.7, b = 0.175, total = 0;
+  double a = 0.7, b = 0.175, d = 0.35, total = 0;
   for (index_t i = 0; i < 40; ++i) {
     double const next = std::sin(a * 0.7 + x(i));
     total += next * b;
-    std::tie(a, b) = std::pair(b, next * 0.5 + a);
+    std::tie(a, b, d) = std::tuple(b, next * 0.5 + d, a);
   }
   CHECK(std::fabs(y.item() - (a * b + total)) < 1e-12);
   Array watched_x = x.clone(), watched_k = k.clone();
