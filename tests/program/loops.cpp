@@ -198,7 +198,8 @@ TEST_CASE("scan: two carries that become the same value", "[program]") {
 }
 
 TEST_CASE("scan: a loop over numbers is one kernel, forward and backward", "[program]") {
-  // Three carries that change places, in both directions, a value that is stacked, a number from outside, a value that only lasts an iteration.
+  // Three carries that change places, in both directions, a value that is stacked, a number from outside, a value that
+  // only lasts an iteration.
   constexpr auto f = [](Tensor<double, 40> const& x, Tensor<double> const& k) {
     auto const [last, all] = scan(
         [&](auto const& c, auto const& v) {
