@@ -48,8 +48,10 @@
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/transforms/custom_jvp.hpp>
 #include <dfdx/transforms/eager.hpp>
 #include <dfdx/transforms/fixed_point.hpp>
+#include <dfdx/transforms/linearize.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
