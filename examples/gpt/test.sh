@@ -92,6 +92,9 @@ refused '--resume' --load one/model.safetensors --resume state
 refused 'train: the model is no longer of use after 13 steps; a smaller --lr may help; the state after 12 steps is in state' \
   --data text --steps 24 --lr 1e8 --lr-end 1e8 --resume state --checkpoint state --every 1 --output bad
 cmp state good || wrong 'the last good state was lost'
+refused 'made NaN of numbers, .*; the state after [0-9]* steps is in spoilt' \
+  --data text --steps 24 --lr 1e9 --lr-end 1e9 --checkpoint spoilt --output bad
+[ -s spoilt ] || wrong 'the state before NaN was not written'
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder text/x' --data text --output text/x
 refused 'broken' --load broken

@@ -52,6 +52,7 @@
 #include <dfdx/transforms/eager.hpp>
 #include <dfdx/transforms/fixed_point.hpp>
 #include <dfdx/transforms/linearize.hpp>
+#include <dfdx/transforms/watch.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
