@@ -32,10 +32,27 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
   if (p < 0) return pow(reduce<op::sum>(pow(abs(x), p), over), 1 / p);
   return power(reduce<op::sum>(power(abs(x), p), over), 1 / p);
 }
+// The operand, if it has the axes of a norm.
+struct NormAxes {
+  Over over;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = over.mask(in->shape.rank);
+    if (mask < 0)
+      return refuse(why, "norm: axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
+    return *in;
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
 template <class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
-  if constexpr (refused<decltype(sqrt(x))>) return Refused{};
-  else return real_norm(x, p, over);
+  if constexpr (refused<decltype(sqrt(x))> || refused<decltype(call(made<NormAxes>(over), x))>) {
+    return Refused{};
+  } else {
+    return real_norm(call(made<NormAxes>(over), x), p, over);
+  }
 }
 template <class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {
