@@ -179,7 +179,7 @@ TEST_CASE("sums, means and medians without NaN", "[ops]") {
   CHECK(array_equal(nanmedian<1>(few), from<double>({1, 2, 3})));
   CHECK(std::isnan(nanmedian(full({2}, NAN)).item<float>()));
   CHECK(std::isnan(nanmean(full({2}, NAN)).item<float>()));
-  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int32_t>() == 3);
+  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int64_t>() == 3);
   CHECK(nanmedian<0>(Tensor<float, 4>::from({NAN, 3, 1, 2})).item() == 2);
   CHECK_THROWS_AS(nanmedian(zeros({0})), error);
   // Gradients go where the numbers are.

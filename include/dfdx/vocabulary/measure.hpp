@@ -60,7 +60,7 @@ constexpr auto count_over(X const& x, P const& over) {
 }
 template <class P, operand X>
 constexpr auto nansum_over(X const& x, P const& over) {
-  return reduce<op::sum>(where(x == x, x, zeros_like(x)), over);
+  return reduce<op::sum>(summable(where(x == x, x, zeros_like(x))), over);
 }
 template <class P, operand X>
 constexpr auto nanmean_over(X const& x, P const& over) {
