@@ -3,6 +3,8 @@
 // known at run time sum(a, {1}) and sum(a, {1}, true). Composites mean, var, std are here too.
 #pragma once
 
+#include <limits>
+
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
@@ -142,7 +144,9 @@ constexpr auto over_count(X const& x, Y const& total, P const& over, int correct
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
   if (n < 0) return total / (reduce<op::sum>(ones_like(x), over) - static_cast<double>(correction));
-  return total * (1.0 / static_cast<double>(n > correction ? n - correction : 0));
+  // (A constant expression does not divide by 0.)
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
 }
 template <class P, class X>
 constexpr auto mean_of(X const& x, P const& over) {
