@@ -71,6 +71,25 @@ TEST_CASE("reductions of integers and truths", "[ops]") {
   CHECK(cumprod(bytes, 1).at<std::int64_t>({0, 2}) == 8000000);
 }
 
+TEST_CASE("reductions of 16 bits do not overflow on their way", "[ops]") {
+  for (DType d : {DType::f16, DType::bf16}) {
+    CHECK(mean(full({70000}, 1, d)).item() == 1);
+    Array const x = cast_to(from({300.0f, -300.0f, 300.0f, -300.0f}), d);
+    CHECK(norm(x).item() == cast_to(from({600.0f}), d).item());
+    CHECK(dfdx::std(x, {}, 0).item() == x[0].item());
+    CHECK(normalize(x, 2, 0)[0].item() == 0.5);
+  }
+}
+
+TEST_CASE("no axes are all of them", "[ops]") {
+  Array const a = randn({2, 3}, Key{1});
+  CHECK(array_equal(sum(a, {}), sum(a)));
+  CHECK(array_equal(max(a, {}, true), max(a, keepdim)));
+  CHECK(array_equal(var(a, {}, 0), var<0, 1>(a, 0)));
+  CHECK(array_equal(dfdx::std(a, {}, 1, true), dfdx::std(a, keepdim)));
+  CHECK(array_equal(logsumexp(a, {}), logsumexp(a)));
+}
+
 TEST_CASE("axes of scalars, and axes named twice", "[ops]") {
   Array const s = full({}, 2), a = full({2, 3}, 2);
   for (int axis : {0, -1}) {

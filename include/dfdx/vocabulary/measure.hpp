@@ -51,7 +51,7 @@ constexpr auto norm_over(X const& x, double p, P const& over) {
   if constexpr (refused<decltype(sqrt(x))> || refused<decltype(call(made<NormAxes>(over), x))>) {
     return Refused{};
   } else {
-    return real_norm(call(made<NormAxes>(over), x), p, over);
+    return rounded_as(real_norm(in_f32(call(made<NormAxes>(over), x)), p, over), x);
   }
 }
 template <class P, operand X>
@@ -76,7 +76,8 @@ constexpr auto all_over(X const& x, P const& over) {
 }
 template <class P, operand X>
 constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {
-  return x / clamp_min(norm_over(x, p, over), eps);
+  auto const v = in_f32(x);
+  return rounded_as(v / clamp_min(norm_over(v, p, over), eps), x);
 }
 
 }  // namespace detail

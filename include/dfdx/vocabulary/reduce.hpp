@@ -148,23 +148,50 @@ constexpr auto over_count(X const& x, Y const& total, P const& over, int correct
   constexpr double inf = std::numeric_limits<double>::infinity();
   return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
 }
-template <class P, class X>
-constexpr auto mean_of(X const& x, P const& over) {
-  return over_count(x, reduce<op::sum>(summable(x), over), over, 0);
+// x in f32 if it has 16 bits, in which what leads to a result may overflow.
+template <operand X>
+constexpr auto in_f32(X const& x) {
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (!typed<X>)
+    return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
+  else if constexpr (promote(X::static_meta.dtype, DType::f32) != DType::f32) return x;
+  else if constexpr (is_floating(X::static_meta.dtype)) return cast<float>(x);
+  else return x;
 }
-template <class P, class X>
-constexpr auto var_of(X const& x, P const& over, int correction) {
-  return over_count(x, reduce<op::sum>(square(x - mean_of(x, kept(over))), over), over, correction);
+// y in the dtype of x, if that has 16 bits.
+template <operand Y, operand X>
+constexpr auto rounded_as(Y const& y, X const& x) {
+  if constexpr (refused<Y, X>) return Refused{};
+  else if constexpr (typed<Y> && typed<X>) {
+    if constexpr (size_of(X::static_meta.dtype) == 2) return cast<typename X::value_type>(y);
+    else return y;
+  } else {
+    return size_of(x.dtype()) == 2 ? cast_to(untyped(y), x.dtype()) : untyped(y);
+  }
 }
 
 template <class P, class X>
+constexpr auto mean_of(X const& x, P const& over) {
+  auto const v = in_f32(x);
+  return rounded_as(over_count(v, reduce<op::sum>(summable(v), over), over, 0), x);
+}
+template <class P, class X>
+constexpr auto var_in_f32(X const& x, P const& over, int correction) {
+  auto const v = in_f32(x);
+  return over_count(v, reduce<op::sum>(square(v - mean_of(v, kept(over))), over), over, correction);
+}
+template <class P, class X>
+constexpr auto var_of(X const& x, P const& over, int correction) {
+  return rounded_as(var_in_f32(x, over, correction), x);
+}
+template <class P, class X>
 constexpr auto std_of(X const& x, P const& over, int correction) {
-  auto const v = var_of(x, over, correction);
+  auto const v = var_in_f32(x, over, correction);
   if constexpr (refused<decltype(v)>) {
     return v;
   } else {
     auto const zero = v == 0.0;
-    return where(zero, zeros_like(v), sqrt(where(zero, ones_like(v), v)));
+    return rounded_as(where(zero, zeros_like(v), sqrt(where(zero, ones_like(v), v))), x);
   }
 }
 
