@@ -10,6 +10,7 @@
 #include <dfdx/data/split.hpp>
 #include <dfdx/data/text_lines.hpp>
 #include <dfdx/data/transform.hpp>
+#include <dfdx/graph/topological_order.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/metrics/classification.hpp>
 #include <dfdx/nn/activation.hpp>
