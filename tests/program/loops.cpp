@@ -363,3 +363,27 @@ TEST_CASE("scan in constant expressions, and without iterations", "[program]") {
   REQUIRE(c(0) == 1);
   REQUIRE(ys.shape() == make_shape(0, 3));
 }
+
+namespace {
+using Rows = Tensor<float, 64, 256>;
+using Layers = Tensor<float, 16, 256, 256>;
+constexpr auto deep = [](Rows const& x, Layers const& w) {
+  return sum(scan([](auto const& h, auto const& v) { return gelu(matmul(h, v)); }, x, w));
+};
+constexpr auto deep_slope = grad(deep, wrt<1>);
+}  // namespace
+
+TEST_CASE("scan: what is soon computed again is not kept for the backward pass", "[program]") {
+  auto const x = randn<float, 64, 256>(Key{1});
+  Layers const w = randn<float, 16, 256, 256>(Key{2}) * 0.1;
+  // Of each iteration what goes into the product and what comes out of it; of gelu in between, nothing.
+  constexpr index_t kept = 2 * 16 * 64 * 256 * 4, slopes = 16 * 256 * 256 * 4, one = 64 * 256 * 4;
+  using Program = decltype(deep_slope)::program_for<Rows, Layers>;
+  STATIC_REQUIRE(Program::arena_bytes <= kept + slopes + 6 * one);
+  Array on_tape = Array(w).clone();
+  on_tape.requires_grad(true);
+  Array h = x;
+  for (index_t i = 0; i < 16; ++i) h = gelu(matmul(h, on_tape[i]));
+  sum(h).backward();
+  CHECK(allclose(deep_slope(x, w), on_tape.grad(), 1e-3, 1e-4));
+}

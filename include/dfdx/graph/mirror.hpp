@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Mirror: how a region that is derived from another one reads that one's values. Iteration i of the mirror sees
-// what iteration i of the original computed: the original stacks it, the mirror takes it from the stack. Of a region
-// that is to be recomputed only the carries are stacked; the mirror computes the rest again.
+// what iteration i of the original computed: the original stacks it, the mirror takes it from the stack, or computes it
+// again from what it takes anyway. Of a region that is to be recomputed only the carries are stacked.
 #pragma once
 
 #include <dfdx/graph/views.hpp>
@@ -20,6 +20,13 @@ class Mirror {
     exits_.resize(g.regions.size());
     mirror_.assign(g.regions.size(), -1);
     copy_.assign(g.nodes.size(), -1);
+    users_.assign(g.nodes.size(), 0);
+    for (Node const& n : g.nodes)
+      for (int k = 0; k < n.arity() && !is_view(n); ++k) {
+        int x = n.in[k];
+        while (is_view(g[x])) x = g[x].in[0];
+        ++users_[static_cast<std::size_t>(x)];
+      }
     for (int i = 0; i <= last; ++i)
       if (is_exit(g[i])) exits_[static_cast<std::size_t>(region_behind(g[i]))].push_back(i);
   }
@@ -67,11 +74,74 @@ class Mirror {
     if (n.code() == Code::each) return each_of(mirror, value(n.in[0]));
     bool const again = graph_.regions[static_cast<std::size_t>(region)].recomputed && n.code() != Code::carry;
     if (again && is_exit(n)) return loop_again(id);
-    if (again || is_view(n)) {  // a view has nothing to store: it is looked at again
+    if (again || is_view(n) || is_smaller_again(id)) {  // a view has nothing to store: it is looked at again
       for (int k = 0; k < n.arity(); ++k) n.in[k] = value(n.in[k]).id;
       return graph_.push(n);
     }
     return each_of(mirror, value(stack_of(region, symbol(id)).id));
+  }
+
+  // The values from which an elementwise one can be computed again, and that would have to be stacked for it. They end
+  // at what is no cheap arithmetic, and where a value has several users, for it is the likeliest to be asked for too.
+  struct Needed {
+    Vec<int> nodes;
+    int most_cost = 2, looked_at = 0;
+  };
+  constexpr void find_needed(int id, bool first, Needed& all) {
+    constexpr int far = 16;  // so that the search is linear, and little is computed again
+    Node const n = graph_[id];
+    bool const is_known =
+        static_cast<std::size_t>(id) < copy_.size() && copy_[static_cast<std::size_t>(id)] >= 0;
+    if (n.region != region_here_ || n.code() == Code::each || is_known) return;
+    if (++all.looked_at <= far && is_view(n)) return find_needed(n.in[0], false, all);
+    auto const before = all.nodes.size();
+    bool const ends = all.looked_at > far || !n.op->elementwise || n.op->cost > all.most_cost;
+    for (int k = 0; !ends && k < n.arity(); ++k) find_needed(n.in[k], false, all);
+    if (!ends && (first || all.nodes.size() == before || users(id) < 2)) return;
+    all.nodes.resize(before);
+    for (int known : all.nodes)
+      if (known == id) return;
+    all.nodes.push_back(id);
+  }
+  // Whether a value is better computed again than stacked: what else must be stacked for it is next to nothing, or no
+  // more than it would be itself and has other users.
+  constexpr bool is_smaller_again(int id) {
+    Node const n = graph_[id];
+    if (!n.op->elementwise) return false;
+    Needed all;
+    region_here_ = n.region;
+    index_t const count = graph_.regions[static_cast<std::size_t>(n.region)].count, size = bytes(n.meta);
+    constexpr index_t beyond_caches = 1 << 20;
+    if (size > 0 && count > 0 && size * count >= beyond_caches) all.most_cost = 32;
+    find_needed(id, true, all);
+    index_t other = 0;
+    bool shared = true;
+    for (int node : all.nodes) {
+      if (node == id) return false;
+      index_t const more = graph_[node].meta.shape == n.meta.shape && size < 0
+                               ? static_cast<index_t>(size_of(graph_[node].meta.dtype))
+                               : bytes(graph_[node].meta);
+      if (more < 0) return false;
+      other += more;
+      shared = shared && (4 * more <= own(n.meta, size) || users(node) > 1);
+    }
+    return 4 * other <= own(n.meta, size) || (shared && 4 * other <= 5 * own(n.meta, size));
+  }
+  // Of the nodes that there were at the beginning; those of views of it are its own.
+  constexpr int users(int id) const {
+    return static_cast<std::size_t>(id) < users_.size() ? users_[static_cast<std::size_t>(id)] : 0;
+  }
+  // In bytes, -1 if an extent is known at run time only; then what is of the same shape is compared by element.
+  static constexpr index_t bytes(Meta const& m) {
+    index_t r = static_cast<index_t>(size_of(m.dtype));
+    for (int i = 0; i < m.shape.rank; ++i) {
+      if (m.shape[i] < 0) return -1;
+      r *= m.shape[i];
+    }
+    return r;
+  }
+  static constexpr index_t own(Meta const& m, index_t size) {
+    return size < 0 ? static_cast<index_t>(size_of(m.dtype)) : size;
   }
 
   // An exit of a loop inside of a region that is computed again: so is all of the loop, before what it leaves behind.
@@ -128,7 +198,8 @@ class Mirror {
   };
   Vec<Copy> again_, again_region_;  // of the loops inside of regions that are computed again
   Vec<Exits> exits_;
-  Vec<int> mirror_, copy_;
+  Vec<int> mirror_, copy_, users_;
+  int region_here_ = -1;
 };
 
 }  // namespace dfdx::graph

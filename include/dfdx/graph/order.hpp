@@ -73,14 +73,37 @@ class Order {
 
   // Stable order by level.
   constexpr void sort_groups() {
+    Vec<int> const level = late_levels();
     int levels = 0;
-    for (Group const& x : f_.groups) levels = x.level + 1 > levels ? x.level + 1 : levels;
+    for (int l : level) levels = l + 1 > levels ? l + 1 : levels;
     Vec<int> start(at(levels) + 1, 0);
     by_level.assign(f_.groups.size(), 0);
-    for (Group const& x : f_.groups) ++start[at(x.level) + 1];
+    for (int l : level) ++start[at(l) + 1];
     for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      by_level[at(start[at(f_.groups[k].level)]++)] = static_cast<int>(k);
+      by_level[at(start[at(level[k])]++)] = static_cast<int>(k);
+  }
+
+  // In a loop, what waits for nothing there (values computed again for a backward pass) comes right before its first
+  // reader, so that its results are not kept for longer than they must.
+  constexpr Vec<int> late_levels() const {
+    constexpr int none = 1 << 30;
+    Vec<int> level, first(f_.groups.size(), none);
+    for (Group const& x : f_.groups) level.push_back(x.level);
+    for (int id = 0; id < g_.size() && !g_.regions.empty(); ++id)
+      for (int i = 0; i < g_[id].arity(); ++i) {
+        int const made_by = group_of(access(g_[id].in[i]).root), reader = group_of(id);
+        if (made_by < 0 || made_by == reader || is_view(g_[id])) continue;
+        bool const beside = reader >= 0 && f_.groups[at(reader)].region == f_.groups[at(made_by)].region;
+        int const l = beside && !is_exit(g_[id]) ? f_.groups[at(reader)].level : 0;
+        first[at(made_by)] = l < first[at(made_by)] ? l : first[at(made_by)];
+      }
+    for (std::size_t k = 0; k < level.size(); ++k) {
+      Group const& x = f_.groups[k];
+      if (x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && joined_[k] == 0 && first[k] != none)
+        level[k] = first[k] > 0 ? first[k] - 1 : 0;
+    }
+    return level;
   }
 
   // A group that overwrites an input comes after all groups that read it; nothing but outputs may depend on such a
