@@ -66,6 +66,7 @@ if [ "$what" = test ]; then
   has_command clang++-19 || try clang-19
   has_command clang-format-19 || try clang-format-19
   [ -e /usr/share/datasets/fashion-mnist ] || try dataset-fashion-mnist
+  [ -e /usr/share/hyphen/hyph_en_US.dic ] || try hyphen-en-us
 fi
 # The tables of examples/logistic and autoencoder: some files of a package that is not installed, for it needs much else.
 tables=usr/lib/python3/dist-packages/sklearn/datasets/data
