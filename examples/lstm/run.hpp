@@ -84,7 +84,9 @@ void run(Options const& o) {
               static_cast<long long>(dfdx::parameter_count<Model>));
   std::fflush(stdout);
 
+  // Looked at now and then, on some of the words to choose by.
   std::vector<dfdx::report::Point> dev_loss;
+  auto const some_dev = dev.first(std::min<std::size_t>(dev.size(), 1024));
   std::int64_t const between = std::max<std::int64_t>(o.settings.steps / 20, 1);
   common::Run const times = [&] {
     dfdx::report::Progress progress(o.settings.steps);
@@ -92,7 +94,7 @@ void run(Options const& o) {
                  [&](std::int64_t done, double recent) {
                    progress.show(done, {{"loss", recent}});
                    if (done % between != 0 && done != o.settings.steps) return;
-                   Score const s = score_of(dev, probabilities(model, dev, alphabet));
+                   Score const s = score_of(some_dev, probabilities(model, some_dev, alphabet));
                    dev_loss.emplace_back(static_cast<double>(done), s.mean_loss());
                    log.row({{"step", done},
                             {"train_loss", recent},

@@ -16,6 +16,7 @@ awk 'BEGIN {
   }
 }' > list
 
+sed '1,3s/-/\xc2\xad/g' list > soft  # another hyphen, the same words
 # f1 ROW: of the table in the log
 f1() { awk -v row="$1" '$1 " " $2 == row { print $5 }' log; }
 "$program" --data list --steps 150 --output one --log one.csv > log 2> progress || wrong "a good run: $(cat progress)"
@@ -27,7 +28,7 @@ awk "BEGIN { exit !($(f1 'this model') > 0.99 && $(f1 'four letters') < 0.9) }" 
 [ "$(sed 1q one.csv)" = step,train_loss,dev_loss,dev_f1,dev_words ] || wrong "--log: $(cat one.csv)"
 "$program" --load one/model.safetensors Sotirenus sotirenat > broken 2> error || wrong "--load: $(cat error)"
 [ "$(echo $(cat broken))" = 'so-ti-re-nus sotirenat' ] || wrong "it breaks: $(cat broken)"
-"$program" --data list --steps 150 --output two --log two.jsonl sotirenus > log 2> progress || wrong 'a second run'
+"$program" --data soft --steps 150 --output two --log two.jsonl sotirenus > log 2> progress || wrong 'a second run'
 [ "$(tail -n 1 log)" = 'so-ti-re-nus' ] || wrong "words behind the options: $(tail -n 1 log)"
 tail -n 1 two.jsonl | grep -q '^{"step":150,"train_loss":[0-9.e-]*,.*}$' || wrong "--log: $(tail -n 1 two.jsonl)"
 cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another model'
@@ -104,8 +105,8 @@ refused 'four/model.safetensors' --load four/model.safetensors sotirenus
 
 # The words of the system by the patterns of Debian's hyphen-en-us, where they are.
 if [ -e /usr/share/hyphen/hyph_en_US.dic ] && [ -e /usr/share/dict/words ]; then
-  "$program" --steps 400 --output real hyphenation > log 2> progress || wrong "real words: $(cat progress)"
-  awk "BEGIN { exit !($(f1 'this model') > 0.7) }" || wrong "real words: $(cat log)"
+  "$program" --steps 150 --output real hyphenation > log 2> progress || wrong "real words: $(cat progress)"
+  awk "BEGIN { exit !($(f1 'this model') > 0.65) }" || wrong "real words: $(cat log)"
 else
   echo 'SKIPPED: no /usr/share/hyphen/hyph_en_US.dic; install hyphen-en-us (cmake/install_dependencies.sh)' >&2
 fi

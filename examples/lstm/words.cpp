@@ -73,7 +73,7 @@ WordList read_hyphenated(std::string const& path) {
     Word w;
     bool good = true;
     for (char32_t c : letters_of(lines[i])) {
-      bool const hyphen = c == U'-';
+      bool const hyphen = c == U'-' || c == U'\u00ad';  // a soft one is read like a plain one
       good = good && (is_letter(c) || (hyphen && !w.letters.empty() && !w.breaks.back()));
       if (hyphen && good) w.breaks.back() = true;
       if (!hyphen) w.letters += c, w.breaks.push_back(false);
