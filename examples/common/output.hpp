@@ -23,17 +23,6 @@ inline void prepare_folder(std::string const& folder) {
   prepare_file(folder + "/model.safetensors");
 }
 
-/// Whether all numbers of a tree are.
-template <class Tree>
-bool all_finite(Tree const& tree) {
-  bool good = true;
-  dfdx::visit(tree, [&](auto const& leaf) {
-    if constexpr (std::is_floating_point_v<typename std::remove_cvref_t<decltype(leaf)>::value_type>)
-      for (dfdx::index_t i = 0; i < leaf.size(); ++i) good = good && std::isfinite(leaf.data()[i]);
-  });
-  return good;
-}
-
 /// What main does: f, and of what it throws one sentence on standard error. The exit status.
 template <class F>
 int guarded(char const* name, F const& f) {

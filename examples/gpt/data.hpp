@@ -85,8 +85,8 @@ inline Text read_text(std::string const& path) {
 
 /// A batch: pieces of a text, and the characters that follow each of theirs.
 struct Batch {
-  dfdx::Tensor<std::int32_t, batch, context> tokens = dfdx::zeros<std::int32_t, batch, context>(),
-                                             next = dfdx::zeros<std::int32_t, batch, context>();
+  Tokens tokens = dfdx::zeros<std::int32_t, batch, context>(),
+         next = dfdx::zeros<std::int32_t, batch, context>();
 
   void set(std::size_t row, std::vector<std::int32_t> const& text, std::size_t begin) {
     for (std::size_t i = 0; i < context; ++i) {

@@ -9,6 +9,8 @@ namespace gpt {
 
 inline constexpr std::size_t vocabulary = 128, context = 64, width = 128, heads = 4, layers = 4, batch = 12;
 
+using Tokens = dfdx::Tensor<std::int32_t, batch, context>;
+
 struct Attention {
   dfdx::nn::Linear<width, 3 * width, false> c_attn;
   dfdx::nn::Linear<width, width, false> c_proj;

@@ -98,6 +98,9 @@ refused 'train: the model is no longer of use after 13 steps; a smaller --lr may
 cmp state good || wrong 'the last good state was lost'
 refused 'run.txt ends neither in .csv nor in .jsonl' --data text --log run.txt --output bad
 refused 'cannot write no/run.csv' --data text --log no/run.csv --output bad
+refused 'made NaN of numbers, .*; the state after [0-9]* steps is in spoilt' \
+  --data text --steps 24 --lr 1e9 --lr-end 1e9 --checkpoint spoilt --output bad
+[ -s spoilt ] || wrong 'the state before NaN was not written'
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder text/x' --data text --output text/x
 refused 'broken' --load broken

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "train.hpp"
 #include "../common/output.hpp"
+#include "cause.hpp"
 
 #include <dfdx/io/checkpoint.hpp>
 
@@ -8,14 +9,6 @@
 #include <cmath>
 
 namespace gpt {
-
-namespace {
-
-constexpr auto loss = [](auto const& model, auto const& tokens, auto const& next) {
-  return cross_entropy(dfdx::reshape<-1, vocabulary>(model(tokens)), dfdx::reshape<-1>(next));
-};
-
-}  // namespace
 
 common::Run train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report) {
   namespace optim = dfdx::optim;
@@ -48,21 +41,32 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
                 dfdx::integer_at(key, static_cast<std::uint64_t>(i) * batch + row, places)));
     step.optimizer().inner.lr = static_cast<double>(rate(i));
   };
+  auto const keep = [&] {
+    state([&](auto const&... parts) { dfdx::save_checkpoint(settings.checkpoint, parts...); });
+    kept = settings.checkpoint;
+    kept_at = step.steps();
+  };
   auto const after = [&](std::int64_t done, double recent) {
     report(done, recent);
     if (settings.checkpoint.empty() || (done % settings.every != 0 && done != settings.steps)) return;
     // What the step has made is not yet known to be good: its loss was that of the parameters before.
-    if (!common::all_finite(model) || !common::all_finite(step.state_for(model)) ||
-        !(evaluate(model, sample_of_text) < 1e4))
+    if (!dfdx::all_finite(step.state_for(model)) || !(evaluate(model, sample_of_text) < 1e4))
       throw dfdx::error("train: the model is no longer of use after " + std::to_string(done) +
                         " steps; a smaller --lr may help");
-    state([&](auto const&... parts) { dfdx::save_checkpoint(settings.checkpoint, parts...); });
-    kept = settings.checkpoint;
-    kept_at = done;
+    keep();
+  };
+  auto watched = dfdx::watch(step, model, cause);
+  auto const one = [&] {
+    try {
+      return watched(b.tokens, b.next);
+    } catch (dfdx::error const& e) {
+      // The model is again what it was before this step.
+      if (!settings.checkpoint.empty()) keep();
+      throw dfdx::error(std::string(e.what()) + "; a smaller --lr may help");
+    }
   };
   try {
-    common::train_loop(
-        run, settings.steps, 50, prepare, [&] { return step(model, b.tokens, b.next); }, after);
+    common::train_loop(run, settings.steps, 50, prepare, one, after);
   } catch (dfdx::error const& e) {
     if (kept.empty()) throw;
     throw dfdx::error(std::string(e.what()) + "; the state after " + std::to_string(kept_at) +

@@ -21,11 +21,12 @@ struct Settings {
 /// Called after each step with the number of steps done and the mean loss of late.
 using Report = std::function<void(std::int64_t, double)>;
 
-/// Trains in place; where a run goes on that was stopped, it does so bit by bit. No checkpoint is written of a state
-/// that is not finite.
+/// Trains in place; where a run goes on that was stopped, it does so bit by bit. A step that would make the state NaN
+/// is undone, and a checkpoint written of what was before.
 ///
-/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help", and where the last good state is; those
-///           of load_checkpoint and save_checkpoint
+/// Errors    "train_step: step 12: log: made NaN of numbers, in a result of shape [32]; the model is as it was after 11
+///           steps; a smaller --lr may help", and where the last good state is; those of load_checkpoint and
+///           save_checkpoint
 common::Run train(Model& model, Text const& text, Settings const& settings, Key key, Report const& report);
 
 /// Mean negative log-likelihood of the characters of a text, read in pieces of `context`; what is left over at its

@@ -10,6 +10,7 @@
 #include <dfdx/data/split.hpp>
 #include <dfdx/data/text_lines.hpp>
 #include <dfdx/data/transform.hpp>
+#include <dfdx/graph/topological_order.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/metrics/classification.hpp>
 #include <dfdx/nn/activation.hpp>
@@ -48,8 +49,11 @@
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/transforms/custom_jvp.hpp>
 #include <dfdx/transforms/eager.hpp>
 #include <dfdx/transforms/fixed_point.hpp>
+#include <dfdx/transforms/linearize.hpp>
+#include <dfdx/transforms/watch.hpp>
 #include <dfdx/value/print.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>

@@ -109,6 +109,21 @@ TEST_CASE("compiled indexing", "[ops]") {
   check_vjp(looked_up, uniform<double, 5, 5>(Key{1}, -1, 1));
 }
 
+TEST_CASE("compiled sums of integers and truths", "[ops]") {
+  check(
+      [](auto const& x, auto const& i) {
+        return std::tuple(sum(x), mean<1>(x), prod<0>(x), sum<1>(x < 200), cumsum<1>(x), sum(i));
+      },
+      randint<std::uint8_t, 3, 40>(Key{1}, 190, 256), full<std::int32_t, 5>(1 << 30));
+}
+
+TEST_CASE("compiled means of nothing and variances of one element", "[ops]") {
+  check([](auto const& x) { return std::tuple(sum(x), mean(x), mean<0>(x), var<0>(x)); },
+        zeros<float, 0, 3>());
+  check([](auto const& x) { return std::tuple(var<0>(x), dfdx::std(x), var<0>(x, 0), mean<0>(x)); },
+        randn<float, 1, 3>(Key{1}));
+}
+
 TEST_CASE("compiled scatter_add with extents known when it is called", "[ops]") {
   using Rows = Tensor<double, dyn, 2>;
   constexpr auto add_to_rows = [](auto const& x, auto const& index, auto const& src) {

@@ -83,7 +83,6 @@ TEST_CASE("cumulative functions", "[ops]") {
   CHECK(cumsum(zeros({0, 2}), 0).shape() == make_shape(0, 2));
   CHECK(cumprod(zeros({0, 2}), 1).shape() == make_shape(0, 2));
   CHECK_THROWS_WITH(cumsum(zeros({2, 3}), 2), "cumsum: axis 2 out of range for [2, 3]");
-  CHECK_THROWS_WITH(cumsum(zeros({2}, DType::boolean), 0), "cumsum: numeric dtype required, got bool");
   CHECK_THROWS_WITH(cummax(zeros({2, 3}), 2), "cummax: axis 2 out of range for [2, 3]");
 }
 
@@ -180,7 +179,7 @@ TEST_CASE("sums, means and medians without NaN", "[ops]") {
   CHECK(array_equal(nanmedian<1>(few), from<double>({1, 2, 3})));
   CHECK(std::isnan(nanmedian(full({2}, NAN)).item<float>()));
   CHECK(std::isnan(nanmean(full({2}, NAN)).item<float>()));
-  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int32_t>() == 3);
+  CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int64_t>() == 3);
   CHECK(nanmedian<0>(Tensor<float, 4>::from({NAN, 3, 1, 2})).item() == 2);
   CHECK_THROWS_AS(nanmedian(zeros({0})), error);
   // Gradients go where the numbers are.
@@ -254,6 +253,13 @@ TEST_CASE("norms and counts", "[ops]") {
   CHECK(any(from<float>({NAN})).item<bool>());
   CHECK(array_equal(amax<1>(x, keepdim), from<float>({2, 0}, {2, 1})));
   CHECK(amin(x).item<float>() == 0);
+}
+
+TEST_CASE("norms refuse axes by their name", "[ops]") {
+  Array const x = ones({2, 3});
+  CHECK_THROWS_WITH(norm(x, 2, 2), "norm: axis 2 out of range for [2, 3]");
+  CHECK_THROWS_WITH(norm(x, 1, {0, -2}), "norm: axis -2 named twice for [2, 3]");
+  CHECK_THROWS_WITH(normalize(x, 2, 5), "norm: axis 5 out of range for [2, 3]");
 }
 
 TEST_CASE("scatter, index_add, embeddings", "[ops]") {

@@ -58,6 +58,71 @@ TEST_CASE("mean, var, std", "[ops]") {
       {draw(make_shape(3, 5), {}, 4, DType::f64)}, false, true);
 }
 
+TEST_CASE("reductions of integers and truths", "[ops]") {
+  Array const bytes = full({2, 3}, 200, DType::u8), truths = full({2, 3}, 1, DType::boolean);
+  CHECK(array_equal(sum(bytes), full({}, 1200, DType::i64)));
+  CHECK(array_equal(prod(bytes, 0), full({3}, 40000, DType::i64)));
+  CHECK(array_equal(mean(bytes, {1}), full({2}, 200)));
+  CHECK(var(bytes).item() == 0);
+  CHECK(array_equal(sum(truths, 1), full({2}, 3, DType::i64)));
+  CHECK(array_equal(mean(truths), full({}, 1)));
+  CHECK(sum(full({3}, 1 << 30, DType::i32)).item() == 3.0 * (1 << 30));
+  CHECK(array_equal(cumsum(truths, 1), cumsum(full({2, 3}, 1, DType::i64), 1)));
+  CHECK(cumprod(bytes, 1).at<std::int64_t>({0, 2}) == 8000000);
+}
+
+TEST_CASE("reductions of 16 bits do not overflow on their way", "[ops]") {
+  for (DType d : {DType::f16, DType::bf16}) {
+    CHECK(mean(full({70000}, 1, d)).item() == 1);
+    Array const x = cast_to(from({300.0f, -300.0f, 300.0f, -300.0f}), d);
+    CHECK(norm(x).item() == cast_to(from({600.0f}), d).item());
+    CHECK(dfdx::std(x, {}, 0).item() == x[0].item());
+    CHECK(normalize(x, 2, 0)[0].item() == 0.5);
+  }
+}
+
+TEST_CASE("no axes are all of them", "[ops]") {
+  Array const a = randn({2, 3}, Key{1});
+  CHECK(array_equal(sum(a, {}), sum(a)));
+  CHECK(array_equal(max(a, {}, true), max(a, keepdim)));
+  CHECK(array_equal(var(a, {}, 0), var<0, 1>(a, 0)));
+  CHECK(array_equal(dfdx::std(a, {}, 1, true), dfdx::std(a, keepdim)));
+  CHECK(array_equal(logsumexp(a, {}), logsumexp(a)));
+}
+
+TEST_CASE("axes of scalars, and axes named twice", "[ops]") {
+  Array const s = full({}, 2), a = full({2, 3}, 2);
+  for (int axis : {0, -1}) {
+    CHECK(sum(s, axis).item() == 2);
+    CHECK(argmax(s, axis).item() == 0);
+    CHECK(softmax(s, axis).item() == 1);
+    CHECK(log_softmax(s, axis).item() == 0);
+    CHECK(logsumexp(s, axis).item() == 2);
+  }
+  CHECK_THROWS_WITH(sum(s, 1), "sum: axis 1 out of range for []");
+  CHECK_THROWS_WITH(sum(a, {0, -2}), "sum: axis -2 named twice for [2, 3]");
+  CHECK_THROWS_WITH(flip(a, {1, 1}), "flip: axis 1 named twice for [2, 3]");
+  CHECK_THROWS_WITH(logsumexp(a, 2), "logsumexp: axis 2 out of range for [2, 3]");
+}
+
+TEST_CASE("var and std of few elements", "[ops]") {
+  CHECK(std::isnan(var(zeros({0})).item()));
+  CHECK(std::isnan(var(zeros({1})).item()));
+  Array x = full({4}, 3);
+  x.requires_grad(true);
+  Array const y = dfdx::std(x);
+  CHECK(y.item() == 0);
+  y.backward();
+  CHECK(array_equal(x.grad(), zeros({4})));
+}
+
+TEST_CASE("sizes that cannot be are refused", "[ops]") {
+  index_t const big = index_t{1} << 32;
+  CHECK_THROWS_WITH(zeros({big, big}), "array: size overflows: [4294967296, 4294967296]");
+  CHECK_THROWS_WITH(expand(full({}, 1), {big, big}), "expand: size overflows: [4294967296, 4294967296]");
+  CHECK(expand(full({}, 1), {big, 4}).size() == 4 * big);
+}
+
 TEST_CASE("argmax and argmin", "[ops]") {
   Array const x = from<double>({1, 5, 5, -2, 0, -2, 3, 3}, {2, 4});
   CHECK(array_equal(argmax<1>(x), from<std::int64_t>({1, 2})));
@@ -325,6 +390,20 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
                     "scatter_add: one dtype required, got f64 and f32");
   CHECK_THROWS_WITH(scatter_add<2>(table, places, zeros({4, 2}, DType::f64)),
                     "scatter_add: axis 2 out of range for [5, 3]");
+}
+
+TEST_CASE("one_hot and embedding refuse what is no place", "[ops]") {
+  Array const i = from<std::int64_t>({0, 3}), w = ones({4, 2});
+  CHECK_THROWS_WITH(one_hot(i, 3), "one_hot: index 3 out of range for 3 places");
+  CHECK_THROWS_WITH(one_hot<2>(-i), "one_hot: index -3 out of range for 2 places");
+  CHECK_THROWS_WITH(one_hot(w, 3), "one_hot: integer index required, got f32");
+  CHECK_THROWS_WITH(embedding(i, w, 4), "embedding: padding 4 out of range for axis 0 of [4, 2]");
+  CHECK_THROWS_WITH(embedding(i, w, -5), "embedding: padding -5 out of range for axis 0 of [4, 2]");
+  Array table = ones({4, 2});
+  table.requires_grad(true);
+  sum(embedding(i, table, -1)).backward();
+  CHECK(table.grad().at<float>({0, 0}) == 1);
+  CHECK(table.grad().at<float>({3, 0}) == 0);
 }
 
 TEST_CASE("composites", "[ops]") {

@@ -135,4 +135,10 @@ TEST_CASE("fixed_point: the gradient of the equation is that of the search", "[p
     return sum(square(grad(unrolled, wrt<1>)(s, v, c)));
   };
   CHECK(allclose(grad(slope, wrt<2>)(start, w, b), grad(slope_unrolled, wrt<2>)(start, w, b), 1e-8, 1e-9));
+  // Forward mode has a rule of its own; both together make second derivatives.
+  auto const db = randn<double, 3>(Key{4});
+  auto const zero = zeros<double, 3>();
+  auto const along = jvp(at_rest)(start, w, b, zero, zeros<double, 3, 3>(), db).second;
+  CHECK(std::fabs(along.item() - sum(std::get<2>(e) * db).item()) < 1e-10);
+  CHECK(allclose(hessian(at_rest, wrt<2>)(start, w, b), hessian(unrolled, wrt<2>)(start, w, b), 1e-8, 1e-9));
 }

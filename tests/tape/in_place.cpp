@@ -107,6 +107,28 @@ TEST_CASE("a target takes its new value's place on the tape") {
   CHECK(at(x, 0) == 2);
 }
 
+TEST_CASE("a part of a leaf is changed under no_grad only") {
+  Array x = full({3}, 3, DType::f64);
+  x.requires_grad(true);
+  char const* const text =
+      "add_: the target of shape [] is a part of a leaf that requires a gradient; change it under no_grad";
+  CHECK(error_of([&] { x[0] += 1.0; }) == text);
+  CHECK(error_of([&] { x[0].requires_grad(true) += 1.0; }) == text);
+  CHECK(at(x, 0) == 3);
+  {
+    no_grad const guard;
+    x[0] += 1.0;
+  }
+  CHECK(at(x, 0) == 4);
+  CHECK(error_of([&] { x.detach()[0] += 1.0; }).empty());
+  Array y = x * 1.0;
+  y[0] += 1.0;
+  CHECK(at(y, 0) == 6);
+  x.requires_grad(false);
+  x[0] += 1.0;
+  CHECK(at(x, 0) == 6);
+}
+
 TEST_CASE("values that the backward pass needs are watched") {
   Array x = full({2}, 3, DType::f64), w = full({2}, 5, DType::f64);
   x.requires_grad(true);

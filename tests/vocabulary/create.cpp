@@ -107,6 +107,11 @@ TEST_CASE("integers and permutations", "[create]") {
   CHECK(!array_equal(p, arange(1000)));
   CHECK(array_equal((permutation<std::int32_t, 1000>(Key{1})), p));
   CHECK(permutation(0, Key{1}).size() == 0);
+  CHECK(error_of([] { permutation(-1, Key{1}); }) == "permutation: of -1 numbers");
+  CHECK(error_of([] { randint({1}, Key{1}, 0, 257, DType::u8); }) ==
+        "randint: u8 does not hold all of [0, 257)");
+  CHECK(randint({99}, Key{1}, 0, 256, DType::u8).size() == 99);
+  CHECK(error_of([] { uniform({1}, Key{1}, 2, 1); }) == "uniform: low must not be above high");
 }
 
 TEST_CASE("comparison of whole arrays", "[create]") {

@@ -76,4 +76,10 @@ TEST_CASE("ctc_loss of what the frames are too few for is infinite, or nothing",
   CHECK(suite::at(ctc_loss(log_p, y, two, two, {.zero_infinity = true}), 0) == 0);
   CHECK_THROWS_WITH(ctc_loss(log_p, y, two, from<std::int64_t>({1, 2})),
                     "ctc_loss: targets [1, 2] with lengths [1] and [2] do not fit scores [2, 1, 3]");
+  Array const three = from<std::int64_t>({3}), below = from<std::int64_t>({-1});
+  CHECK_THROWS_WITH(ctc_loss(log_p, y, three, two), "ctc_loss: a length of 3, from 0 to 2 required");
+  CHECK_THROWS_WITH(ctc_loss(log_p, y, two, three), "ctc_loss: a target of size 3, from 0 to 2 required");
+  CHECK_THROWS_WITH(ctc_loss(log_p, y, two, below), "ctc_loss: a target of size -1, from 0 to 2 required");
+  CHECK_THROWS_WITH(ctc_loss(log_p, y, two, two, {.blank = 3}),
+                    "ctc_loss: blank 3 out of range for 3 labels");
 }

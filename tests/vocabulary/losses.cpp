@@ -312,3 +312,40 @@ TEST_CASE("losses of labels refuse what is no class, in memory", "[losses]") {
   CHECK(message([&] { cross_entropy(scores, labels(-100), {.ignore_index = -100}); }).empty());
   CHECK(message([&] { cross_entropy(scores, labels(3)); }).empty());
 }
+
+TEST_CASE("options and values of losses that make no sense are refused", "[losses]") {
+  Array const x = randn({2, 3}, Key{1}), labels = zeros({2}, DType::i64);
+  CHECK_THROWS_AS(cross_entropy(x, labels, {.label_smoothing = 1.5}), error);
+  CHECK_THROWS_AS(cross_entropy(x, labels, {.label_smoothing = -0.1}), error);
+  CHECK_THROWS_AS(huber_loss(x, x, 0), error);
+  CHECK_THROWS_AS(smooth_l1_loss(x, x, -1), error);
+  CHECK_THROWS_AS(gaussian_nll_loss(x, x, full({2, 3}, -1)), error);
+}
+
+TEST_CASE("bce_loss of certain probabilities has a gradient, and is NaN of none", "[losses]") {
+  for (DType d : {DType::f32, DType::f64, DType::f16}) {
+    Array p = from({0.0f, 1.0f, 1.0f, 0.0f}).to(d), t = from({0.0f, 1.0f, 0.0f, 1.0f}).to(d);
+    p.requires_grad(true);
+    Array const loss = bce_loss(p, t, Reduction::none);
+    CHECK(array_equal(loss, from({0.0f, 0.0f, 100.0f, 100.0f}).to(d)));
+    sum(loss).backward();
+    CHECK(all(isfinite(p.grad())).item() == 1);
+    CHECK(all(isnan(bce_loss(from({-0.1f, 1.1f}).to(d), zeros({2}, d), Reduction::none))).item() == 1);
+  }
+}
+
+TEST_CASE("activations at NaN, at kinks and of integers", "[vocabulary]") {
+  Array const nan = full({1}, NAN);
+  for (Array const& y : {hardshrink(nan), threshold(nan, 1, 2), clamp(nan, 0, 1), relu6(nan)})
+    CHECK(isnan(y).item() == 1);
+  Array x = from({3.0f, -3.0f});
+  x.requires_grad(true);
+  sum(hardswish(x)).backward();
+  CHECK(x.grad().at<float>({0}) == 1);
+  Array const i = arange(-3, 9);
+  CHECK(clamp(i, -1, 3).dtype() == DType::i64);
+  CHECK(array_equal(clamp(i, -1, 3), maximum(minimum(i, 3), -1)));
+  CHECK(clamp(i, -0.5, 3).dtype() == DType::f32);
+  CHECK(relu6(i).dtype() == DType::i64);
+  CHECK(threshold(i, 2, 7).dtype() == DType::i64);
+}

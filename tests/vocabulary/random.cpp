@@ -89,6 +89,7 @@ TEST_CASE("multinomial chooses by weight, with and without replacement", "[vocab
   Array const w = from<double>({1, 0, 4, 5});
   Array const many = multinomial(w, n, Key{6}, true);
   CHECK(many.shape() == make_shape(n));
+  CHECK(many.dtype() == DType::i64);
   double const want[] = {0.1, 0, 0.4, 0.5};
   for (int k = 0; k < 4; ++k) {
     double const part = value(mean(cast<double>(many == k)));
@@ -155,6 +156,13 @@ TEST_CASE("random choices refuse what does not fit", "[vocabulary]") {
   says([&] { return multinomial(x, 4, Key{1}); }, "multinomial: 4 choices wanted, of [2, 3]");
   says([&] { return multinomial(full({}, 1), 1, Key{1}); },
        "multinomial: weights of a known number of choices required, got []");
+  says([&] { return bernoulli(full({2}, 1.5), Key{1}); }, "bernoulli: probabilities required");
+  says([&] { return multinomial(full({2}, -1), 1, Key{1}); },
+       "multinomial: weights that are finite and not negative required");
+  says([&] { return multinomial(full({2, 3}, NAN), 1, Key{1}, true); },
+       "multinomial: weights that are finite and not negative required");
+  says([&] { return multinomial(zeros({3}), 1, Key{1}); }, "multinomial: weights that are all 0, of [3]");
+  says([&] { return exponential({2}, Key{1}, -1); }, "exponential: a positive rate required");
   says([&] { return gumbel({2}, Key{1}, DType::i64); }, "gumbel: floating dtype required, got i64");
   says(
       [&] {

@@ -13,6 +13,7 @@
 #include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/apply.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
 

@@ -3,10 +3,12 @@
 // nodes. One walk each; the rules are the ops' own. Only nodes on a path between the two ends are visited.
 //
 // A region is differentiated as a whole, into a new region: the one of reverse mode goes through the iterations
-// backwards, and what it needs of the first one's values is stacked there and read here, position by position.
+// backwards, and what it needs of the first one's values is stacked there and read here, position by position. While it
+// is recorded the graph is inside of it, for rules that record loops or differentiate.
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include <dfdx/graph/mirror.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -158,6 +160,7 @@ class Reverse : Differentiation {
     Vec<Arrival> outer_arrivals;
     std::swap(outer_arrivals, arrivals_);
     region_ = r;
+    int const around = std::exchange(graph_.inside, back);
 
     Vec<int> carries;
     Vec<Sym> carried;
@@ -195,6 +198,7 @@ class Reverse : Differentiation {
 
     std::swap(outer_arrivals, arrivals_);
     region_ = outer;
+    graph_.inside = around;
     close_mirror(r);
     std::size_t k = 0;
     for (int c : carries) arrive(graph_[c].in[0], out[k++]);
@@ -226,11 +230,12 @@ class Forward : Differentiation {
 
   constexpr void step(int i) {
     Use const use(*this, i);
-    Site<Sym> const site{use.x, value(i), use.node.attrs};
+    Sym tangents[max_arity];
+    for (int k = 0; k < use.node.arity(); ++k) tangents[k] = flow(use.node.in[k]);
+    Site<Sym> const site{use.x, value(i), use.node.attrs, tangents};
     for (int k = 0; k < use.node.arity(); ++k) {
-      Sym const t = flow(use.node.in[k]);
-      if (!t) continue;
-      if (Sym const d = use.node.op->jvp(t, site, k)) add_flow(i, d);
+      if (!tangents[k]) continue;
+      if (Sym const d = use.node.op->jvp(tangents[k], site, k)) add_flow(i, d);
     }
   }
 
@@ -242,6 +247,7 @@ class Forward : Differentiation {
     if (!any) return;
     int const outer = region_, beside = open_mirror(r, region.reversed);
     region_ = r;
+    int const around = std::exchange(graph_.inside, beside);
     for (int i = region.first; i < exits[0]; ++i) {
       Node const n = graph_[i];
       if (n.region != r || (n.code() != Code::carry && n.code() != Code::each)) visit(i);
@@ -250,6 +256,7 @@ class Forward : Differentiation {
       else if (flow(n.in[0])) flow(i) = each_of(beside, flow(n.in[0]));
     }
     region_ = outer;
+    graph_.inside = around;
     for (int e : exits) {
       Node const n = graph_[e];
       if (!flows_through(e)) continue;

@@ -90,17 +90,6 @@ Profile profile_program(A const&... args) {
   return r;
 }
 
-// A tree with memory of its own, for programs that write to what they are given.
-template <class Tree>
-Tree copied(Tree const& tree) {
-  Tree r = tree;
-  visit(r, [](auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
-  });
-  return r;
-}
-
 }  // namespace detail
 
 /// profile(f, args...) - how long each kernel takes of the program that a compiled function runs for these arguments.

@@ -62,6 +62,17 @@ constexpr decltype(auto) loss_of(Y const& y) {
 template <class Y>
 using loss_t = std::remove_cvref_t<decltype(loss_of(std::declval<Y const&>()))>;
 
+// A tree with memory of its own, for programs that write to what they are given.
+template <class Tree>
+Tree copied(Tree const& tree) {
+  Tree r = tree;
+  visit(r, [](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
+  });
+  return r;
+}
+
 // What an update computes with.
 constexpr Sym widened(Sym const& x) {
   return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
@@ -224,6 +235,11 @@ class TrainStep {
   O& rule() { return optimizer_; }
   /// Steps done.
   std::int64_t steps() const { return steps_; }
+  /// go_back(optimizer, steps) - counts on from an earlier time; the caller brings back the model and the state.
+  void go_back(O const& optimizer, std::int64_t steps) {
+    optimizer_ = optimizer;
+    steps_ = steps;
+  }
 
   template <class Model, class... A>
   auto operator()(Model& model, A const&... args) {

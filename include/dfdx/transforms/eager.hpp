@@ -125,7 +125,7 @@ struct Eager<ValueAndGrad<F, W>> {
     Started<W, A...> const s(args...);
     auto const y = s.template run<F>();
     require_scalar(y);
-    auto g = s.trees(slopes(y, s.wrt, s.options()));
+    auto g = s.trees(slopes<Array>(y, s.wrt, s.options()));
     return std::pair(finished(y, s.nested), std::move(g));
   }
 };
@@ -240,7 +240,7 @@ struct Eager<HessianProduct<F, Wrt<I...>>> {
           auto const s = started<Wrt<I...>>(x);
           auto const y = s.template run<F>();
           require_scalar(y);
-          std::vector<Array> const g = slopes(y, s.wrt, s.keep());
+          std::vector<Array> const g = slopes<Array>(y, s.wrt, s.keep());
           return s.trees(slopes(paired(g, arrays_of(directions)), s.wrt, s.options()));
         },
         args...);
@@ -261,7 +261,7 @@ struct Eager<GaussNewtonProduct<F, L>> {
           auto const l = std::apply(
               [&](auto const&, auto const&... data) { return Eager<L>::call(inner, data...); }, s.args);
           require_scalar(l);
-          std::vector<Array> const g = slopes(l, arrays_of(inner), s.keep());
+          std::vector<Array> const g = slopes<Array>(l, arrays_of(inner), s.keep());
           std::vector<Array> const curved = slopes(paired(g, dy), arrays_of(inner), {true, false});
           return s.trees(slopes(paired(out, curved), s.wrt, {true, false}));
         },
@@ -284,7 +284,7 @@ struct Eager<DiagonalHessian<F, I>> {
     Started<Wrt<I>, A...> const s(args...);
     auto const y = s.template run<F>();
     require_scalar(y);
-    Array const x = s.wrt[0], g = reshape_to(slopes(y, s.wrt, s.keep())[0], make_shape(x.size()));
+    Array const x = s.wrt[0], g = reshape_to(slopes<Array>(y, s.wrt, s.keep())[0], make_shape(x.size()));
     std::vector<Array> diagonal;
     for (index_t e = 0; e < x.size(); ++e) {
       Array const row = slopes(at_position(lazy<sizeof(F)>(g), e), s.wrt, s.options())[0];

@@ -3,9 +3,8 @@
 // reached.
 #pragma once
 
-#include <dfdx/program/transforms.hpp>
+#include <dfdx/transforms/custom_jvp.hpp>
 #include <dfdx/vocabulary/control.hpp>
-#include <dfdx/vocabulary/custom_vjp.hpp>
 
 namespace dfdx {
 
@@ -24,6 +23,14 @@ struct FixedPointSearch {
   }
 };
 
+// What `once` leads to from u in Max rounds: a loop of the program if one is being recorded.
+template <std::size_t Max, class G, class X>
+constexpr X after_rounds(G const& once, X u) {
+  if (u.recorded()) return scan(once, u, rounds<Max>(*u.graph()));
+  for (std::size_t i = 0; i < Max; ++i) u = once(u, 0);
+  return u;
+}
+
 // u = ct + (df/dx)' u, solved like the fixed point itself; then (df/dtheta)' u.
 template <class F, std::size_t Max>
 struct FixedPointRule {
@@ -33,13 +40,26 @@ struct FixedPointRule {
     auto const once = [&](X const& u, auto const&) {
       return X(ct + std::get<0>(pull(y, theta..., u).second));
     };
-    X u = ct;
-    if (ct.recorded()) u = scan(once, u, rounds<Max>(*ct.graph()));
-    else
-      for (std::size_t i = 0; i < Max; ++i) u = once(u, 0);
-    auto cts = pull(y, theta..., u).second;
+    auto cts = pull(y, theta..., after_rounds<Max>(once, ct)).second;
     std::get<0>(cts) = zeros_like(start);
     return cts;
+  }
+};
+
+// u = (df/dx) u + (df/dtheta) dtheta.
+template <class F, std::size_t Max>
+struct FixedPointTangent {
+  template <class X, class... A>
+  constexpr X operator()(X const& y, A const&... operands_and_tangents) const {
+    auto const all = std::tie(operands_and_tangents...);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K) + 1;
+      constexpr auto push = jvp(F{});
+      auto const once = [&](X const& u, auto const&) {
+        return X(push(y, std::get<K + 1>(all)..., u, std::get<n + K + 1>(all)...).second);
+      };
+      return after_rounds<Max>(once, X(zeros_like(y)));
+    }(std::make_index_sequence<sizeof...(A) / 2 - 1>{});
   }
 };
 
@@ -51,7 +71,10 @@ struct FixedPoint {
   template <class X, class... T>
   constexpr X operator()(X const& start, T const&... theta) const {
     static_assert((typed<X> && ... && typed<T>), "fixed_point: Tensors required");
-    return CustomVjp<detail::FixedPointSearch<F, Max>, detail::FixedPointRule<F, Max>>{}(start, theta...);
+    using Back = detail::TypedRule<detail::FixedPointRule<F, Max>, X, X, X, T...>;
+    using Ahead = detail::TypedRule<detail::FixedPointTangent<F, Max>, X, X, T..., X, T...>;
+    X const y = detail::FixedPointSearch<F, Max>{}(stop_gradient(start), stop_gradient(theta)...);
+    return detail::ruled<detail::RulesOfBothModes<Back, Ahead>>(y, start, theta...);
   }
 };
 
@@ -62,8 +85,8 @@ struct FixedPoint {
 /// Math      x = f(x, theta); dtheta = (df/dtheta)' u with u = dx + (df/dx)' u
 /// Shapes    x: that of start, which f returns
 /// Dtypes    floating
-/// Cost      Max rounds in a compiled program, and Max vector-Jacobian products backward
-/// Errors    "custom_vjp: has no rule for forward mode"
+/// Cost      Max rounds in a compiled program, and Max vector-Jacobian products backward, or Jacobian-vector forward
+/// Errors    those of the function
 /// Source    Christianson, Reverse accumulation and attractive fixed points, 1994
 template <std::size_t Max, class F>
 constexpr FixedPoint<F, Max> fixed_point(F const&) {

@@ -30,7 +30,11 @@ class Array {
   explicit Array(Meta const& meta, Device device = {}) : meta_(meta), strides_(dfdx::contiguous(meta.shape)) {
     index_t const n = meta.shape.numel();
     if (n < 0 || n > (index_t{1} << 56)) raise("array: size overflows: ", meta.shape);
-    storage_ = Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device);
+    try {
+      storage_ = Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device);
+    } catch (std::bad_alloc const&) {
+      raise("array: no memory for ", meta.dtype, " ", meta.shape);
+    }
     data_ = storage_->data();
   }
 

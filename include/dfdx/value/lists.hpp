@@ -47,20 +47,27 @@ struct Axes {
     for (int a : std::span<int const>(axes)) push(a);
   }
 
-  /// mask - the axes as bits. Negative: -1 less the position of one that is out of range.
+  /// mask - the axes as bits. Negative if one is out of range or named twice, which offender and fault tell.
   constexpr index_t mask(int rank) const {
     index_t r = 0;
     for (int i = 0; i < n; ++i) {
       int const a = normalize_axis(v[i], rank);
       if (a < 0) return -1 - i;
+      if ((r >> a & 1) != 0) return -1 - i - max_rank;
       r |= index_t{1} << a;
     }
     return r;
   }
-  /// mask_or_all - the same, and all axes for none.
-  constexpr index_t mask_or_all(int rank) const { return n == 0 ? (index_t{1} << rank) - 1 : mask(rank); }
+  /// mask_or_all - the same, and all axes for none. A scalar may be asked for axis 0 or -1, as in PyTorch: it has none.
+  constexpr index_t mask_or_all(int rank) const {
+    if (rank == 0 && n == 1 && (v[0] == 0 || v[0] == -1)) return 0;
+    return n == 0 ? (index_t{1} << rank) - 1 : mask(rank);
+  }
   /// offender - which axis made a mask negative.
-  constexpr int offender(index_t mask) const { return mask < 0 ? v[-1 - mask] : 0; }
+  constexpr int offender(index_t mask) const { return mask < 0 ? v[(-1 - mask) % max_rank] : 0; }
+  constexpr char const* fault(index_t mask) const {
+    return mask < -max_rank ? " named twice for " : " out of range for ";
+  }
 };
 
 }  // namespace dfdx

@@ -96,12 +96,14 @@ struct PlainNumber {
   static constexpr DType dtype() { return DType::f64; }
 };
 
-/// Site - where a rule is applied: the operands, the result and the attributes of one use of an op.
+/// Site - where a rule is applied: the operands, the result and the attributes of one use of an op. In forward mode the
+/// tangents of all operands too, for rules that are not a sum over operands (an empty one where nothing flows).
 template <class V>
 struct Site {
   V const* x = nullptr;
   V y{};
   Attrs attrs{};
+  V const* tangents = nullptr;
 };
 
 /// Examples - how an op works on many examples at once: on operands with one more axis in front (graph/batch.hpp).

@@ -52,6 +52,9 @@ class Storage {
   /// version - how often the bytes were changed in place since they were made: a tape compares it with what it saw.
   std::uint32_t version() const { return version_; }
   void changed() { ++version_; }
+  /// of_leaf - whether the bytes are those of a leaf of the tape, so that it must not see them changed in place.
+  bool of_leaf() const { return of_leaf_; }
+  void of_leaf(bool is) { of_leaf_ = is; }
 
  private:
   enum class Kind : unsigned char { block, few, adopted };
@@ -72,6 +75,7 @@ class Storage {
   void (*give_back_)(void*);
   Device device_;
   Kind kind_;
+  bool of_leaf_ = false;
 };
 static_assert(sizeof(Storage) <= Storage::alignment - Storage::few_bytes);
 

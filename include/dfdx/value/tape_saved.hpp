@@ -188,6 +188,7 @@ inline Array& Array::requires_grad(bool on) {
     detail::extras_of(*tape_);
   }
   if (tape_ != nullptr) tape_->requires_grad = on;
+  if (storage_ != nullptr && is_leaf()) storage_->of_leaf(on);
   return *this;
 }
 

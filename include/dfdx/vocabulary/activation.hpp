@@ -7,29 +7,35 @@
 
 namespace dfdx {
 
-/// clamp(x, low, high) - x between two bounds; the gradient passes on the closed interval. NaN stays NaN.
-template <operand X>
-constexpr auto clamp(X const& x, double low, double high) {
+namespace detail {
+template <class N>
+concept number = std::is_arithmetic_v<N>;
+}  // namespace detail
+
+/// clamp(x, low, high) - x between two bounds; the gradient passes on the closed interval. NaN stays NaN. Between whole
+/// bounds integers stay what they are.
+template <operand X, detail::number L, detail::number H>
+constexpr auto clamp(X const& x, L low, H high) {
   return where(x < low, low, where(x > high, high, x));
 }
 /// clip(x, low, high) - clamp, as NumPy names it.
-template <operand X>
-constexpr auto clip(X const& x, double low, double high) {
+template <operand X, detail::number L, detail::number H>
+constexpr auto clip(X const& x, L low, H high) {
   return clamp(x, low, high);
 }
 /// clamp_min(x, low), clamp_max(x, high) - one bound.
-template <operand X>
-constexpr auto clamp_min(X const& x, double low) {
+template <operand X, detail::number L>
+constexpr auto clamp_min(X const& x, L low) {
   return where(x < low, low, x);
 }
-template <operand X>
-constexpr auto clamp_max(X const& x, double high) {
+template <operand X, detail::number H>
+constexpr auto clamp_max(X const& x, H high) {
   return where(x > high, high, x);
 }
 
 /// hardtanh(x, low, high) - as clamp, without a gradient at the bounds.
-template <operand X>
-constexpr auto hardtanh(X const& x, double low = -1, double high = 1) {
+template <operand X, detail::number L = int, detail::number H = int>
+constexpr auto hardtanh(X const& x, L low = -1, H high = 1) {
   return where(x <= low, low, where(x >= high, high, x));
 }
 /// relu6(x) - min(max(x, 0), 6).
@@ -43,10 +49,10 @@ template <operand X>
 constexpr auto leaky_relu(X const& x, double slope = 0.01) {
   return where(x > 0, x, x * slope);
 }
-/// threshold(x, t, value) - x where it is larger than t, else a value.
-template <operand X>
-constexpr auto threshold(X const& x, double t, double value) {
-  return where(x > t, x, value);
+/// threshold(x, t, value) - x where it is larger than t, else a value. NaN stays NaN.
+template <operand X, detail::number T, detail::number N>
+constexpr auto threshold(X const& x, T t, N value) {
+  return where(x <= t, value, x);
 }
 
 /// elu(x, alpha) - x where positive, else alpha (e^x - 1) (Clevert et al. 2015).
@@ -106,7 +112,7 @@ constexpr auto hardsigmoid(X const& x) {
 /// hardswish(x) - x hardsigmoid(x) (Howard et al. 2019).
 template <operand X>
 constexpr auto hardswish(X const& x) {
-  return where(x > 3.0, x, where(x < -3.0, x * 0.0, x * (x + 3.0) / 6.0));
+  return where(x >= 3.0, x, where(x < -3.0, x * 0.0, x * (x + 3.0) / 6.0));
 }
 /// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.
 template <operand X>
@@ -116,7 +122,7 @@ constexpr auto softshrink(X const& x, double lambda = 0.5) {
 /// hardshrink(x, lambda) - x, 0 between -lambda and lambda.
 template <operand X>
 constexpr auto hardshrink(X const& x, double lambda = 0.5) {
-  return where(logical_or(x > lambda, x < -lambda), x, 0.0);
+  return where(logical_and(x >= -lambda, x <= lambda), 0.0, x);
 }
 
 /// prelu(x, weight) - x where positive, else weight x; one weight, or one for each channel, axis 1 of x (He et al.

@@ -53,13 +53,22 @@ struct Pad {
     Meta r = *in;
     for (int a = 0; r.valid() && a < rank; ++a) {
       index_t const b = widths.before(a, rank), e = widths.after(a, rank), n = in->shape[a];
+      constexpr index_t limit = index_t{1} << 40;
+      if (mode == PadMode::constant && (b < 0 || e < 0) && b >= -limit && e >= -limit) {
+        if (n < 0) return refuse(why, "pad: axis ", a, " of ", in->shape, " has no fixed extent to cut from");
+        if (n < cut_by(b) + cut_by(e))
+          return refuse(why, "pad: axis ", a, " of ", in->shape, " has fewer than ", cut_by(b) + cut_by(e),
+                        " elements to cut off");
+        r.shape[a] = n - cut_by(b) - cut_by(e);
+      }
       index_t const longest = b > e ? b : e;
       bool const fits = mode == PadMode::reflect    ? longest < n
                         : mode == PadMode::circular ? longest <= n
                                                     : mode == PadMode::constant || n > 0;
-      if (longest > index_t{1} << 40 || (longest > 0 && n >= 0 && !fits))
+      if (longest > limit || b < -limit || e < -limit || (longest > 0 && n >= 0 && !fits))
         return refuse(why, "pad: widths ", b, " and ", e, " are too large for axis ", a, " of ", in->shape);
-      r = op::pad::infer(Attrs{{a, b, e}}, &r, why);
+      r = op::pad::infer(mode == PadMode::constant ? Attrs{{a, cut_by(-b), cut_by(-e)}} : Attrs{{a, b, e}},
+                         &r, why);
     }
     return r;
   }
@@ -72,9 +81,16 @@ struct Pad {
   }
 
  private:
+  // How much a width cuts off: negative ones do.
+  static constexpr index_t cut_by(index_t width) { return width < 0 ? -width : 0; }
   template <class V>
   constexpr V along(V const& x, int axis, index_t before, index_t after) const {
-    if (mode == PadMode::constant) return pad_axis(x, axis, before, after, 0, value);
+    if (mode == PadMode::constant) {
+      V const cut = before >= 0 && after >= 0 ? x
+                                              : slice_axis(x, axis, cut_by(before),
+                                                           x.shape()[axis] - cut_by(before) - cut_by(after));
+      return pad_axis(cut, axis, cut_by(-before), cut_by(-after), 0, value);
+    }
     V parts[] = {x, x, x};
     int first = 1, last = 1;
     if (before > 0) parts[--first] = beyond(x, axis, before, true);
@@ -95,7 +111,7 @@ struct Flip {
   Axes axes;
   constexpr Meta infer(Meta const* in, Text* why) const {
     index_t const mask = axes.mask(in->shape.rank);
-    if (mask < 0) return refuse(why, "flip: axis ", axes.offender(mask), " out of range for ", in->shape);
+    if (mask < 0) return refuse(why, "flip: axis ", axes.offender(mask), axes.fault(mask), in->shape);
     return *in;
   }
   template <class, class V>
@@ -109,7 +125,7 @@ struct Roll {
   Axes axes;  // none: of the flattened value
   constexpr Meta infer(Meta const* in, Text* why) const {
     index_t const mask = axes.mask(in->shape.rank);
-    if (mask < 0) return refuse(why, "roll: axis ", axes.offender(mask), " out of range for ", in->shape);
+    if (mask < 0) return refuse(why, "roll: axis ", axes.offender(mask), axes.fault(mask), in->shape);
     if (shifts.rank != (axes.n == 0 ? 1 : axes.n))
       return refuse(why, "roll: ", shifts.rank, " shifts for ", axes.n, " axes");
     for (int i = 0; i < in->shape.rank; ++i)
@@ -189,7 +205,7 @@ struct RepeatInterleave {
   constexpr Meta infer(Meta const* in, Text* why) const {
     index_t const mask = axes.mask(in->shape.rank);
     if (mask < 0 || axes.n > 1)
-      return refuse(why, "repeat_interleave: axis ", axes.offender(mask), " out of range for ", in->shape);
+      return refuse(why, "repeat_interleave: axis ", axes.offender(mask), axes.fault(mask), in->shape);
     if (repeats < 0) return refuse(why, "repeat_interleave: negative number of repetitions");
     if (axes.n == 0) return Meta{in->dtype, make_shape(extent::mul(in->shape.numel(), repeats))};
     int const a = normalize_axis(axes.v[0], in->shape.rank);
@@ -205,7 +221,8 @@ struct RepeatInterleave {
 }  // namespace detail
 
 /// pad<1, 1>(x), pad(x, {1, 1}) - values beyond the ends of axes, given in PyTorch's order: before and after the last
-/// axis, then the one before it. The mode comes first among template arguments: pad<PadMode::reflect, 1, 1>(x).
+/// axis, then the one before it. A negative width of constants cuts elements off. The mode comes first among template
+/// arguments: pad<PadMode::reflect, 1, 1>(x).
 ///
 /// Errors    "pad: widths 3 and 0 are too large for axis 1 of [2, 3]" (reflect, circular)
 template <PadMode Mode, index_t... Width, operand X>

@@ -155,6 +155,7 @@ inline Array run_permute(Attrs const& a, Meta const& meta, Array const& x) {
 }
 
 inline Array run_expand(Meta const& meta, Array const& x) {
+  if (meta.shape.numel() < 0) raise("expand: size overflows: ", meta.shape);
   Strides t = x.strides();
   for (int i = 0; i < t.rank; ++i)
     if (x.shape()[i] != meta.shape[i]) t[i] = 0;
@@ -181,6 +182,18 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
       Op::run(attrs, in, out.operand());
     }
     return out;
+  }
+}
+
+// f(x as an operand, place) for the elements of a value in memory, in row-major order; none while it is recorded. With
+// it functions refuse numbers that they cannot take, for which no program stops.
+template <class X, class F>
+constexpr void each_in_memory(X const& x, F const& f) {
+  if constexpr (std::is_base_of_v<Array, X>) {
+    if (DFDX_IN_CONSTANT_EXPRESSION || x.recorded() || x.bytes() == nullptr || !x.device().is_cpu()) return;
+    Strides const strides[1] = {x.strides()};
+    Operand const o = x.operand();
+    walk<1>(x.shape(), strides, [&](index_t const(&at)[1]) { f(o, at[0]); });
   }
 }
 

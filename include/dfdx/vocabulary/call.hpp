@@ -10,8 +10,12 @@
 namespace dfdx {
 
 /// keepdim - tag: reduced axes stay, with extent 1.
-struct Keepdim {};
-inline constexpr Keepdim keepdim{};
+struct Keepdim {
+  // So that {} is no Keepdim, but no axes.
+  enum class Make { one };
+  explicit constexpr Keepdim(Make) {}
+};
+inline constexpr Keepdim keepdim{Keepdim::Make::one};
 
 namespace detail {
 

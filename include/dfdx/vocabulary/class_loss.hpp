@@ -135,17 +135,12 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
 // In memory a label that is no class is refused. A program does not stop for one: it has no logit there.
 template <class I>
 constexpr void require_classes(char const* name, I const& labels, index_t classes, std::int64_t ignored) {
-  if constexpr (std::is_base_of_v<Array, I>) {
-    if (DFDX_IN_CONSTANT_EXPRESSION || labels.recorded() || labels.bytes() == nullptr) return;
-    if (is_floating(labels.dtype()) || !labels.device().is_cpu()) return;
-    Strides const strides[1] = {labels.strides()};
-    Operand const l = labels.operand();
-    walk<1>(labels.shape(), strides, [&](index_t const(&at)[1]) {
-      index_t const label = read_index(l, at[0]);
-      if (label != ignored && (label < 0 || label >= classes))
-        raise(name, ": label ", Position{label}, " out of range for ", classes, " classes");
-    });
-  }
+  if (is_floating(labels.dtype())) return;
+  each_in_memory(labels, [&](Operand const& l, index_t at) {
+    index_t const label = read_index(l, at);
+    if (label != ignored && (label < 0 || label >= classes))
+      raise(name, ": label ", Position{label}, " out of range for ", classes, " classes");
+  });
 }
 
 // Whether a class is the label: labels [N, ...] against the extent of axis A of the scores -> [N, C, ...].
@@ -253,6 +248,8 @@ constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight
 
 template <Reduction... R, class X, class Y, class W>
 constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weight, CrossEntropy const& o) {
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    raise("cross_entropy: label_smoothing between 0 and 1 required");
   return over_classes<ClassLoss::cross_entropy>(logits, target, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
     auto const z = logits - largest(logits, keeping<a>);

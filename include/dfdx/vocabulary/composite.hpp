@@ -10,6 +10,14 @@ namespace dfdx {
 
 namespace detail {
 
+// The axes, if the shape has them.
+constexpr Over checked_over(char const* name, Axes const& axes, bool keep, Shape const& s) {
+  Over const over{axes, keep};
+  index_t const mask = over.mask(s.rank);
+  if (mask < 0) raise(name, ": axis ", axes.offender(mask), axes.fault(mask), s);
+  return over;
+}
+
 // What exponentials are shifted by so that none overflows: the largest element over axes, without a gradient. Of no
 // elements it is 0.
 template <class P, operand X>
@@ -56,7 +64,7 @@ constexpr auto softmax(X const& x) {
 }
 template <operand X>
 constexpr auto softmax(X const& x, int axis) {
-  return detail::softmax_over(x, detail::Over{detail::checked_axis("softmax", axis, x.shape()), true});
+  return detail::softmax_over(x, detail::checked_over("softmax", axis, true, x.shape()));
 }
 
 /// softmin<Axis>(x) - softmax of -x.
@@ -76,8 +84,7 @@ constexpr auto log_softmax(X const& x) {
 }
 template <operand X>
 constexpr auto log_softmax(X const& x, int axis) {
-  return detail::log_softmax_over(x,
-                                  detail::Over{detail::checked_axis("log_softmax", axis, x.shape()), true});
+  return detail::log_softmax_over(x, detail::checked_over("log_softmax", axis, true, x.shape()));
 }
 
 /// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
@@ -91,7 +98,7 @@ constexpr auto logsumexp(X const& x, Keepdim) {
 }
 template <operand X>
 constexpr auto logsumexp(X const& x, Axes const& axes, bool keep = false) {
-  return detail::logsumexp_over(x, detail::Over{axes, keep});
+  return detail::logsumexp_over(x, detail::checked_over("logsumexp", axes, keep, x.shape()));
 }
 
 /// gelu(x) - x Phi(x), with the error function (Hendrycks and Gimpel 2016).

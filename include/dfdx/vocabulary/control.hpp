@@ -3,6 +3,7 @@
 // computes both sides, or a bounded number of rounds, and selects.
 #pragma once
 
+#include <dfdx/vocabulary/reduce.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 
 namespace dfdx {

@@ -55,6 +55,7 @@ inline void require_range(std::int64_t low, std::int64_t high) {
 inline Array uniform_array(char const* name, Shape const& shape, DType dtype, Key key, double low,
                            double high) {
   require_floating(name, dtype);
+  if (!(low <= high)) raise(name, ": low must not be above high");
   Array r(Meta{dtype, sized(name, shape)});
   Operand const out = r.operand();
   for (index_t i = 0, n = r.size(); i < n; ++i) {
@@ -70,6 +71,10 @@ inline Array normal_array(char const* name, Shape const& shape, DType dtype, Key
 }
 inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
   require_range(low, high);
+  std::int64_t const least = dtype == DType::i32 ? -(std::int64_t{1} << 31) : 0;
+  std::int64_t const most = dtype == DType::i32 ? std::int64_t{1} << 31 : dtype == DType::u8 ? 256 : 2;
+  if ((dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean) && (low < least || high > most))
+    raise("randint: ", dtype, " does not hold all of [", Position{low}, ", ", Position{high}, ")");
   return generate_as("randint", shape, dtype, [=](index_t i) {
     return static_cast<double>(low + integer_at(key, static_cast<std::uint64_t>(i), high - low));
   });
@@ -213,7 +218,8 @@ auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_s
 
 /// randint - independent integers from [low, high).
 ///
-/// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"
+/// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"; "randint: u8 does not hold
+///           all of [0, 300)"
 inline Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high,
                      DType dtype = DType::i64) {
   return detail::integers_array(shape.shape, dtype, key, low, high);
@@ -235,6 +241,7 @@ auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::st
   return r;
 }
 inline Array permutation(index_t n, Key key) {
+  if (n < 0) raise("permutation: of ", Position{n}, " numbers");
   Array r = arange(n);
   detail::permute_in_place(r.data<std::int64_t>(), n, key);
   return r;

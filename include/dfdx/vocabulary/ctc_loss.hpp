@@ -42,6 +42,23 @@ struct CtcRule {
   }
 };
 
+// Lengths and labels in memory that cannot be are refused.
+template <class Y, class F, class L>
+constexpr void require_lengths(Shape const& scores, Y const& targets, F const& frames, L const& sizes,
+                               CtcLoss const& o) {
+  if (o.blank < 0 || (scores[2] >= 0 && o.blank >= scores[2]))
+    raise("ctc_loss: blank ", Position{o.blank}, " out of range for ", scores[2], " labels");
+  auto const within = [](char const* what, auto const& values, index_t least, index_t most) {
+    each_in_memory(values, [&](Operand const& v, index_t at) {
+      index_t const i = read_index(v, at);
+      if (i < least || i > most)
+        raise("ctc_loss: ", what, Position{i}, ", from ", Position{least}, " to ", most, " required");
+    });
+  };
+  within("a length of ", frames, 0, scores[0]);
+  within("a target of size ", sizes, 0, targets.shape()[1]);
+}
+
 // The losses of the sequences, [N].
 template <class V>
 constexpr V ctc_losses(V const& log_p, V const& targets, V const& frames, V const& sizes, CtcLoss const& o) {
@@ -103,14 +120,17 @@ constexpr auto ctc_loss(X const& log_probabilities, Y const& targets, F const& f
   } else if constexpr (typed<X> && typed<Y> && typed<F> && typed<L>) {
     using Losses = typename decltype(detail::result_type<detail::CtcRule<X, Y, F, L>>())::type;
     if constexpr (refused<Losses>) return Refused{};
-    else
+    else {
+      detail::require_lengths(log_probabilities.shape(), targets, frames, sizes, options);
       return finish(detail::wrap<Losses>(
           detail::ctc_losses<Array>(log_probabilities, targets, frames, sizes, options)));
+    }
   } else {
     Text why;
     if (!detail::ctc_rule(log_probabilities.meta(), targets.meta(), frames.meta(), sizes.meta(), &why)
              .valid())
       raise(why);
+    detail::require_lengths(log_probabilities.shape(), targets, frames, sizes, options);
     using V = std::remove_cvref_t<decltype(detail::untyped(log_probabilities))>;
     return finish(detail::ctc_losses<V>(detail::untyped(log_probabilities), detail::untyped(targets),
                                         detail::untyped(frames), detail::untyped(sizes), options));

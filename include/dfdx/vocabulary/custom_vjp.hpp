@@ -10,14 +10,16 @@ namespace dfdx {
 
 namespace op {
 
-/// with_rule - y itself, but what flows back goes to the operands x by the rule R: what custom_vjp is made of. It is
-/// gone when programs are simplified.
+/// with_rule - y itself, but derivatives by the operands x are those of the rule R: what custom_vjp and custom_jvp are
+/// made of. R gives R{}(ct, y, x...), the cotangents of all x; or, if it has a member `has_tangent`,
+/// R::cotangent<I>(ct, y, x...), that of one, and R::tangent(y, x..., t...), the tangent of y. It is gone when programs
+/// are simplified.
 ///
 /// Math      z = y; d_x = R(ct, y, x...)
 /// Shapes    y: [S...], x: any -> z: [S...]
 /// Dtypes    any
 /// Errors    "custom_vjp: has no rule for forward mode"
-/// Source    jax.custom_vjp
+/// Source    jax.custom_vjp, jax.custom_jvp
 template <class R, int Operands>
 struct with_rule : operation {
   static_assert(Operands < max_arity, "custom_vjp: at most three operands");
@@ -34,21 +36,51 @@ struct with_rule : operation {
     if constexpr (I == 0) {
       return V{};
     } else {
-      auto const cts = [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return R{}(ct, s.y, s.x[K + 1]...);
-      }(std::make_index_sequence<static_cast<std::size_t>(Operands)>{});
-      V r{};
-      if constexpr (requires { std::get<I - 1>(cts); }) r = std::get<I - 1>(cts);
-      else r = cts;
+      V const r = on_operands([&](auto const&... x) { return cotangent<I - 1>(ct, s.y, x...); }, s);
       if (!(r.shape() == s.x[I].shape()))
         raise("custom_vjp: the rule gives ", r.shape(), " for operand ", I - 1, " of shape ", s.x[I].shape());
       return r;
     }
   }
+  // The rule is for all tangents at once: it stands where the first of them flows.
   template <int I, class V>
-  static constexpr V jvp(V const&, Site<V> const&) {
-    if constexpr (I == 0) return V{};
-    else raise("custom_vjp: has no rule for forward mode");
+  static constexpr V jvp(V const&, Site<V> const& s) {
+    if constexpr (I == 0) {
+      return V{};
+    } else if constexpr (requires { R::has_tangent; }) {
+      for (int k = 1; k < I; ++k)
+        if (s.tangents[k]) return V{};
+      return on_operands(
+          [&](auto const&... x) {
+            return on_operands([&](auto const&... t) { return R::tangent(s.y, x..., given(t, x)...); },
+                               Site<V>{s.tangents, {}, {}});
+          },
+          s);
+    } else {
+      raise("custom_vjp: has no rule for forward mode");
+    }
+  }
+
+ private:
+  template <class G, class V>
+  static constexpr V on_operands(G const& g, Site<V> const& s) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return g(s.x[K + 1]...);
+    }(std::make_index_sequence<static_cast<std::size_t>(Operands)>{});
+  }
+  template <std::size_t I, class V, class... X>
+  static constexpr V cotangent(V const& ct, V const& y, X const&... x) {
+    if constexpr (requires { R::has_tangent; }) {
+      return R::template cotangent<I>(ct, y, x...);
+    } else {
+      auto const cts = R{}(ct, y, x...);
+      if constexpr (requires { std::get<I>(cts); }) return std::get<I>(cts);
+      else return cts;
+    }
+  }
+  template <class V>
+  static constexpr V given(V const& t, V const& x) {
+    return t ? t : full_as(x, x.meta(), 0);
   }
 };
 
@@ -56,33 +88,46 @@ struct with_rule : operation {
 
 namespace detail {
 
-// A rule that is written for Tensors, called with values of the regime: these are given their types.
-template <class R, class Y, class... X>
+// A rule that is written for Tensors of types T..., called with values of the regime: these are given their types.
+template <class R, class... T>
 struct TypedRule {
   template <class V>
-  constexpr auto operator()(V const& ct, V const& y, std::type_identity_t<V> const& x0,
-                            auto const&... rest) const {
-    return apply(ct, y, std::index_sequence_for<X...>{}, x0, rest...);
+  constexpr auto operator()(V const& first, auto const&... rest) const {
+    return apply<V>(first, rest...);
   }
 
  private:
-  template <class T, class V>
-  static constexpr T given(V const& v) {
-    if constexpr (std::is_same_v<V, Array>) return T(typename T::Unchecked{}, v);
-    else return T(typename T::Unchecked{}, Array(v));
+  template <class U, class V>
+  static constexpr U given(V const& v) {
+    if constexpr (std::is_same_v<V, Array>) return U(typename U::Unchecked{}, v);
+    else return U(typename U::Unchecked{}, Array(v));
   }
-  template <class V, class T>
-  static constexpr V taken(T const& t) {
+  template <class V, class U>
+  static constexpr V taken(U const& t) {
     if constexpr (std::is_same_v<V, Array>) return static_cast<Array const&>(t);
     else return t.sym();
   }
-  template <class V, std::size_t... K, class... Z>
-  static constexpr auto apply(V const& ct, V const& y, std::index_sequence<K...>, Z const&... x) {
-    auto const r = R{}(given<Y>(ct), given<Y>(y), given<X>(x)...);
-    if constexpr (requires { std::get<0>(r); }) return std::tuple{taken<V>(std::get<K>(r))...};
+  template <class V, class... Z>
+  static constexpr auto apply(Z const&... values) {
+    auto const r = R{}(given<T, V>(values)...);
+    if constexpr (requires { std::get<0>(r); })
+      return std::apply([](auto const&... each) { return std::tuple{taken<V>(each)...}; }, r);
     else return taken<V>(r);
   }
 };
+// Rules that only take values of any kind are called with those, others with Tensors.
+template <class R, class... T>
+constexpr auto rule_for() {
+  if constexpr ((typed<T> && ...)) return TypedRule<R, T...>{};
+  else return R{};
+}
+
+// What custom_vjp and custom_jvp return: y, with the rule for its derivatives by x.
+template <class Rule, class Y, class... X>
+constexpr auto ruled(Y const& y, X const&... x) {
+  return wrap<Y>(
+      bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(Attrs{}, untyped(y), untyped(x)...));
+}
 
 }  // namespace detail
 
@@ -97,20 +142,8 @@ struct CustomVjp {
       auto const y = F{}(stop_gradient(x)...);
       using Y = std::remove_cvref_t<decltype(y)>;
       if constexpr (refused<Y>) return y;
-      else {
-        using Rule = typename decltype(rule_for<Y, X...>())::type;
-        return detail::wrap<Y>(bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(
-            Attrs{}, detail::untyped(y), detail::untyped(x)...));
-      }
+      else return detail::ruled<decltype(detail::rule_for<R, Y, Y, X...>())>(y, x...);
     }
-  }
-
- private:
-  // Rules that only take values of any kind are called with those, others with Tensors.
-  template <class Y, class... X>
-  static constexpr auto rule_for() {
-    if constexpr ((typed<Y> && ... && typed<X>)) return std::type_identity<detail::TypedRule<R, Y, X...>>{};
-    else return std::type_identity<R>{};
   }
 };
 

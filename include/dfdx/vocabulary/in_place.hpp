@@ -33,9 +33,10 @@ inline void check_target(char const* name, Array const& target) {
   if (overlaps_itself(target.shape(), target.strides()))
     raise(name, ": the target of shape ", target.shape(), " overlaps itself");
   if (!is_grad_enabled() || !target.requires_grad()) return;
-  if (target.is_leaf())
+  if (target.is_leaf() || target.storage()->of_leaf())
     raise(name, ": the target of shape ", target.shape(),
-          " is a leaf that requires a gradient; change it under no_grad");
+          target.is_leaf() ? " is a leaf that requires a gradient; change it under no_grad"
+                           : " is a part of a leaf that requires a gradient; change it under no_grad");
 }
 
 /// Puts a result of the target's shape into its memory, and the target in the result's place on the tape.

@@ -200,6 +200,19 @@ constexpr auto is_hot(I const& index, P const& n) {
   return wide == call(made<LastPositions>(n), wide);
 }
 
+// Indices in memory that are no place are refused.
+template <class I>
+constexpr void require_places(char const* name, I const& index, index_t n) {
+  if constexpr (!refused<I>) {
+    if (!op::detail::is_index(index.dtype())) raise(name, ": integer index required, got ", index.dtype());
+    if (n < 0) return;  // which `positions` refuses
+    each_in_memory(index, [&](Operand const& o, index_t at) {
+      index_t const i = read_index(o, at);
+      if (i < 0 || i >= n) raise(name, ": index ", Position{i}, " out of range for ", n, " places");
+    });
+  }
+}
+
 }  // namespace detail
 
 /// take - rows of a table by index, as an embedding does.
@@ -291,16 +304,19 @@ constexpr auto positions(I const& like, int axis, index_t n) {
 /// one_hot<N>(index), one_hot(index, n) - 1 at the index, 0 elsewhere, along a new last axis.
 ///
 /// Shapes    index: [I...] -> y: [I..., N]
+/// Errors    "one_hot: index 5 out of range for 3 places", of indices in memory
 template <index_t N, element T = float, operand I>
 constexpr auto one_hot(I const& index) {
+  detail::require_places("one_hot", index, N);
   return cast<T>(detail::is_hot(index, detail::Fixed<N>{}));
 }
 template <operand I>
 constexpr auto one_hot(I const& index, index_t n, DType dtype = DType::f32) {
+  detail::require_places("one_hot", index, n);
   return cast_to(detail::untyped(detail::is_hot(index, n)), dtype);
 }
 
-/// embedding(index, weight, padding) - rows of a table; the row `padding` gets no gradient.
+/// embedding(index, weight, padding) - rows of a table; the row `padding`, from the end if negative, gets no gradient.
 ///
 /// Shapes    index: [I...], weight: [N, D] -> [I..., D]
 template <operand I, operand W>
@@ -310,7 +326,15 @@ constexpr auto embedding(I const& index, W const& weight) {
 template <operand I, operand W>
 constexpr auto embedding(I const& index, W const& weight, index_t padding) {
   auto const rows = take(weight, index);
-  return where(unsqueeze<-1>(index == padding), stop_gradient(rows), rows);
+  if constexpr (refused<decltype(rows)>) {
+    return rows;
+  } else {
+    index_t const n = weight.shape()[0];
+    if (n >= 0 && (padding < -n || padding >= n))
+      raise("embedding: padding ", Position{padding}, " out of range for axis 0 of ", weight.shape());
+    auto const pads = index == (padding < 0 ? padding + n : padding);
+    return where(unsqueeze<-1>(pads), stop_gradient(rows), rows);
+  }
 }
 
 }  // namespace dfdx

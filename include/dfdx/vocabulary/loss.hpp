@@ -24,6 +24,7 @@ constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::
 /// 1964).
 template <Reduction... R, operand X, operand Y>
 constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reduction how = Reduction::mean) {
+  if (!(delta > 0)) raise("huber_loss: a positive delta required");
   auto const d = x - target, size = abs(d);
   return detail::reduced_loss<R...>("huber_loss",
                                     where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta), how);
@@ -33,6 +34,7 @@ constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reducti
 /// beta 0 it is l1_loss.
 template <Reduction... R, operand X, operand Y>
 constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Reduction how = Reduction::mean) {
+  if (!(beta >= 0)) raise("smooth_l1_loss: a beta that is not negative required");
   auto const d = x - target, size = abs(d);
   double const safe = beta > 0 ? beta : 1;
   return detail::reduced_loss<R...>("smooth_l1_loss",
@@ -43,7 +45,10 @@ constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Redu
 /// PyTorch has it, and have no gradient there.
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  auto const yes = clamp_min(log(x), -100), no = clamp_min(log1p(-x), -100);
+  constexpr double least = 3.7200759760208361e-44;  // e^-100
+  auto const none = logical_and(x >= 0.0, x <= least), all = x == 1.0;
+  auto const yes = where(none, -100.0, log(where(none, 1.0, x)));
+  auto const no = where(all, -100.0, log1p(-where(all, 0.0, x)));
   return detail::reduced_loss<R...>("bce_loss", -(target * yes + (1.0 - target) * no), how);
 }
 
@@ -127,6 +132,9 @@ struct GaussianNll {
 /// no gradient.
 template <Reduction... R, operand X, operand Y, operand V>
 constexpr auto gaussian_nll_loss(X const& x, Y const& target, V const& var, GaussianNll const& options = {}) {
+  detail::each_in_memory(var, [](Operand const& o, index_t at) {
+    if (read_real(o, at) < 0) raise("gaussian_nll_loss: variances that are not negative required");
+  });
   auto const v = clamp_min(var, options.eps);
   auto const loss = (log(v) + square(x - target) / v) * 0.5;
   return detail::reduced_loss<R...>("gaussian_nll_loss", options.full ? loss + 0.91893853320467274 : loss,

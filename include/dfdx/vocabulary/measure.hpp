@@ -32,10 +32,27 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
   if (p < 0) return pow(reduce<op::sum>(pow(abs(x), p), over), 1 / p);
   return power(reduce<op::sum>(power(abs(x), p), over), 1 / p);
 }
+// The operand, if it has the axes of a norm.
+struct NormAxes {
+  Over over;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = over.mask(in->shape.rank);
+    if (mask < 0)
+      return refuse(why, "norm: axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
+    return *in;
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
 template <class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
-  if constexpr (refused<decltype(sqrt(x))>) return Refused{};
-  else return real_norm(x, p, over);
+  if constexpr (refused<decltype(sqrt(x))> || refused<decltype(call(made<NormAxes>(over), x))>) {
+    return Refused{};
+  } else {
+    return rounded_as(real_norm(in_f32(call(made<NormAxes>(over), x)), p, over), x);
+  }
 }
 template <class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {
@@ -43,7 +60,7 @@ constexpr auto count_over(X const& x, P const& over) {
 }
 template <class P, operand X>
 constexpr auto nansum_over(X const& x, P const& over) {
-  return reduce<op::sum>(where(x == x, x, zeros_like(x)), over);
+  return reduce<op::sum>(summable(where(x == x, x, zeros_like(x))), over);
 }
 template <class P, operand X>
 constexpr auto nanmean_over(X const& x, P const& over) {
@@ -59,7 +76,8 @@ constexpr auto all_over(X const& x, P const& over) {
 }
 template <class P, operand X>
 constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {
-  return x / clamp_min(norm_over(x, p, over), eps);
+  auto const v = in_f32(x);
+  return rounded_as(v / clamp_min(norm_over(v, p, over), eps), x);
 }
 
 }  // namespace detail

@@ -9,27 +9,6 @@ namespace dfdx {
 
 namespace detail {
 
-template <operand X>
-constexpr auto in_f32(X const& x) {
-  if constexpr (refused<X>) return Refused{};
-  else if constexpr (!typed<X>)
-    return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
-  else if constexpr (promote(X::static_meta.dtype, DType::f32) != DType::f32) return x;
-  else if constexpr (is_floating(X::static_meta.dtype)) return cast<float>(x);
-  else return x;
-}
-// y in the dtype of x, if that has 16 bits.
-template <operand Y, operand X>
-constexpr auto rounded_as(Y const& y, X const& x) {
-  if constexpr (refused<Y, X>) return Refused{};
-  else if constexpr (typed<Y> && typed<X>) {
-    if constexpr (size_of(X::static_meta.dtype) == 2) return cast<typename X::value_type>(y);
-    else return y;
-  } else {
-    return size_of(x.dtype()) == 2 ? cast_to(untyped(y), x.dtype()) : untyped(y);
-  }
-}
-
 template <class P, operand X>
 constexpr auto standardized(X const& x, P const& over, double eps) {
   auto const centred = x - mean_of(x, over);

@@ -189,24 +189,24 @@ struct SearchSorted {
 
 }  // namespace detail
 
-/// cumsum<Axis>(x), cumsum(x, axis) - sums of the elements up to each.
+/// cumsum<Axis>(x), cumsum(x, axis) - sums of the elements up to each; of integers and truths in i64, as cumprod.
 template <int Axis, operand X>
 constexpr auto cumsum(X const& x) {
-  return detail::along_axis<op::cumsum>(x, detail::Fixed<Axis>{});
+  return detail::along_axis<op::cumsum>(detail::summable(x), detail::Fixed<Axis>{});
 }
 template <operand X>
 constexpr auto cumsum(X const& x, int axis) {
-  return detail::along_axis<op::cumsum>(x, axis);
+  return detail::along_axis<op::cumsum>(detail::summable(x), axis);
 }
 
 /// cumprod<Axis>(x), cumprod(x, axis) - products of the elements up to each.
 template <int Axis, operand X>
 constexpr auto cumprod(X const& x) {
-  return detail::call(detail::Fixed<detail::Cumulative<detail::Times>{Axis}>{}, x);
+  return detail::call(detail::Fixed<detail::Cumulative<detail::Times>{Axis}>{}, detail::summable(x));
 }
 template <operand X>
 constexpr auto cumprod(X const& x, int axis) {
-  return detail::call(detail::Cumulative<detail::Times>{axis}, x);
+  return detail::call(detail::Cumulative<detail::Times>{axis}, detail::summable(x));
 }
 
 /// logcumsumexp<Axis>(x), logcumsumexp(x, axis) - log of the sum of e^x up to each.

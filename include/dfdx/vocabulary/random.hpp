@@ -64,6 +64,26 @@ constexpr auto dropped(X const& x, U const& u, double p) {
   return where(u < p, zeros_like(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
 }
 
+// Weights in memory from which nothing can be chosen are refused.
+template <class X>
+constexpr void require_weights(X const& weights) {
+  if constexpr (!refused<X>) {
+    if (!is_floating(weights.dtype()) || weights.shape().rank == 0) return;
+    index_t const choices = weights.shape()[weights.shape().rank - 1];
+    index_t seen = 0;
+    double total = 0;
+    each_in_memory(weights, [&](Operand const& o, index_t at) {
+      double const w = read_real(o, at);
+      if (!(w >= 0 && w <= std::numeric_limits<double>::max()))
+        raise("multinomial: weights that are finite and not negative required");
+      total += w;
+      if (++seen % choices != 0) return;
+      if (total == 0) raise("multinomial: weights that are all 0, of ", weights.shape());
+      total = 0;
+    });
+  }
+}
+
 struct Multinomial {
   index_t n;
   bool replacement;
@@ -92,7 +112,7 @@ struct Multinomial {
     index_t const choices = p.shape()[last];
     V const u = call(uniform, full_as(p, Meta{DType::f64, y.shape}, 0), key);
     V const at = bind<op::searchsorted>(Attrs{{1}}, sums, u * slice_axis(sums, last, choices - 1, 1));
-    return minimum(at, static_cast<double>(choices - 1));
+    return minimum(at, static_cast<std::int64_t>(choices - 1));
   }
 };
 
@@ -119,8 +139,14 @@ constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
 }
 
 /// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.
+///
+/// Errors    "bernoulli: probabilities required", of values in memory
 template <operand X, detail::random_key K>
 constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
+  detail::each_in_memory(p, [](Operand const& o, index_t at) {
+    double const v = read_real(o, at);
+    if (!(v >= 0 && v <= 1)) raise("bernoulli: probabilities required");
+  });
   return where(detail::drawn("bernoulli", p, key, stream) < p, ones_like(p), zeros_like(p));
 }
 
@@ -146,14 +172,17 @@ constexpr auto dropout(X const& x, double p, K const& key, Dropout const& option
 /// add up to 1; those of 0 are chosen only after all others.
 ///
 /// Shapes    weights: [B..., C] -> [B..., N], i64
-/// Errors    "multinomial: 4 choices wanted, of [2, 3]"
+/// Errors    "multinomial: 4 choices wanted, of [2, 3]"; of weights in memory "multinomial: weights that are finite and
+///           not negative required"
 template <index_t N, bool Replacement = false, operand X, detail::random_key K>
 constexpr auto multinomial(X const& weights, K const& key) {
+  detail::require_weights(weights);
   return detail::call(detail::Fixed<detail::Multinomial{N, Replacement}>{}, weights,
                       detail::key_beside("multinomial", weights, key));
 }
 template <operand X, detail::random_key K>
 constexpr auto multinomial(X const& weights, index_t n, K const& key, bool replacement = false) {
+  detail::require_weights(weights);
   return detail::call(detail::Multinomial{n, replacement}, weights,
                       detail::key_beside("multinomial", weights, key));
 }
@@ -162,6 +191,7 @@ constexpr auto multinomial(X const& weights, index_t n, K const& key, bool repla
 /// standard Gumbel distribution.
 inline Array exponential(Extents const& shape, Key key, double rate = 1, DType dtype = DType::f32) {
   detail::require_floating("exponential", dtype);
+  if (!(rate > 0)) raise("exponential: a positive rate required");
   return detail::generate_as("exponential", shape.shape, dtype, [=](index_t i) {
     return -constant_math::log1p(-uniform_at(key, static_cast<std::uint64_t>(i))) / rate;
   });

@@ -3,6 +3,8 @@
 // known at run time sum(a, {1}) and sum(a, {1}, true). Composites mean, var, std are here too.
 #pragma once
 
+#include <limits>
+
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
@@ -61,7 +63,7 @@ struct ReduceAxes {
   constexpr Meta infer(Meta const* in, Text* why) const {
     index_t const mask = over.mask(in->shape.rank);
     if (mask < 0)
-      return refuse(why, Op::name, ": axis ", over.axes.offender(mask), " out of range for ", in->shape);
+      return refuse(why, Op::name, ": axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
     Meta r = Op::infer(Attrs{{mask}}, in, why);
     if (r.valid() && !over.keep) r.shape = dropped(r.shape, mask);
     return r;
@@ -75,6 +77,20 @@ struct ReduceAxes {
 template <class Op, class P, class X>
 constexpr auto reduce(X const& x, P const& over) {
   return call(made<ReduceAxes<Op>>(over), x);
+}
+
+// What is summed or multiplied: integers and truths as i64, as in PyTorch, so that few of u8 already fit.
+template <class X>
+constexpr auto summable(X const& x) {
+  if constexpr (refused<X>) {
+    return x;
+  } else if constexpr (typed<X>) {
+    using T = typename X::value_type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, std::int64_t>) return cast<std::int64_t>(x);
+    else return x;
+  } else {
+    return is_floating(x.dtype()) || x.dtype() == DType::i64 ? x : cast_to(x, DType::i64);
+  }
 }
 
 // PlainNumber of elements that a reduction over the mask joins.
@@ -92,7 +108,7 @@ struct ArgExtremum {
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape const& s = in->shape;
     if (over.axes.n > 1) return refuse(why, name, ": one axis or none required");
-    if (over.axes.n == 0) {
+    if (flattens(s)) {
       Meta const flat{in->dtype, make_shape(s.numel())};
       Meta r = op::argmax::infer(Attrs{{0, Smallest}}, &flat, why);
       if (r.valid()) r.shape = over.keep ? op::reduced_shape(s, over.mask(s.rank)) : Shape{};
@@ -106,10 +122,15 @@ struct ArgExtremum {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    bool const all = over.axes.n == 0;
+    bool const all = flattens(x.shape());
     V const from = all ? reshape_to(x, make_shape(x.shape().numel())) : x;
     int const axis = all ? 0 : normalize_axis(over.axes.v[0], x.shape().rank);
     return reshape_to(bind<op::argmax>(Attrs{{axis, Smallest}}, from), y.shape);
+  }
+
+ private:
+  constexpr bool flattens(Shape const& s) const {
+    return over.axes.n == 0 || (s.rank == 0 && over.mask(0) == 0);
   }
 };
 template <bool Smallest, class P, class X>
@@ -123,20 +144,55 @@ constexpr auto over_count(X const& x, Y const& total, P const& over, int correct
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
   if (n < 0) return total / (reduce<op::sum>(ones_like(x), over) - static_cast<double>(correction));
-  return total * (1.0 / static_cast<double>(n - correction));
+  // (A constant expression does not divide by 0.)
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
 }
-template <class P, class X>
-constexpr auto mean_of(X const& x, P const& over) {
-  return over_count(x, reduce<op::sum>(x, over), over, 0);
+// x in f32 if it has 16 bits, in which what leads to a result may overflow.
+template <operand X>
+constexpr auto in_f32(X const& x) {
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (!typed<X>)
+    return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
+  else if constexpr (promote(X::static_meta.dtype, DType::f32) != DType::f32) return x;
+  else if constexpr (is_floating(X::static_meta.dtype)) return cast<float>(x);
+  else return x;
 }
-template <class P, class X>
-constexpr auto var_of(X const& x, P const& over, int correction) {
-  return over_count(x, reduce<op::sum>(square(x - mean_of(x, kept(over))), over), over, correction);
+// y in the dtype of x, if that has 16 bits.
+template <operand Y, operand X>
+constexpr auto rounded_as(Y const& y, X const& x) {
+  if constexpr (refused<Y, X>) return Refused{};
+  else if constexpr (typed<Y> && typed<X>) {
+    if constexpr (size_of(X::static_meta.dtype) == 2) return cast<typename X::value_type>(y);
+    else return y;
+  } else {
+    return size_of(x.dtype()) == 2 ? cast_to(untyped(y), x.dtype()) : untyped(y);
+  }
 }
 
 template <class P, class X>
+constexpr auto mean_of(X const& x, P const& over) {
+  auto const v = in_f32(x);
+  return rounded_as(over_count(v, reduce<op::sum>(summable(v), over), over, 0), x);
+}
+template <class P, class X>
+constexpr auto var_in_f32(X const& x, P const& over, int correction) {
+  auto const v = in_f32(x);
+  return over_count(v, reduce<op::sum>(square(v - mean_of(v, kept(over))), over), over, correction);
+}
+template <class P, class X>
+constexpr auto var_of(X const& x, P const& over, int correction) {
+  return rounded_as(var_in_f32(x, over, correction), x);
+}
+template <class P, class X>
 constexpr auto std_of(X const& x, P const& over, int correction) {
-  return sqrt(var_of(x, over, correction));
+  auto const v = var_in_f32(x, over, correction);
+  if constexpr (refused<decltype(v)>) {
+    return v;
+  } else {
+    auto const zero = v == 0.0;
+    return rounded_as(where(zero, zeros_like(v), sqrt(where(zero, ones_like(v), v))), x);
+  }
 }
 
 }  // namespace detail
@@ -147,32 +203,32 @@ constexpr V sum_axes(V const& x, index_t mask) {
   return mask == 0 ? x : bind<op::sum>(Attrs{{mask}}, x);
 }
 
-/// sum - over axes, all of them without arguments.
+/// sum - over axes, all of them without arguments; of integers and truths in i64, as prod.
 template <int... A, operand X>
 constexpr auto sum(X const& x) {
-  return detail::reduce<op::sum>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::reduce<op::sum>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto sum(X const& x, Keepdim) {
-  return detail::reduce<op::sum>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::reduce<op::sum>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto sum(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::sum>(x, detail::Over{axes, keep});
+  return detail::reduce<op::sum>(detail::summable(x), detail::Over{axes, keep});
 }
 
 /// prod - product over axes.
 template <int... A, operand X>
 constexpr auto prod(X const& x) {
-  return detail::reduce<op::prod>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::reduce<op::prod>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto prod(X const& x, Keepdim) {
-  return detail::reduce<op::prod>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::reduce<op::prod>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto prod(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::prod>(x, detail::Over{axes, keep});
+  return detail::reduce<op::prod>(detail::summable(x), detail::Over{axes, keep});
 }
 
 /// max - the largest element over axes. The gradient is split equally among those that attain it.
@@ -264,7 +320,7 @@ constexpr auto var(X const& x, Axes const& axes, int correction = 1, bool keep =
   return detail::var_of(x, detail::Over{axes, keep}, correction);
 }
 
-/// std - standard deviation, the square root of var.
+/// std - standard deviation, the square root of var. The gradient at 0 is 0.
 template <int... A, operand X>
 constexpr auto std(X const& x) {
   return detail::std_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{}, 1);

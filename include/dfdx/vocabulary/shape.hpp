@@ -105,7 +105,7 @@ struct Squeeze : Reshaped {
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape const& s = in->shape;
     index_t mask = axes.mask(s.rank);
-    if (mask < 0) return refuse(why, "squeeze: axis ", axes.offender(mask), " out of range for ", s);
+    if (mask < 0) return refuse(why, "squeeze: axis ", axes.offender(mask), axes.fault(mask), s);
     for (int i = 0; i < s.rank; ++i)
       if (axes.n == 0 && s[i] == 1) mask |= index_t{1} << i;
       else if ((mask >> i & 1) != 0 && s[i] != 1)

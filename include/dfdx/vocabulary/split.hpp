@@ -172,7 +172,9 @@ constexpr auto diag(X const& x) {
 /// Errors    "split: sizes [2, 2] do not add up to axis 0 of [5, 3]"
 template <index_t Size, int Axis = 0, typed X>
 constexpr auto split(X const& x) {
-  if constexpr (detail::has_axis<Axis, X>) return detail::equal_parts<Axis, Size>(x);
+  static_assert(Size > 0, "split: a positive size required");
+  if constexpr (Size < 1) return Refused{};
+  else if constexpr (detail::has_axis<Axis, X>) return detail::equal_parts<Axis, Size>(x);
   else return slice<Axis, 0>(x);
 }
 template <operand X>
@@ -200,7 +202,10 @@ auto split(X const& x, std::initializer_list<index_t> sizes, int axis = 0) {
 /// chunk<N, Axis>(x), chunk(x, n, axis) - split into n parts, or fewer where an extent has too few elements.
 template <index_t N, int Axis = 0, typed X>
 constexpr auto chunk(X const& x) {
-  if constexpr (detail::has_axis<Axis, X>) {
+  static_assert(N > 0, "chunk: a positive number of parts required");
+  if constexpr (N < 1) {
+    return Refused{};
+  } else if constexpr (detail::has_axis<Axis, X>) {
     constexpr index_t n = X::static_shape[normalize_axis(Axis, X::static_rank)];
     return detail::equal_parts<Axis, (n > N ? (n + N - 1) / N : 1)>(x);
   } else {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+// watch: what is not a number is traced to the op that made it, and nothing is lost.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace {
+
+using namespace dfdx;
+
+struct Model {
+  Tensor<float, 3> w;
+  Tensor<float, 2, 3> unused;
+  DFDX_FIELDS(w, unused)
+};
+using X = Tensor<float, 3>;
+
+constexpr auto logarithm = [](auto const& m, auto const& x) { return sum(log(m.w + x)); };
+// Its value at 0 is 0, its derivative infinity times 0.
+constexpr auto kink = [](auto const& m, auto const& x) { return sum(sqrt(m.w * x) * 0.0f); };
+constexpr auto plain = [](auto const& m, auto const& x) { return sum(m.w * x); };
+
+Model fresh() { return {Tensor<float, 3>::from({0.5f, 1.0f, 2.0f}), zeros<float, 2, 3>()}; }
+
+std::vector<std::uint8_t> bits(Model const& m) {
+  std::vector<std::uint8_t> r;
+  visit(m, [&](auto const& leaf) {
+    auto const* p = reinterpret_cast<std::uint8_t const*>(leaf.bytes());
+    r.insert(r.end(), p, p + leaf.size() * 4);
+  });
+  return r;
+}
+
+template <class Loss, class Rule>
+void stops(Loss const& loss, Rule const& rule, X const& bad, std::string const& words) {
+  X const good = X::from({0.001f, 0.002f, 0.003f});
+  Model model = fresh(), twin = fresh();
+  auto step = train_step(loss, rule), other = train_step(loss, rule);
+  auto one = watch(step, model);
+  for (int i = 0; i < 3; ++i) {
+    one(good);
+    other(twin, good);
+  }
+  auto const before = bits(model);
+  std::string said;
+  try {
+    one(bad);
+  } catch (error const& e) {
+    said = e.what();
+  }
+  CHECK(said == "train_step: step 4: " + words + "; the model is as it was after 3 steps");
+  CHECK(bits(model) == before);
+  CHECK(step.steps() == 3);
+  // And goes on as if it had not been.
+  CHECK(one(good) == other(twin, good));
+  CHECK(bits(model) == bits(twin));
+}
+
+}  // namespace
+
+TEST_CASE("watch: the op that made NaN is named, the model stays", "[optim]") {
+  optim::Adam const adam{.lr = 0.01f};
+  stops(logarithm, adam, X::from({1.0f, -9.0f, 1.0f}), "log: made NaN of numbers, in a result of shape [3]");
+  stops(kink, adam, X::from({1.0f, 0.0f, 1.0f}),
+        "backward of sqrt: made NaN of numbers, in the gradient of operand 0 of shape [3]");
+  stops(plain, optim::SGD{.lr = 0.01f}, X::from({3e38f, 3e38f, 3e38f}), "the loss is inf");
+  stops(plain, optim::SGD{.lr = 2.0f}, X::from({3e38f, 0.0f, 0.0f}),
+        "the optimizer makes numbers that are not finite of a finite gradient");
+}
