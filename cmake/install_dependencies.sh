@@ -66,8 +66,9 @@ if [ "$what" = test ]; then
   has_command clang++-19 || try clang-19
   has_command clang-format-19 || try clang-format-19
   [ -e /usr/share/datasets/fashion-mnist ] || try dataset-fashion-mnist
+  [ -e /usr/share/hyphen/hyph_en_US.dic ] || try hyphen-en-us
 fi
-# The tables of examples/logistic: some files of a package that is not installed, for it needs much else.
+# The tables of examples/logistic and autoencoder: some files of a package that is not installed, for it needs much else.
 tables=usr/lib/python3/dist-packages/sklearn/datasets/data
 [ "$what" = test ] && [ ! -e $deps/tables_tried ] && [ ! -e $deps/$tables ] && [ ! -e /$tables ] || tables=''
 [ -n "$missing$optional$tables" ] || exit 0
@@ -132,7 +133,7 @@ fetch_tables() {
   rm -rf $deps/fetched
 }
 if [ -n "$tables" ]; then
-  fetch_tables || echo "install_dependencies: no tables of python3-sklearn; examples/logistic takes other files" >&2
+  fetch_tables || echo "install_dependencies: no tables of python3-sklearn; the examples take other files" >&2
   touch $deps/tables_tried
 fi
 

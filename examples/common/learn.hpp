@@ -14,35 +14,35 @@
 
 namespace common {
 
-/// Brightness 0 .. 1 as numbers, [B, 28, 28].
+/// Brightness 0 .. 1 as numbers, [B, Side, Side].
 constexpr auto brightness = [](auto const& pictures) { return dfdx::cast<float>(pictures) / 255.0; };
 
 /// The first `n` pictures, as a batch; n is at most 64, and the last stands for those that are missing.
-template <std::size_t N>
-dfdx::Tensor<std::uint8_t, N, side, side> first_pictures(Pictures const& pictures) {
-  auto r = dfdx::zeros<std::uint8_t, N, side, side>();
+template <std::size_t N, std::size_t Side>
+dfdx::Tensor<std::uint8_t, N, Side, Side> first_pictures(PicturesOf<Side> const& pictures) {
+  constexpr std::size_t points = Side * Side;
+  auto r = dfdx::zeros<std::uint8_t, N, Side, Side>();
+  auto const last = static_cast<std::size_t>(pictures.shape()[0] - 1);
   for (std::size_t i = 0; i < N; ++i)
-    std::copy_n(
-        pictures.data() + std::min(static_cast<dfdx::index_t>(i), pictures.shape()[0] - 1) * side * side,
-        side * side, r.data() + i * side * side);
+    std::copy_n(pictures.data() + std::min(i, last) * points, points, r.data() + i * points);
   return r;
 }
 
-/// Pictures of brightness 0 .. 1, [N, 28, 28], to draw.
-template <std::size_t N>
-std::vector<dfdx::report::Image> images(dfdx::Tensor<float, N, side, side> const& x) {
+/// Pictures of brightness 0 .. 1, [N, Side, Side], to draw.
+template <std::size_t N, std::size_t Side>
+std::vector<dfdx::report::Image> images(dfdx::Tensor<float, N, Side, Side> const& x) {
   std::vector<dfdx::report::Image> r;
   for (std::size_t i = 0; i < N; ++i) {
-    float const* const from = x.data() + i * side * side;
-    r.push_back({side, side, std::vector<float>(from, from + side * side)});
+    float const* const from = x.data() + i * Side * Side;
+    r.push_back({Side, Side, std::vector<float>(from, from + Side * Side)});
   }
   return r;
 }
 
 /// The first twenty test pictures, in two rows of ten, above what the model makes of each.
-template <class Model, class Reconstruct>
+template <class Model, class Reconstruct, std::size_t Side>
 void draw_reconstructions(std::string const& path, Model const& model, Reconstruct const& reconstruct,
-                          Pictures const& test) {
+                          PicturesOf<Side> const& test) {
   auto const some = first_pictures<20>(test);
   auto const before = images(brightness(some)), after = images(dfdx::compile(reconstruct)(model, some));
   std::vector<dfdx::report::Image> rows;
@@ -50,12 +50,12 @@ void draw_reconstructions(std::string const& path, Model const& model, Reconstru
     for (auto const* from : {&before, &after})
       rows.insert(rows.end(), from->begin() + static_cast<std::ptrdiff_t>(row),
                   from->begin() + static_cast<std::ptrdiff_t>(row + 10));
-  dfdx::report::save_png(path, dfdx::report::tiled(rows, 10, 2));
+  dfdx::report::save_png(path, dfdx::report::tiled(rows, 10, 2 * side / Side));
 }
 
 /// Mean of loss(model, pictures, key) over whole batches of pictures; what is left over at the end is not looked at.
-template <class Model, class Loss>
-double mean_loss(Model const& model, Loss const& loss, Pictures const& pictures) {
+template <class Model, class Loss, std::size_t Side>
+double mean_loss(Model const& model, Loss const& loss, PicturesOf<Side> const& pictures) {
   auto program = dfdx::compile(loss);
   auto loader = dfdx::data::loader<batch>(pictures);
   double sum = 0;
@@ -68,9 +68,9 @@ double mean_loss(Model const& model, Loss const& loss, Pictures const& pictures)
 /// Trains with AdamW to lower loss(model, pictures, key), where the key is a number that differs from step to step;
 /// the rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine. Writes the model, a
 /// log and a chart to the folder of the options. The mean loss of the test pictures at the end.
-template <class Model, class Loss>
-double learn(Model& model, Loss const& loss, PictureOptions const& o, Pictures const& training,
-             Pictures const& test, std::string const& unit) {
+template <class Model, class Loss, std::size_t Side>
+double learn(Model& model, Loss const& loss, PictureOptions const& o, PicturesOf<Side> const& training,
+             PicturesOf<Side> const& test, std::string const& unit) {
   namespace optim = dfdx::optim;
   namespace report = dfdx::report;
   std::printf("data     %s: %lld pictures to train on, %lld to test on\n", o.data.c_str(),
@@ -79,14 +79,15 @@ double learn(Model& model, Loss const& loss, PictureOptions const& o, Pictures c
   std::fflush(stdout);
   dfdx::Key const key = dfdx::fold_in(dfdx::Key{o.seed}, 1), draws = dfdx::fold_in(key, 1);
   auto loader = dfdx::data::loader<batch>(dfdx::fold_in(key, 0), training);
-  std::int64_t const epoch = loader.size(), steps = o.epochs * epoch, warmup = steps / 20;
+  std::int64_t const epoch = loader.size(), epochs = o.epochs_of(epoch), steps = epochs * epoch,
+                     warmup = steps / 20;
   optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = o.lr, .steps = steps - warmup}};
   auto step = dfdx::train_step(loss, optim::AdamW{});
   report::Log log(o.output + "/log.csv");
   report::Curve tests{.name = "test", .color = report::orange, .circles = true};
 
   dfdx::Tensor<std::int64_t> draw(0);
-  dfdx::Tensor<std::uint8_t, batch, side, side> const* now = nullptr;
+  dfdx::Tensor<std::uint8_t, batch, Side, Side> const* now = nullptr;
   auto const prepare = [&](std::int64_t i) {
     now = &std::get<0>(loader.next());
     step.optimizer().lr = rate(i);
@@ -121,7 +122,7 @@ double learn(Model& model, Loss const& loss, PictureOptions const& o, Pictures c
   chart.curves = {report::Curve::of("train", report::blue, run.loss), tests};
   chart.save(o.output + "/loss.svg");
   save(o.output + "/model.safetensors", model,
-       {{"epochs", std::to_string(o.epochs)}, {"test_loss", report::formatted("%.4f", result)}});
+       {{"epochs", std::to_string(epochs)}, {"test_loss", report::formatted("%.4f", result)}});
   return result;
 }
 

@@ -11,20 +11,39 @@ namespace common {
 
 inline constexpr std::size_t side = 28, classes = 10, batch = 64;
 
-using Pictures = dfdx::Tensor<std::uint8_t, dfdx::dyn, side, side>;
+template <std::size_t Side>
+using PicturesOf = dfdx::Tensor<std::uint8_t, dfdx::dyn, Side, Side>;
+using Pictures = PicturesOf<side>;
 using Labels = dfdx::Tensor<std::int32_t, dfdx::dyn>;
 
-struct Examples {
-  Pictures pictures;
+template <std::size_t Side>
+struct ExamplesOf {
+  PicturesOf<Side> pictures;
   Labels labels;
   dfdx::index_t size() const { return labels.size(); }
+
+  /// The first `limit` of them, or all for 0.
+  ///
+  /// Errors    "data: x: 63 pictures; 64 are needed"
+  ExamplesOf first(dfdx::index_t limit, std::string const& file) const {
+    dfdx::index_t const n = limit > 0 ? std::min(limit, size()) : size();
+    if (auto const least = static_cast<dfdx::index_t>(batch); n < least)
+      throw dfdx::error("data: " + file + ": " + std::to_string(n) + " pictures; " + std::to_string(least) +
+                        " are needed");
+    ExamplesOf r{PicturesOf<Side>::uninitialized(dfdx::make_shape(n, Side, Side)),
+                 Labels::uninitialized(dfdx::make_shape(n))};
+    std::copy_n(pictures.data(), r.pictures.size(), r.pictures.data());
+    std::copy_n(labels.data(), n, r.labels.data());
+    return r;
+  }
 };
+using Examples = ExamplesOf<side>;
 
 /// Examples from FOLDER/PART-images-idx3-ubyte and FOLDER/PART-labels-idx1-ubyte, with .gz at the end or without; at
 /// most `limit` of them, 0 for all.
 ///
 /// Errors    "data: x has pictures [60000, 32, 32], not [N, 28, 28] of bytes"; "data: x has 60000 pictures, y 10000
-///           labels"; "data: x: 63 pictures; 64 are needed"; those of read_idx and read_idx_labels
+///           labels"; those of Examples::first, read_idx and read_idx_labels
 inline Examples read_examples(std::string const& folder, std::string const& part, dfdx::index_t limit) {
   auto const file = [&](char const* name) {
     std::string const plain = folder + "/" + part + name;
@@ -42,14 +61,7 @@ inline Examples read_examples(std::string const& folder, std::string const& part
   if (raw.shape()[0] != all.size())
     throw dfdx::error("data: " + pictures + " has " + std::to_string(raw.shape()[0]) + " pictures, " +
                       labels + " " + std::to_string(all.size()) + " labels");
-  dfdx::index_t const n = limit > 0 ? std::min(limit, all.size()) : all.size();
-  if (auto const least = static_cast<dfdx::index_t>(batch); n < least)
-    throw dfdx::error("data: " + pictures + ": " + std::to_string(n) + " pictures; " + std::to_string(least) +
-                      " are needed");
-  Examples r{Pictures::uninitialized(dfdx::make_shape(n, d, d)), Labels::uninitialized(dfdx::make_shape(n))};
-  std::copy_n(raw.data<std::uint8_t>(), n * d * d, r.pictures.data());
-  std::copy_n(all.data(), n, r.labels.data());
-  return r;
+  return Examples{Pictures(raw), all}.first(limit, pictures);
 }
 
 }  // namespace common

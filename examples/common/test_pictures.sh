@@ -29,6 +29,7 @@ data() {
 refuse_options() {
   data good
   head -c 300 /dev/zero > zeros.safetensors
+  mkdir -p none
   refused 'cannot read none/.*-images-idx3-ubyte.gz: No such file' --data none --output bad
   refused '--epochs' --data good --epochs 0 --output bad
   refused '--epochs' --data good --epochs many --output bad
@@ -45,10 +46,10 @@ refuse_options() {
 
 # same_again: the same model for the same seed, and another for another
 same_again() {
-  "$program" --limit 320 --epochs 1 --output two > log 2> progress || wrong 'a second run'
-  "$program" --limit 320 --epochs 1 --output three > log 2> progress || wrong 'a third run'
+  "$program" --data $real --limit 320 --epochs 1 --output two > log 2> progress || wrong 'a second run'
+  "$program" --data $real --limit 320 --epochs 1 --output three > log 2> progress || wrong 'a third run'
   cmp two/model.safetensors three/model.safetensors || wrong 'the same seed, another model'
-  "$program" --limit 320 --epochs 1 --seed 7 --output four > log 2> progress || wrong 'a fourth run'
+  "$program" --data $real --limit 320 --epochs 1 --seed 7 --output four > log 2> progress || wrong 'a fourth run'
   ! cmp -s two/model.safetensors four/model.safetensors || wrong 'another seed, the same model'
 }
 

@@ -2,6 +2,7 @@
 // gpt: learns to write like a text, character by character. Trains the transformer of model.hpp with one compiled
 // program, saves it, reads it back and writes with it.
 #include "../common/output.hpp"
+#include "../common/run_log.hpp"
 #include "options.hpp"
 
 #include <dfdx/report/progress.hpp>
@@ -41,6 +42,11 @@ void run(Options const& o) {
   Key const key{o.seed};
   common::prepare_folder(o.output);
   if (!o.settings.checkpoint.empty()) common::prepare_file(o.settings.checkpoint);
+  common::RunLog log(o.log);
+  // The loss on the text to test on is known at the end only.
+  auto const write_row = [&](std::int64_t done, double train_loss, double val_loss) {
+    log.row({{"step", done}, {"train_loss", train_loss}, {"val_loss", val_loss}});
+  };
   Text const text = read_text(o.data);
   check_beginning(text.alphabet, o, o.data);
   std::printf("data     %s: %zu characters, %zu different; %zu to train on, %zu to test on\n", o.data.c_str(),
@@ -51,8 +57,10 @@ void run(Options const& o) {
 
   common::Run const times = [&] {
     dfdx::report::Progress progress(o.settings.steps);
-    return train(model, text, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double loss) { progress.show(done, {{"loss", loss}}); });
+    return train(model, text, o.settings, dfdx::fold_in(key, 2), [&](std::int64_t done, double loss) {
+      progress.show(done, {{"loss", loss}});
+      if (done % 50 == 0 && done != o.settings.steps) write_row(done, loss, std::nan(""));
+    });
   }();
   if (!o.settings.resume.empty())
     std::printf("resumed  %s: %lld steps done\n", o.settings.resume.c_str(),
@@ -61,6 +69,7 @@ void run(Options const& o) {
               static_cast<long long>(std::max<std::int64_t>(o.settings.steps - times.first, 0)),
               times.seconds, times.step * 1e3);
   double const val = evaluate(model, text.val);
+  write_row(o.settings.steps, times.recent, val);
   std::printf("loss     %.4f nats per character on the text to test on\n", val);
 
   std::string const file = o.output + "/model.safetensors";

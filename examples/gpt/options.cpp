@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "options.hpp"
+#include "../common/run_log.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +11,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app("Learns to write like a text, character by character.", "gpt");
   auto* data = app.add_option("--data", o.data, "Text file to learn from")->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model")->capture_default_str();
+  common::add_log_option(app, o.log);
   auto* checkpoint = app.add_option("--checkpoint", o.settings.checkpoint,
                                     "File for the state of the run, written now and then and at the end");
   auto* resume = app.add_option("--resume", o.settings.resume,

@@ -10,7 +10,7 @@
 namespace gpt {
 
 struct Options {
-  std::string data = "/usr/share/common-licenses/GPL-3", output = "gpt-output";
+  std::string data = "/usr/share/common-licenses/GPL-3", output = "gpt-output", log;
   std::string load;  // a model to go on writing with, instead of training one
   std::string beginning = "\n";
   std::uint64_t seed = 1337;

@@ -12,12 +12,16 @@ while [ $i -lt 60 ]; do
   i=$((i + 1))
 done > text
 
-"$program" --data text --steps 120 --length 100 --temperature 0.1 --begin 'the ' --output one > log 2> progress ||
+"$program" --data text --steps 120 --length 100 --temperature 0.1 --begin 'the ' --output one --log one.jsonl > log 2> progress ||
   wrong "a good run: $(cat progress)"
 grep -q 'read back: equal' log || wrong 'the model was not read back'
 grep -q 'the cat sat on the mat and the dog lay by the log' log || wrong "it has not learnt: $(cat log)"
 loss=$(sed -n 's/^loss *\([0-9.]*\).*/\1/p' log)
 awk "BEGIN { exit !($loss < 0.5) }" || wrong "loss $loss"
+[ "$(sed 's/:[0-9.e-]*[,}]/;/g' one.jsonl | tr -d '\n')" = \
+  '{"step";"train_loss";"val_loss":null}{"step";"train_loss";"val_loss":null}{"step";"train_loss";"val_loss";' ] ||
+  wrong "--log: $(cat one.jsonl)"
+tail -n 1 one.jsonl | grep -q "^{\"step\":120,.*:$(echo "$loss" | cut -c1-5)" || wrong "--log: $(cat one.jsonl)"
 [ "$(ls one)" = model.safetensors ] || wrong "other files in the folder: $(ls one)"
 "$program" --load one/model.safetensors --length 100 --temperature 0.1 --begin 'the ' > again 2> error || wrong '--load'
 tail -n 3 log > end
@@ -92,6 +96,8 @@ refused '--resume' --load one/model.safetensors --resume state
 refused 'train: the model is no longer of use after 13 steps; a smaller --lr may help; the state after 12 steps is in state' \
   --data text --steps 24 --lr 1e8 --lr-end 1e8 --resume state --checkpoint state --every 1 --output bad
 cmp state good || wrong 'the last good state was lost'
+refused 'run.txt ends neither in .csv nor in .jsonl' --data text --log run.txt --output bad
+refused 'cannot write no/run.csv' --data text --log no/run.csv --output bad
 refused 'made NaN of numbers, .*; the state after [0-9]* steps is in spoilt' \
   --data text --steps 24 --lr 1e9 --lr-end 1e9 --checkpoint spoilt --output bad
 [ -s spoilt ] || wrong 'the state before NaN was not written'

@@ -4,22 +4,13 @@
 
 #include <dfdx/data/split.hpp>
 #include <dfdx/dfdx.hpp>
-#include <dfdx/io/csv.hpp>
 
 #include <string>
 #include <vector>
 
-namespace logistic {
+#include "../common/tables.hpp"
 
-/// Where a table is and how it is written.
-struct Source {
-  std::string path;
-  dfdx::data::CsvOptions how;
-};
-/// A name of ours, "iris", which is looked for in some folders, or a file.
-///
-/// Errors    "data: there is no iris.csv in any of ...; cmake/install_dependencies.sh test fetches it"
-Source find_source(std::string const& name, dfdx::data::CsvOptions const& how);
+namespace logistic {
 
 using Matrix = dfdx::Tensor<double, dfdx::dyn, dfdx::dyn>;
 using Classes = dfdx::Tensor<std::int32_t, dfdx::dyn>;
@@ -35,6 +26,6 @@ struct Data {
 ///
 /// Errors    those of read_csv; "data: x.csv has one class, cat, in column species"; "data: x.csv: no row of class cat
 ///           is among those to train on"
-Data read_data(Source const& source, std::string const& target, double test_part, dfdx::Key key);
+Data read_data(common::Table const& source, std::string const& target, double test_part, dfdx::Key key);
 
 }  // namespace logistic

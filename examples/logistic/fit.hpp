@@ -6,6 +6,7 @@
 #include <dfdx/dfdx.hpp>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace logistic {
@@ -52,11 +53,18 @@ inline Array free_directions(Problem const& p, Array const& w) {
 
 /// H^-1 g by the Hessian itself. V^T V makes it regular where it has free directions V, and changes nothing else, for g
 /// is orthogonal to them.
+///
+/// Errors    "newton: the data leaves weights open (solve: the matrix is singular); a larger --l2 settles them"
 template <class Loss>
 Array direction_by_hessian(Loss const& loss, Problem const& p, Array const& w, Array const& g) {
   Array const v = free_directions(p, w);
   Array const h = dfdx::hessian(loss)(w, p.x, p.y, p.penalty).reshape({w.size(), w.size()});
-  return solve(h + matmul(v.T(), v), g.reshape({-1})).reshape(dfdx::Extents(w.shape()));
+  try {
+    return solve(h + matmul(v.T(), v), g.reshape({-1})).reshape(dfdx::Extents(w.shape()));
+  } catch (dfdx::error const& e) {
+    throw dfdx::error("newton: the data leaves weights open (" + std::string(e.what()) +
+                      "); a larger --l2 settles them");
+  }
 }
 
 /// The same by products with H alone, conjugate gradients, for problems whose Hessian is too large to be written down.

@@ -57,7 +57,7 @@ void fit_and_compare(Loss const& loss, Problem const& p, Data const& data, Optio
 }
 
 void run(Options const& o) {
-  Source const source = find_source(o.data, o.how);
+  common::Table const source = common::find_table(o.data, o.how);
   Data const data = read_data(source, o.target, o.test, dfdx::Key{o.seed});
   index_t const width = data.train_x.shape()[1], classes = static_cast<index_t>(data.classes.size());
   std::printf("data     %s: %lld features, %lld classes; %lld rows to train on, %lld to test on\n",

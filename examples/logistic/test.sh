@@ -76,6 +76,10 @@ refused 'short.csv.gz ends early' --data short.csv.gz
 refused 'alone.csv' --data alone.csv
 refused 'four.csv has no column what but x, y, the other, kind' --data four.csv --target what
 refused 'newton: the gradient is [0-9.e-]*, not below 1e-08; a larger --l2' --data four.csv --max-steps 1
+# A feature that does not vary: its weight may be any.
+awk -F, -v OFS=, 'NR == 1 { print "x,same,kind"; next } { print $1, 7, $3 }' four.csv > constant.csv
+refused 'newton: the data leaves weights open (solve: .*); a larger --l2' --data constant.csv --l2 0
+fits 0.3 --data constant.csv
 refused '--l2' --data four.csv --l2 -1
 refused '--test' --data four.csv --test 1
 refused 'none is left' --data four.csv --test 0.0001

@@ -21,6 +21,7 @@ void run(Options const& o) {
   using dfdx::report::formatted;
   Key const key{o.seed};
   common::prepare_folder(o.output);
+  common::RunLog log(o.log);
   WordList const list = read_words(o.data, !o.own_data);
   Split<Model::context> const data = split<Model::context>(list.words, dfdx::fold_in(key, 1));
   std::printf("data     %s: %zu words", o.data.c_str(), list.words.size());
@@ -39,8 +40,9 @@ void run(Options const& o) {
 
   History const history = [&] {
     dfdx::report::Progress progress(o.settings.steps);
-    return train(model, data, o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double recent) { progress.show(done, {{"loss", recent}}); });
+    return train(
+        model, data, o.settings, dfdx::fold_in(key, 2),
+        [&](std::int64_t done, double recent) { progress.show(done, {{"loss", recent}}); }, log);
   }();
   std::printf("trained  %lld steps in %.1f s, %.0f steps/s\n", static_cast<long long>(o.settings.steps),
               history.seconds, static_cast<double>(o.settings.steps) / history.seconds);

@@ -13,7 +13,10 @@ done > list
 for file in model.safetensors loss.svg activations.svg; do [ -s "one/$file" ] || wrong "no $file"; done
 grep -q 'read back: equal' log || wrong 'the model was not read back'
 [ "$(ls one | wc -l)" -eq 3 ] || wrong "other files in the folder: $(ls one)"
-"$program" --data list --steps 400 --output two > log 2> progress || wrong 'a second run'
+"$program" --data list --steps 400 --output two --log two.csv > log 2> progress || wrong 'a second run'
+awk -F, 'NR == 1 { good = $0 == "step,train_loss,dev_loss" }
+         NR > 1 { good = good && $1 > last && $2 > 0 && $3 > 0 && $2 < 3.5; last = $1 }
+         END { exit !(good && NR > 10 && last == 400) }' two.csv || wrong "--log: $(cat two.csv)"
 cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another model'
 "$program" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
 ! cmp -s one/model.safetensors three/model.safetensors || wrong 'another seed, the same model'
@@ -56,6 +59,8 @@ refused '--steps' --data list --steps many --output bad
 refused '--lr' --data list --lr nan --output bad
 refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8 --output bad
 refused '--model: gru not in {mlp,batchnorm,wavenet}' --data list --model gru --output bad
+refused 'run.txt ends neither in .csv nor in .jsonl' --data list --log run.txt --output bad
+refused 'cannot write no/run.csv' --data list --log no/run.csv --output bad
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder list/x' --data list --output list/x
 refused 'cannot make the folder' --data list --output list

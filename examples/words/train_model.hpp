@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "../common/run_log.hpp"
 #include "data.hpp"
 #include "train.hpp"
 
@@ -62,12 +63,12 @@ inline float rate_at(Settings const& s, std::int64_t step) {
   return done < 0.5 ? s.lr : static_cast<float>(s.lr + (s.lr_end - s.lr) * (done - 0.5) * 2);
 }
 
-/// Trains in place.
+/// Trains in place; the log has a row for each dev loss after the first step.
 ///
 /// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
 template <class Model>
 History train(Model& model, Split<Model::context> const& data, Settings const& settings, Key key,
-              Report const& report) {
+              Report const& report, common::RunLog& log) {
   History history;
   auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
   auto step = dfdx::train_step(training_loss, dfdx::optim::SGD{.lr = settings.lr});
@@ -75,9 +76,14 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
   // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
   std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
   std::int64_t next_dev = 0;
+  auto const look_at_dev = [&](std::int64_t done) {
+    history.dev.emplace_back(done, evaluate(model, data.dev, 4096));
+    if (done > 0)
+      log.row({{"step", done}, {"train_loss", history.recent}, {"dev_loss", history.dev.back().second}});
+  };
   auto const prepare = [&](std::int64_t i) {
     if (i == next_dev) {
-      history.dev.emplace_back(i, evaluate(model, data.dev, 4096));
+      look_at_dev(i);
       next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
     }
     step.optimizer().lr = rate_at(settings, i);
@@ -90,7 +96,7 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
     if (done % 256 == 0 || done == settings.steps) report(done, recent);
   };
   common::train_loop(history, settings.steps, 1000, prepare, one, after);
-  history.dev.emplace_back(settings.steps, evaluate(model, data.dev, 4096));
+  look_at_dev(settings.steps);
   return history;
 }
 

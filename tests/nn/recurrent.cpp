@@ -98,3 +98,30 @@ TEST_CASE("the second direction reads from the end", "[nn]") {
   CHECK(array_equal(out, y));
   CHECK(array_equal(hn, concat(std::span<Array const>(last), 0)));
 }
+
+TEST_CASE("states begin with zeros if none are given", "[nn]") {
+  auto const x = randn<float, T, B, I>(Key{1});
+  auto const check = [&](auto const& layer, auto const&... none) {
+    auto const [y, last] = [&] {
+      auto const r = layer(x, none...);
+      return std::pair(std::get<0>(r), std::get<1>(r));
+    }();
+    CHECK(max(abs(y)).item() > 0.01);
+    auto const r = layer(x);
+    static_assert(std::is_same_v<decltype(r), decltype(layer(x, none...)) const>);
+    CHECK((array_equal(std::get<0>(r), y) && array_equal(std::get<1>(r), last)));
+    CHECK(array_equal(std::get<0>(layer(Array(x))), y));
+    auto const loss = [](auto const& l, auto const& v) { return mean(square(std::get<0>(l(v)))); };
+    CHECK(std::fabs(compile(loss)(layer, x).item() - mean(square(y)).item()) < 1e-6);
+  };
+  auto const one = zeros<float, B, H>();
+  auto const four = zeros<float, 4, B, H>();
+  check(init<nn::RNN<I, H>>(2), one);
+  check(init<nn::GRU<I, H>>(2), one);
+  check(init<nn::LSTM<I, H>>(2), one, one);
+  check(init<nn::GRU<I, H, float, both>>(2), four);
+  check(init<nn::LSTM<I, H, float, both>>(2), four, four);
+  auto const layer = init<nn::LSTM<I, H, float, nn::Recurrent{.layers = 2, .dropout = 0.5}>>(2);
+  auto const two = zeros<float, 2, B, H>();
+  CHECK(array_equal(std::get<0>(layer.train(Key{3}, x)), std::get<0>(layer.train(Key{3}, x, two, two))));
+}

@@ -82,7 +82,8 @@ class Csv {
   T number(index_t row, index_t column) const {
     std::string_view const field = trimmed(text(row, column));
     auto const wrong = [&](char const* what) {
-      fail_at(line(row), "'" + std::string(field.substr(0, 40)) + "' in column " +
+      // (Not "'" + ...: g++ 12 warns of that, gcc bug 105651.)
+      fail_at(line(row), std::string("'").append(field.substr(0, 40)) + "' in column " +
                              names_[static_cast<std::size_t>(column)] + " " + what);
     };
     using Read = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;

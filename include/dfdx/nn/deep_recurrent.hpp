@@ -30,6 +30,14 @@ void reset_recurrent(Layer& layer, std::size_t size, Key key) {
   visit(layer, [&](auto& leaf) { init::uniform(leaf, fold_in(key, k++), -bound, bound); });
 }
 
+// States of zeros for inputs [T, B, I]: [B, H], or [L, B, H] of L layers.
+template <std::size_t H, std::size_t... L>
+constexpr auto zero_states(auto const& x) {
+  auto const one = expand<-1, static_cast<index_t>(H)>(slice<-1, 0, 1>(select<0, 0>(x)));
+  if constexpr (sizeof...(L) == 0) return zeros_like(one);
+  else return zeros_like(expand<static_cast<index_t>(L)..., -1, -1>(unsqueeze<0>(one)));
+}
+
 struct TanhLayer {
   static constexpr std::size_t gates = 1, states = 1;
   static constexpr auto run(auto const&... a) { return rnn_tanh(a...); }
@@ -96,7 +104,8 @@ struct DeepRecurrent {
     }
   };
 
-  /// The tuple of outputs [T, B, ways H] and, stacked, the last states [layers ways, B, H]: h, and c of an LSTM.
+  /// The tuple of outputs [T, B, ways H] and, stacked, the last states [layers ways, B, H]: h, and c of an LSTM. States
+  /// to begin with are zeros if there are none.
   template <operand X, operand... S>
     requires(sizeof...(S) == Layer::states)
   constexpr auto operator()(X const& x, S const&... states) const {
@@ -108,10 +117,25 @@ struct DeepRecurrent {
     return from<0>(x, std::tuple<>{}, key, states...);
   }
 
+  template <operand X>
+  constexpr auto operator()(X const& x) const {
+    return from_zeros(x, Evaluate{});
+  }
+  template <dfdx::detail::random_key K, operand X>
+  constexpr auto train(K const& key, X const& x) const {
+    return from_zeros(x, key);
+  }
+
   void reset(Key key) { reset_recurrent(*this, Hidden, key); }
 
  private:
   struct Evaluate {};
+
+  constexpr auto from_zeros(auto const& x, auto const& key) const {
+    auto const none = zero_states<Hidden, O.layers * ways>(x);
+    if constexpr (Layer::states == 1) return from<0>(x, std::tuple<>{}, key, none);
+    else return from<0>(x, std::tuple<>{}, key, none, none);
+  }
 
   template <std::size_t C>
   constexpr auto run(auto const& x, auto const&... states) const {

@@ -9,7 +9,7 @@ namespace dfdx::nn {
 /// RNN - a recurrent layer with tanh. State: weight_ih_l0 [H, I], weight_hh_l0 [H, H], bias_ih_l0 [H], bias_hh_l0
 /// [H]. Several layers, in both directions: RNN<I, H, float, Recurrent{.layers = 2, .bidirectional = true}>, with
 /// L = 4 states h [L, B, H], outputs [T, B, 2 H] and the names weight_ih_l1, weight_ih_l1_reverse, ...;
-/// layer.train(key, x, h) drops values between the layers.
+/// layer.train(key, x, h) drops values between the layers. Without h the states begin with zeros: layer(x).
 ///
 /// Math      h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh)
 /// Shapes    x: [T, B, I], h: [B, H] -> the tuple of [T, B, H] and [B, H]
@@ -27,6 +27,9 @@ struct RNN<In, Hidden, T, Recurrent{}> {
 
   constexpr auto operator()(operand auto const& x, operand auto const& h) const {
     return rnn_tanh(x, h, weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0);
+  }
+  constexpr auto operator()(operand auto const& x) const {
+    return (*this)(x, detail::zero_states<Hidden>(x));
   }
 
   void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }
@@ -51,6 +54,9 @@ struct GRU<In, Hidden, T, Recurrent{}> {
   constexpr auto operator()(operand auto const& x, operand auto const& h) const {
     return gru(x, h, weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0);
   }
+  constexpr auto operator()(operand auto const& x) const {
+    return (*this)(x, detail::zero_states<Hidden>(x));
+  }
 
   void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }
 };
@@ -73,6 +79,10 @@ struct LSTM<In, Hidden, T, Recurrent{}> {
 
   constexpr auto operator()(operand auto const& x, operand auto const& h, operand auto const& c) const {
     return lstm(x, h, c, weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0);
+  }
+  constexpr auto operator()(operand auto const& x) const {
+    auto const none = detail::zero_states<Hidden>(x);
+    return (*this)(x, none, none);
   }
 
   void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "models.hpp"
+#include "run.hpp"
+
+void lstm::run_forward(Options const& options) { run<Tagger<false>>(options); }
