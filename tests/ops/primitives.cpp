@@ -600,7 +600,8 @@ struct Record<op::window_argmax> : Counting {
   static Case of(Shape const& x, Shape const& to, std::vector<Window> const& w) {
     Attrs a;
     for (std::size_t i = 0; i < w.size(); ++i) a.i[i] = w[i].packed();
-    return {[=](V v) { return bind_as<op::window_argmax>(Meta{DType::i64, to}, a, v[0]); },
+    DType const place = w.size() == 1 ? DType::i64 : w.size() == 2 ? DType::i32 : DType::u8;
+    return {[=](V v) { return bind_as<op::window_argmax>(Meta{place, to}, a, v[0]); },
             [=](V v) {
               Array const y = full(to, -1, DType::f64);
               for_indices(to, [&](index_t const* p) {

@@ -116,42 +116,72 @@ constexpr index_t turned(Turns const& turns, int turn, index_t const* position, 
   return r;
 }
 
-/// place_buffers - offsets in bytes for buffers that live at overlapping times, first fit, 64-byte aligned;
-/// returns the size of the arena. Symbolic sizes are resolved with `symbols`.
+namespace detail {
+
+/// first_fit - offsets for buffers in the order of `order`, each at the first place that is free: those before it whose
+/// lifetimes touch its own must be all that are alive when it comes, so they go by their first step, or backwards in
+/// time by their last. The size of the arena.
 template <class Buffers, class Offsets>
-constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
+constexpr index_t first_fit(Buffers const& buffers, index_t const* symbols, Vec<int> const& order,
+                            bool backwards, Offsets& offsets) {
   struct Block {
     index_t begin, end;
-    int last;
+    int until;
   };
   Vec<Block> used;  // sorted by begin
   index_t total = 0;
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
+  for (int k : order) {
+    auto const i = static_cast<std::size_t>(k);
     auto const& b = buffers[i];
     index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
     index_t const size = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
-    // Buffers come in the order of their first step: what ended before it is free.
+    int const until = backwards ? b.first : b.last;
     Vec<Block> alive;
     index_t at = 0;
     bool placed = false;
+    auto const place = [&] {
+      alive.push_back(Block{at, at + size, until});
+      offsets[i] = at;
+      placed = true;
+    };
     for (Block const& u : used) {
-      if (u.last < b.first) continue;
-      if (!placed && u.begin - at >= size) {
-        alive.push_back(Block{at, at + size, b.last});
-        offsets[i] = at;
-        placed = true;
-      }
+      if (backwards ? u.until > b.last : u.until < b.first) continue;
+      if (!placed && u.begin - at >= size) place();
       alive.push_back(u);
       if (u.end > at && !placed) at = u.end;
     }
-    if (!placed) {
-      alive.push_back(Block{at, at + size, b.last});
-      offsets[i] = at;
-    }
+    if (!placed) place();
     used = alive;
     if (offsets[i] + size > total) total = offsets[i] + size;
   }
   return total;
+}
+
+}  // namespace detail
+
+/// place_buffers - offsets in bytes for buffers that live at overlapping times, 64-byte aligned; returns the size of
+/// the arena. First fit forwards in time, where buffers stand by their first step, or backwards, whichever takes less:
+/// for a training step that is nearly always backwards, for its large values live long. Symbolic sizes are resolved
+/// with `symbols`.
+template <class Buffers, class Offsets>
+constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
+  int steps = 0;
+  for (auto const& b : buffers) steps = b.last + 1 > steps ? b.last + 1 : steps;
+  Vec<int> forwards, start(static_cast<std::size_t>(steps) + 2, 0), backwards(buffers.size(), 0);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    forwards.push_back(static_cast<int>(i));
+    ++start[static_cast<std::size_t>(steps - buffers[i].last)];
+  }
+  for (std::size_t s = 1; s < start.size(); ++s) start[s] += start[s - 1];
+  for (std::size_t i = buffers.size(); i-- > 0;)
+    backwards[static_cast<std::size_t>(--start[static_cast<std::size_t>(steps - buffers[i].last)])] =
+        static_cast<int>(i);
+  index_t const one = detail::first_fit(buffers, symbols, backwards, true, offsets);
+  Vec<index_t> other(buffers.size(), 0);
+  index_t const two = detail::first_fit(buffers, symbols, forwards, false, other);
+  if (one <= two) return one;
+  for (std::size_t i = 0; i < buffers.size(); ++i) offsets[i] = other[i];
+  return two;
 }
 
 }  // namespace dfdx::graph

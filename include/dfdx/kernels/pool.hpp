@@ -14,9 +14,9 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// window_argmax - y[b, p] = the place of the largest element in window p of x[b], the first if several, of a NaN if
 /// there is one. n and m are extents of a sample and of its windows, `windows` what the op's attributes hold. Which
 /// element is larger is hard to predict, so there is no branch on it. E is float or double; for float a sample has
-/// less than 2^31 elements.
-template <class E>
-void window_argmax(E const* x, std::int64_t* y, index_t batch, index_t const (&n)[3], index_t const (&m)[3],
+/// less than 2^31 elements. Y is wide enough for a place.
+template <class E, class Y>
+void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index_t const (&m)[3],
                    index_t const (&windows)[3]) {
   using I = std::conditional_t<sizeof(E) == 4, std::int32_t, std::int64_t>;
 #if !defined(__CUDACC__)
@@ -59,7 +59,7 @@ void window_argmax(E const* x, std::int64_t* y, index_t batch, index_t const (&n
 
     for (index_t b = 0; b < batch; ++b) {
       E const* const sample = x + b * n[0] * n[1] * n[2];
-      std::int64_t* const result = y + b * lines * m[2] + from;
+      Y* const result = y + b * lines * m[2] + from;
       for (index_t p = 0; p < size; p += width) {
         I const* place = table.data() + p;
 #if !defined(__CUDACC__)
@@ -82,7 +82,7 @@ void window_argmax(E const* x, std::int64_t* y, index_t batch, index_t const (&n
           if (v > top || (v != v && top == top)) found[0] = *place;
         }
 #endif
-        for (index_t i = 0; i < std::min(width, size - p); ++i) result[p + i] = found[i];
+        for (index_t i = 0; i < std::min(width, size - p); ++i) result[p + i] = static_cast<Y>(found[i]);
       }
     }
   }

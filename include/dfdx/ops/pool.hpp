@@ -22,7 +22,7 @@ bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out);
 /// shape is given with bind_as; every window must hold an element.
 ///
 /// Math      y[b, p] = argmax over the window p of x[b]; no gradient
-/// Shapes    x: [B, S...] -> y: [B, P...], i64; one to three axes S
+/// Shapes    x: [B, S...] -> y: [B, P...], u8, i32 or i64, as wide as a place needs; one to three axes S
 /// Dtypes    x: all but bool
 /// Errors    those of max_pool2d
 /// Source    PyTorch's max_pool2d
@@ -47,22 +47,31 @@ struct window_argmax : operation {
     for (int axis = 0; axis < 3; ++axis)
       for (index_t p = 0; p < m[axis]; ++p)
         spans[axis].push_back(Span::of(window[axis], p, n[axis], m[axis]));
-    auto* to = static_cast<std::int64_t*>(out.data);
     dispatch(in[0].meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
-      Span s[3];
-      for (index_t b = 0; b < y[0]; ++b) {
-        T const* const sample = static_cast<T const*>(in[0].data) + b * in[0].strides[0];
-        for (index_t i = 0; i < m[0]; ++i)
-          for (index_t j = 0; j < m[1]; ++j)
-            for (index_t k = 0; k < m[2]; ++k) {
-              s[0] = spans[0][static_cast<std::size_t>(i)];
-              s[1] = spans[1][static_cast<std::size_t>(j)];
-              s[2] = spans[2][static_cast<std::size_t>(k)];
-              *to++ = largest(sample, s, n, step);
-            }
-      }
+      with_places(out, [&](auto* to) {
+        Span s[3];
+        for (index_t b = 0; b < y[0]; ++b) {
+          T const* const sample = static_cast<T const*>(in[0].data) + b * in[0].strides[0];
+          for (index_t i = 0; i < m[0]; ++i)
+            for (index_t j = 0; j < m[1]; ++j)
+              for (index_t k = 0; k < m[2]; ++k) {
+                s[0] = spans[0][static_cast<std::size_t>(i)];
+                s[1] = spans[1][static_cast<std::size_t>(j)];
+                s[2] = spans[2][static_cast<std::size_t>(k)];
+                *to++ = static_cast<std::remove_cvref_t<decltype(*to)>>(largest(sample, s, n, step));
+              }
+        }
+      });
     });
+  }
+
+  /// f(memory of the result).
+  template <class F>
+  static void with_places(Operand const& out, F const& f) {
+    if (out.meta.dtype == DType::u8) f(static_cast<std::uint8_t*>(out.data));
+    else if (out.meta.dtype == DType::i32) f(static_cast<std::int32_t*>(out.data));
+    else f(static_cast<std::int64_t*>(out.data));
   }
 
   /// Extents of a sample and of its windows, and the windows; leading axes of one element where there are fewer than

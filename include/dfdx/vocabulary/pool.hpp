@@ -22,9 +22,10 @@ bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out) {
   index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, windows[3] = {};
   Op::extents(a, from, to, n, m, windows);
   if (narrow && n[0] * n[1] * n[2] > std::numeric_limits<std::int32_t>::max()) return false;
-  auto* const y = static_cast<std::int64_t*>(out.data);
-  if (narrow) kernels::window_argmax(static_cast<float const*>(x.data), y, to[0], n, m, windows);
-  else kernels::window_argmax(static_cast<double const*>(x.data), y, to[0], n, m, windows);
+  Op::with_places(out, [&](auto* y) {
+    if (narrow) kernels::window_argmax(static_cast<float const*>(x.data), y, to[0], n, m, windows);
+    else kernels::window_argmax(static_cast<double const*>(x.data), y, to[0], n, m, windows);
+  });
   return true;
 }
 
@@ -124,7 +125,15 @@ struct MaxPlaces {
   }
   constexpr Meta infer(Meta const* in, Text* why) const {
     if (in->dtype == DType::boolean) return refuse(why, name(), ": numeric dtype required, got bool");
-    return Meta{DType::i64, pools.pooled(name(), in->shape, why)};
+    return Meta{dtype_of(in->shape), pools.pooled(name(), in->shape, why)};
+  }
+  // Wide enough for a place; these numbers are kept for the backward pass.
+  static constexpr DType dtype_of(Shape const& x) {
+    index_t n = 1;
+    for (int i = x.rank - N; i < x.rank; ++i) n = i < 0 ? n : extent::mul(n, x[i]);
+    return n < 0 || n > std::numeric_limits<std::int32_t>::max() ? DType::i64
+           : n > 256                                             ? DType::i32
+                                                                 : DType::u8;
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -153,7 +162,7 @@ struct AtPlaces {
 template <int N, class P, operand X>
 constexpr auto max_pool_with(X const& x, P const& p) {
   auto const places = call(p, x);
-  return std::tuple(call(Fixed<AtPlaces<N>{}>{}, x, places), places);
+  return std::tuple(call(Fixed<AtPlaces<N>{}>{}, x, places), cast<std::int64_t>(places));
 }
 
 template <int N>
