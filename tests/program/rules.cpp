@@ -140,8 +140,9 @@ TEST_CASE("linearize: a derivative that is called many times", "[program][rules]
   auto const slope = linearize(grad(any))(Array(x)).second;
   CHECK(allclose(slope(Array(t)), exp(x) * (x + 2.0) * t, 1e-13, 1e-13));
   CHECK(allclose(linearize(grad(plain))(x).second(t), hvp(plain)(x, t), 1e-12, 1e-12));
-  CHECK_THROWS_MATCHES(slope(Array(sum(t))), error,
-                       Catch::Matchers::Message("vjp: a direction of shape [] for a value of shape [4]"));
+  CHECK_THROWS_MATCHES(
+      slope(Array(sum(t))), error,
+      Catch::Matchers::Message("linearize: a direction of shape [] for a value of shape [4]"));
 }
 
 TEST_CASE("linearize: within a loop, and differentiated", "[program][rules]") {

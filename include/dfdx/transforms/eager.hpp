@@ -11,6 +11,10 @@
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
+// A compiled function is what it was compiled from.
+template <class F>
+struct Eager<Compiled<F>> : Eager<F> {};
+
 // The arguments of a function that is about to be differentiated: copies of which the leaves of those named in W are on
 // the tape. Inside of another transform some may be already, and stay what they are.
 template <class W, class... A>

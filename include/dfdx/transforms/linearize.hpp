@@ -6,21 +6,6 @@
 
 namespace dfdx {
 
-namespace detail::inline DFDX_TARGET {
-
-template <class T>
-struct Eager<Compiled<T>> : Eager<T> {};
-
-// The leaves of trees in memory.
-template <class... T>
-std::vector<Array> arrays_of_all(T const&... trees) {
-  std::vector<Array> r;
-  (visit(trees, [&](auto const& leaf) { r.push_back(leaf); }), ...);
-  return r;
-}
-
-}  // namespace detail::inline DFDX_TARGET
-
 /// Linearized - the derivative of a function at a point: called with directions like the arguments it gives that of the
 /// result. What the function computed at the point is kept, not computed again.
 template <class Y, class... X>
@@ -49,9 +34,14 @@ class Linearized {
  private:
   Y on_tape(X const&... directions) const {
     // The pass backwards is linear in what it starts from: its own gradient is the derivative.
-    auto const along = detail::arrays_of_all(directions...);
+    std::vector<Array> const along = detail::arrays_of(std::tie(directions...));
     bool nested = nested_;
-    for (Array const& d : along) nested = nested || d.requires_grad();
+    for (std::size_t k = 0; k < along.size(); ++k) {
+      if (!(along[k].shape() == pulled_[k].shape()))
+        raise("linearize: a direction of shape ", along[k].shape(), " for a value of shape ",
+              pulled_[k].shape());
+      nested = nested || along[k].requires_grad();
+    }
     enable_grad const recording;
     return detail::with_arrays(y_, detail::slopes(detail::paired(pulled_, along), pull_, {true, nested}));
   }
@@ -88,7 +78,7 @@ auto linearized_on_tape(A const&... args) {
 /// Math      (f(x), t -> (df/dx) t)
 /// Example   auto const [y, along] = linearize(f)(x); auto const dy = along(t);
 /// Cost      a direction: that of forward mode without f
-/// Errors    "vjp: a direction of shape [2] for a value of shape [3]"
+/// Errors    "linearize: a direction of shape [2] for a value of shape [3]"
 /// Source    jax.linearize
 template <class F>
 constexpr auto linearize(F const&) {
