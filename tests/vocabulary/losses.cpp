@@ -284,6 +284,34 @@ TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
   CHECK(error_of([&] { glu(x, 2); }) == "glu: axis 2 out of range for [3, 4]");
   CHECK(error_of([&] { glu(x, 0); }) == "glu: axis 0 of [3, 4] must be even");
   CHECK(error_of([&] { softmax(x, -3); }) == "softmax: axis -3 out of range for [3, 4]");
+  CHECK(error_of([&] { softmin(x, 2); }) == "softmin: axis 2 out of range for [3, 4]");
+  CHECK(error_of([&] { cosine_similarity(x, x, 2); }) == "cosine_similarity: axis 2 out of range for [3, 4]");
+  // Losses made of elementwise ops speak for themselves.
+  Array const five = zeros({5});
+  auto const refuses = [&](std::string const& name, auto const& loss) {
+    CHECK(error_of([&] { loss(x, five); }) == name + ": shapes do not broadcast: [3, 4] x [5]");
+  };
+#define REFUSES(name) refuses(#name, [](auto const& a, auto const& b) { name(a, b); })
+  REFUSES(l1_loss);
+  REFUSES(mse_loss);
+  REFUSES(huber_loss);
+  REFUSES(smooth_l1_loss);
+  REFUSES(bce_loss);
+  REFUSES(bce_with_logits);
+  REFUSES(kl_div);
+  REFUSES(poisson_nll_loss);
+  REFUSES(cosine_similarity);
+  REFUSES(pairwise_distance);
+  REFUSES(hinge_embedding_loss);
+  REFUSES(soft_margin_loss);
+#undef REFUSES
+  refuses("gaussian_nll_loss", [](auto const& a, auto const& b) { gaussian_nll_loss(a, a, b); });
+  refuses("triplet_margin_loss", [](auto const& a, auto const& b) { triplet_margin_loss(a, a, b); });
+  refuses("margin_ranking_loss", [](auto const& a, auto const& b) { margin_ranking_loss(a, a, b); });
+  auto const of_batch =
+      compile([](Tensor<float, dyn> const& a, Tensor<float, dyn> const& b) { return mse_loss(a, b); });
+  CHECK(error_of([&] { of_batch(Tensor<float, dyn>(zeros({3})), Tensor<float, dyn>(zeros({2}))); }) ==
+        "mse_loss: extents differ: 3 x 2");
   auto const t = zeros<float, 3>();
   CHECK(error_of([&] { mse_loss(t, t, Reduction::none); }) ==
         "mse_loss: of Tensors reduction none is a template argument: mse_loss<Reduction::none>(...)");

@@ -252,7 +252,7 @@ constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weigh
     raise("cross_entropy: label_smoothing between 0 and 1 required");
   return over_classes<ClassLoss::cross_entropy>(logits, target, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
-    auto const z = logits - largest(logits, keeping<a>);
+    auto const z = logits - largest<"cross_entropy">(logits, keeping<a>);
     auto const of_labels = [&](auto const& y) {
       return label_loss<ClassLoss::cross_entropy, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
     };
