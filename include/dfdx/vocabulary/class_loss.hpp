@@ -226,7 +226,10 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
-      return o.ignore_index == no_index ? mean(losses) : sum(losses * share);
+      // Of no labels it is NaN: 0 / 0.
+      index_t const n = labels.shape().numel();
+      if (o.ignore_index == no_index || n == 0) return mean(losses);
+      return n < 0 ? sum(losses) * share : sum(losses * share);
     });
   }
 }

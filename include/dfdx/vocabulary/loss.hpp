@@ -43,9 +43,15 @@ constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Redu
 
 /// bce_loss<R>(probability, target) - -(t log p + (1 - t) log(1 - p)); logarithms are at least -100, as PyTorch has it,
 /// and have no gradient there.
+///
+/// Errors    "bce_loss: probabilities between 0 and 1 required", in memory; a program has NaN there
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_loss(X const& probability, Y const& target, Reduction how = Reduction::mean) {
   auto const x = detail::beside<"bce_loss">(probability, target);
+  detail::each_in_memory(x, [](Operand const& o, index_t at) {
+    double const p = read_real(o, at);
+    if (!(p >= 0 && p <= 1)) raise("bce_loss: probabilities between 0 and 1 required");
+  });
   constexpr double least = 3.7200759760208361e-44;  // e^-100
   auto const none = logical_and(x >= 0.0, x <= least), all = x == 1.0;
   auto const yes = where(none, -100.0, log(where(none, 1.0, x)));

@@ -155,6 +155,19 @@ template <class X, class Y>
 constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Guard guard = {}) {
   return apply_with<op::div>(guard.attrs(), x, y);
 }
+
+/// Rounding - what div does with a quotient: nothing, or rounds it towards 0, or down.
+enum class Rounding { none, trunc, floor };
+
+/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient. Of integers it is truncated in any
+/// case, unless it is rounded down.
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Rounding how) {
+  if (how == Rounding::floor) return floor_divide(x, y);
+  auto const z = div(x, y);
+  return how == Rounding::trunc ? trunc(z) : z;
+}
 /// reciprocal(x) - 1 / x; of integers in f32.
 template <operand X>
 constexpr auto reciprocal(X const& x, Guard guard = {}) {
