@@ -332,7 +332,7 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
   CHECK(array_equal(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5, 6})),
                     from<float>({0, 6, 0})));
   CHECK_THROWS_WITH(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5})),
-                    "scatter: index [2] and source [1] differ");
+                    "scatter: index [2] is larger than source [1]");
   Array const rows = from<std::int64_t>({2, 0, 2});
   check_op(
       "index_add", [](V v) { return index_add(v[0], 1, v[1], v[2], 2); },
@@ -500,6 +500,13 @@ TEST_CASE("results whose shape the elements tell", "[ops]") {
   CHECK(nonzero(full({}, 5)).shape() == make_shape(1, 0));
   CHECK(masked_select(zeros({0, 2}), ones({2})).shape() == make_shape(0));
   CHECK(unique(zeros({0})).shape() == make_shape(0));
+  Unique const u = unique_all(from<float>({3, 1, 1, 2, 3, 1}, {2, 3}));
+  CHECK(array_equal(u.values, from<float>({1, 2, 3})));
+  CHECK(array_equal(u.inverse, from<std::int64_t>({2, 0, 0, 1, 2, 0}, {2, 3})));
+  CHECK(array_equal(u.counts, from<std::int64_t>({3, 1, 2})));
+  CHECK(array_equal(unique_all(from<float>({NAN, 1, NAN})).counts, from<std::int64_t>({1, 1, 1})));
+  CHECK(unique_all(zeros({0, 2})).inverse.shape() == make_shape(0, 2));
+  CHECK(unique_all(zeros({0, 2})).counts.shape() == make_shape(0));
   CHECK(unique(from<float>({NAN, 1, NAN, 1})).shape() == make_shape(3));
   CHECK(array_equal(unique(from<bool>({true, false, true})), from<bool>({false, true})));
   CHECK_THROWS_WITH(masked_select(x, ones({4})), "masked_select: shapes do not broadcast: [2, 3] x [4]");

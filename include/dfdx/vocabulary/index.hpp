@@ -81,8 +81,8 @@ struct IndexSelect {
   }
 };
 
-// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src. With `set`
-// elements that meet replace one another instead.
+// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src; the rest of src
+// does not count. With `set` elements that meet replace one another instead.
 struct Scattered {
   int axis;
   bool set = false;
@@ -94,8 +94,9 @@ struct Scattered {
         !op::gather::infer(attrs_for(set ? Caller::scatter : Caller::scatter_add, a), in, why).valid())
       return refuse(nullptr);
     bool same = index.shape.rank == src.shape.rank;
-    for (int i = 0; same && i < src.shape.rank; ++i) same = op::extents_agree(index.shape[i], src.shape[i]);
-    if (!same) return refuse(why, name, ": index ", index.shape, " and source ", src.shape, " differ");
+    for (int i = 0; same && i < src.shape.rank; ++i)
+      same = index.shape[i] < 0 || src.shape[i] < 0 || index.shape[i] <= src.shape[i];
+    if (!same) return refuse(why, name, ": index ", index.shape, " is larger than source ", src.shape);
     if (x.dtype != src.dtype)
       return refuse(why, name, ": one dtype required, got ", x.dtype, " and ", src.dtype);
     return x;
@@ -108,11 +109,15 @@ struct Scattered {
     if (Graph* const g = recorder_of(x)) {
       require_same<op::gather>(*g, attrs, in, 2);
       for (int i = 0; i < src.shape().rank; ++i)
-        if (index.shape()[i] != src.shape()[i])
+        if (index.shape()[i] != src.shape()[i] && (index.shape()[i] < 0 || src.shape()[i] < 0))
           g->requirements.push_back(
               SameExtent{set ? "scatter" : "scatter_add", index.shape()[i], src.shape()[i]});
     }
-    return bind_as<op::scatter>(x.meta(), attrs, src, index);
+    V used = src;
+    for (int i = 0; i < src.shape().rank; ++i)
+      if (index.shape()[i] >= 0 && src.shape()[i] >= 0 && index.shape()[i] < src.shape()[i])
+        used = slice_axis(used, i, 0, index.shape()[i]);
+    return bind_as<op::scatter>(x.meta(), attrs, used, index);
   }
 };
 template <class P>
@@ -272,9 +277,10 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 }
 
 /// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
-/// places along an axis (PyTorch's scatter_add).
+/// places along an axis (PyTorch's scatter_add). Of a source that is larger than the index the rest does not count.
 ///
-/// Errors    "scatter_add: index [2, 3] and source [2, 4] differ"
+/// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis, src: [J...] with J >= I -> [S...]
+/// Errors    "scatter_add: index [2, 4] is larger than source [2, 3]"
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   return x + detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
