@@ -160,7 +160,8 @@ struct BesideOthers : Beside<Name> {
 };
 template <Literal Name, operand X, operand... Y>
 constexpr auto beside(X const& x, Y const&... others) {
-  return call(Fixed<BesideOthers<Name, 1 + sizeof...(Y)>{}>{}, x, others...);
+  if constexpr (plain<X> || (plain<Y> || ...)) return x;
+  else return call(Fixed<BesideOthers<Name, 1 + sizeof...(Y)>{}>{}, x, others...);
 }
 
 // The operand, if it has a floating dtype.
@@ -175,6 +176,12 @@ struct Floating {
     return x;
   }
 };
+
+template <Literal Name, operand X>
+constexpr auto floating(X const& x) {
+  if constexpr (plain<X>) return x;
+  else return call(Fixed<Floating<Name>{}>{}, x);
+}
 
 /// bind_element, bind_element_as - bind with the element type, which only memory has a use for.
 template <class Op, class T, class V, class... X>

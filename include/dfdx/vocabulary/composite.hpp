@@ -30,17 +30,17 @@ inline constexpr Fixed<Over{Axes{A...}, true}> keeping{};
 
 template <Literal Name = "softmax", class P, operand X>
 constexpr auto softmax_over(X const& x, P const& over) {
-  auto const e = exp(x - largest<Name>(x, over));
+  auto const e = exp(floating<Name>(x) - largest<Name>(x, over));
   return e / reduce<op::sum>(e, over);
 }
 template <class P, operand X>
 constexpr auto log_softmax_over(X const& x, P const& over) {
-  auto const z = x - largest<"log_softmax">(x, over);
+  auto const z = floating<"log_softmax">(x) - largest<"log_softmax">(x, over);
   return z - log(reduce<op::sum>(exp(z), over));
 }
 template <class P, operand X>
 constexpr auto logsumexp_over(X const& x, P const& over) {
-  auto const m = largest<"logsumexp">(x, over);
+  auto const m = largest<"logsumexp">(floating<"logsumexp">(x), over);
   auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
   auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
   // The sum over axes of extent 1 drops them, in any regime.
@@ -117,7 +117,7 @@ constexpr auto gelu(X const& x, Approximate by) {
 /// silu(x) - x sigmoid(x) (Elfwing et al. 2017), also called swish.
 template <operand X>
 constexpr auto silu(X const& x) {
-  return x * sigmoid(x);
+  return x * sigmoid(detail::floating<"silu">(x));
 }
 
 /// softplus(x) - log(1 + e^x), computed as max(x, 0) + log1p(e^-|x|).

@@ -86,7 +86,7 @@ constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin 
   constexpr double tiny = 1e-12;
   auto const cosine = sum<-1>(detail::beside<"cosine_embedding_loss">(a, b) * b) /
                       sqrt((sum<-1>(square(a)) + tiny) * (sum<-1>(square(b)) + tiny));
-  auto const zero = zeros_like(cosine);
+  auto const zero = zeros_like(detail::beside<"cosine_embedding_loss">(cosine, y));
   return detail::reduced_loss<R...>(
       "cosine_embedding_loss",
       where(y == 1, 1.0 - cosine, zero) + where(y == -1, relu(cosine - options.margin), zero),
@@ -160,13 +160,19 @@ constexpr auto multilabel_margin_loss(X const& x, Y const& labels, Reduction how
 template <Reduction... R, operand X, operand Y>
 constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
-                                    mean<-1>(bce_with_logits<Reduction::none>(x, target)), how);
+                                    mean<-1>(bce_with_logits<Reduction::none>(
+                                        detail::beside<"multilabel_soft_margin_loss">(x, target), target)),
+                                    how);
 }
 template <Reduction... R, operand X, operand Y, operand W>
 constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, W const& weight,
                                            Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
-                                    mean<-1>(bce_with_logits<Reduction::none>(x, target) * weight), how);
+  return detail::reduced_loss<R...>(
+      "multilabel_soft_margin_loss",
+      mean<-1>(bce_with_logits<Reduction::none>(
+                   detail::beside<"multilabel_soft_margin_loss">(x, target, weight), target) *
+               weight),
+      how);
 }
 
 /// TripletMargin - options of triplet_margin_loss; with `swap` the distance of the positive from the negative counts if

@@ -9,7 +9,7 @@
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/special.hpp>
 #include <dfdx/ops/trigonometric.hpp>
-#include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/call.hpp>
 
 namespace dfdx {
 
@@ -192,18 +192,19 @@ constexpr auto isfinite(X const& x) {
 template <operand X, operand M, class Value>
   requires math_operands<X, Value>
 constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
-  return where(mask, value, x);
+  return where(mask, value, detail::beside<"masked_fill">(x, mask));
 }
 
 /// lerp(a, b, w) - a + w (b - a), exactly b at w = 1.
 template <operand A, operand B, class W>
   requires math_operands<A, W>
 constexpr auto lerp(A const& a, B const& b, W const& w) {
-  auto const d = b - a;
+  auto const d = b - detail::beside<"lerp">(a, b);
   if constexpr (number<W>) {
     return w < 0.5 ? a + d * w : b - d * (1.0 - static_cast<double>(w));
   } else {
-    return where(abs(w) < 0.5, a + w * d, b - d * (1.0 - w));
+    auto const t = detail::beside<"lerp">(w, d);
+    return where(abs(t) < 0.5, a + t * d, b - d * (1.0 - t));
   }
 }
 

@@ -95,7 +95,7 @@ constexpr auto quantile_of(X const& sorted, double q, P const& axis, Interpolati
 }
 template <class P, operand X>
 constexpr auto sorted_reals(X const& x, P const& axis) {
-  auto const real = call(Fixed<Floating<"quantile">{}>{}, x);
+  auto const real = floating<"quantile">(x);
   return std::get<0>(sort_along<"quantile">(real, axis, false));
 }
 template <class P, operand X>

@@ -192,11 +192,11 @@ constexpr auto reshape(X const& x, Extents const& shape) {
 /// view - reshape by another name, as in PyTorch; it may copy.
 template <index_t... Dims, operand X>
 constexpr auto view(X const& x) {
-  return reshape<Dims...>(x);
+  return detail::call(detail::named<"view">(detail::Fixed<detail::Reshape{make_shape(Dims...)}>{}), x);
 }
 template <operand X>
 constexpr auto view(X const& x, Extents const& shape) {
-  return reshape(x, shape);
+  return detail::call(detail::named<"view">(detail::Reshape{shape.shape}), x);
 }
 
 /// permute<1, 0>(x), permute(x, {1, 0}) - axis i of the result is axis axes[i] of x. No copy.
@@ -221,11 +221,11 @@ constexpr auto transpose(X const& x, int a, int b) {
 /// swapaxes - transpose by NumPy's name.
 template <int A, int B, operand X>
 constexpr auto swapaxes(X const& x) {
-  return transpose<A, B>(x);
+  return detail::call(detail::named<"swapaxes">(detail::Fixed<detail::Transpose{A, B}>{}), x);
 }
 template <operand X>
 constexpr auto swapaxes(X const& x, int a, int b) {
-  return transpose(x, a, b);
+  return detail::call(detail::named<"swapaxes">(detail::Transpose{a, b}), x);
 }
 
 /// squeeze - drops axes of extent 1; without arguments all of them. Axes of other extents stay. No copy.
