@@ -72,6 +72,7 @@
 #include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/interpolate.hpp>
+#include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
@@ -81,6 +82,7 @@
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/quantile.hpp>
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
 #include <dfdx/vocabulary/scan.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: scatter_add: index \[2, 3\] and source \[2, 4\] differ
-// error[clang]: scatter_add: index \[2, 3\] and .*source \[2, 4\] differ
+// error: scatter_add: index \[2, 3\] is larger than source \[2, 2\]
+// error[clang]: scatter_add: index \[2, 3\] is .*larger than source \[2, 2\]
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;
 
 #if DFDX_FAIL
-using Source = Tensor<float, 2, 4>;
+using Source = Tensor<float, 2, 2>;
 #else
 using Source = Tensor<float, 2, 3>;
 #endif

@@ -311,7 +311,12 @@ TEST_CASE("run-time forms say what static ones do", "[ops]") {
   CHECK(array_equal(logsumexp(a, {1, 2}), logsumexp<1, 2>(x)));
   CHECK(array_equal(argmax(a, 1), argmax<1>(x)));
   CHECK(argmax(a).item<std::int64_t>() == argmax<0>(reshape<24>(x)).item());
-  CHECK_THROWS_WITH(squeeze(a, 1), "squeeze: axis 1 of [2, 3, 4] is not 1");
+  // What is not 1 stays.
+  CHECK(squeeze(a, 1).shape() == make_shape(2, 3, 4));
+  CHECK(squeeze(ones({1, 3, 1}), {0, 1}).shape() == make_shape(3, 1));
+  CHECK(squeeze(full({}, 1), 0).shape() == make_shape());
+  static_assert(std::is_same_v<decltype(squeeze<1>(x)), Tensor<float, 2, 3, 4>>);
+  CHECK_THROWS_WITH(squeeze(a, 3), "squeeze: axis 3 out of range for [2, 3, 4]");
   CHECK_THROWS_WITH(permute(a, {0, 1}), "permute: axes must name each axis of [2, 3, 4] once");
   CHECK_THROWS_WITH(expand(a, {2, 3}), "expand: cannot expand [2, 3, 4] to [2, 3]");
   CHECK_THROWS_AS(expand(zeros({1, 3}), {-5, 3}), error);

@@ -21,6 +21,7 @@ TEST_CASE("compiled activations", "[ops]") {
                           hardtanh(v), leaky_relu(v), threshold(v, 0.5, -1.0));
       },
       x());
+  check_vjp([](auto const& v, auto const& low) { return clamp(v, low, low + 0.5); }, x(), y() - 0.8f);
   check_vjp(
       [](auto const& v) {
         return std::tuple(elu(v, 1.5), celu(v, 1.5), selu(v), log_sigmoid(v), mish(v), quick_gelu(v));

@@ -5,7 +5,7 @@
 #include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/measure.hpp>
-#include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/quantile.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
@@ -36,7 +36,13 @@ constexpr auto ordered = [](auto const& x) {
   auto const [top, places] = topk<2, 0>(x);
   auto const [largest, at] = cummax<1>(x);
   return std::tuple(values, top, largest, cumsum<0>(x), cumprod<1>(x), logcumsumexp<1>(x * 2.0), median<1>(x),
-                    quantile<0>(x, 0.3), std::get<0>(cummin<0>(x)));
+                    quantile<0>(x, 0.3), std::get<0>(cummin<0>(x)),
+                    quantile<1>(x, {0.1, 0.8}, Interpolation::midpoint), squeeze<0>(x));
+};
+constexpr auto ordered_scalar = [](auto const& s) {
+  return std::tuple(cumsum<0>(s), cumprod<-1>(s), logcumsumexp<0>(s), std::get<0>(cummax<0>(s)),
+                    std::get<0>(cummin<-1>(s)), std::get<0>(sort<0>(s)), std::get<0>(topk<1>(s)),
+                    median<0>(s), nanmedian<0>(s), quantile<0>(s, 0.3));
 };
 constexpr auto positions_of = [](auto const& x, auto const& list) {
   return std::tuple(argsort<1, true>(x), std::get<1>(topk<3>(x)), std::get<1>(cummax<0>(x)),
@@ -69,6 +75,10 @@ TEST_CASE("compiled functions in which order matters", "[ops]") {
   check(ordered, uniform<float, 5, 7>(Key{1}, -1, 1));
   check_vjp(ordered, uniform<double, 5, 7>(Key{1}, -1, 1));
   check(positions_of, uniform<float, 5, 7>(Key{1}, -1, 1), Tensor<float, 3>::from({-0.5f, 0, 0.5f}));
+  check(ordered_scalar, Tensor<float>(2.5f));
+  check_vjp(ordered_scalar, Tensor<double>(2.5));
+  auto const same = [](auto const& y) { CHECK((y.ndim() == 0 && y.item() == 2.5f)); };
+  std::apply([&](auto const&... y) { (same(y), ...); }, ordered_scalar(Tensor<float>(2.5f)));
   check(measures, uniform<float, 5, 7>(Key{1}, -1, 1));
   check_vjp(measures, uniform<double, 5, 7>(Key{1}, -1, 1));
 }
@@ -85,6 +95,13 @@ TEST_CASE("compiled functions of an index", "[ops]") {
                       nanmedian<0>(x), nanmean<1>(x), multi_margin_loss(x, rows));
   };
   check_vjp(by, uniform<double, 4, 5>(Key{1}, -1, 1), uniform<double, 4, 1>(Key{2}, -1, 1));
+  // Programs name the function that was called, too.
+  auto const bad = full<std::int64_t, 2>(9);
+  auto const table = ones<float, 4, 5>();
+  auto const lookup = compile([](auto const& t, auto const& i) { return embedding(i, t); });
+  CHECK_THROWS_WITH(lookup(table, bad), "embedding: index 9 out of range for axis 0 of [4, 5]");
+  auto const pick = compile([](auto const& t, auto const& i) { return index_select<1>(t, i); });
+  CHECK_THROWS_WITH(pick(table, bad), "index_select: index 9 out of range for axis 1 of [4, 5]");
 }
 
 TEST_CASE("compiled layouts with extents known when they are called", "[ops]") {

@@ -192,6 +192,12 @@ constexpr Record records[] = {
      {{}},
      false,
      false},
+    {"clamp",
+     [](V v) { return clamp(v[0], v[1], v[2]); },
+     [](N x) { return std::min(std::max(x[0], x[1]), x[2]); },
+     {{}, {}, {}},
+     false,
+     false},
     {"clamp_max",
      [](V v) { return clamp_max(v[0], 0.5); },
      [](N x) { return bounded(x[0], -99, 0.5); },
@@ -580,6 +586,12 @@ TEST_CASE("division with remainder rounds towards zero or down, and by an intege
   CHECK(array_equal(floor_divide(from<double>({0.5, -7, 1, 6}), from<double>({0.1, 2, 3, -4})),
                     from<double>({4, -4, 0, -2})));
   CHECK(array_equal(round(from<double>({0.5, 1.5, 2.5, -0.5, -1.5})), from<double>({0, 2, 2, 0, -2})));
+  CHECK(array_equal(div(x, y, Rounding::trunc), from<std::int32_t>({2, -2, -2, 2, 0})));
+  CHECK(array_equal(div(x, y, Rounding::floor), from<std::int32_t>({2, -3, -3, 2, 0})));
+  Array const third = from<double>({7, -7, 5.5});
+  CHECK(array_equal(div(third, from<double>({2, 2, -2}), Rounding::trunc), from<double>({3, -3, -2})));
+  CHECK(array_equal(div(third, from<double>({2, 2, -2}), Rounding::floor), from<double>({3, -4, -3})));
+  CHECK(allclose(div(third, 2, Rounding::none), from<double>({3.5, -3.5, 2.75})));
   CHECK(array_equal(lerp(from<double>({0.1}), from<double>({0.7}), 1.0), from<double>({0.7})));
   CHECK(array_equal(masked_fill(x, x > 0, 9), from<std::int32_t>({9, -7, 9, -7, 9})));
   CHECK(masked_fill(ones({2}, DType::f16), from<bool>({true, false}), 2.5).dtype() == DType::f16);

@@ -5,7 +5,7 @@
 #include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/methods.hpp>
-#include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/quantile.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
@@ -133,9 +133,61 @@ TEST_CASE("sort, topk, median, quantile", "[ops]") {
   CHECK(median(from<float>({4, 1, 3, 2})).item<float>() == 2);
   CHECK(quantile(from<float>({4, 1, 3, 2}), 1).item<float>() == 4);
   CHECK_THROWS_WITH(topk(zeros({2, 5}), 6), "topk: 6 elements wanted along axis 1 of [2, 5]");
-  CHECK_THROWS_WITH(median(zeros({0})), "quantile: empty axis 0 of [0]");
+  CHECK_THROWS_WITH(median(zeros({0})), "median: empty axis 0 of [0]");
   CHECK_THROWS_WITH(quantile(x, 1.5), "quantile: a number between 0 and 1 required");
   CHECK_THROWS_WITH(sort(x, 1), "sort: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(argsort(x, 1), "argsort: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(cummin(x, 1), "cummin: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(median(x, 1), "median: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(nanmedian(x, 1), "nanmedian: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(quantile(arange(3), 0.5), "quantile: floating dtype required, got i64");
+}
+
+// The interpolations as PyTorch documents them, of 1 2 4 8 at places 0.75 and 1.5.
+TEST_CASE("quantiles between two elements, and several", "[ops]") {
+  using enum Interpolation;
+  Array const x = from<double>({8, 1, 4, 2});
+  auto const of = [&](Interpolation how) { return quantile(x, {0.25, 0.5}, 0, how); };
+  CHECK(allclose(of(linear), from<double>({1.75, 3})));
+  CHECK(array_equal(of(lower), from<double>({1, 2})));
+  CHECK(array_equal(of(higher), from<double>({2, 4})));
+  CHECK(array_equal(of(nearest), from<double>({2, 4})));  // of 1.5 the even one
+  CHECK(allclose(of(midpoint), from<double>({1.5, 3})));
+  CHECK(quantile(from<double>({1, 2, 3, 4, 5, 6}), 0.5, nearest).item() == 3);
+  for (Interpolation how : {linear, lower, higher, nearest, midpoint}) {
+    CHECK(quantile(x, 1, how).item() == 8);
+    CHECK(quantile(from<double>({INFINITY, 1}), 1, how).item() == INFINITY);
+  }
+  auto const t = randn<double, 3, 4>(Key{5});
+  auto const both = [](auto const& v) { return quantile<1>(v, {0.1, 0.8}, Interpolation::midpoint); };
+  static_assert(std::is_same_v<decltype(both(t)), Tensor<double, 2, 3>>);
+  for (int k = 0; k < 2; ++k)
+    CHECK(allclose(both(t)[k], quantile(t, k == 0 ? 0.1 : 0.8, 1, Interpolation::midpoint)));
+  CHECK(allclose(quantile(t, std::vector<double>{0.1, 0.8}, 1, Interpolation::midpoint), both(t)));
+  CHECK(quantile(t, {0.1, 0.5, 0.8}).shape() == make_shape(3));
+  Array leaf = t.detach();
+  leaf.requires_grad(true);
+  sum(both(leaf)).backward();
+  CHECK(sum(leaf.grad()).item() == 6);
+}
+
+TEST_CASE("a scalar has an order along axis 0 and -1", "[ops]") {
+  Array leaf = full({}, 2.5, DType::f64);
+  leaf.requires_grad(true);
+  Array total = zeros({}, DType::f64);
+  for (int axis : {0, -1})
+    total = total + cumsum(leaf, axis) + cumprod(leaf, axis) + std::get<0>(cummax(leaf, axis)) +
+            std::get<0>(sort(leaf, axis)) + std::get<0>(topk(leaf, 1, axis)) + median(leaf, axis) +
+            quantile(leaf, 0.3, axis);
+  CHECK(total.item() == 14 * 2.5);
+  total.backward();
+  CHECK(leaf.grad().item() == 14);
+  CHECK(argsort(leaf, 0).item() == 0);
+  CHECK(std::get<1>(topk(leaf, 1)).item() == 0);
+  CHECK_THROWS_WITH(topk(leaf, 2), "topk: 2 elements wanted along axis 0 of []");
+  CHECK_THROWS_WITH(cumsum(leaf, 1), "cumsum: axis 1 out of range for []");
+  CHECK_THROWS_WITH(cumprod(leaf, -2), "cumprod: axis -2 out of range for []");
+  CHECK_THROWS_WITH(sort(leaf, 1), "sort: axis 1 out of range for []");
 }
 
 TEST_CASE("sums, means and medians without NaN", "[ops]") {
@@ -259,7 +311,7 @@ TEST_CASE("norms refuse axes by their name", "[ops]") {
   Array const x = ones({2, 3});
   CHECK_THROWS_WITH(norm(x, 2, 2), "norm: axis 2 out of range for [2, 3]");
   CHECK_THROWS_WITH(norm(x, 1, {0, -2}), "norm: axis -2 named twice for [2, 3]");
-  CHECK_THROWS_WITH(normalize(x, 2, 5), "norm: axis 5 out of range for [2, 3]");
+  CHECK_THROWS_WITH(normalize(x, 2, 5), "normalize: axis 5 out of range for [2, 3]");
 }
 
 TEST_CASE("scatter, index_add, embeddings", "[ops]") {
@@ -280,7 +332,7 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
   CHECK(array_equal(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5, 6})),
                     from<float>({0, 6, 0})));
   CHECK_THROWS_WITH(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5})),
-                    "scatter: index [2] and source [1] differ");
+                    "scatter: index [2] is larger than source [1]");
   Array const rows = from<std::int64_t>({2, 0, 2});
   check_op(
       "index_add", [](V v) { return index_add(v[0], 1, v[1], v[2], 2); },
@@ -448,6 +500,13 @@ TEST_CASE("results whose shape the elements tell", "[ops]") {
   CHECK(nonzero(full({}, 5)).shape() == make_shape(1, 0));
   CHECK(masked_select(zeros({0, 2}), ones({2})).shape() == make_shape(0));
   CHECK(unique(zeros({0})).shape() == make_shape(0));
+  Unique const u = unique_all(from<float>({3, 1, 1, 2, 3, 1}, {2, 3}));
+  CHECK(array_equal(u.values, from<float>({1, 2, 3})));
+  CHECK(array_equal(u.inverse, from<std::int64_t>({2, 0, 0, 1, 2, 0}, {2, 3})));
+  CHECK(array_equal(u.counts, from<std::int64_t>({3, 1, 2})));
+  CHECK(array_equal(unique_all(from<float>({NAN, 1, NAN})).counts, from<std::int64_t>({1, 1, 1})));
+  CHECK(unique_all(zeros({0, 2})).inverse.shape() == make_shape(0, 2));
+  CHECK(unique_all(zeros({0, 2})).counts.shape() == make_shape(0));
   CHECK(unique(from<float>({NAN, 1, NAN, 1})).shape() == make_shape(3));
   CHECK(array_equal(unique(from<bool>({true, false, true})), from<bool>({false, true})));
   CHECK_THROWS_WITH(masked_select(x, ones({4})), "masked_select: shapes do not broadcast: [2, 3] x [4]");

@@ -130,7 +130,14 @@ TEST_CASE("products by name", "[ops]") {
   CHECK(outer(from<float>({1, 2}), from<float>({3, 4, 5})).shape() == make_shape(2, 3));
   CHECK_THROWS_WITH(mm(zeros({2}), zeros({2, 3})), "mm: operands of 2 axes required, got [2] x [2, 3]");
   CHECK_THROWS_WITH(bmm(zeros({2, 3, 4}), zeros({2, 3, 4})),
-                    "matmul: inner dimensions differ: [2, 3, 4] x [2, 3, 4]");
+                    "bmm: inner dimensions differ: [2, 3, 4] x [2, 3, 4]");
+  CHECK_THROWS_WITH(addmm(zeros({3}), zeros({2, 3}), zeros({2, 3})),
+                    "addmm: inner dimensions differ: [2, 3] x [2, 3]");
+  CHECK_THROWS_WITH(addmm(zeros({3}), zeros({2, 3}), zeros({3, 2})),
+                    "addmm: shapes do not broadcast: [3] x [2, 2]");
+  CHECK_THROWS_WITH(linear(zeros({2, 3}), zeros({5, 4})), "linear: inner dimensions differ: [2, 3] x [4, 5]");
+  CHECK_THROWS_WITH(linear(zeros({2, 3}), zeros({5, 3}), zeros({4})),
+                    "linear: shapes do not broadcast: [4] x [2, 5]");
   CHECK_THROWS_AS(outer(zeros({2, 2}), zeros({3})), error);
   CHECK_THROWS_WITH(kron(zeros({2}), zeros({2, 3})),
                     "kron: operands of equal ranks up to 4 required, got [2] x [2, 3]");

@@ -363,6 +363,11 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
           return r;
         },
         {table, places, draw(make_shape(4, 2), {}, 2, DType::f64)}, true, true);
+    // Of a larger source the rest does not count.
+    check_op(
+        "scatter_add", [](V v) { return scatter_add(v[0], 1, v[1], v[2]); },
+        [](V v) { return scatter_add<1>(v[0], v[1], slice(slice(v[2], 0, 0, 4), 1, 0, 2)); },
+        {table, places, draw(make_shape(5, 3), {}, 2, DType::f64)}, true, true);
     Array const hot = one_hot<5, double>(rows);
     REQUIRE(hot.shape() == make_shape(2, 2, 5));
     for_indices(hot.shape(), [&](index_t const* i) {
@@ -372,6 +377,30 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
   CHECK_THROWS_WITH(take(table, from<std::int32_t>({1, 5})),
                     "take: index 5 out of range for axis 0 of [5, 3]");
   CHECK_THROWS_AS(take(table, from<std::int32_t>({-1})), error);
+  // Each error names the function that was called, and says the shape that it was given.
+  Array const at_9 = from<std::int64_t>({9}), beyond = from<std::int64_t>({9, 9, 9}, {1, 3});
+  CHECK_THROWS_WITH(index_select(table, 0, at_9), "index_select: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(index_select(table, 1, at_9), "index_select: index 9 out of range for axis 1 of [5, 3]");
+  CHECK_THROWS_WITH(index_add(table, 1, at_9, ones({5, 1}, table.dtype())),
+                    "index_add: index 9 out of range for axis 1 of [5, 3]");
+  CHECK_THROWS_WITH(embedding(at_9, table), "embedding: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(embedding(beyond, table), "embedding: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(embedding(table, table),
+                    "embedding: integer index required, got " + std::string(name_of(table.dtype())));
+  CHECK_THROWS_WITH(scatter(table, 0, beyond, ones({1, 3}, table.dtype())),
+                    "scatter: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(scatter_add(table, 0, beyond, ones({1, 3}, table.dtype())),
+                    "scatter_add: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(index_add(table, 0, at_9, ones({1, 3}, table.dtype())),
+                    "index_add: index 9 out of range for axis 0 of [5, 3]");
+  CHECK_THROWS_WITH(take_along(table, beyond, 0), "take_along: index 9 out of range for axis 0 of [5, 3]");
+  CHECK(array_equal(scatter(zeros({3}), 0, from<std::int64_t>({2, 0}), from<float>({5, 6, 7})),
+                    from<float>({6, 0, 5})));
+  CHECK_THROWS_WITH(scatter(zeros({3}), 0, from<std::int64_t>({2, 0}), ones({1})),
+                    "scatter: index [2] is larger than source [1]");
+  CHECK_THROWS_WITH(stack({ones({2}), ones({3})}), "stack: shapes differ: [2] x [3]");
+  CHECK_THROWS_WITH(stack({ones({2}), arange(2)}), "stack: one dtype required, got f32 x i64");
+  CHECK_THROWS_WITH(stack({ones({2})}, 2), "stack: axis 2 out of range for [2]");
   CHECK_THROWS_AS(gather<0>(table, from<std::int64_t>({9}, {1, 1})), error);
   // The transpose of take, over rows that are not dense.
   Array const rows = draw(make_shape(4, 3), {-2, 2}, 5, DType::f64), which = from<std::int32_t>({1, 0, 1, 2});
@@ -384,8 +413,8 @@ TEST_CASE("take, gather, scatter_add, one_hot", "[ops]") {
   CHECK_THROWS_AS(gather<1>(table, longer), error);
   CHECK_THROWS_AS(take(table, table), error);
   Array const places = zeros({4, 2}, DType::i64);
-  CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({4, 3}, DType::f64)),
-                    "scatter_add: index [4, 2] and source [4, 3] differ");
+  CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({3, 2}, DType::f64)),
+                    "scatter_add: index [4, 2] is larger than source [3, 2]");
   CHECK_THROWS_WITH(scatter_add<1>(table, places, zeros({4, 2}, DType::f32)),
                     "scatter_add: one dtype required, got f64 and f32");
   CHECK_THROWS_WITH(scatter_add<2>(table, places, zeros({4, 2}, DType::f64)),

@@ -49,10 +49,12 @@ TEST_CASE("arange", "[create]") {
 
 TEST_CASE("sizes must be known", "[create]") {
   CHECK(error_of([] { zeros<Tensor<float, dyn, 3>>(); }) ==
-        "full: every extent must be known and not negative, got [dyn, 3]");
+        "zeros: every extent must be known and not negative, got [dyn, 3]");
   CHECK(error_of([] { zeros<Tensor<float, dyn, 3>>({2, 4}); }) ==
         "tensor: f32 [dyn, 3] required, got f32 [2, 4]");
-  CHECK(error_of([] { empty({2, -3}); }) != "");
+  CHECK(error_of([] { empty({2, -3}); }) ==
+        "empty: every extent must be known and not negative, got [2, -3]");
+  CHECK(error_of([] { ones({-1}); }) == "ones: every extent must be known and not negative, got [-1]");
 }
 
 TEST_CASE("random numbers are known ones", "[create]") {

@@ -60,6 +60,25 @@ TEST_CASE("ctc_loss is the sum over all paths", "[vocabulary]") {
   CHECK(std::fabs(ctc_loss(turned, labels, t, s, {.blank = 2}).item() - mean_loss) < 1e-12);
 }
 
+TEST_CASE("targets of ctc_loss one after another", "[vocabulary]") {
+  auto const log_p = log_softmax(randn<double, length, batch, classes>(Key{1}));
+  auto const t = Tensor<std::int64_t, batch>::from({4, 4, 2, 4}),
+             s = Tensor<std::int64_t, batch>::from({2, 2, 1, 0});
+  auto const rows = Tensor<std::int64_t, batch, 2>::from({{1, 2}, {1, 1}, {2, 0}, {0, 0}});
+  auto const line = Tensor<std::int64_t, 5>::from({1, 2, 1, 1, 2});
+  CHECK(allclose(ctc_loss<Reduction::none>(log_p, line, t, s), ctc_loss<Reduction::none>(log_p, rows, t, s)));
+  CHECK(allclose(ctc_loss(Array(log_p), Array(line), Array(t), Array(s)), ctc_loss(log_p, rows, t, s)));
+  Array const none = full({batch}, 0, DType::i64);
+  CHECK(allclose(ctc_loss(Array(log_p), zeros({0}, DType::i64), Array(t), none),
+                 ctc_loss(Array(log_p), zeros({batch, 1}, DType::i64), Array(t), none)));
+  suite::check_rules(
+      [](std::span<Array const> v) { return ctc_loss(log_softmax(v[0], -1), v[1], v[2], v[3]); },
+      {Array(log_p), Array(line), Array(t), Array(s)}, DType::f64);
+  CHECK_THROWS_WITH(ctc_loss(log_p, zeros<std::int64_t, 6>(), t, s),
+                    "ctc_loss: 6 labels for sizes that sum to 5");
+  CHECK_THROWS_WITH(ctc_loss(log_p, line * 9, t, s), "ctc_loss: index 9 out of range for axis 1 of [4, 3]");
+}
+
 TEST_CASE("gradients of ctc_loss, first and second", "[vocabulary]") {
   Array const scores = randn({length, batch, classes}, Key{1}, DType::f64);
   Array const y = reshape(from<std::int64_t>({1, 2, 1, 1, 2, 0, 0, 0}), {batch, 2});

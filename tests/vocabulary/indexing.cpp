@@ -158,7 +158,9 @@ TEST_CASE("what does not fit is refused") {
   CHECK(error_of([&] { cube(cube(all(), all(), 0) > 3, 9); }) ==
         "at: index 9 out of range for axis 2 of [2, 3, 4]");
   CHECK(error_of([&] { a(range(0, 2, 0)); }) == "at: a range with step 0");
-  CHECK(error_of([&] { a(from({3})); }) == "take: index 3 out of range for axis 0 of [3, 4]");
+  CHECK(error_of([&] { a(from({1, -7})); }) == "at: index -7 out of range for axis 0 of [3, 4]");
+  CHECK(error_of([&] { a(all(), from({4})); }) == "at: index 4 out of range for axis 1 of [3, 4]");
+  CHECK(error_of([&] { a(from({3})); }) == "at: index 3 out of range for axis 0 of [3, 4]");
   CHECK(error_of([&] { a(from({0.5})); }) == "at: indices of i32, i64, u8 or bool required, got f64");
   CHECK(error_of([&] { a(from({true, false})); }) == "at: truths of shape [2] do not fit axis 0 of [3, 4]");
   CHECK(error_of([&] { a(from({0, 3}), from({0, 1})); }) == "at: index 3 out of range for axis 0 of [3, 4]");

@@ -270,6 +270,59 @@ TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {
   CHECK(at(softplus(full({1}, 3, DType::f64), 1.0, 2.0), 0) == 3);
 }
 
+// As PyTorch's clamp has them; the numbers are its.
+TEST_CASE("clamp with bounds that are values, and its gradients", "[vocabulary]") {
+  auto const leaf = [](std::initializer_list<double> v) {
+    Array a = from(v);
+    a.requires_grad(true);
+    return a;
+  };
+  Array const x = leaf({1, 2, 3, 4, 2}), low = leaf({2, 2, 2, 5, 3}), high = leaf({3, 3, 3, 3, 2});
+  Array const y = clamp(x, low, high);
+  CHECK(array_equal(y, from<double>({2, 2, 3, 3, 2})));
+  sum(y).backward();
+  CHECK(array_equal(x.grad(), from<double>({0, 1, 1, 0, 0})));
+  CHECK(array_equal(low.grad(), from<double>({1, 0, 0, 0, 0})));
+  CHECK(array_equal(high.grad(), from<double>({0, 0, 0, 1, 1})));
+  Array const nan = full({}, NAN, DType::f64);
+  for (Array const& each : {clamp_min(x, nan), clamp_max(x, nan), clamp(x, nan, 3), clamp(nan, low, high)})
+    CHECK(all(isnan(each)).item() == 1);
+  CHECK(array_equal(clamp(x, 2, high), from<double>({2, 2, 3, 3, 2})));
+  CHECK(array_equal(clip(x, low, 3), from<double>({2, 2, 3, 3, 3})));
+  CHECK(array_equal(clamp_min(x, low), maximum(x, low)));
+  CHECK(array_equal(clamp_max(x, high), minimum(x, high)));
+  CHECK(clamp(zeros({2, 3}), zeros({3}), ones({2, 1})).shape() == make_shape(2, 3));
+  CHECK(error_of([&] { clamp(x, zeros({4}), high); }) == "clamp: shapes do not broadcast: [5] x [4]");
+  CHECK(error_of([&] { clamp_max(x, zeros({4})); }) == "clamp_max: shapes do not broadcast: [5] x [4]");
+}
+
+TEST_CASE("the mean loss of an empty batch is NaN, in every regime", "[vocabulary]") {
+  auto const all = [](auto const& x, auto const& y) {
+    return std::tuple(cross_entropy(x, y), cross_entropy(x, y, {.ignore_index = no_index}), nll_loss(x, y),
+                      cross_entropy(x, y, ones_like(sum<0>(x))), cross_entropy(x, x));
+  };
+  auto const check = [](auto const& loss) { CHECK(std::isnan(loss.item())); };
+  auto const is_nan = [&](auto const&... losses) { (check(losses), ...); };
+  Tensor<double, 0, 3> const x = zeros<double, 0, 3>();
+  auto const y = zeros<std::int64_t, 0>();
+  std::apply(is_nan, all(x, y));
+  std::apply(is_nan, compile(all)(x, y));
+  auto const of_any = compile([](Tensor<double, dyn, 3> const& s, Tensor<std::int64_t, dyn> const& l) {
+    return cross_entropy(s, l);
+  });
+  CHECK(std::isnan(of_any(Tensor<double, dyn, 3>(x), Tensor<std::int64_t, dyn>(y)).item()));
+  Array const few = randn({2, 3}, Key{1}, DType::f64), labels = from<std::int64_t>({2, -100});
+  CHECK(std::fabs(of_any(Tensor<double, dyn, 3>(few), Tensor<std::int64_t, dyn>(labels)).item() -
+                  cross_entropy(few, labels).item()) < 1e-12);
+  Array leaf = x.detach();
+  leaf.requires_grad(true);
+  Array const loss = cross_entropy(leaf, Array(y));
+  CHECK(std::isnan(loss.item()));
+  loss.backward();
+  CHECK(leaf.grad().shape() == make_shape(0, 3));
+  CHECK(cross_entropy(leaf, Array(y), {.reduction = Reduction::sum}).item() == 0);
+}
+
 TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
   Array const x = zeros({3, 4}), y = zeros({2}, DType::i64), three = zeros({3}, DType::i64);
   CHECK(error_of([&] { cross_entropy(x, y); }) == "cross_entropy: labels [2] do not fit scores [3, 4]");
@@ -284,6 +337,36 @@ TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
   CHECK(error_of([&] { glu(x, 2); }) == "glu: axis 2 out of range for [3, 4]");
   CHECK(error_of([&] { glu(x, 0); }) == "glu: axis 0 of [3, 4] must be even");
   CHECK(error_of([&] { softmax(x, -3); }) == "softmax: axis -3 out of range for [3, 4]");
+  CHECK(error_of([&] { softmax(three, 0); }) == "softmax: floating dtype required, got i64");
+  CHECK(error_of([&] { logsumexp(three, 0); }) == "logsumexp: floating dtype required, got i64");
+  CHECK(error_of([&] { softmin(x, 2); }) == "softmin: axis 2 out of range for [3, 4]");
+  CHECK(error_of([&] { cosine_similarity(x, x, 2); }) == "cosine_similarity: axis 2 out of range for [3, 4]");
+  // Losses made of elementwise ops speak for themselves.
+  Array const five = zeros({5});
+  auto const refuses = [&](std::string const& name, auto const& loss) {
+    CHECK(error_of([&] { loss(x, five); }) == name + ": shapes do not broadcast: [3, 4] x [5]");
+  };
+#define REFUSES(name) refuses(#name, [](auto const& a, auto const& b) { name(a, b); })
+  REFUSES(l1_loss);
+  REFUSES(mse_loss);
+  REFUSES(huber_loss);
+  REFUSES(smooth_l1_loss);
+  REFUSES(bce_loss);
+  REFUSES(bce_with_logits);
+  REFUSES(kl_div);
+  REFUSES(poisson_nll_loss);
+  REFUSES(cosine_similarity);
+  REFUSES(pairwise_distance);
+  REFUSES(hinge_embedding_loss);
+  REFUSES(soft_margin_loss);
+#undef REFUSES
+  refuses("gaussian_nll_loss", [](auto const& a, auto const& b) { gaussian_nll_loss(a, a, b); });
+  refuses("triplet_margin_loss", [](auto const& a, auto const& b) { triplet_margin_loss(a, a, b); });
+  refuses("margin_ranking_loss", [](auto const& a, auto const& b) { margin_ranking_loss(a, a, b); });
+  auto const of_batch =
+      compile([](Tensor<float, dyn> const& a, Tensor<float, dyn> const& b) { return mse_loss(a, b); });
+  CHECK(error_of([&] { of_batch(Tensor<float, dyn>(zeros({3})), Tensor<float, dyn>(zeros({2}))); }) ==
+        "mse_loss: extents differ: 3 x 2");
   auto const t = zeros<float, 3>();
   CHECK(error_of([&] { mse_loss(t, t, Reduction::none); }) ==
         "mse_loss: of Tensors reduction none is a template argument: mse_loss<Reduction::none>(...)");
@@ -322,7 +405,7 @@ TEST_CASE("options and values of losses that make no sense are refused", "[losse
   CHECK_THROWS_AS(gaussian_nll_loss(x, x, full({2, 3}, -1)), error);
 }
 
-TEST_CASE("bce_loss of certain probabilities has a gradient, and is NaN of none", "[losses]") {
+TEST_CASE("bce_loss of certain probabilities has a gradient, and of none is refused", "[losses]") {
   for (DType d : {DType::f32, DType::f64, DType::f16}) {
     Array p = from({0.0f, 1.0f, 1.0f, 0.0f}).to(d), t = from({0.0f, 1.0f, 0.0f, 1.0f}).to(d);
     p.requires_grad(true);
@@ -330,7 +413,9 @@ TEST_CASE("bce_loss of certain probabilities has a gradient, and is NaN of none"
     CHECK(array_equal(loss, from({0.0f, 0.0f, 100.0f, 100.0f}).to(d)));
     sum(loss).backward();
     CHECK(all(isfinite(p.grad())).item() == 1);
-    CHECK(all(isnan(bce_loss(from({-0.1f, 1.1f}).to(d), zeros({2}, d), Reduction::none))).item() == 1);
+    for (float wrong : {-0.1f, 1.1f, NAN})
+      CHECK(error_of([&] { bce_loss(full({2}, wrong, d), zeros({2}, d)); }) ==
+            "bce_loss: probabilities between 0 and 1 required");
   }
 }
 
@@ -342,6 +427,12 @@ TEST_CASE("activations at NaN, at kinks and of integers", "[vocabulary]") {
   x.requires_grad(true);
   sum(hardswish(x)).backward();
   CHECK(x.grad().at<float>({0}) == 1);
+  Array far = from<double>({INFINITY, -INFINITY, 1e300, NAN});
+  far.requires_grad(true);
+  Array const swish = hardswish(far);
+  CHECK(array_equal(isnan(swish), from({false, true, false, true})));
+  swish.backward(ones({4}, DType::f64));
+  CHECK(array_equal(slice(far.grad(), 0, 0, 3), from<double>({1, 0, 1})));
   Array const i = arange(-3, 9);
   CHECK(clamp(i, -1, 3).dtype() == DType::i64);
   CHECK(array_equal(clamp(i, -1, 3), maximum(minimum(i, 3), -1)));

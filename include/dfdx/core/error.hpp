@@ -60,6 +60,15 @@ class Text {
     return put("]");
   }
 
+  /// rename - says it of another op: what stands before the first colon.
+  constexpr void rename(char const* op) {
+    Text const old = *this;
+    char const* rest = old.data_;
+    while (*rest != 0 && *rest != ':') ++rest;
+    *this = Text{};
+    put(op).put(rest);
+  }
+
   constexpr char const* data() const { return data_; }
   constexpr std::size_t size() const { return static_cast<std::size_t>(size_); }
   constexpr char const* c_str() const { return data_; }
@@ -95,10 +104,17 @@ template <class... Parts>
 
 namespace detail {
 
+// A text as a template argument.
 template <std::size_t N>
 struct Literal {
   char text[N + 1] = {};
+  constexpr Literal() = default;
+  constexpr Literal(char const (&s)[N + 1]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = s[i];
+  }
 };
+template <std::size_t Size>
+Literal(char const (&)[Size]) -> Literal<Size - 1>;
 
 // clang quotes a text argument of up to 31 characters, so there the text is given in pieces that end at a blank.
 #if defined(__clang__)

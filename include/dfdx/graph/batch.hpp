@@ -228,17 +228,20 @@ class Batching {
   // Rows of one table for all examples are rows; where each has its own, they are elements along the second axis.
   constexpr Sym take(Node const& n) {
     Shape const table = graph_[n.in[0]].meta.shape;
-    if (!batched(n.in[0])) return bind_as<op::take>(more(n.meta), Attrs{}, known(n.in[0]), all(n.in[1]));
+    if (!batched(n.in[0])) return bind_as<op::take>(more(n.meta), n.attrs, known(n.in[0]), all(n.in[1]));
     Shape rows = more(table);
     rows[1] = graph_[n.in[1]].meta.shape.numel();
-    Sym const found = bind<op::gather>(Attrs{{1}}, all(n.in[0]), for_rows(all(n.in[1]), rows));
+    Sym const found = bind<op::gather>(of_rows(n), all(n.in[0]), for_rows(all(n.in[1]), rows));
     return bind_as<op::reshape>(more(n.meta), Attrs{}, found);
   }
   constexpr Sym rows_add(Node const& n) {
     Meta rows = more(n.meta);
     rows.shape[1] = graph_[n.in[1]].meta.shape.numel();
     Sym const x = bind_as<op::reshape>(rows, Attrs{}, all(n.in[0]));
-    return bind_as<op::scatter>(more(n.meta), Attrs{{1}}, x, for_rows(all(n.in[1]), rows.shape));
+    return bind_as<op::scatter>(more(n.meta), of_rows(n), x, for_rows(all(n.in[1]), rows.shape));
+  }
+  static constexpr Attrs of_rows(Node const& n) {
+    return Attrs{{1, 0, n.attrs.i[2] != 0 ? n.attrs.i[2] : static_cast<index_t>(op::Caller::take)}};
   }
   // The index of a row, repeated for its elements.
   static constexpr Sym for_rows(Sym const& index, Shape const& rows) {

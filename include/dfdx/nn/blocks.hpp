@@ -5,7 +5,7 @@
 #include <dfdx/nn/dropout.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/sequential.hpp>
-#include <dfdx/vocabulary/shape.hpp>
+#include <dfdx/vocabulary/join.hpp>
 
 namespace dfdx::nn {
 

@@ -4,6 +4,7 @@
 
 #include <dfdx/nn/dropout.hpp>
 #include <dfdx/nn/init.hpp>
+#include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
 
 namespace dfdx::nn {

@@ -11,6 +11,14 @@ namespace dfdx::op {
 
 namespace detail {
 
+// Where a function has brought an axis to the front: the shape that it was given.
+constexpr Shape as_given(Shape s, index_t axis) {
+  auto const a = static_cast<int>(axis);
+  index_t const n = s[0];
+  s[0] = s[a];
+  s[a] = n;
+  return s;
+}
 inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
   if (i < 0 || i >= n) raise(name, ": index ", Position{i}, " out of range for axis ", axis, " of ", shape);
   return i;
@@ -37,6 +45,7 @@ constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || 
 }  // namespace detail
 
 /// rows_add - sums the rows of x that share an index: the transpose of take. attrs.i[0] is the number of rows made.
+/// An error says that they were axis attrs.i[1] when they were given.
 ///
 /// Math      y_r = sum_{i: index_i = r} x_i, dx_i = dy_{index_i}
 /// Shapes    x: [I..., R...], index: [I...] -> y: [attrs.i[0], R...]
@@ -45,6 +54,7 @@ constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || 
 /// Source    elementary
 struct rows_add : operation {
   static constexpr char const* name = "rows_add";
+  static constexpr bool has_caller = true;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
@@ -65,8 +75,10 @@ struct rows_add : operation {
     else return V{};
   }
   template <int = 0>
-  static void run(Attrs const&, Operand const* in, Operand const& out) {
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::set_zero(out);
+    char const* const by = detail::called(a, "take");
+    Shape const given = detail::as_given(out.meta.shape, a.i[1]);
     int const axes = in[1].meta.shape.rank;
     Strides rows = in[0].strides;
     rows.rank = axes;
@@ -77,8 +89,8 @@ struct rows_add : operation {
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
-        index_t const r =
-            detail::checked_index("take", read_index(in[1], o[0]), out.meta.shape[0], 0, out.meta.shape);
+        index_t const r = detail::checked_index(by, read_index(in[1], o[0]), out.meta.shape[0],
+                                                static_cast<int>(a.i[1]), given);
         if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
         T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
         T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
@@ -88,7 +100,7 @@ struct rows_add : operation {
   }
 };
 
-/// take - rows of a table by index: an embedding, or PyTorch's index_select along axis 0.
+/// take - rows of a table by index: an embedding, or PyTorch's index_select along axis 0. attrs.i[1] as of rows_add.
 ///
 /// Math      y_i = table_{index_i}, dtable_r = sum_{i: index_i = r} dy_i
 /// Shapes    table: [N, R...], index: [I...] -> y: [I..., R...]
@@ -97,41 +109,45 @@ struct rows_add : operation {
 /// Source    elementary
 struct take : operation {
   static constexpr char const* name = "take";
+  static constexpr bool has_caller = true;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
   static constexpr int cost = 100;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    if (in[0].shape.rank < 1) return refuse(why, name, ": a table with rows required, got ", in[0].shape);
-    if (!detail::is_index(in[1].dtype))
-      return refuse(why, name, ": integer index required, got ", in[1].dtype);
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    char const* const by = detail::called(a, name);
+    if (in[0].shape.rank < 1) return refuse(why, by, ": a table with rows required, got ", in[0].shape);
+    if (!detail::is_index(in[1].dtype)) return refuse(why, by, ": integer index required, got ", in[1].dtype);
     Meta r{in[0].dtype, in[1].shape};
-    if (r.shape.rank + in[0].shape.rank - 1 > max_rank) return refuse(why, name, ": too many axes");
+    if (r.shape.rank + in[0].shape.rank - 1 > max_rank) return refuse(why, by, ": too many axes");
     for (int i = 1; i < in[0].shape.rank; ++i) r.shape.push_back(in[0].shape[i]);
     return r;
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
-    if constexpr (I == 0) return bind<rows_add>(Attrs{{s.x[0].shape()[0]}}, ct, s.x[1]);
+    if constexpr (I == 0)
+      return bind<rows_add>(Attrs{{s.x[0].shape()[0], s.attrs.i[1], s.attrs.i[2]}}, ct, s.x[1]);
     else return V{};
   }
   template <int I, class V>
   static constexpr V jvp(V const& t, Site<V> const& s) {
-    if constexpr (I == 0) return bind<take>(Attrs{}, t, s.x[1]);
+    if constexpr (I == 0) return bind<take>(s.attrs, t, s.x[1]);
     else return V{};
   }
   template <int = 0>
-  static void run(Attrs const&, Operand const* in, Operand const& out) {
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    char const* const by = detail::called(a, name);
     int const axes = in[1].meta.shape.rank;
     Strides rows = out.strides;
     rows.rank = axes;
     Strides const strides[2] = {in[1].strides, rows};
-    Shape const& table = in[0].meta.shape;
+    Shape const &table = in[0].meta.shape, given = detail::as_given(table, a.i[1]);
     Operand const row = part(in[0], 0, 1);
     auto const size = static_cast<index_t>(size_of(out.meta.dtype));
     auto const bytes = static_cast<std::size_t>(row.meta.shape.numel() * size);
     bool const dense = is_contiguous(row.meta.shape, row.strides);
     walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
-      index_t const r = detail::checked_index(name, read_index(in[1], o[0]), table[0], 0, table);
+      index_t const r =
+          detail::checked_index(by, read_index(in[1], o[0]), table[0], static_cast<int>(a.i[1]), given);
       if (dense)
         std::memcpy(static_cast<std::byte*>(out.data) + o[1] * size,
                     static_cast<std::byte const*>(in[0].data) + r * in[0].strides[0] * size, bytes);
@@ -142,7 +158,7 @@ struct take : operation {
 
 template <int I, class V>
 constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
-  if constexpr (I == 0) return bind<take>(Attrs{}, ct, s.x[1]);
+  if constexpr (I == 0) return bind<take>(Attrs{{0, s.attrs.i[1], s.attrs.i[2]}}, ct, s.x[1]);
   else return V{};
 }
 
@@ -156,6 +172,7 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
 /// Source    elementary
 struct scatter : operation {
   static constexpr char const* name = "scatter";
+  static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
@@ -179,6 +196,7 @@ struct scatter : operation {
     if (row.empty()) return;
     Shape const& s = out.meta.shape;
     bool const replace = a.i[1] != 0;
+    char const* const by = detail::called(a, "gather");
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       index_t const step[] = {row.step[0], row.step[1], row.step[2]}, extent = s[axis],
@@ -187,8 +205,8 @@ struct scatter : operation {
         T const* DFDX_RESTRICT const x = static_cast<T const*>(in[0].data) + row.offset[0];
         T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + row.offset[2];
         for (index_t k = 0; k < row.size; ++k) {
-          index_t const i = detail::checked_index("gather", read_index(in[1], row.offset[1] + k * step[1]),
-                                                  extent, axis, s);
+          index_t const i =
+              detail::checked_index(by, read_index(in[1], row.offset[1] + k * step[1]), extent, axis, s);
           T& to = y[k * step[2] + i * along];
           to = replace ? x[k * step[0]] : static_cast<T>(to + x[k * step[0]]);
         }
@@ -206,6 +224,7 @@ struct scatter : operation {
 /// Source    PyTorch's gather
 struct gather : operation {
   static constexpr char const* name = "gather";
+  static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 2; }
   static constexpr int arity = 2;
@@ -213,11 +232,11 @@ struct gather : operation {
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Shape const &x = in[0].shape, &index = in[1].shape;
     auto const axis = static_cast<int>(a.i[0]);
-    if (!detail::is_index(in[1].dtype))
-      return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    char const* const by = detail::called(a, name);
+    if (!detail::is_index(in[1].dtype)) return refuse(why, by, ": integer index required, got ", in[1].dtype);
     bool fits = x.rank == index.rank && axis < x.rank;
     for (int i = 0; fits && i < x.rank; ++i) fits = i == axis || index[i] <= x[i] || x[i] < 0 || index[i] < 0;
-    if (!fits) return refuse(why, name, ": index ", index, " does not fit ", x, " along axis ", axis);
+    if (!fits) return refuse(why, by, ": index ", index, " does not fit ", x, " along axis ", axis);
     return Meta{in[0].dtype, index};
   }
   template <class Require>
@@ -238,16 +257,18 @@ struct gather : operation {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     switch (size_of(out.meta.dtype)) {  // the dtype only matters for its size
-      case 1: return copy<std::uint8_t>(static_cast<int>(a.i[0]), in, out);
-      case 2: return copy<std::uint16_t>(static_cast<int>(a.i[0]), in, out);
-      case 4: return copy<std::uint32_t>(static_cast<int>(a.i[0]), in, out);
-      default: return copy<std::uint64_t>(static_cast<int>(a.i[0]), in, out);
+      case 1: return copy<std::uint8_t>(a, in, out);
+      case 2: return copy<std::uint16_t>(a, in, out);
+      case 4: return copy<std::uint32_t>(a, in, out);
+      default: return copy<std::uint64_t>(a, in, out);
     }
   }
 
  private:
   template <class E>
-  static void copy(int axis, Operand const* in, Operand const& out) {
+  static void copy(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const axis = static_cast<int>(a.i[0]);
+    char const* const by = detail::called(a, name);
     Shape const &s = in[0].meta.shape, &index = in[1].meta.shape;
     Strides others = in[0].strides;
     others[axis] = 0;
@@ -255,7 +276,7 @@ struct gather : operation {
     RowWalk row(index, strides, 3);
     if (row.empty()) return;
     auto const source = [&](index_t at) {
-      index_t const i = detail::checked_index(name, read_index(in[1], at), s[axis], axis, s);
+      index_t const i = detail::checked_index(by, read_index(in[1], at), s[axis], axis, s);
       return static_cast<E const*>(in[0].data) + row.offset[0] + i * in[0].strides[axis];
     };
     index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
@@ -277,7 +298,7 @@ struct gather : operation {
 
 template <int I, class V>
 constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
-  if constexpr (I == 0) return bind<gather>(Attrs{{s.attrs.i[0]}}, ct, s.x[1]);
+  if constexpr (I == 0) return bind<gather>(Attrs{{s.attrs.i[0], 0, s.attrs.i[2]}}, ct, s.x[1]);
   else return V{};
 }
 

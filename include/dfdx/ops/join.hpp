@@ -63,6 +63,7 @@ struct pad : operation {
 /// Source    elementary
 struct concat : operation {
   static constexpr char const* name = "concat";
+  static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::axis;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr int arity = 2;
@@ -70,13 +71,14 @@ struct concat : operation {
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Shape const &x = in[0].shape, &y = in[1].shape;
     auto const axis = static_cast<int>(a.i[0]);
+    char const* const by = detail::called(a, name);
     bool fits = x.rank == y.rank;
     for (int i = 0; fits && i < x.rank; ++i) fits = i == axis || extents_agree(x[i], y[i]);
-    if (!fits) return refuse(why, name, ": shapes differ off axis ", axis, ": ", x, " x ", y);
+    if (!fits) return refuse(why, by, ": shapes differ off axis ", axis, ": ", x, " x ", y);
     if (in[0].dtype != in[1].dtype)
-      return refuse(why, name, ": one dtype required, got ", in[0].dtype, " x ", in[1].dtype);
+      return refuse(why, by, ": one dtype required, got ", in[0].dtype, " x ", in[1].dtype);
     if (x[axis] < 0 || y[axis] < 0)
-      return refuse(why, name, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
+      return refuse(why, by, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
     Meta r = in[0];
     r.shape[axis] += y[axis];
     return r;

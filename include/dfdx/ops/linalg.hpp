@@ -166,6 +166,7 @@ struct solve_triangular : operation {
 /// Source    Giles 2008
 struct solve : operation {
   static constexpr char const* name = "solve";
+  static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::same;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
@@ -184,12 +185,12 @@ struct solve : operation {
     else return -bind<solve>(Attrs{}, s.x[0], detail::product(t, s.y));
   }
   template <int = 0>
-  static void run(Attrs const&, Operand const* in, Operand const& out) {
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
     detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
-      detail::Matrix a = detail::Matrix::read(in[0], o[0]), b = detail::Matrix::read(in[1], o[1]);
-      if (detail::eliminate(a, b) == 0) raise("solve: the matrix is singular");
-      detail::substitute(a, b, true);
+      detail::Matrix m = detail::Matrix::read(in[0], o[0]), b = detail::Matrix::read(in[1], o[1]);
+      if (detail::eliminate(m, b) == 0) raise(detail::called(a, name), ": the matrix is singular");
+      detail::substitute(m, b, true);
       b.write(out, o[2]);
     });
   }

@@ -25,6 +25,7 @@ struct operation {
   static constexpr int arity = 1;
   static constexpr int cost = 1;
   static constexpr bool elementwise = false;
+  static constexpr bool has_caller = false;  ///< errors name the Caller in attrs.i[2]
   static constexpr bool is_product = false;  ///< of matrices, or a convolution
   static constexpr Examples examples = Examples::one_by_one;
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
@@ -39,9 +40,38 @@ struct operation {
   }
 };
 
+/// Caller - which function asks for an op whose kernel looks at elements and may refuse them: the error names it.
+/// Such ops say has_caller and have it in attrs.i[2].
+enum class Caller : index_t {
+  itself,
+  at,
+  ctc_loss,
+  embedding,
+  embedding_bag,
+  index_add,
+  index_select,
+  inv,
+  inverse,
+  scatter,
+  scatter_add,
+  stack,
+  take,
+  take_along
+};
+
 constexpr Code numbered(int n) { return static_cast<Code>(n); }
 
 namespace detail {
+
+constexpr char const* called(Attrs const& a, char const* itself) {
+  constexpr char const* names[] = {nullptr,       "at",           "ctc_loss", "embedding", "embedding_bag",
+                                   "index_add",   "index_select", "inv",      "inverse",   "scatter",
+                                   "scatter_add", "stack",        "take",     "take_along"};
+  return a.i[2] == 0 ? itself : names[a.i[2]];
+}
+constexpr Attrs attrs_for(Caller by, index_t i = 0, index_t j = 0) {
+  return Attrs{{i, j, static_cast<index_t>(by)}};
+}
 
 template <class Op, class V>
 constexpr V vjp(V const& ct, Site<V> const& s, int which) {
@@ -126,8 +156,9 @@ constexpr Meta checked_infer(Attrs const& attrs, Meta const* in) {
 // Extents that the rule let pass because one is known only when the program is called are checked then.
 template <class Op>
 constexpr void require_same(Graph& g, Attrs const& attrs, Meta const* in, std::size_t n) {
+  char const* const by = Op::has_caller ? op::detail::called(attrs, Op::name) : Op::name;
   auto const require = [&](index_t a, index_t b, bool or_less) {
-    if (a != b && (a < 0 || b < 0)) g.requirements.push_back(SameExtent{Op::name, a, b, or_less});
+    if (a != b && (a < 0 || b < 0)) g.requirements.push_back(SameExtent{by, a, b, or_less});
   };
   auto const same = [&](index_t a, index_t b) { require(a, b, false); };
   static_cast<void>(attrs);

@@ -7,6 +7,7 @@
 
 #include <dfdx/program/derivatives.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {

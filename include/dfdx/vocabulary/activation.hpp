@@ -10,6 +10,26 @@ namespace dfdx {
 namespace detail {
 template <class N>
 concept number = std::is_arithmetic_v<N>;
+// Two bounds of which one at least is no number.
+template <class L, class H>
+concept bounds = (operand<L> && (operand<H> || number<H>)) || (number<L> && operand<H>);
+
+template <operand X, class L>
+constexpr auto at_least(X const& x, L const& low) {
+  if constexpr (operand<L>) return where(logical_or(x < low, low != low), low, x);
+  else return where(x < low, low, x);
+}
+template <operand X, class H>
+constexpr auto at_most(X const& x, H const& high) {
+  if constexpr (operand<H>) return where(logical_or(x > high, high != high), high, x);
+  else return where(x > high, high, x);
+}
+template <Literal Name, operand X, class L, class H>
+constexpr auto bounded(X const& x, L const& low, H const& high) {
+  if constexpr (number<L>) return beside<Name>(x, high);
+  else if constexpr (number<H>) return beside<Name>(x, low);
+  else return beside<Name>(x, low, high);
+}
 }  // namespace detail
 
 /// clamp(x, low, high) - x between two bounds; the gradient passes on the closed interval. NaN stays NaN. Between whole
@@ -18,9 +38,19 @@ template <operand X, detail::number L, detail::number H>
 constexpr auto clamp(X const& x, L low, H high) {
   return where(x < low, low, where(x > high, high, x));
 }
+/// clamp(x, low, high) of bounds that broadcast with x, one of which may be a number: where they cross it is the upper
+/// one, and NaN where one is NaN. The gradient goes to x on the closed interval, beyond it to the bound.
+///
+/// Errors    "clamp: shapes do not broadcast: [2, 3] x [4]"
+template <operand X, class L, class H>
+  requires detail::bounds<L, H>
+constexpr auto clamp(X const& x, L const& low, H const& high) {
+  return detail::at_most(detail::at_least(detail::bounded<"clamp">(x, low, high), low), high);
+}
 /// clip(x, low, high) - clamp, as NumPy names it.
-template <operand X, detail::number L, detail::number H>
-constexpr auto clip(X const& x, L low, H high) {
+template <operand X, class L, class H>
+  requires(detail::bounds<L, H> || (detail::number<L> && detail::number<H>))
+constexpr auto clip(X const& x, L const& low, H const& high) {
   return clamp(x, low, high);
 }
 /// clamp_min(x, low), clamp_max(x, high) - one bound.
@@ -28,9 +58,17 @@ template <operand X, detail::number L>
 constexpr auto clamp_min(X const& x, L low) {
   return where(x < low, low, x);
 }
+template <operand X, operand L>
+constexpr auto clamp_min(X const& x, L const& low) {
+  return detail::at_least(detail::beside<"clamp_min">(x, low), low);
+}
 template <operand X, detail::number H>
 constexpr auto clamp_max(X const& x, H high) {
   return where(x > high, high, x);
+}
+template <operand X, operand H>
+constexpr auto clamp_max(X const& x, H const& high) {
+  return detail::at_most(detail::beside<"clamp_max">(x, high), high);
 }
 
 /// hardtanh(x, low, high) - as clamp, without a gradient at the bounds.
@@ -112,7 +150,8 @@ constexpr auto hardsigmoid(X const& x) {
 /// hardswish(x) - x hardsigmoid(x) (Howard et al. 2019).
 template <operand X>
 constexpr auto hardswish(X const& x) {
-  return where(x >= 3.0, x, where(x < -3.0, x * 0.0, x * (x + 3.0) / 6.0));
+  auto const middle = where(logical_or(x < -3.0, x >= 3.0), 0.0, x);  // at infinity 0 * x is NaN
+  return where(x >= 3.0, x, where(x < -3.0, x * 0.0, middle * (middle + 3.0) / 6.0));
 }
 /// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.
 template <operand X>

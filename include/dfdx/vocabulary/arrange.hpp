@@ -5,7 +5,7 @@
 #include <array>
 #include <tuple>
 
-#include <dfdx/vocabulary/shape.hpp>
+#include <dfdx/vocabulary/join.hpp>
 
 namespace dfdx {
 

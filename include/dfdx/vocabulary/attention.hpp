@@ -154,7 +154,7 @@ struct Attend {
   static constexpr V softmax_of(V const& x, bool may_be_empty) {
     Over const last{-1, true};
     if (!may_be_empty) return softmax_over(x, last);
-    V const m = largest(x, last);
+    V const m = largest<"scaled_dot_product_attention">(x, last);
     V const e = exp(x - where(m == -std::numeric_limits<double>::infinity(), zeros_like(m), m));
     V const total = reduce<op::sum>(e, last);
     return e / where(total == 0, ones_like(total), total);

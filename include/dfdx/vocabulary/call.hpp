@@ -56,6 +56,26 @@ constexpr auto value_of(P const& p) {
   else return P::value;
 }
 
+// A rule whose refusals name the function that the user called, not the one that it is made of.
+template <Literal Name, class Rule>
+struct Named : Rule {
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta const m = Rule::infer(in, why);
+    if (why != nullptr && !m.valid()) why->rename(Name.text);
+    return m;
+  }
+};
+/// named<"median">(p) - the rule p, or fixed rule, by that name.
+template <Literal Name, class P>
+constexpr auto named(P const& p) {
+  if constexpr (!is_fixed<P>) return Named<Name, P>{p};
+  else {
+    using N = Named<Name, std::remove_const_t<decltype(P::value)>>;
+    if constexpr (requires { p.rule; }) return FixedType<N{P::value}>{{}, N{p.rule}};
+    else return Fixed<N{P::value}>{};
+  }
+}
+
 // What the rule says of Tensors X...
 template <class P, class... X>
 struct CallRule {
@@ -65,9 +85,8 @@ struct CallRule {
   }
 };
 
-template <class Rule, class... X>
-constexpr Meta inferred(Rule const& rule, X const&... x) {
-  Meta const in[] = {x.meta()...};
+template <class Rule>
+constexpr Meta inferred_of(Rule const& rule, Meta const* in) {
   Meta const m = rule.infer(in, nullptr);
   if (!m.valid()) {
     Text why;
@@ -75,6 +94,11 @@ constexpr Meta inferred(Rule const& rule, X const&... x) {
     raise(why);
   }
   return m;
+}
+template <class Rule, class... X>
+constexpr Meta inferred(Rule const& rule, X const&... x) {
+  Meta const in[] = {x.meta()...};
+  return inferred_of(rule, in);
 }
 
 // The element type of all operands, if there is but one, else void.
@@ -107,6 +131,56 @@ constexpr auto call(P const& p, X const&... x) {
       return wrap<R>(rule.template run<T>(R::static_meta, untyped(x)...));
     else return wrap<R>(rule.template run<T>(inferred(rule, x...), untyped(x)...));
   }
+}
+
+// The first of several operands, if all broadcast with one another: with it functions made of elementwise ones refuse
+// what those would, by their own name.
+template <Literal Name>
+struct Beside {
+  static constexpr Meta infer_all(Meta const* in, std::size_t n, Text* why) {
+    Shape s = in[0].shape;
+    for (std::size_t i = 1; s.valid() && i < n; ++i) s = op::broadcast_shapes(Name.text, s, in[i].shape, why);
+    return s.valid() ? in[0] : refuse(nullptr);
+  }
+  template <class, class V, class... W>
+  static constexpr V run(Meta const&, V const& x, W const&... rest) {
+    if (Graph* const g = recorder_of(x)) (require(*g, x.shape(), rest.shape()), ...);
+    return x;
+  }
+
+ private:
+  static constexpr void require(Graph& g, Shape const& a, Shape const& b) {
+    for (int i = a.rank - 1, j = b.rank - 1; i >= 0 && j >= 0; --i, --j)
+      if (a[i] != b[j] && a[i] != 1 && b[j] != 1) g.requirements.push_back(SameExtent{Name.text, a[i], b[j]});
+  }
+};
+template <Literal Name, std::size_t N>
+struct BesideOthers : Beside<Name> {
+  static constexpr Meta infer(Meta const* in, Text* why) { return Beside<Name>::infer_all(in, N, why); }
+};
+template <Literal Name, operand X, operand... Y>
+constexpr auto beside(X const& x, Y const&... others) {
+  if constexpr (plain<X> || (plain<Y> || ...)) return x;
+  else return call(Fixed<BesideOthers<Name, 1 + sizeof...(Y)>{}>{}, x, others...);
+}
+
+// The operand, if it has a floating dtype.
+template <Literal Name>
+struct Floating {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    if (!is_floating(in->dtype)) return refuse(why, Name.text, ": floating dtype required, got ", in->dtype);
+    return *in;
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
+
+template <Literal Name, operand X>
+constexpr auto floating(X const& x) {
+  if constexpr (plain<X>) return x;
+  else return call(Fixed<Floating<Name>{}>{}, x);
 }
 
 /// bind_element, bind_element_as - bind with the element type, which only memory has a use for.

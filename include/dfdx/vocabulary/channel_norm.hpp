@@ -104,7 +104,8 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
     auto const flat = [&](auto const& v) { return reduce<op::sum>(v, without(over)); };
     return std::tuple(
         scaled_channels(y, fit, p...), moved_towards(running_mean, flat(centre), o.momentum),
-        moved_towards(running_var, flat(over_count(x, reduce<op::sum>(squares, over), over, 1)), o.momentum));
+        moved_towards(running_var, flat(over_count<"batch_norm">(x, reduce<op::sum>(squares, over), over, 1)),
+                      o.momentum));
   }
 }
 

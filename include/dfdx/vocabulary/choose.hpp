@@ -95,23 +95,47 @@ Array masked_rows(X const& x, M const& mask) {
   return take(reshape_to(detail::untyped(x), rows), detail::flat_nonzero(m));
 }
 
-/// unique(x) - the different elements of x in ascending order, NaN (each of them) at the end.
+/// Unique - the different elements of a value in ascending order; where among them each element is, in the value's
+/// shape; how often each occurs.
+struct Unique {
+  Array values, inverse, counts;
+};
+
+/// unique(x) - the different elements of x in ascending order, NaN (each of them) at the end. unique_all(x) - and where
+/// each element is among them, and how many there are of each, as PyTorch's return_inverse and return_counts.
 template <class X>
   requires std::is_base_of_v<Array, X>
-Array unique(X const& x) {
+Unique unique_all(X const& x) {
   Array const flat = reshape_to(detail::packed(detail::with_elements("unique", x)), make_shape(x.size()));
   Array const order = bind<op::argsort>(Attrs{{0}}, flat);
-  Array kept(Meta{DType::i64, make_shape(flat.size())});
-  auto const* from = order.data<std::int64_t>();
+  index_t const size = flat.size();
+  Unique r{{}, Array(Meta{DType::i64, x.shape()}), {}};
+  Array kept(Meta{DType::i64, make_shape(size)}), first(Meta{DType::i64, make_shape(size)});
+  auto const* const from = order.data<std::int64_t>();
+  auto *const places = r.inverse.template data<std::int64_t>(), *const begins = first.data<std::int64_t>();
   index_t n = 0;
   dispatch(flat.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     auto const* v = flat.data<T>();
     auto const value = [&](index_t i) { return static_cast<compute_t<T>>(v[from[i]]); };
-    for (index_t i = 0; i < flat.size(); ++i)
-      if (i == 0 || !(value(i) == value(i - 1))) kept.data<std::int64_t>()[n++] = from[i];
+    for (index_t i = 0; i < size; ++i) {
+      if (i == 0 || !(value(i) == value(i - 1))) {
+        kept.data<std::int64_t>()[n] = from[i];
+        begins[n++] = i;
+      }
+      places[from[i]] = n - 1;
+    }
   });
-  return bind<op::take>(Attrs{}, flat, slice_axis(kept, 0, 0, n));
+  r.values = bind<op::take>(Attrs{}, flat, slice_axis(kept, 0, 0, n));
+  r.counts = Array(Meta{DType::i64, make_shape(n)});
+  for (index_t k = 0; k < n; ++k)
+    r.counts.data<std::int64_t>()[k] = (k + 1 < n ? begins[k + 1] : size) - begins[k];
+  return r;
+}
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array unique(X const& x) {
+  return unique_all(x).values;
 }
 
 }  // namespace dfdx

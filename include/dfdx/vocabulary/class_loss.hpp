@@ -226,7 +226,10 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels,
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
-      return o.ignore_index == no_index ? mean(losses) : sum(losses * share);
+      // Of no labels it is NaN: 0 / 0.
+      index_t const n = labels.shape().numel();
+      if (o.ignore_index == no_index || n == 0) return mean(losses);
+      return n < 0 ? sum(losses) * share : sum(losses * share);
     });
   }
 }
@@ -252,7 +255,7 @@ constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weigh
     raise("cross_entropy: label_smoothing between 0 and 1 required");
   return over_classes<ClassLoss::cross_entropy>(logits, target, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
-    auto const z = logits - largest(logits, keeping<a>);
+    auto const z = logits - largest<"cross_entropy">(logits, keeping<a>);
     auto const of_labels = [&](auto const& y) {
       return label_loss<ClassLoss::cross_entropy, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
     };

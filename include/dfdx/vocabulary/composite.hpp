@@ -10,45 +10,37 @@ namespace dfdx {
 
 namespace detail {
 
-// The axes, if the shape has them.
-constexpr Over checked_over(char const* name, Axes const& axes, bool keep, Shape const& s) {
-  Over const over{axes, keep};
-  index_t const mask = over.mask(s.rank);
-  if (mask < 0) raise(name, ": axis ", axes.offender(mask), axes.fault(mask), s);
-  return over;
-}
-
 // What exponentials are shifted by so that none overflows: the largest element over axes, without a gradient. Of no
 // elements it is 0.
-template <class P, operand X>
+template <Literal Name, class P, operand X>
 constexpr auto largest(X const& x, P const& over) {
   auto const is_empty = [](Shape const& s, index_t mask) { return joined(s, mask) == 0; };
   if constexpr (is_fixed<P> && typed<X>) {
     if constexpr (is_empty(X::static_shape, P::value.mask(X::static_rank)))
-      return stop_gradient(reduce<op::sum>(x, kept(over)));
-    else return stop_gradient(reduce<op::max>(x, kept(over)));
+      return stop_gradient(reduce<op::sum, Name>(x, kept(over)));
+    else return stop_gradient(reduce<op::max, Name>(x, kept(over)));
   } else {
     bool const empty = is_empty(x.shape(), value_of(over).mask(x.shape().rank));
-    return stop_gradient(empty ? reduce<op::sum>(x, kept(over)) : reduce<op::max>(x, kept(over)));
+    return stop_gradient(empty ? reduce<op::sum, Name>(x, kept(over)) : reduce<op::max, Name>(x, kept(over)));
   }
 }
 
 template <int... A>
 inline constexpr Fixed<Over{Axes{A...}, true}> keeping{};
 
-template <class P, operand X>
+template <Literal Name = "softmax", class P, operand X>
 constexpr auto softmax_over(X const& x, P const& over) {
-  auto const e = exp(x - largest(x, over));
+  auto const e = exp(floating<Name>(x) - largest<Name>(x, over));
   return e / reduce<op::sum>(e, over);
 }
 template <class P, operand X>
 constexpr auto log_softmax_over(X const& x, P const& over) {
-  auto const z = x - largest(x, over);
+  auto const z = floating<"log_softmax">(x) - largest<"log_softmax">(x, over);
   return z - log(reduce<op::sum>(exp(z), over));
 }
 template <class P, operand X>
 constexpr auto logsumexp_over(X const& x, P const& over) {
-  auto const m = largest(x, over);
+  auto const m = largest<"logsumexp">(floating<"logsumexp">(x), over);
   auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
   auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
   // The sum over axes of extent 1 drops them, in any regime.
@@ -64,17 +56,17 @@ constexpr auto softmax(X const& x) {
 }
 template <operand X>
 constexpr auto softmax(X const& x, int axis) {
-  return detail::softmax_over(x, detail::checked_over("softmax", axis, true, x.shape()));
+  return detail::softmax_over(x, detail::Over{axis, true});
 }
 
 /// softmin<Axis>(x) - softmax of -x.
 template <int Axis = -1, operand X>
 constexpr auto softmin(X const& x) {
-  return softmax<Axis>(-x);
+  return detail::softmax_over<"softmin">(-x, detail::keeping<Axis>);
 }
 template <operand X>
 constexpr auto softmin(X const& x, int axis) {
-  return softmax(-x, axis);
+  return detail::softmax_over<"softmin">(-x, detail::Over{axis, true});
 }
 
 /// log_softmax<Axis>(x), log_softmax(x, axis) - x - log sum e^x along an axis.
@@ -84,7 +76,7 @@ constexpr auto log_softmax(X const& x) {
 }
 template <operand X>
 constexpr auto log_softmax(X const& x, int axis) {
-  return detail::log_softmax_over(x, detail::checked_over("log_softmax", axis, true, x.shape()));
+  return detail::log_softmax_over(x, detail::Over{axis, true});
 }
 
 /// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
@@ -98,7 +90,7 @@ constexpr auto logsumexp(X const& x, Keepdim) {
 }
 template <operand X>
 constexpr auto logsumexp(X const& x, Axes const& axes, bool keep = false) {
-  return detail::logsumexp_over(x, detail::checked_over("logsumexp", axes, keep, x.shape()));
+  return detail::logsumexp_over(x, detail::Over{axes, keep});
 }
 
 /// gelu(x) - x Phi(x), with the error function (Hendrycks and Gimpel 2016).
@@ -125,7 +117,7 @@ constexpr auto gelu(X const& x, Approximate by) {
 /// silu(x) - x sigmoid(x) (Elfwing et al. 2017), also called swish.
 template <operand X>
 constexpr auto silu(X const& x) {
-  return x * sigmoid(x);
+  return x * sigmoid(detail::floating<"silu">(x));
 }
 
 /// softplus(x) - log(1 + e^x), computed as max(x, 0) + log1p(e^-|x|).

@@ -26,9 +26,13 @@ struct Created<T> : std::type_identity<T> {};
 template <class T, std::size_t... D>
 using created = typename Created<T, D...>::type;
 
-inline Shape sized(char const* name, Shape const& s) {
-  if (!s.is_static()) raise(name, ": every extent must be known and not negative, got ", s);
-  return s;
+// An extent that a type leaves open is dyn, one that was given is a number.
+inline Shape sized(char const* name, Shape const& s, Shape const* type = nullptr) {
+  if (s.is_static()) return s;
+  Text why = make_text(name, ": every extent must be known and not negative, got ");
+  if (type != nullptr && s == *type) raise(why.put(s));
+  for (int i = 0; i < s.rank; ++i) why.put(i == 0 ? "[" : ", ").put(Position{s[i]});
+  raise(why.put("]"));
 }
 
 // Element i is f(i), a double.
@@ -38,6 +42,10 @@ Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f)
   Operand const out = r.operand();
   for (index_t i = 0, n = r.size(); i < n; ++i) write_real(out, i, f(i));
   return r;
+}
+
+inline Array filled_with(char const* name, Shape const& shape, double value, DType dtype) {
+  return generate_as(name, shape, dtype, [value](index_t) { return value; });
 }
 
 inline void require_floating(char const* name, DType d) {
@@ -82,8 +90,13 @@ inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64
 
 // A Tensor around what an untyped maker made; its constructor checks the shape.
 template <class R, class Make>
-R typed_from(Extents const& shape, Make make) {
-  return R(make(shape.shape, dtype_v<typename R::value_type>));
+R typed_from(char const* name, Extents const& shape, Make make) {
+  return R(make(sized(name, shape.shape, &R::static_shape), dtype_v<typename R::value_type>));
+}
+
+template <class R>
+R typed_full(char const* name, Extents const& shape, double value) {
+  return typed_from<R>(name, shape, [&](Shape const& s, DType d) { return filled_with(name, s, value, d); });
 }
 
 // Fisher and Yates.
@@ -100,7 +113,8 @@ void permute_in_place(T* x, index_t n, Key key) {
 /// Errors    "empty: every extent must be known and not negative, got [dyn, 3]"; the other makers alike
 template <class T, std::size_t... Dims>
 detail::created<T, Dims...> empty(Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::created<T, Dims...>::uninitialized(detail::sized("empty", shape.shape));
+  return detail::created<T, Dims...>::uninitialized(
+      detail::sized("empty", shape.shape, &detail::created<T, Dims...>::static_shape));
 }
 inline Array empty(Extents const& shape, DType dtype = DType::f32) {
   return Array(Meta{dtype, detail::sized("empty", shape.shape)});
@@ -108,25 +122,28 @@ inline Array empty(Extents const& shape, DType dtype = DType::f32) {
 
 /// full - every element is `value`.
 inline Array full(Extents const& shape, double value, DType dtype = DType::f32) {
-  return detail::generate_as("full", shape.shape, dtype, [value](index_t) { return value; });
+  return detail::filled_with("full", shape.shape, value, dtype);
 }
 template <class T, std::size_t... Dims>
 auto full(double value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::typed_from<detail::created<T, Dims...>>(
-      shape, [&](Shape const& s, DType d) { return full(s, value, d); });
+  return detail::typed_full<detail::created<T, Dims...>>("full", shape, value);
 }
 
 /// zeros, ones - every element is 0, or 1.
 template <class T, std::size_t... Dims>
 auto zeros(Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return full<T, Dims...>(0, shape);
+  return detail::typed_full<detail::created<T, Dims...>>("zeros", shape, 0);
 }
-inline Array zeros(Extents const& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
+inline Array zeros(Extents const& shape, DType dtype = DType::f32) {
+  return detail::filled_with("zeros", shape.shape, 0, dtype);
+}
 template <class T, std::size_t... Dims>
 auto ones(Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return full<T, Dims...>(1, shape);
+  return detail::typed_full<detail::created<T, Dims...>>("ones", shape, 1);
 }
-inline Array ones(Extents const& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
+inline Array ones(Extents const& shape, DType dtype = DType::f32) {
+  return detail::filled_with("ones", shape.shape, 1, dtype);
+}
 
 /// eye - ones on the main diagonal of a matrix, zeros elsewhere.
 inline Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
@@ -138,7 +155,7 @@ template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 2)
 auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
-      shape, [](Shape const& s, DType d) { return eye(s[0], s[1], d); });
+      "eye", shape, [](Shape const& s, DType d) { return eye(s[0], s[1], d); });
 }
 
 /// arange - start, start + step, ...: as many as the Tensor has elements, or, untyped, those below `stop`.
@@ -149,7 +166,7 @@ template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 1)
 auto arange(double start = 0, double step = 1,
             Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::typed_from<detail::created<T, Dims...>>(shape, [&](Shape const& s, DType d) {
+  return detail::typed_from<detail::created<T, Dims...>>("arange", shape, [&](Shape const& s, DType d) {
     return detail::generate_as("arange", s, d,
                                [=](index_t i) { return start + static_cast<double>(i) * step; });
   });
@@ -203,7 +220,7 @@ template <class T, std::size_t... Dims>
 auto uniform(Key key, double low = 0, double high = 1,
              Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
-      shape, [&](Shape const& s, DType d) { return uniform(s, key, low, high, d); });
+      "uniform", shape, [&](Shape const& s, DType d) { return uniform(s, key, low, high, d); });
 }
 
 /// randn - independent draws from the standard normal distribution.
@@ -213,7 +230,7 @@ inline Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
 template <class T, std::size_t... Dims>
 auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
-      shape, [&](Shape const& s, DType d) { return randn(s, key, d); });
+      "randn", shape, [&](Shape const& s, DType d) { return randn(s, key, d); });
 }
 
 /// randint - independent integers from [low, high).
@@ -228,7 +245,7 @@ template <class T, std::size_t... Dims>
 auto randint(Key key, std::int64_t low, std::int64_t high,
              Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
-      shape, [&](Shape const& s, DType d) { return randint(s, key, low, high, d); });
+      "randint", shape, [&](Shape const& s, DType d) { return randint(s, key, low, high, d); });
 }
 
 /// permutation - the integers 0 ... n-1 in random order, all orders equally likely.

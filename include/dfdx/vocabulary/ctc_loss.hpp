@@ -7,6 +7,7 @@
 
 #include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
+#include <dfdx/vocabulary/order.hpp>
 
 namespace dfdx {
 
@@ -23,12 +24,13 @@ namespace detail {
 constexpr Meta ctc_rule(Meta const& p, Meta const& targets, Meta const& frames, Meta const& sizes,
                         Text* why) {
   Shape const &s = p.shape, &t = targets.shape;
-  bool const fit = s.rank == 3 && t.rank == 2 && op::extents_agree(s[1], t[0]) && frames.shape.rank == 1 &&
-                   op::extents_agree(frames.shape[0], s[1]) && frames.shape == sizes.shape;
+  bool const fit = s.rank == 3 && (t.rank == 1 || (t.rank == 2 && op::extents_agree(s[1], t[0]))) &&
+                   frames.shape.rank == 1 && op::extents_agree(frames.shape[0], s[1]) &&
+                   frames.shape == sizes.shape;
   if (!fit)
     return refuse(why, "ctc_loss: targets ", t, " with lengths ", frames.shape, " and ", sizes.shape,
                   " do not fit scores ", s);
-  if (s[0] < 1 || t[1] < 0)
+  if (s[0] < 1 || t[t.rank - 1] < 0)
     return refuse(why, "ctc_loss: frames and labels of known number required, got ", s, " and ", t);
   for (DType d : {targets.dtype, frames.dtype, sizes.dtype})
     if (d != DType::i32 && d != DType::i64)
@@ -42,6 +44,11 @@ struct CtcRule {
   }
 };
 
+template <class X>
+constexpr bool in_memory(X const& x) {
+  if constexpr (std::is_base_of_v<Array, X>) return !DFDX_IN_CONSTANT_EXPRESSION && !x.recorded();
+  else return false;
+}
 // Lengths and labels in memory that cannot be are refused.
 template <class Y, class F, class L>
 constexpr void require_lengths(Shape const& scores, Y const& targets, F const& frames, L const& sizes,
@@ -56,12 +63,37 @@ constexpr void require_lengths(Shape const& scores, Y const& targets, F const& f
     });
   };
   within("a length of ", frames, 0, scores[0]);
-  within("a target of size ", sizes, 0, targets.shape()[1]);
+  within("a target of size ", sizes, 0, targets.shape()[targets.shape().rank - 1]);
+  if (targets.shape().rank == 1 && in_memory(sizes)) {
+    index_t total = 0;
+    each_in_memory(sizes, [&](Operand const& v, index_t at) { total += read_index(v, at); });
+    if (total != targets.shape()[0])
+      raise("ctc_loss: ", targets.shape()[0], " labels for sizes that sum to ", total);
+  }
+}
+
+// Targets one after another as rows, [N, S], of which what lies behind the size of each does not matter.
+template <class V>
+constexpr V target_rows(V const& targets, V const& sizes) {
+  if (targets.shape().rank == 2) return targets;
+  index_t const n = sizes.shape()[0], total = targets.shape()[0];
+  index_t most = in_memory(sizes) ? 0 : total;
+  each_in_memory(sizes, [&](Operand const& v, index_t at) {
+    index_t const size = read_index(v, at);
+    most = size > most ? size : most;
+  });
+  if (most == 0)
+    return reshape_to(full_as(targets, Meta{targets.dtype(), make_shape(n, 0)}, 0), make_shape(n, 0));
+  V const each = cast_to(sizes, DType::i64), ends = cumsum<0>(each);
+  V const place =
+      iota_as(targets, Meta{DType::i64, make_shape(1, most)}, 1) + reshape_to(ends - each, make_shape(n, 1));
+  return take(targets, where(place < total, place, 0));
 }
 
 // The losses of the sequences, [N].
 template <class V>
-constexpr V ctc_losses(V const& log_p, V const& targets, V const& frames, V const& sizes, CtcLoss const& o) {
+constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const& sizes, CtcLoss const& o) {
+  V const targets = target_rows(given, sizes);
   constexpr double none = -std::numeric_limits<double>::infinity();
   index_t const steps = log_p.shape()[0], n = log_p.shape()[1], labels = targets.shape()[1];
   index_t const states = 2 * labels + 1;
@@ -81,7 +113,8 @@ constexpr V ctc_losses(V const& log_p, V const& targets, V const& frames, V cons
       apply<op::logical_and>(chain != static_cast<double>(o.blank), chain != before(chain, 2, o.blank));
   V const starts = position < 2;
   auto const emitted = [&](index_t t) {
-    return gather<1>(reshape_to(slice_axis(log_p, 0, t, 1), make_shape(n, log_p.shape()[2])), chain);
+    V const frame = reshape_to(slice_axis(log_p, 0, t, 1), make_shape(n, log_p.shape()[2]));
+    return bind<op::gather>(attrs_for(Caller::ctc_loss, 1), frame, chain);
   };
   V alpha = where(starts, emitted(0), none);
   for (index_t t = 1; t < steps; ++t) {
@@ -98,9 +131,11 @@ constexpr V ctc_losses(V const& log_p, V const& targets, V const& frames, V cons
 }  // namespace detail
 
 /// ctc_loss(log_probabilities, targets, frames, sizes, options) - minus the logarithm of the probability of all ways to
-/// read each target off its frames; in the mean each is divided by the size of its target, as in PyTorch.
+/// read each target off its frames; in the mean each is divided by the size of its target, as in PyTorch. If targets
+/// stand one after another, a program has room for one that has all the labels.
 ///
-/// Shapes    log_probabilities: [T, N, C], targets: [N, S], frames (how many of T), sizes (how many of S): [N] -> []
+/// Shapes    log_probabilities: [T, N, C], targets: [N, S], or one after another: [sum of sizes],
+///           frames (how many of T), sizes (how many of S): [N] -> []
 /// Dtypes    log_probabilities: floating, the rest: i32 i64
 /// Errors    "ctc_loss: targets [2, 3] with lengths [2] and [4] do not fit scores [5, 2, 6]"
 template <Reduction... R, operand X, operand Y, operand F, operand L>

@@ -41,14 +41,14 @@ enum class Bag { mean, sum, max };
 /// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"
 template <Bag How = Bag::mean, operand I, operand W>
 constexpr auto embedding_bag(I const& index, W const& weight) {
-  auto const rows = take(weight, index);
+  auto const rows = detail::take_for<detail::Caller::embedding_bag>(weight, index);
   if constexpr (How == Bag::mean) return mean<-2>(rows);
   else if constexpr (How == Bag::sum) return sum<-2>(rows);
   else return max<-2>(rows);
 }
 template <Bag How = Bag::mean, operand I, operand W, operand O>
 constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) {
-  auto const rows = take(weight, index);
+  auto const rows = detail::take_for<detail::Caller::embedding_bag>(weight, index);
   auto const place = detail::call(detail::Fixed<detail::PositionsIn{0}>{}, offsets, index);
   auto const bag = searchsorted(offsets, place, true) - 1;
   constexpr detail::Fixed<detail::BagSum{}> by_bag{};

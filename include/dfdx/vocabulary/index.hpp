@@ -8,23 +8,32 @@ namespace dfdx {
 
 namespace detail {
 
+using op::Caller;
+using op::detail::attrs_for;
+
 struct Take {
-  static constexpr Meta infer(Meta const* in, Text* why) { return op::take::infer(Attrs{}, in, why); }
+  Caller by = Caller::itself;
+  constexpr Meta infer(Meta const* in, Text* why) const { return op::take::infer(attrs_for(by), in, why); }
   template <class, class V>
-  static constexpr V run(Meta const& y, V const& table, V const& index) {
-    return bind_as<op::take>(y, Attrs{}, table, index);
+  constexpr V run(Meta const& y, V const& table, V const& index) const {
+    return bind_as<op::take>(y, attrs_for(by), table, index);
   }
 };
+template <Caller By, operand X, operand I>
+constexpr auto take_for(X const& table, I const& index) {
+  return call(Fixed<Take{By}>{}, table, index);
+}
 
 struct Gather {
   int axis;
+  Caller by = Caller::itself;
   constexpr Meta infer(Meta const* in, Text* why) const {
     int const a = rule_axis("gather", axis, in[0].shape, why);
-    return a < 0 ? refuse(nullptr) : op::gather::infer(Attrs{{a}}, in, why);
+    return a < 0 ? refuse(nullptr) : op::gather::infer(attrs_for(by, a), in, why);
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index) const {
-    return bind<op::gather>(Attrs{{normalize_axis(axis, x.shape().rank)}}, x, index);
+    return bind<op::gather>(attrs_for(by, normalize_axis(axis, x.shape().rank)), x, index);
   }
 };
 
@@ -43,14 +52,15 @@ struct TakeAlong {
   constexpr Meta infer(Meta const* in, Text* why) const {
     Meta const both[] = {{in[0].dtype, shape(in, 0, why)}, {in[1].dtype, shape(in, 1, nullptr)}};
     if (!both[0].valid()) return both[0];
-    return op::gather::infer(Attrs{{normalize_axis(axis, both[0].shape.rank)}}, both, why);
+    return op::gather::infer(attrs_for(Caller::take_along, normalize_axis(axis, both[0].shape.rank)), both,
+                             why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x, V const& index) const {
     Meta const in[] = {x.meta(), index.meta()};
-    return bind<op::gather>(Attrs{{normalize_axis(axis, y.shape.rank)}},
-                            broadcast_to(x, shape(in, 0, nullptr)),
-                            broadcast_to(index, shape(in, 1, nullptr)));
+    return bind<op::gather>(attrs_for(Caller::take_along, normalize_axis(axis, y.shape.rank)),
+                            broadcast_to(x, shape(in, 0, nullptr), "take_along"),
+                            broadcast_to(index, shape(in, 1, nullptr), "take_along"));
   }
 };
 
@@ -65,12 +75,14 @@ struct IndexSelect {
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index) const {
-    return transpose(bind<op::take>(Attrs{}, transpose(x, axis, 0), index), axis, 0);
+    return transpose(bind<op::take>(attrs_for(Caller::index_select, 0, normalize_axis(axis, x.shape().rank)),
+                                    transpose(x, axis, 0), index),
+                     axis, 0);
   }
 };
 
-// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src. With `set`
-// elements that meet replace one another instead.
+// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src; the rest of src
+// does not count. With `set` elements that meet replace one another instead.
 struct Scattered {
   int axis;
   bool set = false;
@@ -78,26 +90,34 @@ struct Scattered {
     Meta const &x = in[0], &index = in[1], &src = in[2];
     char const* const name = set ? "scatter" : "scatter_add";
     int const a = rule_axis(name, axis, x.shape, why);
-    if (a < 0 || !op::gather::infer(Attrs{{a}}, in, why).valid()) return refuse(nullptr);
+    if (a < 0 ||
+        !op::gather::infer(attrs_for(set ? Caller::scatter : Caller::scatter_add, a), in, why).valid())
+      return refuse(nullptr);
     bool same = index.shape.rank == src.shape.rank;
-    for (int i = 0; same && i < src.shape.rank; ++i) same = op::extents_agree(index.shape[i], src.shape[i]);
-    if (!same) return refuse(why, name, ": index ", index.shape, " and source ", src.shape, " differ");
+    for (int i = 0; same && i < src.shape.rank; ++i)
+      same = index.shape[i] < 0 || src.shape[i] < 0 || index.shape[i] <= src.shape[i];
+    if (!same) return refuse(why, name, ": index ", index.shape, " is larger than source ", src.shape);
     if (x.dtype != src.dtype)
       return refuse(why, name, ": one dtype required, got ", x.dtype, " and ", src.dtype);
     return x;
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
-    Attrs const attrs{{normalize_axis(axis, x.shape().rank), set}};
+    Attrs const attrs =
+        attrs_for(set ? Caller::scatter : Caller::scatter_add, normalize_axis(axis, x.shape().rank), set);
     Meta const in[] = {x.meta(), index.meta()};
     if (Graph* const g = recorder_of(x)) {
       require_same<op::gather>(*g, attrs, in, 2);
       for (int i = 0; i < src.shape().rank; ++i)
-        if (index.shape()[i] != src.shape()[i])
+        if (index.shape()[i] != src.shape()[i] && (index.shape()[i] < 0 || src.shape()[i] < 0))
           g->requirements.push_back(
               SameExtent{set ? "scatter" : "scatter_add", index.shape()[i], src.shape()[i]});
     }
-    return bind_as<op::scatter>(x.meta(), attrs, src, index);
+    V used = src;
+    for (int i = 0; i < src.shape().rank; ++i)
+      if (index.shape()[i] >= 0 && src.shape()[i] >= 0 && index.shape()[i] < src.shape()[i])
+        used = slice_axis(used, i, 0, index.shape()[i]);
+    return bind_as<op::scatter>(x.meta(), attrs, used, index);
   }
 };
 template <class P>
@@ -134,7 +154,8 @@ struct IndexSum {
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
     V const rows = transpose(src, axis, 0);
-    Attrs const attrs{{x.shape()[normalize_axis(axis, x.shape().rank)]}};
+    int const a = normalize_axis(axis, x.shape().rank);
+    Attrs const attrs = attrs_for(Caller::index_add, x.shape()[a], a);
     return transpose(bind<op::rows_add>(attrs, rows, index), axis, 0);
   }
 };
@@ -256,9 +277,10 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 }
 
 /// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
-/// places along an axis (PyTorch's scatter_add).
+/// places along an axis (PyTorch's scatter_add). Of a source that is larger than the index the rest does not count.
 ///
-/// Errors    "scatter_add: index [2, 3] and source [2, 4] differ"
+/// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis, src: [J...] with J >= I -> [S...]
+/// Errors    "scatter_add: index [2, 4] is larger than source [2, 3]"
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   return x + detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
@@ -319,13 +341,14 @@ constexpr auto one_hot(I const& index, index_t n, DType dtype = DType::f32) {
 /// embedding(index, weight, padding) - rows of a table; the row `padding`, from the end if negative, gets no gradient.
 ///
 /// Shapes    index: [I...], weight: [N, D] -> [I..., D]
+/// Errors    "embedding: index 30 out of range for axis 0 of [27, 10]" (also thrown by compiled programs)
 template <operand I, operand W>
 constexpr auto embedding(I const& index, W const& weight) {
-  return take(weight, index);
+  return detail::take_for<detail::Caller::embedding>(weight, index);
 }
 template <operand I, operand W>
 constexpr auto embedding(I const& index, W const& weight, index_t padding) {
-  auto const rows = take(weight, index);
+  auto const rows = detail::take_for<detail::Caller::embedding>(weight, index);
   if constexpr (refused<decltype(rows)>) {
     return rows;
   } else {

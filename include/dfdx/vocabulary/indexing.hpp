@@ -98,7 +98,8 @@ class Indexing {
         axes.v[0] == 0 && neighbours ? value : Array(movedim(lazy<Items>(value), axes, front));
     Shape rows = make_shape(extents);
     for (int i = axes.n; i < moved.ndim(); ++i) rows.push_back(moved.shape()[i]);
-    Array const y = dfdx::take(axes.n == 1 ? lazy<Items>(moved) : reshape_to(lazy<Items>(moved), rows), list);
+    Array const y =
+        take_for<Caller::at>(axes.n == 1 ? lazy<Items>(moved) : reshape_to(lazy<Items>(moved), rows), list);
     if (!neighbours || chosen_[0].first == 0 || list.ndim() == 0) return y;
     for (int i = 0; i < list.ndim(); ++i) places.push(i), home.push(chosen_[0].first + i);
     return movedim(lazy<Items>(y), places, home);
@@ -151,17 +152,17 @@ class Indexing {
   template <class A>
   A numbers(A const& index, int named, index_t extent) const {
     if (index.dtype() == DType::boolean) return flat_nonzero(with_elements("at", index));
-    bool const alone = arrays_ == 1;
-    if (alone && index.dtype() == DType::u8) return index;
+    bool const alone = arrays_ == 1, negative = index.dtype() != DType::u8;
     A const wide = alone ? index : A(cast_to(index, DType::i64));
-    A const i = where(wide < 0, wide + static_cast<std::int64_t>(extent), wide);
-    if (alone) return i;  // `take` looks whether they are there
+    A const i = negative ? A(where(wide < 0, wide + static_cast<std::int64_t>(extent), wide)) : wide;
+    if (alone && i.recorded()) return i;  // `take` looks whether they are there
     if (i.recorded()) return where(logical_and(i >= 0, i < extent), i, -(std::int64_t{1} << 31));
-    for (index_t const n :
-         std::span(packed(i).template data<std::int64_t>(), static_cast<std::size_t>(i.size())))
+    each_in_memory(i, [&](Operand const& o, index_t at) {
+      index_t const n = read_index(o, at);
       if (n < 0 || n >= extent)
         raise("at: index ", Position{n < 0 ? n - extent : n}, " out of range for axis ", named, " of ",
               whole_);
+    });
     return i;
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dfdx/ops/linalg.hpp>
+#include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 #include <dfdx/vocabulary/parts.hpp>
 
@@ -26,12 +27,13 @@ struct Plain {
 template <class Op>
 struct System {
   bool upper = false;
+  op::Caller by = op::Caller::itself;
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shapes const s = shapes(in);
     if (!s.batch.valid() || (in[0].shape.rank < 2))
       return refuse(why, Op::name, ": matrices ", in[0].shape, " do not fit right sides ", in[1].shape);
     Meta const both[] = {{in[0].dtype, s.a}, {in[1].dtype, s.b}};
-    Meta r = Op::infer(Attrs{{upper}}, both, why);
+    Meta r = Op::infer(attrs(), both, why);
     if (r.valid() && s.vectors) --r.shape.rank;
     return r;
   }
@@ -40,9 +42,8 @@ struct System {
     Meta const in[] = {a.meta(), b.meta()};
     Shapes const s = shapes(in);
     V const right = s.vectors ? unsqueeze(b, -1) : b;
-    return reshape_to(
-        bind<Op>(Attrs{{upper}}, broadcast_to(a, s.a, Op::name), broadcast_to(right, s.b, Op::name)),
-        y.shape);
+    return reshape_to(bind<Op>(attrs(), broadcast_to(a, s.a, Op::name), broadcast_to(right, s.b, Op::name)),
+                      y.shape);
   }
 
  private:
@@ -50,6 +51,7 @@ struct System {
     Shape a{}, b{}, batch{};
     bool vectors = false;
   };
+  constexpr Attrs attrs() const { return op::detail::attrs_for(by, upper); }
   static constexpr Shapes shapes(Meta const* in) {
     Shapes r{in[0].shape, in[1].shape};
     bool fits = r.b.rank == r.a.rank - 1;
@@ -88,15 +90,40 @@ constexpr auto solve_triangular(A const& a, B const& b, bool upper = false) {
   return detail::call(detail::FixedType<detail::System<op::solve_triangular>{}>{{}, {upper}}, a, b);
 }
 
+namespace detail {
+// The operand, if it is square matrices.
+template <Literal Name>
+struct Square {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    return op::detail::square_matrices(Name.text, *in, why);
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
+template <Literal Name, op::Caller By, operand A>
+constexpr auto inverse_as(A const& a) {
+  auto const matrices = call(Fixed<Square<Name>{}>{}, a);
+  auto const one = ones_like(matrices);
+  return call(Fixed<System<op::solve>{false, By}>{}, matrices, tril(one, 0) - tril(one, -1));
+}
+template <Literal Name, operand A>
+constexpr auto slogdet_as(A const& a) {
+  auto const sign = call(named<Name>(Fixed<Plain<op::slogdet>{1}>{}), a);
+  auto const log = call(named<Name>(Fixed<Plain<op::slogdet>{}>{}), a);
+  return std::tuple(squeeze<-2, -1>(sign), squeeze<-2, -1>(log));
+}
+}  // namespace detail
+
 /// inverse(a), inv(a) - the inverse matrices.
 template <operand A>
 constexpr auto inverse(A const& a) {
-  auto const one = ones_like(a);
-  return solve(a, tril(one, 0) - tril(one, -1));
+  return detail::inverse_as<"inverse", op::Caller::inverse>(a);
 }
 template <operand A>
 constexpr auto inv(A const& a) {
-  return inverse(a);
+  return detail::inverse_as<"inv", op::Caller::inv>(a);
 }
 
 /// slogdet(a) - the sign of the determinant and the logarithm of its absolute value: a tuple. logdet(a), det(a) - the
@@ -104,18 +131,16 @@ constexpr auto inv(A const& a) {
 /// not singular.
 template <operand A>
 constexpr auto slogdet(A const& a) {
-  auto const sign = detail::call(detail::Fixed<detail::Plain<op::slogdet>{1}>{}, a);
-  auto const log = detail::call(detail::Fixed<detail::Plain<op::slogdet>{}>{}, a);
-  return std::tuple(squeeze<-2, -1>(sign), squeeze<-2, -1>(log));
+  return detail::slogdet_as<"slogdet">(a);
 }
 template <operand A>
 constexpr auto logdet(A const& a) {
-  auto const [sign, value] = slogdet(a);
+  auto const [sign, value] = detail::slogdet_as<"logdet">(a);
   return where(sign < 0.0, std::numeric_limits<double>::quiet_NaN(), value);
 }
 template <operand A>
 constexpr auto det(A const& a) {
-  auto const [sign, value] = slogdet(a);
+  auto const [sign, value] = detail::slogdet_as<"det">(a);
   return sign * exp(value);
 }
 

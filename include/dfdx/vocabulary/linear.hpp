@@ -16,7 +16,9 @@ struct RankedMatmul : Matmul {
     if (in[0].shape.rank != Rank || in[1].shape.rank != Rank)
       return refuse(why, name, ": operands of ", Rank, " axes required, got ", in[0].shape, " x ",
                     in[1].shape);
-    return Matmul::infer(in, why);
+    Meta const m = Matmul::infer(in, why);
+    if (why != nullptr && !m.valid()) why->rename(name);
+    return m;
   }
 };
 
@@ -69,13 +71,13 @@ constexpr auto dot(X const& x, Y const& y) {
 /// addmm(c, x, y, beta, alpha) - beta c + alpha x y; baddbmm for batches of matrices.
 template <operand C, operand X, operand Y>
 constexpr auto addmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
-  auto const z = mm(x, y);
-  return c * full_like(c, beta) + z * full_like(z, alpha);
+  auto const z = detail::call(detail::named<"addmm">(detail::Fixed<detail::RankedMatmul<2>{}>{}), x, y);
+  return detail::beside<"addmm">(c, z) * full_like(c, beta) + z * full_like(z, alpha);
 }
 template <operand C, operand X, operand Y>
 constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
-  auto const z = bmm(x, y);
-  return c * full_like(c, beta) + z * full_like(z, alpha);
+  auto const z = detail::call(detail::named<"baddbmm">(detail::Fixed<detail::RankedMatmul<3>{}>{}), x, y);
+  return detail::beside<"baddbmm">(c, z) * full_like(c, beta) + z * full_like(z, alpha);
 }
 
 /// outer(x, y) - the products of all pairs of elements of two vectors.
@@ -95,11 +97,14 @@ constexpr auto kron(X const& x, Y const& y) {
 /// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]
 template <operand X, operand W>
 constexpr auto linear(X const& x, W const& weight) {
-  return matmul(x, transpose(weight));
+  using namespace detail;
+  return call(named<"linear">(Fixed<Matmul{}>{}), x,
+              call(named<"linear">(Fixed<Transpose{-2, -1}>{}), weight));
 }
 template <operand X, operand W, operand B>
 constexpr auto linear(X const& x, W const& weight, B const& bias) {
-  return linear(x, weight) + bias;
+  auto const y = linear(x, weight);
+  return y + detail::beside<"linear">(bias, y);
 }
 
 /// bilinear(x, y, weight, bias) - x^T weight_o y + bias_o for each o.

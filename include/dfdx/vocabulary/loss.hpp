@@ -11,13 +11,13 @@ namespace dfdx {
 /// l1_loss<R>(x, target) - |x - target|.
 template <Reduction... R, operand X, operand Y>
 constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("l1_loss", abs(x - target), how);
+  return detail::reduced_loss<R...>("l1_loss", abs(detail::beside<"l1_loss">(x, target) - target), how);
 }
 
 /// mse_loss<R>(x, target) - (x - target)^2.
 template <Reduction... R, operand X, operand Y>
 constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("mse_loss", square(x - target), how);
+  return detail::reduced_loss<R...>("mse_loss", square(detail::beside<"mse_loss">(x, target) - target), how);
 }
 
 /// huber_loss<R>(x, target, delta) - d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber
@@ -25,7 +25,7 @@ constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::
 template <Reduction... R, operand X, operand Y>
 constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reduction how = Reduction::mean) {
   if (!(delta > 0)) raise("huber_loss: a positive delta required");
-  auto const d = x - target, size = abs(d);
+  auto const d = detail::beside<"huber_loss">(x, target) - target, size = abs(d);
   return detail::reduced_loss<R...>("huber_loss",
                                     where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta), how);
 }
@@ -35,16 +35,23 @@ constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reducti
 template <Reduction... R, operand X, operand Y>
 constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Reduction how = Reduction::mean) {
   if (!(beta >= 0)) raise("smooth_l1_loss: a beta that is not negative required");
-  auto const d = x - target, size = abs(d);
+  auto const d = detail::beside<"smooth_l1_loss">(x, target) - target, size = abs(d);
   double const safe = beta > 0 ? beta : 1;
   return detail::reduced_loss<R...>("smooth_l1_loss",
                                     where(size < beta, square(d) * (0.5 / safe), size - 0.5 * beta), how);
 }
 
-/// bce_loss<R>(x, target) - -(t log x + (1 - t) log(1 - x)) for probabilities x; logarithms are at least -100, as
-/// PyTorch has it, and have no gradient there.
+/// bce_loss<R>(probability, target) - -(t log p + (1 - t) log(1 - p)); logarithms are at least -100, as PyTorch has it,
+/// and have no gradient there.
+///
+/// Errors    "bce_loss: probabilities between 0 and 1 required", in memory; a program has NaN there
 template <Reduction... R, operand X, operand Y>
-constexpr auto bce_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
+constexpr auto bce_loss(X const& probability, Y const& target, Reduction how = Reduction::mean) {
+  auto const x = detail::beside<"bce_loss">(probability, target);
+  detail::each_in_memory(x, [](Operand const& o, index_t at) {
+    double const p = read_real(o, at);
+    if (!(p >= 0 && p <= 1)) raise("bce_loss: probabilities between 0 and 1 required");
+  });
   constexpr double least = 3.7200759760208361e-44;  // e^-100
   auto const none = logical_and(x >= 0.0, x <= least), all = x == 1.0;
   auto const yes = where(none, -100.0, log(where(none, 1.0, x)));
@@ -55,20 +62,24 @@ constexpr auto bce_loss(X const& x, Y const& target, Reduction how = Reduction::
 /// With a weight for each element.
 template <Reduction... R, operand X, operand Y, operand W>
 constexpr auto bce_loss(X const& x, Y const& target, W const& weight, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("bce_loss", bce_loss<Reduction::none>(x, target) * weight, how);
+  return detail::reduced_loss<R...>(
+      "bce_loss", bce_loss<Reduction::none>(detail::beside<"bce_loss">(x, target, weight), target) * weight,
+      how);
 }
 
 /// bce_with_logits<R>(x, target) - bce_loss of sigmoid(x), without overflow: softplus(x) - t x.
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("bce_with_logits", softplus(x) - target * x, how);
+  return detail::reduced_loss<R...>("bce_with_logits",
+                                    softplus(x) - target * detail::beside<"bce_with_logits">(x, target), how);
 }
 /// With weights for the positive examples of each class: (1 - t) x + (1 + (w - 1) t) softplus(-x).
 template <Reduction... R, operand X, operand Y, operand W>
 constexpr auto bce_with_logits(X const& x, Y const& target, W const& positive_weight,
                                Reduction how = Reduction::mean) {
-  auto const weight = (positive_weight - 1.0) * target + 1.0;
-  return detail::reduced_loss<R...>("bce_with_logits", (1.0 - target) * x + weight * softplus(-x), how);
+  auto const t = detail::beside<"bce_with_logits">(target, x, positive_weight);
+  auto const weight = (positive_weight - 1.0) * t + 1.0;
+  return detail::reduced_loss<R...>("bce_with_logits", (1.0 - t) * x + weight * softplus(-x), how);
 }
 
 /// And with a weight for each element.
@@ -76,7 +87,11 @@ template <Reduction... R, operand X, operand Y, operand P, operand W>
 constexpr auto bce_with_logits(X const& x, Y const& target, P const& positive_weight, W const& weight,
                                Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>(
-      "bce_with_logits", bce_with_logits<Reduction::none>(x, target, positive_weight) * weight, how);
+      "bce_with_logits",
+      bce_with_logits<Reduction::none>(detail::beside<"bce_with_logits">(x, target, weight), target,
+                                       positive_weight) *
+          weight,
+      how);
 }
 
 /// KlDiv - options of kl_div; with log_target the target is in logarithms too.
@@ -87,7 +102,8 @@ struct KlDiv {
 
 /// kl_div<R>(x, target, options) - t (log t - x) for log-probabilities x; nothing where t is 0.
 template <Reduction... R, operand X, operand Y>
-constexpr auto kl_div(X const& x, Y const& target, KlDiv const& options = {}) {
+constexpr auto kl_div(X const& log_p, Y const& target, KlDiv const& options = {}) {
+  auto const x = detail::beside<"kl_div">(log_p, target);
   if (options.log_target)
     return detail::reduced_loss<R...>("kl_div", exp(target) * (target - x), options.reduction);
   auto const positive = target > 0;
@@ -111,7 +127,8 @@ struct PoissonNll {
 
 /// poisson_nll_loss<R>(x, target, options) - e^x - t x, or x - t log(x + eps) of rates.
 template <Reduction... R, operand X, operand Y>
-constexpr auto poisson_nll_loss(X const& x, Y const& target, PoissonNll const& options = {}) {
+constexpr auto poisson_nll_loss(X const& rate, Y const& target, PoissonNll const& options = {}) {
+  auto const x = detail::beside<"poisson_nll_loss">(rate, target);
   auto const loss = options.log_input ? exp(x) - target * x : x - target * log(x + options.eps);
   if (!options.full) return detail::reduced_loss<R...>("poisson_nll_loss", loss, options.reduction);
   auto const large = target > 1;
@@ -136,7 +153,7 @@ constexpr auto gaussian_nll_loss(X const& x, Y const& target, V const& var, Gaus
     if (read_real(o, at) < 0) raise("gaussian_nll_loss: variances that are not negative required");
   });
   auto const v = clamp_min(var, options.eps);
-  auto const loss = (log(v) + square(x - target) / v) * 0.5;
+  auto const loss = (log(v) + square(detail::beside<"gaussian_nll_loss">(x, target, var) - target) / v) * 0.5;
   return detail::reduced_loss<R...>("gaussian_nll_loss", options.full ? loss + 0.91893853320467274 : loss,
                                     options.reduction);
 }

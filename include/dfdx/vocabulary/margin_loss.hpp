@@ -12,12 +12,21 @@ namespace dfdx {
 
 namespace detail {
 template <class P, class A, class B>
-constexpr auto cosine_over(A const& a, B const& b, double eps, P const& over) {
+constexpr auto cosine_over(A const& x, B const& b, double eps, P const& over) {
+  auto const a = beside<"cosine_similarity">(x, b);
   auto const length = [&](auto const& v) {
-    auto const s = reduce<op::sum>(square(v), over);
+    auto const s = reduce<op::sum, "cosine_similarity">(square(v), over);
     return sqrt(where(s < eps * eps, eps * eps, s));
   };
-  return reduce<op::sum>(a * b, over) / (length(a) * length(b));
+  return reduce<op::sum, "cosine_similarity">(a * b, over) / (length(a) * length(b));
+}
+template <Literal Name, operand A, operand B>
+constexpr auto distance(A const& a, B const& b, double p, double eps) {
+  auto const d = having<Name>(beside<Name>(a, b), Fixed<Over{-1, true}>{}) - b + eps;
+  if (p == 2) return sqrt(sum<-1>(square(d)));
+  if (p == 1) return sum<-1>(abs(d));
+  if (p == std::numeric_limits<double>::infinity()) return max<-1>(abs(d));
+  return pow(sum<-1>(pow(abs(d), p)), 1 / p);
 }
 }  // namespace detail
 
@@ -35,11 +44,7 @@ constexpr auto cosine_similarity(A const& a, B const& b, int axis, double eps = 
 /// pairwise_distance(a, b, p, eps) - the p-norm of a - b + eps over the last axis; p may be infinity.
 template <operand A, operand B>
 constexpr auto pairwise_distance(A const& a, B const& b, double p = 2, double eps = 1e-6) {
-  auto const d = a - b + eps;
-  if (p == 2) return sqrt(sum<-1>(square(d)));
-  if (p == 1) return sum<-1>(abs(d));
-  if (p == std::numeric_limits<double>::infinity()) return max<-1>(abs(d));
-  return pow(sum<-1>(pow(abs(d), p)), 1 / p);
+  return detail::distance<"pairwise_distance">(a, b, p, eps);
 }
 
 /// Margin - options of the losses below.
@@ -51,13 +56,15 @@ struct Margin {
 /// margin_ranking_loss(a, b, y, {.margin = m}) - max(0, -y (a - b) + m); y is 1 where a should be the larger, else -1.
 template <Reduction... R, operand A, operand B, operand Y>
 constexpr auto margin_ranking_loss(A const& a, B const& b, Y const& y, Margin const& options = {}) {
-  return detail::reduced_loss<R...>("margin_ranking_loss", relu(options.margin - y * (a - b)),
-                                    options.reduction);
+  return detail::reduced_loss<R...>(
+      "margin_ranking_loss", relu(options.margin - y * (detail::beside<"margin_ranking_loss">(a, b, y) - b)),
+      options.reduction);
 }
 
 /// hinge_embedding_loss(x, y, {.margin = m}) - x where y is 1, max(0, m - x) where it is -1; m is 1 by default.
 template <Reduction... R, operand X, operand Y>
-constexpr auto hinge_embedding_loss(X const& x, Y const& y, Margin const& options = {.margin = 1}) {
+constexpr auto hinge_embedding_loss(X const& scores, Y const& y, Margin const& options = {.margin = 1}) {
+  auto const x = detail::beside<"hinge_embedding_loss">(scores, y);
   return detail::reduced_loss<R...>(
       "hinge_embedding_loss",
       where(y == 1, x, zeros_like(x)) + where(y == -1, relu(options.margin - x), zeros_like(x)),
@@ -67,7 +74,8 @@ constexpr auto hinge_embedding_loss(X const& x, Y const& y, Margin const& option
 /// soft_margin_loss(x, y) - log(1 + e^(-y x)).
 template <Reduction... R, operand X, operand Y>
 constexpr auto soft_margin_loss(X const& x, Y const& y, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("soft_margin_loss", softplus(-(y * x)), how);
+  return detail::reduced_loss<R...>("soft_margin_loss",
+                                    softplus(-(y * detail::beside<"soft_margin_loss">(x, y))), how);
 }
 
 /// cosine_embedding_loss(a, b, y, {.margin = m}) - 1 - cos where y is 1, max(0, cos - m) where it is -1.
@@ -76,8 +84,9 @@ constexpr auto soft_margin_loss(X const& x, Y const& y, Reduction how = Reductio
 template <Reduction... R, operand A, operand B, operand Y>
 constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin const& options = {}) {
   constexpr double tiny = 1e-12;
-  auto const cosine = sum<-1>(a * b) / sqrt((sum<-1>(square(a)) + tiny) * (sum<-1>(square(b)) + tiny));
-  auto const zero = zeros_like(cosine);
+  auto const cosine = sum<-1>(detail::beside<"cosine_embedding_loss">(a, b) * b) /
+                      sqrt((sum<-1>(square(a)) + tiny) * (sum<-1>(square(b)) + tiny));
+  auto const zero = zeros_like(detail::beside<"cosine_embedding_loss">(cosine, y));
   return detail::reduced_loss<R...>(
       "cosine_embedding_loss",
       where(y == 1, 1.0 - cosine, zero) + where(y == -1, relu(cosine - options.margin), zero),
@@ -151,13 +160,19 @@ constexpr auto multilabel_margin_loss(X const& x, Y const& labels, Reduction how
 template <Reduction... R, operand X, operand Y>
 constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
-                                    mean<-1>(bce_with_logits<Reduction::none>(x, target)), how);
+                                    mean<-1>(bce_with_logits<Reduction::none>(
+                                        detail::beside<"multilabel_soft_margin_loss">(x, target), target)),
+                                    how);
 }
 template <Reduction... R, operand X, operand Y, operand W>
 constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, W const& weight,
                                            Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
-                                    mean<-1>(bce_with_logits<Reduction::none>(x, target) * weight), how);
+  return detail::reduced_loss<R...>(
+      "multilabel_soft_margin_loss",
+      mean<-1>(bce_with_logits<Reduction::none>(
+                   detail::beside<"multilabel_soft_margin_loss">(x, target, weight), target) *
+               weight),
+      how);
 }
 
 /// TripletMargin - options of triplet_margin_loss; with `swap` the distance of the positive from the negative counts if
@@ -174,7 +189,7 @@ template <Reduction... R, operand A, operand P, operand N>
 constexpr auto triplet_margin_loss(A const& anchor, P const& positive, N const& negative,
                                    TripletMargin const& options = {}) {
   auto const distance = [&](auto const& a, auto const& b) {
-    return pairwise_distance(a, b, options.p, options.eps);
+    return detail::distance<"triplet_margin_loss">(a, b, options.p, options.eps);
   };
   auto const far = distance(anchor, negative);
   auto const used = options.swap ? minimum(far, distance(positive, negative)) : far;

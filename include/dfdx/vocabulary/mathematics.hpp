@@ -9,7 +9,7 @@
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/special.hpp>
 #include <dfdx/ops/trigonometric.hpp>
-#include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/call.hpp>
 
 namespace dfdx {
 
@@ -155,6 +155,19 @@ template <class X, class Y>
 constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Guard guard = {}) {
   return apply_with<op::div>(guard.attrs(), x, y);
 }
+
+/// Rounding - what div does with a quotient: nothing, or rounds it towards 0, or down.
+enum class Rounding { none, trunc, floor };
+
+/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient. Of integers it is truncated in any
+/// case, unless it is rounded down.
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Rounding how) {
+  if (how == Rounding::floor) return floor_divide(x, y);
+  auto const z = div(x, y);
+  return how == Rounding::trunc ? trunc(z) : z;
+}
 /// reciprocal(x) - 1 / x; of integers in f32.
 template <operand X>
 constexpr auto reciprocal(X const& x, Guard guard = {}) {
@@ -179,18 +192,19 @@ constexpr auto isfinite(X const& x) {
 template <operand X, operand M, class Value>
   requires math_operands<X, Value>
 constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
-  return where(mask, value, x);
+  return where(mask, value, detail::beside<"masked_fill">(x, mask));
 }
 
 /// lerp(a, b, w) - a + w (b - a), exactly b at w = 1.
 template <operand A, operand B, class W>
   requires math_operands<A, W>
 constexpr auto lerp(A const& a, B const& b, W const& w) {
-  auto const d = b - a;
+  auto const d = b - detail::beside<"lerp">(a, b);
   if constexpr (number<W>) {
     return w < 0.5 ? a + d * w : b - d * (1.0 - static_cast<double>(w));
   } else {
-    return where(abs(w) < 0.5, a + w * d, b - d * (1.0 - w));
+    auto const t = detail::beside<"lerp">(w, d);
+    return where(abs(t) < 0.5, a + t * d, b - d * (1.0 - t));
   }
 }
 

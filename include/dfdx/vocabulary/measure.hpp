@@ -32,52 +32,37 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
   if (p < 0) return pow(reduce<op::sum>(pow(abs(x), p), over), 1 / p);
   return power(reduce<op::sum>(power(abs(x), p), over), 1 / p);
 }
-// The operand, if it has the axes of a norm.
-struct NormAxes {
-  Over over;
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    index_t const mask = over.mask(in->shape.rank);
-    if (mask < 0)
-      return refuse(why, "norm: axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
-    return *in;
-  }
-  template <class, class V>
-  static constexpr V run(Meta const&, V const& x) {
-    return x;
-  }
-};
-template <class P, operand X>
+template <Literal Name = "norm", class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
-  if constexpr (refused<decltype(sqrt(x))> || refused<decltype(call(made<NormAxes>(over), x))>) {
-    return Refused{};
-  } else {
-    return rounded_as(real_norm(in_f32(call(made<NormAxes>(over), x)), p, over), x);
-  }
+  auto const checked = having<Name>(x, over);
+  if constexpr (refused<decltype(sqrt(x))> || refused<decltype(checked)>) return Refused{};
+  else return rounded_as(real_norm(in_f32(checked), p, over), x);
 }
-template <class P, operand X>
+template <Literal Name = "count_nonzero", class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {
-  return reduce<op::sum>(cast<std::int64_t>(x != 0), over);
+  return reduce<op::sum, Name>(cast<std::int64_t>(x != 0), over);
 }
-template <class P, operand X>
+template <Literal Name = "nansum", class P, operand X>
 constexpr auto nansum_over(X const& x, P const& over) {
-  return reduce<op::sum>(summable(where(x == x, x, zeros_like(x))), over);
+  return reduce<op::sum, Name>(summable(where(x == x, x, zeros_like(x))), over);
 }
 template <class P, operand X>
 constexpr auto nanmean_over(X const& x, P const& over) {
-  return nansum_over(x, over) / reduce<op::sum>(where(x == x, ones_like(x), zeros_like(x)), over);
+  return nansum_over<"nanmean">(x, over) /
+         reduce<op::sum, "nanmean">(where(x == x, ones_like(x), zeros_like(x)), over);
 }
 template <class P, operand X>
 constexpr auto any_over(X const& x, P const& over) {
-  return count_over(x, over) != 0;
+  return count_over<"any">(x, over) != 0;
 }
 template <class P, operand X>
 constexpr auto all_over(X const& x, P const& over) {
-  return reduce<op::sum>(cast<std::int64_t>(x == 0), over) == 0;
+  return reduce<op::sum, "all">(cast<std::int64_t>(x == 0), over) == 0;
 }
 template <class P, operand X>
 constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {
   auto const v = in_f32(x);
-  return rounded_as(v / clamp_min(norm_over(v, p, over), eps), x);
+  return rounded_as(v / clamp_min(norm_over<"normalize">(v, p, over), eps), x);
 }
 
 }  // namespace detail
@@ -178,28 +163,28 @@ constexpr auto nanmean(X const& x, Axes const& axes, bool keep = false) {
 /// amax, amin - max and min by their other names.
 template <int... A, operand X>
 constexpr auto amax(X const& x) {
-  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::reduce<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto amax(X const& x, Keepdim) {
-  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::reduce<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto amax(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::max>(x, detail::Over{axes, keep});
+  return detail::reduce<op::max, "amax">(x, detail::Over{axes, keep});
 }
 
 template <int... A, operand X>
 constexpr auto amin(X const& x) {
-  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::reduce<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto amin(X const& x, Keepdim) {
-  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::reduce<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto amin(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::min>(x, detail::Over{axes, keep});
+  return detail::reduce<op::min, "amin">(x, detail::Over{axes, keep});
 }
 
 }  // namespace dfdx

@@ -338,7 +338,7 @@ constexpr auto diag_embed(X const& x, index_t offset) {
 /// trace(x) - the sum of the main diagonal of a matrix.
 template <operand X>
 constexpr auto trace(X const& x) {
-  return sum<-1>(diagonal(x));
+  return sum<-1>(detail::call(detail::named<"trace">(detail::Fixed<detail::Diagonal{0, 0, 1}>{}), x));
 }
 
 /// tril(x, k), triu(x, k) - matrices with zeros above, below the k-th diagonal.

@@ -74,9 +74,31 @@ struct ReduceAxes {
   }
 };
 
-template <class Op, class P, class X>
+/// reduce<Op, "mean">(x, over) - Op over axes; refusals name the function given.
+template <class Op, Literal Name = "", class P, class X>
 constexpr auto reduce(X const& x, P const& over) {
-  return call(made<ReduceAxes<Op>>(over), x);
+  if constexpr (Name.text[0] == 0) return call(made<ReduceAxes<Op>>(over), x);
+  else return call(named<Name>(made<ReduceAxes<Op>>(over)), x);
+}
+
+// The operand, if it has the axes.
+template <Literal Name>
+struct Having {
+  Over over;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    index_t const mask = over.mask(in->shape.rank);
+    if (mask < 0)
+      return refuse(why, Name.text, ": axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
+    return *in;
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
+template <Literal Name, class P, operand X>
+constexpr auto having(X const& x, P const& over) {
+  return call(made<Having<Name>>(over), x);
 }
 
 // What is summed or multiplied: integers and truths as i64, as in PyTorch, so that few of u8 already fit.
@@ -139,11 +161,11 @@ constexpr auto arg_extremum(X const& x, P const& over) {
 }
 
 // total / (number of elements joined - correction). A number known only at run time is a sum of ones.
-template <class P, class X, class Y>
+template <Literal Name, class P, class X, class Y>
 constexpr auto over_count(X const& x, Y const& total, P const& over, int correction) {
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
-  if (n < 0) return total / (reduce<op::sum>(ones_like(x), over) - static_cast<double>(correction));
+  if (n < 0) return total / (reduce<op::sum, Name>(ones_like(x), over) - static_cast<double>(correction));
   // (A constant expression does not divide by 0.)
   constexpr double inf = std::numeric_limits<double>::infinity();
   return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
@@ -170,23 +192,24 @@ constexpr auto rounded_as(Y const& y, X const& x) {
   }
 }
 
-template <class P, class X>
+template <Literal Name = "mean", class P, class X>
 constexpr auto mean_of(X const& x, P const& over) {
   auto const v = in_f32(x);
-  return rounded_as(over_count(v, reduce<op::sum>(summable(v), over), over, 0), x);
+  return rounded_as(over_count<Name>(v, reduce<op::sum, Name>(summable(v), over), over, 0), x);
 }
-template <class P, class X>
+template <Literal Name, class P, class X>
 constexpr auto var_in_f32(X const& x, P const& over, int correction) {
   auto const v = in_f32(x);
-  return over_count(v, reduce<op::sum>(square(v - mean_of(v, kept(over))), over), over, correction);
+  auto const apart = square(v - mean_of<Name>(v, kept(over)));
+  return over_count<Name>(v, reduce<op::sum, Name>(apart, over), over, correction);
 }
 template <class P, class X>
 constexpr auto var_of(X const& x, P const& over, int correction) {
-  return rounded_as(var_in_f32(x, over, correction), x);
+  return rounded_as(var_in_f32<"var">(x, over, correction), x);
 }
 template <class P, class X>
 constexpr auto std_of(X const& x, P const& over, int correction) {
-  auto const v = var_in_f32(x, over, correction);
+  auto const v = var_in_f32<"std">(x, over, correction);
   if constexpr (refused<decltype(v)>) {
     return v;
   } else {

@@ -8,7 +8,7 @@
 #include <dfdx/ops/region.hpp>
 #include <dfdx/value/stacked.hpp>
 #include <dfdx/vocabulary/apply.hpp>
-#include <dfdx/vocabulary/shape.hpp>
+#include <dfdx/vocabulary/join.hpp>
 
 namespace dfdx {
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Functions that change shape. Axes and extents of a Tensor are template arguments, so that the result is a type:
-// reshape<6>(x), transpose<0, 1>(x); or function arguments, of an Array: reshape(a, {6}). All are views but for
-// concat and stack.
+// reshape<6>(x), transpose<0, 1>(x); or function arguments, of an Array: reshape(a, {6}). All are views.
 #pragma once
 
 #include <limits>
-#include <vector>
 
 #include <dfdx/vocabulary/call.hpp>
 
@@ -104,12 +102,13 @@ struct Squeeze : Reshaped {
   constexpr explicit Squeeze(Axes const& a) : axes(a) {}
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape const& s = in->shape;
-    index_t mask = axes.mask(s.rank);
+    index_t mask = axes.mask_or_all(s.rank);
     if (mask < 0) return refuse(why, "squeeze: axis ", axes.offender(mask), axes.fault(mask), s);
-    for (int i = 0; i < s.rank; ++i)
-      if (axes.n == 0 && s[i] == 1) mask |= index_t{1} << i;
-      else if ((mask >> i & 1) != 0 && s[i] != 1)
-        return refuse(why, "squeeze: axis ", i, " of ", s, " is not 1");
+    for (int i = 0; i < s.rank; ++i) {
+      if ((mask >> i & 1) != 0 && s[i] < 0)
+        return refuse(why, "squeeze: axis ", i, " of ", s, " has no fixed extent");
+      if (s[i] != 1) mask &= ~(index_t{1} << i);
+    }
     return Meta{in->dtype, dropped(s, mask)};
   }
 };
@@ -178,30 +177,6 @@ struct Slice {
   }
 };
 
-struct Concat {
-  int axis, count;
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    int const a = rule_axis("concat", axis, in->shape, why);
-    Meta r = a < 0 ? refuse(nullptr) : *in;
-    for (int i = 1; r.valid() && i < count; ++i) {
-      Meta const pair[] = {r, in[i]};
-      r = op::concat::infer(Attrs{{a}}, pair, why);
-    }
-    return r;
-  }
-  template <class, class... V>
-  constexpr auto run(Meta const& y, V const&... x) const {
-    std::common_type_t<V...> const parts[] = {x...};
-    return joined(parts, count, Attrs{{normalize_axis(axis, y.shape.rank)}});
-  }
-  // As a balanced tree: what is joined to what was joined is moved again.
-  template <class V>
-  static constexpr V joined(V const* x, int n, Attrs const& attrs) {
-    if (n == 1) return *x;
-    return bind<op::concat>(attrs, joined(x, n / 2, attrs), joined(x + n / 2, n - n / 2, attrs));
-  }
-};
-
 }  // namespace detail
 
 /// reshape - the same elements in row-major order under another shape; one extent may be -1. No copy where strides
@@ -217,11 +192,11 @@ constexpr auto reshape(X const& x, Extents const& shape) {
 /// view - reshape by another name, as in PyTorch; it may copy.
 template <index_t... Dims, operand X>
 constexpr auto view(X const& x) {
-  return reshape<Dims...>(x);
+  return detail::call(detail::named<"view">(detail::Fixed<detail::Reshape{make_shape(Dims...)}>{}), x);
 }
 template <operand X>
 constexpr auto view(X const& x, Extents const& shape) {
-  return reshape(x, shape);
+  return detail::call(detail::named<"view">(detail::Reshape{shape.shape}), x);
 }
 
 /// permute<1, 0>(x), permute(x, {1, 0}) - axis i of the result is axis axes[i] of x. No copy.
@@ -246,14 +221,14 @@ constexpr auto transpose(X const& x, int a, int b) {
 /// swapaxes - transpose by NumPy's name.
 template <int A, int B, operand X>
 constexpr auto swapaxes(X const& x) {
-  return transpose<A, B>(x);
+  return detail::call(detail::named<"swapaxes">(detail::Fixed<detail::Transpose{A, B}>{}), x);
 }
 template <operand X>
 constexpr auto swapaxes(X const& x, int a, int b) {
-  return transpose(x, a, b);
+  return detail::call(detail::named<"swapaxes">(detail::Transpose{a, b}), x);
 }
 
-/// squeeze - drops axes of extent 1; without arguments all of them. No copy.
+/// squeeze - drops axes of extent 1; without arguments all of them. Axes of other extents stay. No copy.
 template <int... A, operand X>
 constexpr auto squeeze(X const& x) {
   return detail::call(detail::Fixed<detail::Squeeze{Axes{A...}}>{}, x);
@@ -294,46 +269,6 @@ template <operand X>
 constexpr auto slice(X const& x, int axis, index_t begin, index_t end = std::numeric_limits<index_t>::max(),
                      index_t step = 1) {
   return detail::call(detail::Slice{axis, begin, end, step}, x);
-}
-
-/// concat<Axis>(x, y, ...), concat({x, y}, axis) - one after another along an axis; also a vector or span of Arrays.
-template <int Axis = 0, operand X, operand... Rest>
-constexpr auto concat(X const& x, Rest const&... rest) {
-  return detail::call(detail::Fixed<detail::Concat{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
-}
-template <class List>
-  requires std::convertible_to<List const&, std::span<Array const>>
-Array concat(List const& list, int axis = 0) {
-  std::span<Array const> const x(list);
-  if (x.empty()) raise("concat: no values");
-  int const a = detail::checked_axis("concat", axis, x[0].shape());
-  return detail::Concat::joined(x.data(), static_cast<int>(x.size()), Attrs{{a}});
-}
-template <class X>
-  requires std::is_base_of_v<Array, X>
-Array concat(std::initializer_list<X> list, int axis = 0) {
-  std::vector<Array> const values(list.begin(), list.end());
-  return concat(values, axis);
-}
-
-/// stack - joined along a new axis.
-template <int Axis = 0, operand X, operand... Rest>
-constexpr auto stack(X const& x, Rest const&... rest) {
-  return concat<Axis>(unsqueeze<Axis>(x), unsqueeze<Axis>(rest)...);
-}
-template <class List>
-  requires std::convertible_to<List const&, std::span<Array const>>
-Array stack(List const& list, int axis = 0) {
-  std::vector<Array> wide;
-  for (Array const& x : std::span<Array const>(list))
-    wide.push_back(unsqueeze(detail::lazy<sizeof(List)>(x), axis));
-  return concat(wide, axis);
-}
-template <class X>
-  requires std::is_base_of_v<Array, X>
-Array stack(std::initializer_list<X> list, int axis = 0) {
-  std::vector<Array> const values(list.begin(), list.end());
-  return stack(values, axis);
 }
 
 namespace detail {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+// Values joined along an axis that they have, concat, or along a new one, stack.
+#pragma once
+
+#include <vector>
+
+#include <dfdx/vocabulary/shape.hpp>
+
+namespace dfdx {
+
+namespace detail {
+
+struct Concat {
+  int axis, count;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    int const a = rule_axis("concat", axis, in->shape, why);
+    Meta r = a < 0 ? refuse(nullptr) : *in;
+    for (int i = 1; r.valid() && i < count; ++i) {
+      Meta const pair[] = {r, in[i]};
+      r = op::concat::infer(Attrs{{a}}, pair, why);
+    }
+    return r;
+  }
+  template <class, class... V>
+  constexpr auto run(Meta const& y, V const&... x) const {
+    std::common_type_t<V...> const parts[] = {x...};
+    return joined(parts, count, Attrs{{normalize_axis(axis, y.shape.rank)}});
+  }
+  // As a balanced tree: what is joined to what was joined is moved again.
+  template <class V>
+  static constexpr V joined(V const* x, int n, Attrs const& attrs) {
+    if (n == 1) return *x;
+    return bind<op::concat>(attrs, joined(x, n / 2, attrs), joined(x + n / 2, n - n / 2, attrs));
+  }
+};
+
+struct Stack {
+  int axis, count;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const& s = in->shape;
+    for (int i = 1; i < count; ++i) {
+      if (!agree(s, in[i].shape)) return refuse(why, "stack: shapes differ: ", s, " x ", in[i].shape);
+      if (in[i].dtype != in->dtype)
+        return refuse(why, "stack: one dtype required, got ", in->dtype, " x ", in[i].dtype);
+    }
+    Meta r = Unsqueeze{axis}.infer(in, why);
+    if (!r.valid()) {
+      if (why != nullptr) why->rename("stack");
+      return r;
+    }
+    r.shape[normalize_axis(axis, r.shape.rank)] = count;
+    return r;
+  }
+  template <class, class... V>
+  constexpr auto run(Meta const& y, V const&... x) const {
+    std::common_type_t<V...> const all[] = {wide(x)...};
+    return joined(y, all);
+  }
+  template <class V>
+  constexpr V wide(V const& x) const {
+    Meta const m = x.meta();
+    return bind_as<op::reshape>(Unsqueeze{axis}.infer(&m, nullptr), Attrs{}, x);
+  }
+  template <class V>
+  constexpr V joined(Meta const& y, V const* all) const {
+    return Concat::joined(all, count,
+                          op::detail::attrs_for(op::Caller::stack, normalize_axis(axis, y.shape.rank)));
+  }
+};
+
+}  // namespace detail
+
+/// concat<Axis>(x, y, ...), concat({x, y}, axis) - one after another along an axis; also a vector or span of Arrays.
+template <int Axis = 0, operand X, operand... Rest>
+constexpr auto concat(X const& x, Rest const&... rest) {
+  return detail::call(detail::Fixed<detail::Concat{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
+}
+template <class List>
+  requires std::convertible_to<List const&, std::span<Array const>>
+Array concat(List const& list, int axis = 0) {
+  std::span<Array const> const x(list);
+  if (x.empty()) raise("concat: no values");
+  int const a = detail::checked_axis("concat", axis, x[0].shape());
+  return detail::Concat::joined(x.data(), static_cast<int>(x.size()), Attrs{{a}});
+}
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array concat(std::initializer_list<X> list, int axis = 0) {
+  std::vector<Array> const values(list.begin(), list.end());
+  return concat(values, axis);
+}
+
+/// stack - joined along a new axis.
+///
+/// Errors    "stack: shapes differ: [2, 3] x [2, 4]"
+template <int Axis = 0, operand X, operand... Rest>
+constexpr auto stack(X const& x, Rest const&... rest) {
+  return detail::call(detail::Fixed<detail::Stack{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
+}
+template <class List>
+  requires std::convertible_to<List const&, std::span<Array const>>
+Array stack(List const& list, int axis = 0) {
+  std::vector<Meta> metas;
+  for (Array const& x : std::span<Array const>(list)) metas.push_back(x.meta());
+  if (metas.empty()) raise("stack: no values");
+  detail::Stack const rule{axis, static_cast<int>(metas.size())};
+  Meta const y = detail::inferred_of(rule, metas.data());
+  std::vector<Array> wide;
+  for (Array const& x : std::span<Array const>(list)) wide.push_back(rule.wide(x));
+  return rule.joined(y, wide.data());
+}
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array stack(std::initializer_list<X> list, int axis = 0) {
+  std::vector<Array> const values(list.begin(), list.end());
+  return stack(values, axis);
+}
+
+}  // namespace dfdx
