@@ -20,13 +20,14 @@ constexpr auto cosine_over(A const& x, B const& b, double eps, P const& over) {
   };
   return reduce<op::sum, "cosine_similarity">(a * b, over) / (length(a) * length(b));
 }
-template <Literal Name, operand A, operand B>
+// (The axis is a parameter since nvcc writes out constants that depend on none, in a way that g++ does not read.)
+template <Literal Name, int Axis = -1, operand A, operand B>
 constexpr auto distance(A const& a, B const& b, double p, double eps) {
-  auto const d = having<Name>(beside<Name>(a, b), Fixed<Over{-1, true}>{}) - b + eps;
-  if (p == 2) return sqrt(sum<-1>(square(d)));
-  if (p == 1) return sum<-1>(abs(d));
-  if (p == std::numeric_limits<double>::infinity()) return max<-1>(abs(d));
-  return pow(sum<-1>(pow(abs(d), p)), 1 / p);
+  auto const d = having<Name>(beside<Name>(a, b), Fixed<Over{Axis, true}>{}) - b + eps;
+  if (p == 2) return sqrt(sum<Axis>(square(d)));
+  if (p == 1) return sum<Axis>(abs(d));
+  if (p == std::numeric_limits<double>::infinity()) return max<Axis>(abs(d));
+  return pow(sum<Axis>(pow(abs(d), p)), 1 / p);
 }
 }  // namespace detail
 

@@ -75,7 +75,7 @@ struct ReduceAxes {
 };
 
 /// reduce<Op, "mean">(x, over) - Op over axes; refusals name the function given.
-template <class Op, Literal Name = "", class P, class X>
+template <class Op, Literal Name = Literal<0>{}, class P, class X>
 constexpr auto reduce(X const& x, P const& over) {
   if constexpr (Name.text[0] == 0) return call(made<ReduceAxes<Op>>(over), x);
   else return call(named<Name>(made<ReduceAxes<Op>>(over)), x);
