@@ -2,6 +2,8 @@
 // train_step: forward, backward and the optimizer's update as one program that writes the parameters in place.
 #pragma once
 
+#include <vector>
+
 #include <dfdx/program/rule.hpp>
 #include <dfdx/program/transforms.hpp>
 
