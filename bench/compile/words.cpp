@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A whole program that trains the words network on a text with one word per line; with -DSAMPLE it also evaluates the
 // loss by a second program, and says a word eagerly.
-#include "../words/model.hpp"
+#include "../training/words_model.hpp"
 
 #include <dfdx/data/loader.hpp>
 #include <dfdx/data/text_lines.hpp>
