@@ -373,3 +373,64 @@ TEST_CASE("a map writes over an operand that nobody reads after it", "[graph]") 
     return std::vector<Array>{pad_axis(y, 1, 1, 0, 0, 0.0), pad_axis(x, 1, 2, 0, 0, 0.0)};
   }));
 }
+
+TEST_CASE("equal steps have one kernel, described once", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 6)),
+                                   Meta{DType::f64, make_shape(6, 6)}, Meta{DType::f64, make_shape(6, 6)}};
+  auto const layers = [](int n) {
+    return [n](V v) {
+      Array x = v[0], y = matmul(v[2], v[3]);
+      for (int i = 0; i < n; ++i) x = x + tanh(matmul(x, v[1]));
+      return std::vector<Array>{x, y};
+    };
+  };
+  auto const plan_of = [&](int n) { return graph::make_plan(ready(layers(n), metas), {}); };
+  graph::Plan const few = plan_of(4), many = plan_of(12);
+  CHECK(many.steps.size() == few.steps.size() + 8);
+  CHECK(many.kernels.size() == few.kernels.size());
+  CHECK(many.code.size() == few.code.size());
+  for (graph::Plan const& plan : {few, many})
+    for (graph::Step const& s : plan.steps) {
+      graph::Step const& first =
+          plan.steps[static_cast<std::size_t>(plan.kernels[static_cast<std::size_t>(s.kernel)])];
+      CHECK(first.kernel == s.kernel);
+      CHECK(first.code == s.code);
+      CHECK(first.epilogue == s.epilogue);
+      CHECK(first.dtype == s.dtype);
+    }
+  check_in_place(ready(layers(3), metas), metas, {});
+}
+
+TEST_CASE("buffers lie as they fit best, forwards or backwards in time", "[graph]") {
+  auto const arena = [](std::vector<graph::Buffer> const& buffers) {
+    std::vector<index_t> offsets(buffers.size() + 1);
+    return graph::place_buffers(buffers, nullptr, offsets);
+  };
+  auto const buffer = [](index_t elements, int first, int last) {
+    return graph::Buffer{elements, DType::f32, first, last};
+  };
+  // A small value makes way for a larger one that stays: it must not lie below.
+  CHECK(arena({buffer(16, 0, 1), buffer(32, 1, 5), buffer(32, 2, 5)}) == 4 * 64);
+  // The same in the other direction of time.
+  CHECK(arena({buffer(32, 0, 3), buffer(32, 0, 4), buffer(16, 4, 5)}) == 4 * 64);
+}
+
+TEST_CASE("what waits for nothing in a loop is made where it is needed", "[graph]") {
+  std::vector<Meta> const metas = {Meta{DType::f64, make_shape(16, 16)},
+                                   Meta{DType::f64, make_shape(3, 16, 16)}};
+  Graph const g = ready(
+      [](V v) {
+        return std::vector<Array>{scan(
+            [](Array h, Array const& x) {
+              for (int i = 0; i < 8; ++i) h = matmul(h, tanh(x * (0.1 + i) * 0.05));
+              return h;
+            },
+            v[0], v[1])};
+      },
+      metas);
+  graph::Plan const plan = graph::make_plan(g, {});
+  check_layout(plan);
+  std::vector<index_t> offsets(plan.buffers.size() + 1);
+  CHECK(graph::place_buffers(plan.buffers, nullptr, offsets) <= 6 * 16 * 16 * 8);
+  check_in_place(g, metas, {});
+}

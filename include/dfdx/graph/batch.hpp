@@ -174,8 +174,8 @@ class Batching {
     bool const is_flat_product = n.code() == Code::matmul && n.meta.shape.rank == 2;
     if (first_only && (n.op->examples == Examples::join || is_flat_product)) return joined(n);
     if (n.code() == Code::matmul && n.meta.shape.rank == 2 && !batched(n.in[0])) return matrix_times_each(n);
-    if (same_op(*n.op, info<op::take>)) return take(n);
-    if (same_op(*n.op, info<op::rows_add>)) return rows_add(n);
+    if (is_op<op::take>(*n.op)) return take(n);
+    if (is_op<op::rows_add>(*n.op)) return rows_add(n);
     if (n.op->examples == Examples::one_by_one || n.op->examples == Examples::join) return one_by_one(n);
     Node m = n;
     m.attrs = moved_on(n.op->examples, n.attrs);

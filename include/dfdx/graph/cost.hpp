@@ -97,8 +97,7 @@ constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& 
                               index_t const* symbols = nullptr) {
   index_t r = 0;
   OpInfo const* const op = nodes[static_cast<std::size_t>(s.node)].op;
-  bool const looks_up =
-      s.kind == Step::Kind::opaque && (same_op(*op, info<op::take>) || same_op(*op, info<op::gather>));
+  bool const looks_up = s.kind == Step::Kind::opaque && (is_op<op::take>(*op) || is_op<op::gather>(*op));
   for (int k = 0; k < s.arguments; ++k) {
     Argument const& a = plan.arguments[static_cast<std::size_t>(s.argument + k)];
     if (a.kind == Argument::Kind::none || is_scratch(plan, a)) continue;
@@ -127,12 +126,7 @@ constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, 
   if (a.kind == Step::Kind::move) return true;
   Node const &m = nodes[static_cast<std::size_t>(a.node)], &n = nodes[static_cast<std::size_t>(b.node)];
   if (a.kind == Step::Kind::opaque) return same_op(*m.op, *n.op);
-  if (a.code_size != b.code_size || a.given != b.given || a.stored != b.stored) return false;
-  if (a.kind == Step::Kind::matmul && m.meta.dtype != n.meta.dtype) return false;
-  for (int i = 0; i < a.code_size; ++i)
-    if (plan.code[static_cast<std::size_t>(a.code + i)] != plan.code[static_cast<std::size_t>(b.code + i)])
-      return false;
-  return true;
+  return a.kernel == b.kernel;
 }
 
 /// first_with_kernel - the first step that runs the same kernel as step k; k itself if no earlier one does.

@@ -52,6 +52,8 @@ struct Step {
   int epilogue_node = -1;
   /// The region whose loop the kernel runs through (graph/roll.hpp), or -1.
   int rolled = -1;
+  /// Which of the plan's kernels it runs (graph/share.hpp).
+  int kernel = -1;
 };
 
 /// Result - an output of the program: a strided view of an argument.
@@ -70,6 +72,8 @@ struct OwnKernel {
 struct Plan {
   Vec<Step> steps;
   Vec<index_t> code;
+  /// For each kernel the first step that runs it.
+  Vec<int> kernels;
   Vec<Argument> arguments;
   Vec<Buffer> buffers;
   Vec<Result> results;

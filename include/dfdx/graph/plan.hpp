@@ -9,6 +9,7 @@
 #include <dfdx/graph/order.hpp>
 #include <dfdx/graph/prepare.hpp>
 #include <dfdx/graph/roll.hpp>
+#include <dfdx/graph/share.hpp>
 
 namespace dfdx::graph {
 
@@ -24,6 +25,7 @@ class Planner {
     Order const order(g, f_, alias_, joined_, product_);
     for (int k : order.groups) add_step(k, order);
     finish(order);
+    share_kernels(plan);
   }
 
   Plan plan;

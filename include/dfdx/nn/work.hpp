@@ -19,8 +19,8 @@ constexpr index_t work_of(Graph const& g, Node const& n) {
     Shape const& w = g[n.in[1]].meta.shape;
     return w[0] == 0 ? 0 : 2 * y.numel() * (w.numel() / w[0]);
   };
-  if (same_op(*n.op, info<op::conv>)) return terms(n.meta.shape);
-  if (same_op(*n.op, info<op::conv_input>)) return terms(x);
+  if (is_op<op::conv>(*n.op)) return terms(n.meta.shape);
+  if (is_op<op::conv_input>(*n.op)) return terms(x);
   return graph::flops(n, x);
 }
 

@@ -25,7 +25,8 @@ inline index_t checked_index(char const* name, index_t i, index_t n, int axis, S
 }
 
 // dst += src for one dtype, f16 and bf16 rounded once an addition.
-inline void add_elements(Operand const& from, Operand const& to) {
+template <int = 0>
+void add_elements(Operand const& from, Operand const& to) {
   dispatch(from.meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     auto const* src = static_cast<T const*>(from.data);

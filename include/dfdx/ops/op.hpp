@@ -140,6 +140,12 @@ constexpr OpInfo make_info() {
 template <class Op>
 inline constexpr OpInfo info = op::detail::make_info<Op>();
 
+/// is_op - whether a descriptor is Op's. It does not make Op's own, which brings all of its rules and its kernel.
+template <class Op>
+constexpr bool is_op(OpInfo const& a) {
+  return same_op(a, Op::code, Op::name);
+}
+
 namespace detail {
 
 template <class Op>

@@ -56,9 +56,9 @@ constexpr bool is_side() {
 }
 
 // The derivatives of y along given directions of x: [n, S...] -> [n, R...].
-template <int = 0>  // a template: programs without it batch nothing
+template <int Lazy = 0>  // a template: programs without it batch nothing
 constexpr Sym along(Sym const& y, Sym const& x, Sym const& directions) {
-  graph::Batch<> batch(*x.graph, directions.shape()[0]);
+  graph::Batch<Lazy> batch(*x.graph, directions.shape()[0]);
   Vec<int> const wrt = {x.id};
   Vec<Sym> const one = {batch.one(directions)}, ends = {y};
   return batch.all(graph::push_forward(*x.graph, wrt, one, ends))[0];
@@ -109,7 +109,7 @@ struct JacobianReverse<F, Wrt<I...>> {
       auto const all = std::tie(args...);
       Vec<Sym> const x = detail::syms_of(Wrt<I...>{}, all);
       Sym const seeds = detail::unit_vectors(y.sym());
-      graph::Batch<> batch(*seeds.graph, seeds.shape()[0]);
+      graph::Batch<detail::lazily<A...>> batch(*seeds.graph, seeds.shape()[0]);
       Vec<Sym> const ends = {y.sym()}, cts = {batch.one(seeds)};
       Vec<Sym> parts = batch.all(graph::pull_back(*seeds.graph, ends, cts, detail::ids_of(x)));
       for (std::size_t k = 0; k < x.size(); ++k)

@@ -21,7 +21,14 @@ struct GraphSize {
   std::size_t nodes, outputs, requirements, regions;
 };
 struct PlanSize {
-  std::size_t steps, code, arguments, buffers, results, own_kernels, requirements, loops, turns;
+  std::size_t steps, code, kernels, arguments, buffers, results, own_kernels, requirements, loops, turns;
+
+  constexpr bool fits(PlanSize const& most) const {
+    return steps <= most.steps && code <= most.code && kernels <= most.kernels &&
+           arguments <= most.arguments && buffers <= most.buffers && results <= most.results &&
+           own_kernels <= most.own_kernels && requirements <= most.requirements && loops <= most.loops &&
+           turns <= most.turns;
+  }
 };
 
 // Aliases that a transform asks for (train_step writes parameters in place).
@@ -63,6 +70,7 @@ template <PlanSize S>
 struct FrozenPlan {
   std::array<graph::Step, S.steps> steps{};
   std::array<index_t, S.code> code{};
+  std::array<int, S.kernels> kernels{};
   std::array<graph::Argument, S.arguments> arguments{};
   std::array<graph::Buffer, S.buffers> buffers{};
   std::array<graph::Result, S.results> results{};
@@ -85,6 +93,7 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   FrozenPlan<S> r;
   copy_elements_of(r.steps, p.steps);
   copy_elements_of(r.code, p.code);
+  copy_elements_of(r.kernels, p.kernels);
   copy_elements_of(r.arguments, p.arguments);
   copy_elements_of(r.buffers, p.buffers);
   copy_elements_of(r.results, p.results);
@@ -98,25 +107,23 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   return r;
 }
 
-// A plan in arrays that are large enough for any plan of a graph of n nodes, and how much of them it uses: so that
-// the passes run once, not once for the sizes and once for the content.
-constexpr PlanSize plan_bound(std::size_t n) { return {n, 48 * n, 8 * n, 3 * n, n, n, n, n, n}; }
-template <std::size_t N>
+// A plan in arrays that are large enough for most plans of graphs of n nodes, and how much of them it uses: so that
+// the passes run once, not once for the sizes and once for the content. A larger plan leaves only its size.
+constexpr PlanSize likely_size(std::size_t n) {
+  std::size_t const some = n / 4 + 8;
+  return {n / 2 + 8, 8 * n + 256, n / 2 + 8, 2 * n + 16, n / 2 + 8, n / 2 + 8, some, some, some, some};
+}
+template <PlanSize Most>
 struct RoomyPlan {
-  FrozenPlan<plan_bound(N)> plan;
+  FrozenPlan<Most> plan;
   PlanSize size;
 };
-template <std::size_t N>
-constexpr RoomyPlan<N> keep_plan(graph::Plan const& p) {
-  PlanSize const size{p.steps.size(),        p.code.size(),    p.arguments.size(),
-                      p.buffers.size(),      p.results.size(), p.own_kernels.size(),
-                      p.requirements.size(), p.loops.size(),   p.turns.size()};
-  PlanSize const most = plan_bound(N);
-  if (size.steps > most.steps || size.code > most.code || size.arguments > most.arguments ||
-      size.buffers > most.buffers || size.results > most.results || size.requirements > most.requirements ||
-      size.loops > most.loops || size.turns > most.turns)
-    raise("program: a plan larger than its bound");
-  return {freeze_plan<plan_bound(N)>(p), size};
+template <PlanSize Most>
+constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
+  PlanSize const size{p.steps.size(),   p.code.size(),    p.kernels.size(),     p.arguments.size(),
+                      p.buffers.size(), p.results.size(), p.own_kernels.size(), p.requirements.size(),
+                      p.loops.size(),   p.turns.size()};
+  return {size.fits(Most) ? freeze_plan<Most>(p) : FrozenPlan<Most>{}, size};
 }
 
 // The graph as the plan takes it.

@@ -14,18 +14,19 @@ namespace dfdx::detail::inline DFDX_TARGET {
 
 // These are not members of program: g++ evaluates such a member once with the class and once for itself.
 template <class F, class... A>
-inline constexpr std::size_t plan_room = [] {
-  Graph const g = trace<F, A...>();
-  std::size_t more = 8;
-  for (Node const& n : g.nodes) {  // what `prepare` adds
-    more += graph::detail::is_narrow_sum(n) ? 2 : 0;
-    more += n.code() == Code::carry || is_exit(n) ? 1 : 0;
-  }
-  return g.nodes.size() + 2 * g.outputs.size() + g.requirements.size() + more;
-}();
+inline constexpr PlanSize likely_plan_size = likely_size(trace<F, A...>().nodes.size());
 template <class F, class... A>
-inline constexpr RoomyPlan<plan_room<F, A...>> roomy_plan =
-    keep_plan<plan_room<F, A...>>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
+inline constexpr RoomyPlan<likely_plan_size<F, A...>> likely_plan =
+    keep_plan<likely_plan_size<F, A...>>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
+template <PlanSize Size, class F, class... A>
+inline constexpr RoomyPlan<Size> exact_plan =
+    keep_plan<Size>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
+template <class F, class... A>
+constexpr auto const& roomy_plan() {
+  constexpr PlanSize size = likely_plan<F, A...>.size;
+  if constexpr (size.fits(likely_plan_size<F, A...>)) return likely_plan<F, A...>;
+  else return exact_plan<size, F, A...>;
+}
 
 // Part of a list of numbers as a type.
 template <class Plan, int Begin, std::size_t... I>
@@ -86,10 +87,10 @@ struct program {
 
   static constexpr Graph build() { return detail::build_graph<F, A...>(); }
 
-  static constexpr detail::PlanSize plan_size = detail::roomy_plan<F, A...>.size;
+  static constexpr detail::PlanSize plan_size = detail::roomy_plan<F, A...>().size;
   /// The plan, a constant. It is all that running needs: the graph below is made only for those who ask for it.
   static constexpr detail::FrozenPlan<plan_size> plan =
-      detail::freeze_plan<plan_size>(detail::roomy_plan<F, A...>.plan);
+      detail::freeze_plan<plan_size>(detail::roomy_plan<F, A...>().plan);
 
   // Parts of the plan by themselves: to read an element of a constant, g++ first copies all of it.
   static constexpr auto steps = plan.steps;
@@ -147,19 +148,22 @@ struct program {
       numbers<step_at(S).code, step_at(S).epilogue >= 0 ? step_at(S).epilogue : code_end(S)>,
       typename decltype(epilogue_of<S>())::type>;
 
-  template <class G>
-  static constexpr void for_steps(G g) {
-    [&]<std::size_t... S>(std::index_sequence<S...>) {
-      (g(std::integral_constant<int, static_cast<int>(S)>{}), ...);
-    }(std::make_index_sequence<plan_size.steps>{});
+  template <std::size_t N, class G>
+  static constexpr void for_each_below(G g) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (g(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+    }(std::make_index_sequence<N>{});
   }
+  /// A step that runs kernel K.
+  template <int K>
+  static constexpr int step_of = plan.kernels[static_cast<std::size_t>(K)];
 
  public:
   static constexpr Layout layout(index_t const* symbols) {
     Layout r;
     r.buffers = graph::place_buffers(plan.buffers, symbols, r.offsets);
-    for_steps([&](auto s) {
-      constexpr int k = decltype(s)::value;
+    for_each_below<plan_size.kernels>([&](auto kernel) {
+      constexpr int k = step_of<decltype(kernel)::value>;
       if constexpr (step_at(k).kind == graph::Step::Kind::matmul) {
         auto const w = static_cast<index_t>(matmul_kernel<k>::workspace(symbols));
         if (w > r.workspace) r.workspace = w;
@@ -219,13 +223,13 @@ struct program {
       graph::run_steps(plan.loops, 0, 0, kernels, positions,
                        [&](int k) { run_step(static_cast<std::size_t>(k), here, work); });
     } else if constexpr (plan_size.steps <= few_steps) {
-      for_steps([&](auto s) {
+      for_each_below<plan_size.steps>([&](auto s) {
         constexpr graph::Step step = step_at(decltype(s)::value);
         void* base[step.arguments + 1];
         [&]<std::size_t... I>(std::index_sequence<I...>) {
           ((base[I] = address(plan.arguments[static_cast<std::size_t>(step.argument) + I], f)), ...);
         }(std::make_index_sequence<static_cast<std::size_t>(step.arguments)>{});
-        kernel_of<decltype(s)::value>()(base, work, f.symbols);
+        kernel_of<step_of<step.kernel>>()(base, work, f.symbols);
       });
     } else {
       for (std::size_t k = 0; k < plan_size.steps; ++k) run_step(k, f, work);
@@ -249,7 +253,7 @@ struct program {
     void* base[most_arguments + 1];
     for (int i = 0; i < s.arguments; ++i)
       base[i] = address(plan.arguments[static_cast<std::size_t>(s.argument + i)], f);
-    table[k](base, work, f.symbols);
+    table[static_cast<std::size_t>(s.kernel)](base, work, f.symbols);
   }
 
   static constexpr int positions_needed = [] {
@@ -274,9 +278,9 @@ struct program {
     else if constexpr (step_at(S).kind == graph::Step::Kind::move) return &detail::run_move<program, S>;
     else return &detail::run_opaque<program, S>;
   }
-  static constexpr auto table = []<std::size_t... S>(std::index_sequence<S...>) {
-    return std::array<KernelFunction, sizeof...(S)>{kernel_of<static_cast<int>(S)>()...};
-  }(std::make_index_sequence<plan_size.steps>{});
+  static constexpr auto table = []<std::size_t... K>(std::index_sequence<K...>) {
+    return std::array<KernelFunction, sizeof...(K)>{kernel_of<step_of<static_cast<int>(K)>>()...};
+  }(std::make_index_sequence<plan_size.kernels>{});
 };
 
 /// step_code_t - the description of step S of a program as a type, which backends generate a kernel from.

@@ -172,7 +172,7 @@ struct Vmap {
       });
     };
     (look(Over::template axis<K> != unmapped, args), ...);
-    graph::Batch<> batch(*g, count);
+    graph::Batch<detail::lazily<A...>> batch(*g, count);
     auto const run = [&](auto const&... one) { return detail::record_call<F>(one...); };
     auto const y = std::apply(
         run, std::tuple{detail::one_example < Over::template axis<K> != unmapped > (batch, args)...});

@@ -141,13 +141,14 @@ struct OpInfo {
 
 /// same_op - whether two descriptors are of one op: by number, and by name where ops have none. Their addresses would
 /// tell, but under -fsanitize=undefined g++ does not compare these in constant expressions.
-constexpr bool same_op(OpInfo const& a, OpInfo const& b) {
-  if (a.code != b.code) return false;
-  if (a.code != Code::opaque) return true;
-  char const *x = a.name, *y = b.name;
-  while (*x != 0 && *x == *y) ++x, ++y;
-  return *x == *y;
+constexpr bool same_op(OpInfo const& a, Code code, char const* name) {
+  if (a.code != code) return false;
+  if (code != Code::opaque) return true;
+  char const* x = a.name;
+  while (*x != 0 && *x == *name) ++x, ++name;
+  return *x == *name;
 }
+constexpr bool same_op(OpInfo const& a, OpInfo const& b) { return same_op(a, b.code, b.name); }
 
 /// Node - one use of an op: operands are indices of earlier nodes.
 struct Node {

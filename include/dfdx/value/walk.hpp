@@ -3,7 +3,6 @@
 // with.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #include <dfdx/value/node.hpp>
@@ -64,6 +63,20 @@ constexpr void walk(Shape const& shape, Strides const (&strides)[N], F&& f) {
   } while (row.next());
 }
 
+namespace detail {
+
+template <class E>
+void copy_row(void* to, index_t to_step, void const* from, index_t step, index_t n) {
+  auto* y = static_cast<E*>(to);
+  auto const* x = static_cast<E const*>(from);
+  if (to_step == 1)  // so that a number repeated is stored by whole vectors
+    for (index_t i = 0; i < n; ++i) y[i] = x[i * step];
+  else
+    for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
+}
+
+}  // namespace detail
+
 /// copy_elements - copies a strided view into another of the same shape; the dtype only matters for its size.
 inline void copy_elements(Operand const& from, Operand const& to) {
   std::size_t const size = size_of(from.meta.dtype);
@@ -74,27 +87,21 @@ inline void copy_elements(Operand const& from, Operand const& to) {
       std::memcpy(dst, src, n * size);
     return;
   }
-  auto const copy = [&](auto element) {
-    using E = decltype(element);
-    Strides const strides[2] = {from.strides, to.strides};
-    RowWalk row(from.meta.shape, strides, 2);
-    if (row.empty()) return;
-    do {
-      auto const* x = static_cast<E const*>(static_cast<void const*>(src)) + row.offset[0];
-      auto* y = static_cast<E*>(static_cast<void*>(dst)) + row.offset[1];
-      index_t const step = row.step[0], to_step = row.step[1];
-      if (step == 1 && to_step == 1) std::memcpy(y, x, static_cast<std::size_t>(row.size) * sizeof(E));
-      else if (step == 0 && to_step == 1) std::fill_n(y, row.size, *x);
-      else
-        for (index_t i = 0; i < row.size; ++i) y[i * to_step] = x[i * step];
-    } while (row.next());
-  };
-  switch (size) {
-    case 1: return copy(std::uint8_t{});
-    case 2: return copy(std::uint16_t{});
-    case 4: return copy(std::uint32_t{});
-    default: return copy(std::uint64_t{});
-  }
+  Strides const strides[2] = {from.strides, to.strides};
+  RowWalk row(from.meta.shape, strides, 2);
+  if (row.empty()) return;
+  bool const dense = row.step[0] == 1 && row.step[1] == 1;
+  auto const bytes = static_cast<index_t>(size);
+  auto const copy_row = size == 1   ? &detail::copy_row<std::uint8_t>
+                        : size == 2 ? &detail::copy_row<std::uint16_t>
+                        : size == 4 ? &detail::copy_row<std::uint32_t>
+                                    : &detail::copy_row<std::uint64_t>;
+  do {
+    auto const* x = src + row.offset[0] * bytes;
+    auto* y = dst + row.offset[1] * bytes;
+    if (dense) std::memcpy(y, x, static_cast<std::size_t>(row.size) * size);
+    else copy_row(y, row.step[1], x, row.step[0], row.size);
+  } while (row.next());
 }
 
 /// read_index - an integer element, whatever its width.

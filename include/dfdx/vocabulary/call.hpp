@@ -25,6 +25,9 @@ template <std::size_t>
 constexpr Array const& lazy(Array const& a) {
   return a;
 }
+// The same for a class: a 0 that it does not know yet, C<lazily<A...>> for C<0>.
+template <class...>
+inline constexpr int lazily = 0;
 
 /// Fixed - parameters that the compiler knows.
 template <auto Value>

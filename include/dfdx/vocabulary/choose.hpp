@@ -74,8 +74,8 @@ Array masked_select(X const& x, M const& mask) {
   Text why;
   Shape const shape = op::broadcast_shapes("masked_select", x.shape(), m.shape(), &why);
   if (!shape.valid()) raise(why);
-  Array const where = detail::flat_nonzero(broadcast_to(m, shape));
-  return take(reshape_to(broadcast_to(detail::untyped(x), shape), make_shape(-1)), where);
+  Array const where = detail::flat_nonzero(broadcast_to(detail::lazy<sizeof(M)>(m), shape));
+  return take(reshape_to(broadcast_to(detail::lazy<sizeof(X)>(x), shape), make_shape(-1)), where);
 }
 
 /// masked_rows(x, mask) - x[mask] of NumPy: the parts of x at the places of the mask's axes, which are the first of x.
@@ -107,7 +107,7 @@ template <class X>
   requires std::is_base_of_v<Array, X>
 Unique unique_all(X const& x) {
   Array const flat = reshape_to(detail::packed(detail::with_elements("unique", x)), make_shape(x.size()));
-  Array const order = bind<op::argsort>(Attrs{{0}}, flat);
+  Array const order = bind<op::argsort>(Attrs{{0}}, detail::lazy<sizeof(X)>(flat));
   index_t const size = flat.size();
   Unique r{{}, Array(Meta{DType::i64, x.shape()}), {}};
   Array kept(Meta{DType::i64, make_shape(size)}), first(Meta{DType::i64, make_shape(size)});
@@ -126,7 +126,8 @@ Unique unique_all(X const& x) {
       places[from[i]] = n - 1;
     }
   });
-  r.values = bind<op::take>(Attrs{}, flat, slice_axis(kept, 0, 0, n));
+  r.values = bind<op::take>(Attrs{}, detail::lazy<sizeof(X)>(flat),
+                            slice_axis(detail::lazy<sizeof(X)>(kept), 0, 0, n));
   r.counts = Array(Meta{DType::i64, make_shape(n)});
   for (index_t k = 0; k < n; ++k)
     r.counts.data<std::int64_t>()[k] = (k + 1 < n ? begins[k + 1] : size) - begins[k];

@@ -44,7 +44,8 @@ inline bool equal_elements(Operand const& x, index_t i, Operand const& y, index_
 }  // namespace detail
 
 /// array_equal - same shape and equal elements, whatever the dtypes; NaN equals nothing.
-inline bool array_equal(Array const& a, Array const& b) {
+template <int = 0>
+bool array_equal(Array const& a, Array const& b) {
   return a.shape() == b.shape() && detail::all_same(a.operand(), b.operand(), detail::equal_elements);
 }
 
@@ -52,8 +53,9 @@ inline bool array_equal(Array const& a, Array const& b) {
 ///
 /// Shapes    broadcast against one another
 /// Errors    "allclose: shapes [2, 3] and [4] do not broadcast"
-inline bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double atol = 1e-8,
-                     bool equal_nan = false) {
+template <int = 0>
+bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false) {
   Shape const shape = op::broadcast_shapes("allclose", a.shape(), b.shape(), nullptr);
   if (!shape.valid()) raise("allclose: shapes ", a.shape(), " and ", b.shape(), " do not broadcast");
   auto const close = [&](Operand const& x, index_t i, Operand const& y, index_t j) {

@@ -11,6 +11,7 @@ namespace dfdx {
 constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
   return like.graph->push(Node{&info<op::constant>, Attrs{{}, {value}}, meta, {}});
 }
+template <int = 0>  // so that programs without it do not compile it
 constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   if (like.recorded()) return Array(like.graph(), full_as(like.sym(), meta, value).id, meta);
   Array one(Meta{meta.dtype, Shape{}}, like.device());

@@ -312,7 +312,7 @@ Array einsum(Equation const& equation, List const& list) {
   Text why;
   Meta const y = rule.infer(in.data(), &why);
   if (!y.valid()) raise(why);
-  return rule.compute<void>(y, x.data());
+  return rule.compute<void>(y, &detail::lazy<sizeof(List)>(x[0]));
 }
 
 }  // namespace dfdx

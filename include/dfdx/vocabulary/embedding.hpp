@@ -88,8 +88,8 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   for (index_t i = 0; i < list.size(); ++i)
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
   for (index_t i = 0; i < list.size(); ++i) {
-    Array part = select(static_cast<Array const&>(a).detach(), at, to[i]);
-    part += select(src.detach(), at, i) * alpha;
+    Array part = select(detail::lazy<sizeof(A)>(a).detach(), at, to[i]);
+    part += select(detail::lazy<sizeof(A)>(src).detach(), at, i) * alpha;
   }
   return a;
 }
@@ -115,7 +115,7 @@ SparseRows sparse_rows(W const& table, I const& index) {
   SparseRows r;
   r.indices = unique(index);
   r.places = searchsorted(r.indices, detail::untyped(index));
-  r.rows = take(static_cast<Array const&>(table).detach(), r.indices);
+  r.rows = take(detail::lazy<sizeof(W)>(table).detach(), r.indices);
   r.rows.requires_grad(true);
   return r;
 }

@@ -122,13 +122,14 @@ Array& Array::fill_(double value) {
   detail::settle("fill_", *this, full_as(detach(), meta(), value));
   return *this;
 }
-template <int>
+template <int Lazy>
 Array& Array::copy_(Array const& x) {
   Shape const s = op::broadcast_shapes("copy_", shape(), x.shape(), nullptr);
   if (!(s == shape()))
     raise("copy_: a value of shape ", x.shape(), " does not fit the target of shape ", shape());
   // A node of its own, not that of x.
-  detail::settle("copy_", *this, apply<op::copy>(broadcast_to(cast_to(x, dtype()), shape())));
+  detail::settle("copy_", *this,
+                 apply<op::copy>(broadcast_to(cast_to(detail::lazy<Lazy>(x), dtype()), shape())));
   return *this;
 }
 template <int>
@@ -136,9 +137,10 @@ Array& Array::uniform_(Key key, double low, double high) {
   detail::settle("uniform_", *this, uniform(shape(), key, low, high, dtype()));
   return *this;
 }
-template <int>
+template <int Lazy>
 Array& Array::normal_(Key key, double mean, double deviation) {
-  detail::settle("normal_", *this, randn(shape(), key, dtype()).detach() * deviation + mean);
+  detail::settle("normal_", *this,
+                 detail::lazy<Lazy>(randn(shape(), key, dtype()).detach()) * deviation + mean);
   return *this;
 }
 
@@ -165,7 +167,8 @@ Array& index_put_(Array& a, X const& value, I const&... items) {
   if (!(op::broadcast_shapes("index_put_", places.shape(), v.shape(), nullptr) == places.shape()))
     raise("index_put_: a value of shape ", v.shape(), " does not fit places of shape ", places.shape());
   detail::change("index_put_", a, [&](Array const& old) {
-    return scatter(reshape<-1>(old), 0, reshape<-1>(places), reshape<-1>(broadcast_to(v, places.shape())))
+    return scatter(reshape<-1>(detail::lazy<sizeof(X)>(old)), 0, reshape<-1>(places),
+                   reshape<-1>(broadcast_to(detail::lazy<sizeof(X)>(v), places.shape())))
         .reshape(Extents(old.shape()));
   });
   return a;

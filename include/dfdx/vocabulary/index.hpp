@@ -168,6 +168,7 @@ constexpr auto index_add_over(X const& x, I const& index, S const& src, P const&
 constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
   return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
 }
+template <int = 0>
 constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
   if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);
   Array r(meta, like.device());

@@ -81,7 +81,7 @@ Array concat(List const& list, int axis = 0) {
   std::span<Array const> const x(list);
   if (x.empty()) raise("concat: no values");
   int const a = detail::checked_axis("concat", axis, x[0].shape());
-  return detail::Concat::joined(x.data(), static_cast<int>(x.size()), Attrs{{a}});
+  return detail::Concat::joined(&detail::lazy<sizeof(List)>(x[0]), static_cast<int>(x.size()), Attrs{{a}});
 }
 template <class X>
   requires std::is_base_of_v<Array, X>
@@ -107,7 +107,7 @@ Array stack(List const& list, int axis = 0) {
   Meta const y = detail::inferred_of(rule, metas.data());
   std::vector<Array> wide;
   for (Array const& x : std::span<Array const>(list)) wide.push_back(rule.wide(x));
-  return rule.joined(y, wide.data());
+  return rule.joined(y, &detail::lazy<sizeof(List)>(wide[0]));
 }
 template <class X>
   requires std::is_base_of_v<Array, X>
