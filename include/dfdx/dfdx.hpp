@@ -4,7 +4,8 @@
 #pragma once
 
 // First, so that the compiler needs few lines to say where a message of the library comes from.
-#include <dfdx/core/error.hpp>
+#include <dfdx/vocabulary/apply.hpp>
+#include <dfdx/vocabulary/call.hpp>
 
 #include <dfdx/data/loader.hpp>
 #include <dfdx/data/split.hpp>

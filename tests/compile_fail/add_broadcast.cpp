@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: add: shapes do not broadcast: \[4, 3\] x \[4\]
 // error[clang]: add: shapes do not broadcast: .*\[4, 3\] x \[4\]
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: concat
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: einsum: one axis of extents 3 and 5
 // error[clang]: einsum: one axis of extents 3 .*and 5
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

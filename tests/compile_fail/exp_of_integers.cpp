@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: exp: floating dtype required, got i32
 // error[clang]: exp: floating dtype required, .*got i32
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

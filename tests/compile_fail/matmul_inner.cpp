@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: matmul: inner dimensions differ: \[32, 784\] x \[128, 10\]
 // error[clang]: matmul: inner dimensions .*differ: \[32, 784\] x \[128, 10\]
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: permute: axes must name each axis of \[4, 3\] once
 // error[clang]: permute: axes must name each .*axis of \[4, 3\] once
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: repeat: the block must return what it takes, f32 \[2, 8\]; it returns f32 \[2, 4\]
 // error[clang]: repeat: the block must return .*what it takes, f32 \[2, 8\]; it .*returns f32 \[2, 4\]
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

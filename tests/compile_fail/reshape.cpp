@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: reshape: cannot view \[4, 3\] as \[5, -1\]
 // error[clang]: reshape: cannot view \[4, 3\] as .*\[5, -1\]
-// max-lines: 14
+// max-printed: 14
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Errors: one text for a fault, thrown as dfdx::error at run time or shown by the compiler. Rules about shapes
-// build the text once, in `Text`; `raise` throws it, `static_fail` makes the compiler print it.
+// build the text once, in `Text`; `raise` throws it, `told` makes the compiler print it.
 #pragma once
 
 #include <cstddef>
@@ -147,24 +147,25 @@ constexpr auto literal() {
 
 }  // namespace detail
 
-// Never defined: the compiler quotes its arguments, which are the text.
+/// told<Message>::once - static_assert(told<Message>::once) makes the compiler print Message::value (a Text) as its one
+/// error: it quotes the arguments of the class. Each function around it is a note more, so there is none.
+#if defined(__clang__)
 template <detail::Literal... Message>
-struct error_in_dfdx_call;
-
+struct error_in_dfdx_call {
+  static constexpr bool once = false;
+};
 namespace detail {
 template <class Message, std::size_t... K>
 auto quote(std::index_sequence<K...>) -> std::type_identity<error_in_dfdx_call<literal<Message, K>()...>>;
 }
-
-/// static_fail - makes the compiler print Message::value (a Text) as its one error.
 template <class Message>
-constexpr void static_fail() {
-#if defined(__clang__)
-  constexpr std::size_t n = detail::piece(Message::value, static_cast<std::size_t>(-1));
-  (void)sizeof(typename decltype(detail::quote<Message>(std::make_index_sequence<n>{}))::type);
+using told = typename decltype(detail::quote<Message>(
+    std::make_index_sequence<detail::piece(Message::value, static_cast<std::size_t>(-1))>{}))::type;
 #else
-  (void)sizeof(error_in_dfdx_call<detail::literal<Message, 0>()>);
+template <detail::Literal... Message>
+struct error_in_dfdx_call;  // never defined
+template <class Message>
+using told = error_in_dfdx_call<detail::literal<Message, 0>()>;
 #endif
-}
 
 }  // namespace dfdx

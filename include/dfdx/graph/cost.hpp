@@ -120,8 +120,8 @@ constexpr index_t total_bytes_moved(Plan const& plan, Nodes const& nodes, index_
 }
 
 /// same_kernel - whether two steps run one kernel: equal descriptions, or the same op.
-template <class Plan, class Nodes>
-constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, Step const& b) {
+template <class Nodes>
+constexpr bool same_kernel(Nodes const& nodes, Step const& a, Step const& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == Step::Kind::move) return true;
   Node const &m = nodes[static_cast<std::size_t>(a.node)], &n = nodes[static_cast<std::size_t>(b.node)];
@@ -133,7 +133,7 @@ constexpr bool same_kernel(Plan const& plan, Nodes const& nodes, Step const& a, 
 template <class Plan, class Nodes>
 constexpr std::size_t first_with_kernel(Plan const& plan, Nodes const& nodes, std::size_t k) {
   std::size_t i = 0;
-  while (!same_kernel(plan, nodes, plan.steps[i], plan.steps[k])) ++i;
+  while (!same_kernel(nodes, plan.steps[i], plan.steps[k])) ++i;
   return i;
 }
 

@@ -42,7 +42,7 @@ constexpr auto result_type() {
   if constexpr (Inferred<Rule>::value.valid()) {
     return std::type_identity<tensor_for<Inferred<Rule>>>{};
   } else {
-    static_fail<Refusal<Rule>>();
+    static_assert(told<Refusal<Rule>>::once);
     return std::type_identity<Refused>{};
   }
 }
@@ -186,21 +186,6 @@ struct ElementwiseRule {
   static constexpr DType common = Op::common(metas, nullptr).dtype;
 };
 
-// As result_type, spelled out: each call less is a line less in the compiler's message.
-template <class Op, class... X>
-constexpr auto applied_type() {
-  if constexpr (refused<X...>) return std::type_identity<Refused>{};
-  else if constexpr ((... || sym<X>)) return std::type_identity<Sym>{};
-  else if constexpr ((... || plain<X>)) return std::type_identity<PlainNumber>{};
-  else if constexpr (!all_typed<X...>) return std::type_identity<Array>{};
-  else if constexpr (Inferred<ElementwiseRule<Op, X...>>::value.valid())
-    return std::type_identity<tensor_for<Inferred<ElementwiseRule<Op, X...>>>>{};
-  else {
-    static_fail<Refusal<ElementwiseRule<Op, X...>>>();
-    return std::type_identity<Refused>{};
-  }
-}
-
 // Scalars in memory are computed with as the numbers they are, without the loops, and the checks, of arrays.
 template <class Op>
 constexpr bool is_numeric() {
@@ -286,15 +271,27 @@ constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
 
 }  // namespace detail
 
-/// applied - the type of apply<Op> on operands X... It is spelled out rather than deduced where it is returned,
-/// because rules of ops call one another in cycles.
+/// applied - decltype(applied<Op, X...>())::type is the type of apply<Op> on operands X... It is spelled out, rather
+/// than deduced where it is returned, for rules of ops call one another in cycles; and it has no shorter name, for each
+/// is three lines more in the compiler's message about operands that do not fit.
 template <class Op, class... X>
-using applied = typename decltype(detail::applied_type<Op, X...>())::type;
+constexpr auto applied() {
+  if constexpr (refused<X...>) return std::type_identity<Refused>{};
+  else if constexpr ((... || detail::sym<X>)) return std::type_identity<Sym>{};
+  else if constexpr ((... || detail::plain<X>)) return std::type_identity<PlainNumber>{};
+  else if constexpr (!detail::all_typed<X...>) return std::type_identity<Array>{};
+  else if constexpr (detail::Inferred<detail::ElementwiseRule<Op, X...>>::value.valid())
+    return std::type_identity<tensor_for<detail::Inferred<detail::ElementwiseRule<Op, X...>>>>{};
+  else {
+    static_assert(told<detail::Refusal<detail::ElementwiseRule<Op, X...>>>::once);
+    return std::type_identity<Refused>{};
+  }
+}
 
 /// apply_with - apply, for ops with attributes.
 template <class Op, class... X>
-constexpr applied<Op, X...> apply_with(Attrs const& attrs, X const&... x) {
-  using R = applied<Op, X...>;
+constexpr decltype(applied<Op, X...>())::type apply_with(Attrs const& attrs, X const&... x) {
+  using R = typename decltype(applied<Op, X...>())::type;
   if constexpr (refused<R>) return {};
   else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(attrs, x...);
   else if constexpr (std::is_same_v<R, PlainNumber>) {
@@ -313,7 +310,7 @@ constexpr applied<Op, X...> apply_with(Attrs const& attrs, X const&... x) {
 /// Dtypes    promoted as in PyTorch; numbers follow the operand beside them
 /// Errors    the op's, at compile time if all operands are Tensors, else thrown
 template <class Op, class... X>
-constexpr applied<Op, X...> apply(X const&... x) {
+constexpr decltype(applied<Op, X...>())::type apply(X const&... x) {
   return apply_with<Op>(Attrs{}, x...);
 }
 

@@ -124,7 +124,7 @@ constexpr auto call(P const& p, X const&... x) {
     auto const rule = value_of(p);
     return rule.template run<void>(inferred(rule, x...), untyped(x)...);
   } else if constexpr (!Inferred<CallRule<P, X...>>::value.valid()) {
-    static_fail<Refusal<CallRule<P, X...>>>();
+    static_assert(told<Refusal<CallRule<P, X...>>>::once);
     return Refused{};
   } else {
     using R = tensor_for<Inferred<CallRule<P, X...>>>;

@@ -18,107 +18,107 @@ struct Guard {
 };
 
 template <operand X>
-constexpr applied<op::exp, X> exp(X const& x) {
+constexpr decltype(applied<op::exp, X>())::type exp(X const& x) {
   return apply<op::exp>(x);
 }
 template <operand X>
-constexpr applied<op::expm1, X> expm1(X const& x) {
+constexpr decltype(applied<op::expm1, X>())::type expm1(X const& x) {
   return apply<op::expm1>(x);
 }
 template <operand X>
-constexpr applied<op::log, X> log(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::log, X>())::type log(X const& x, Guard guard = {}) {
   return apply_with<op::log>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::log1p, X> log1p(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::log1p, X>())::type log1p(X const& x, Guard guard = {}) {
   return apply_with<op::log1p>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::sqrt, X> sqrt(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::sqrt, X>())::type sqrt(X const& x, Guard guard = {}) {
   return apply_with<op::sqrt>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::rsqrt, X> rsqrt(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::rsqrt, X>())::type rsqrt(X const& x, Guard guard = {}) {
   return apply_with<op::rsqrt>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::square, X> square(X const& x) {
+constexpr decltype(applied<op::square, X>())::type square(X const& x) {
   return apply<op::square>(x);
 }
 template <operand X>
-constexpr applied<op::abs, X> abs(X const& x) {
+constexpr decltype(applied<op::abs, X>())::type abs(X const& x) {
   return apply<op::abs>(x);
 }
 template <operand X>
-constexpr applied<op::sign, X> sign(X const& x) {
+constexpr decltype(applied<op::sign, X>())::type sign(X const& x) {
   return apply<op::sign>(x);
 }
 template <operand X>
-constexpr applied<op::sin, X> sin(X const& x) {
+constexpr decltype(applied<op::sin, X>())::type sin(X const& x) {
   return apply<op::sin>(x);
 }
 template <operand X>
-constexpr applied<op::cos, X> cos(X const& x) {
+constexpr decltype(applied<op::cos, X>())::type cos(X const& x) {
   return apply<op::cos>(x);
 }
 template <operand X>
-constexpr applied<op::tanh, X> tanh(X const& x) {
+constexpr decltype(applied<op::tanh, X>())::type tanh(X const& x) {
   return apply<op::tanh>(x);
 }
 template <operand X>
-constexpr applied<op::sigmoid, X> sigmoid(X const& x) {
+constexpr decltype(applied<op::sigmoid, X>())::type sigmoid(X const& x) {
   return apply<op::sigmoid>(x);
 }
 template <operand X>
-constexpr applied<op::erf, X> erf(X const& x) {
+constexpr decltype(applied<op::erf, X>())::type erf(X const& x) {
   return apply<op::erf>(x);
 }
 template <operand X>
-constexpr applied<op::relu, X> relu(X const& x) {
+constexpr decltype(applied<op::relu, X>())::type relu(X const& x) {
   return apply<op::relu>(x);
 }
 template <operand X>
-constexpr applied<op::stop_gradient, X> stop_gradient(X const& x) {
+constexpr decltype(applied<op::stop_gradient, X>())::type stop_gradient(X const& x) {
   return apply<op::stop_gradient>(x);
 }
 template <operand X>
-constexpr applied<op::logical_not, X> logical_not(X const& x) {
+constexpr decltype(applied<op::logical_not, X>())::type logical_not(X const& x) {
   return apply<op::logical_not>(x);
 }
 
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::pow, X, Y> pow(X const& x, Y const& y, Guard guard = {}) {
+constexpr decltype(applied<op::pow, X, Y>())::type pow(X const& x, Y const& y, Guard guard = {}) {
   return apply_with<op::pow>(guard.attrs(), x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::maximum, X, Y> maximum(X const& x, Y const& y) {
+constexpr decltype(applied<op::maximum, X, Y>())::type maximum(X const& x, Y const& y) {
   return apply<op::maximum>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::minimum, X, Y> minimum(X const& x, Y const& y) {
+constexpr decltype(applied<op::minimum, X, Y>())::type minimum(X const& x, Y const& y) {
   return apply<op::minimum>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::logical_and, X, Y> logical_and(X const& x, Y const& y) {
+constexpr decltype(applied<op::logical_and, X, Y>())::type logical_and(X const& x, Y const& y) {
   return apply<op::logical_and>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::logical_or, X, Y> logical_or(X const& x, Y const& y) {
+constexpr decltype(applied<op::logical_or, X, Y>())::type logical_or(X const& x, Y const& y) {
   return apply<op::logical_or>(x, y);
 }
 template <operand C, class X, class Y>
   requires math_operands<C, X, Y>
-constexpr applied<op::where, C, X, Y> where(C const& c, X const& x, Y const& y) {
+constexpr decltype(applied<op::where, C, X, Y>())::type where(C const& c, X const& x, Y const& y) {
   return apply<op::where>(c, x, y);
 }
 
 template <operand X>
-constexpr applied<op::neg, X> operator-(X const& x) {
+constexpr decltype(applied<op::neg, X>())::type operator-(X const& x) {
   return apply<op::neg>(x);
 }
 template <operand X>
@@ -127,57 +127,57 @@ constexpr X operator+(X const& x) {
 }
 template <operand X>
   requires(!std::is_same_v<X, Sym>)  // a Sym is also a handle that may be null
-constexpr applied<op::logical_not, X> operator!(X const& x) {
+constexpr decltype(applied<op::logical_not, X>())::type operator!(X const& x) {
   return apply<op::logical_not>(x);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::add, X, Y> operator+(X const& x, Y const& y) {
+constexpr decltype(applied<op::add, X, Y>())::type operator+(X const& x, Y const& y) {
   return apply<op::add>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::sub, X, Y> operator-(X const& x, Y const& y) {
+constexpr decltype(applied<op::sub, X, Y>())::type operator-(X const& x, Y const& y) {
   return apply<op::sub>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::mul, X, Y> operator*(X const& x, Y const& y) {
+constexpr decltype(applied<op::mul, X, Y>())::type operator*(X const& x, Y const& y) {
   return apply<op::mul>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::div, X, Y> operator/(X const& x, Y const& y) {
+constexpr decltype(applied<op::div, X, Y>())::type operator/(X const& x, Y const& y) {
   return apply<op::div>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::equal, X, Y> operator==(X const& x, Y const& y) {
+constexpr decltype(applied<op::equal, X, Y>())::type operator==(X const& x, Y const& y) {
   return apply<op::equal>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::not_equal, X, Y> operator!=(X const& x, Y const& y) {
+constexpr decltype(applied<op::not_equal, X, Y>())::type operator!=(X const& x, Y const& y) {
   return apply<op::not_equal>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::less, X, Y> operator<(X const& x, Y const& y) {
+constexpr decltype(applied<op::less, X, Y>())::type operator<(X const& x, Y const& y) {
   return apply<op::less>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::less_equal, X, Y> operator<=(X const& x, Y const& y) {
+constexpr decltype(applied<op::less_equal, X, Y>())::type operator<=(X const& x, Y const& y) {
   return apply<op::less_equal>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::greater, X, Y> operator>(X const& x, Y const& y) {
+constexpr decltype(applied<op::greater, X, Y>())::type operator>(X const& x, Y const& y) {
   return apply<op::greater>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::greater_equal, X, Y> operator>=(X const& x, Y const& y) {
+constexpr decltype(applied<op::greater_equal, X, Y>())::type operator>=(X const& x, Y const& y) {
   return apply<op::greater_equal>(x, y);
 }
 

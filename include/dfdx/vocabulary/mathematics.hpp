@@ -14,145 +14,145 @@
 namespace dfdx {
 
 template <operand X>
-constexpr applied<op::exp2, X> exp2(X const& x) {
+constexpr decltype(applied<op::exp2, X>())::type exp2(X const& x) {
   return apply<op::exp2>(x);
 }
 template <operand X>
-constexpr applied<op::log2, X> log2(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::log2, X>())::type log2(X const& x, Guard guard = {}) {
   return apply_with<op::log2>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::log10, X> log10(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::log10, X>())::type log10(X const& x, Guard guard = {}) {
   return apply_with<op::log10>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::cbrt, X> cbrt(X const& x, Guard guard = {}) {
+constexpr decltype(applied<op::cbrt, X>())::type cbrt(X const& x, Guard guard = {}) {
   return apply_with<op::cbrt>(guard.attrs(), x);
 }
 template <operand X>
-constexpr applied<op::tan, X> tan(X const& x) {
+constexpr decltype(applied<op::tan, X>())::type tan(X const& x) {
   return apply<op::tan>(x);
 }
 template <operand X>
-constexpr applied<op::asin, X> asin(X const& x) {
+constexpr decltype(applied<op::asin, X>())::type asin(X const& x) {
   return apply<op::asin>(x);
 }
 template <operand X>
-constexpr applied<op::acos, X> acos(X const& x) {
+constexpr decltype(applied<op::acos, X>())::type acos(X const& x) {
   return apply<op::acos>(x);
 }
 template <operand X>
-constexpr applied<op::atan, X> atan(X const& x) {
+constexpr decltype(applied<op::atan, X>())::type atan(X const& x) {
   return apply<op::atan>(x);
 }
 template <operand X>
-constexpr applied<op::sinh, X> sinh(X const& x) {
+constexpr decltype(applied<op::sinh, X>())::type sinh(X const& x) {
   return apply<op::sinh>(x);
 }
 template <operand X>
-constexpr applied<op::cosh, X> cosh(X const& x) {
+constexpr decltype(applied<op::cosh, X>())::type cosh(X const& x) {
   return apply<op::cosh>(x);
 }
 template <operand X>
-constexpr applied<op::asinh, X> asinh(X const& x) {
+constexpr decltype(applied<op::asinh, X>())::type asinh(X const& x) {
   return apply<op::asinh>(x);
 }
 template <operand X>
-constexpr applied<op::acosh, X> acosh(X const& x) {
+constexpr decltype(applied<op::acosh, X>())::type acosh(X const& x) {
   return apply<op::acosh>(x);
 }
 template <operand X>
-constexpr applied<op::atanh, X> atanh(X const& x) {
+constexpr decltype(applied<op::atanh, X>())::type atanh(X const& x) {
   return apply<op::atanh>(x);
 }
 template <operand X>
-constexpr applied<op::erfc, X> erfc(X const& x) {
+constexpr decltype(applied<op::erfc, X>())::type erfc(X const& x) {
   return apply<op::erfc>(x);
 }
 template <operand X>
-constexpr applied<op::lgamma, X> lgamma(X const& x) {
+constexpr decltype(applied<op::lgamma, X>())::type lgamma(X const& x) {
   return apply<op::lgamma>(x);
 }
 template <operand X>
-constexpr applied<op::digamma, X> digamma(X const& x) {
+constexpr decltype(applied<op::digamma, X>())::type digamma(X const& x) {
   return apply<op::digamma>(x);
 }
 template <operand X>
-constexpr applied<op::floor, X> floor(X const& x) {
+constexpr decltype(applied<op::floor, X>())::type floor(X const& x) {
   return apply<op::floor>(x);
 }
 template <operand X>
-constexpr applied<op::ceil, X> ceil(X const& x) {
+constexpr decltype(applied<op::ceil, X>())::type ceil(X const& x) {
   return apply<op::ceil>(x);
 }
 template <operand X>
-constexpr applied<op::round, X> round(X const& x) {
+constexpr decltype(applied<op::round, X>())::type round(X const& x) {
   return apply<op::round>(x);
 }
 template <operand X>
-constexpr applied<op::trunc, X> trunc(X const& x) {
+constexpr decltype(applied<op::trunc, X>())::type trunc(X const& x) {
   return apply<op::trunc>(x);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::polygamma, X, Y> polygamma(X const& x, Y const& y) {
+constexpr decltype(applied<op::polygamma, X, Y>())::type polygamma(X const& x, Y const& y) {
   return apply<op::polygamma>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::atan2, X, Y> atan2(X const& x, Y const& y) {
+constexpr decltype(applied<op::atan2, X, Y>())::type atan2(X const& x, Y const& y) {
   return apply<op::atan2>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::hypot, X, Y> hypot(X const& x, Y const& y) {
+constexpr decltype(applied<op::hypot, X, Y>())::type hypot(X const& x, Y const& y) {
   return apply<op::hypot>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::fmod, X, Y> fmod(X const& x, Y const& y) {
+constexpr decltype(applied<op::fmod, X, Y>())::type fmod(X const& x, Y const& y) {
   return apply<op::fmod>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::remainder, X, Y> remainder(X const& x, Y const& y) {
+constexpr decltype(applied<op::remainder, X, Y>())::type remainder(X const& x, Y const& y) {
   return apply<op::remainder>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::floor_divide, X, Y> floor_divide(X const& x, Y const& y) {
+constexpr decltype(applied<op::floor_divide, X, Y>())::type floor_divide(X const& x, Y const& y) {
   return apply<op::floor_divide>(x, y);
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::logaddexp, X, Y> logaddexp(X const& x, Y const& y) {
+constexpr decltype(applied<op::logaddexp, X, Y>())::type logaddexp(X const& x, Y const& y) {
   return apply<op::logaddexp>(x, y);
 }
 
 /// add, sub, mul, neg - the operators by their names.
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::add, X, Y> add(X const& x, Y const& y) {
+constexpr decltype(applied<op::add, X, Y>())::type add(X const& x, Y const& y) {
   return x + y;
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::sub, X, Y> sub(X const& x, Y const& y) {
+constexpr decltype(applied<op::sub, X, Y>())::type sub(X const& x, Y const& y) {
   return x - y;
 }
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::mul, X, Y> mul(X const& x, Y const& y) {
+constexpr decltype(applied<op::mul, X, Y>())::type mul(X const& x, Y const& y) {
   return x * y;
 }
 template <operand X>
-constexpr applied<op::neg, X> neg(X const& x) {
+constexpr decltype(applied<op::neg, X>())::type neg(X const& x) {
   return -x;
 }
 /// div(x, y, {.eps = e}) - x / y, with gradients that are finite at y = 0.
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Guard guard = {}) {
+constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, Guard guard = {}) {
   return apply_with<op::div>(guard.attrs(), x, y);
 }
 
@@ -163,7 +163,7 @@ enum class Rounding { none, trunc, floor };
 /// case, unless it is rounded down.
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr applied<op::div, X, Y> div(X const& x, Y const& y, Rounding how) {
+constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
   if (how == Rounding::floor) return floor_divide(x, y);
   auto const z = div(x, y);
   return how == Rounding::trunc ? trunc(z) : z;

@@ -116,7 +116,7 @@ constexpr auto fit_recurrent(X const&... x) {
     if constexpr ((typed<X> && ...)) {
       using P = CallRule<Fixed<RecurrentFit<Cell>{OverTime}>, X...>;
       if constexpr (!Inferred<P>::value.valid()) {
-        static_fail<Refusal<P>>();
+        static_assert(told<Refusal<P>>::once);
         return std::false_type{};
       } else {
         if constexpr (!(X::static_shape.is_static() && ...)) inferred(RecurrentFit<Cell>{OverTime}, x...);
