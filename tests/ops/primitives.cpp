@@ -409,6 +409,23 @@ struct Record<op::rows_add> : RecordBase {
   }
 };
 
+template <>
+struct Record<op::check_label> : RecordBase {
+  static Case of(index_t classes, Array const& labels) {
+    return {[=](V v) { return bound<op::check_label>(Attrs{{classes, -100}}, v); },
+            [=](V v) {
+              Array const y = doubles(labels.shape());
+              for_indices(labels.shape(), [&](index_t const* i) { cell(y, i) = value_at(v[0], i); });
+              return y;
+            },
+            {labels}};
+  }
+  static Cases cases() {
+    return {of(5, places({4, 0, -100, 2}, {2, 2})), of(3, places({2}, {})), of(1, places({0}, {1})),
+            of(2, places({}, {0}))};
+  }
+};
+
 // Element i of a value whose places along one axis an index gives.
 struct Along {
   int axis;

@@ -3,7 +3,9 @@
 // first step.
 #include <dfdx/dfdx.hpp>
 
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 
 #include <cmath>
 #include <cstdlib>
@@ -236,4 +238,37 @@ TEST_CASE("other batch sizes, other element types", "[program]") {
   CHECK(l < 1e-3);
   CHECK(std::fabs(model.weight(0, 1) + 2) < 0.1);
   CHECK(std::fabs(model.bias(0) - 0.25) < 0.1);
+}
+
+TEST_CASE("a label that is no class stops a program before it changes anything", "[program]") {
+  auto model = init<Small>(1), untouched = init<Small>(1);
+  auto const x = images(1);
+  auto y = labels(2);
+  auto step = train_step(loss, optim::SGD{.lr = 0.1f, .momentum = 0.9f});
+  auto other = train_step(loss, optim::SGD{.lr = 0.1f, .momentum = 0.9f});
+  step(model, x, y);
+  other(untouched, x, y);
+  for (std::int32_t wrong : {5, -1}) {
+    auto bad = labels(2);
+    bad(3) = wrong;
+    std::string const words = "cross_entropy: label " + std::to_string(wrong) + " out of range for 5 classes";
+    CHECK_THROWS_WITH(step(model, x, bad), words);
+    CHECK_THROWS_WITH(compile(loss)(model, x, bad), words);
+    CHECK_THROWS_WITH(cross_entropy(model(x), bad), words);
+    CHECK(same_bits(model, untouched));
+  }
+  step(model, x, y);
+  other(untouched, x, y);
+  CHECK(same_bits(model, untouched));
+  // The ignored label is none of them, wherever it stands.
+  y(3) = static_cast<std::int32_t>(ignored_index);
+  CHECK(compile(loss)(model, x, y).item() == Catch::Approx(cross_entropy(model(x), y).item()));
+  // By itself, mapped over examples, and by another name.
+  auto const one = [](auto const& logits, auto const& label) { return multi_margin_loss(logits, label); };
+  auto const z = randn<float, 4, 5>(Key{3});
+  CHECK_THROWS_WITH(compile(vmap(one))(z, Tensor<std::int64_t, 4>::from({0, 1, 7, 2})),
+                    "multi_margin_loss: label 7 out of range for 5 classes");
+  CHECK_THROWS_WITH(compile([](auto const& p, auto const& l) { return nll_loss(p, l); })(
+                        z, Tensor<std::int64_t, 4>::from({0, 1, 5, 2})),
+                    "nll_loss: label 5 out of range for 5 classes");
 }

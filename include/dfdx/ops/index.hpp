@@ -163,6 +163,46 @@ constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
   else return V{};
 }
 
+/// check_label - labels as they are, if each is one of attrs.i[0] classes, or attrs.i[1]: programs look at their labels
+/// with it. (It is an op, for what needs the labels must wait until they have been looked at.)
+///
+/// Math      y = x
+/// Shapes    x: [I...] -> y: [I...]
+/// Dtypes    i32 i64
+/// Errors    "cross_entropy: label 10 out of range for 10 classes"
+/// Source    elementary
+struct check_label : operation {
+  static constexpr char const* name = "check_label";
+  static constexpr bool has_caller = true;
+  static constexpr Examples examples = Examples::same;
+  static constexpr unsigned reads(int) { return 0; }
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (in->dtype != DType::i32 && in->dtype != DType::i64)
+      return refuse(why, name, ": labels of dtype i32 or i64 required, got ", in->dtype);
+    return *in;
+  }
+  template <int, class V>
+  static constexpr V vjp(V const&, Site<V> const&) {
+    return V{};
+  }
+  template <int, class V>
+  static constexpr V jvp(V const&, Site<V> const&) {
+    return V{};
+  }
+  static constexpr void check(char const* by, index_t label, index_t classes, index_t ignored) {
+    if (label != ignored && (label < 0 || label >= classes))
+      raise(by, ": label ", Position{label}, " out of range for ", classes, " classes");
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    char const* const by = detail::called(a, name);
+    Strides const strides[1] = {in->strides};
+    walk<1>(in->meta.shape, strides,
+            [&](index_t const(&o)[1]) { check(by, read_index(*in, o[0]), a.i[0], a.i[1]); });
+    copy_elements(*in, out);
+  }
+};
+
 /// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis;
 /// with attrs.i[1] = 1 an element replaces what came before it. The result's shape is given with bind_as.
 ///

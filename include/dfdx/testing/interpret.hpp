@@ -49,10 +49,10 @@ using LibraryOps =
              op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
              op::logical_or, op::logical_not, op::where, op::stop_gradient, op::vanishing, op::copy, op::cast,
              op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
-             op::take, op::rows_add, op::gather, op::scatter, op::argmax, op::pad, op::concat, op::flip,
-             op::cumsum, op::argcummax, op::argsort, op::searchsorted, op::solve_triangular, op::solve,
-             op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input, op::conv_weight, op::window_argmax,
-             op::resample, op::draw>;
+             op::take, op::rows_add, op::check_label, op::gather, op::scatter, op::argmax, op::pad,
+             op::concat, op::flip, op::cumsum, op::argcummax, op::argsort, op::searchsorted,
+             op::solve_triangular, op::solve, op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input,
+             op::conv_weight, op::window_argmax, op::resample, op::draw>;
 
 namespace detail {
 // Not inline, so that one source file may compile it for many (see the end of this header).

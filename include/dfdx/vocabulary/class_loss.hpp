@@ -70,6 +70,10 @@ constexpr auto reduced_loss(char const* name, X const& losses, Reduction how) {
 
 enum class ClassLoss { cross_entropy, nll_loss, multi_margin_loss };
 template <ClassLoss L>
+inline constexpr op::Caller class_loss_caller = L == ClassLoss::cross_entropy ? op::Caller::cross_entropy
+                                                : L == ClassLoss::nll_loss    ? op::Caller::nll_loss
+                                                                              : op::Caller::multi_margin_loss;
+template <ClassLoss L>
 inline constexpr char const* class_loss_name = L == ClassLoss::cross_entropy ? "cross_entropy"
                                                : L == ClassLoss::nll_loss    ? "nll_loss"
                                                                              : "multi_margin_loss";
@@ -132,15 +136,20 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
   }
 }
 
-// In memory a label that is no class is refused. A program does not stop for one: it has no logit there.
-template <class I>
-constexpr void require_classes(char const* name, I const& labels, index_t classes, std::int64_t ignored) {
-  if (is_floating(labels.dtype())) return;
+// The labels, none of which may be anything but a class or the ignored one. A program looks at them whenever it runs;
+// not if it does not know the number of classes, and then there is no logit for such a label.
+template <ClassLoss L, class I>
+constexpr I checked_labels(I const& labels, index_t classes, std::int64_t ignored) {
+  if (is_floating(labels.dtype())) return labels;
   each_in_memory(labels, [&](Operand const& l, index_t at) {
-    index_t const label = read_index(l, at);
-    if (label != ignored && (label < 0 || label >= classes))
-      raise(name, ": label ", Position{label}, " out of range for ", classes, " classes");
+    op::check_label::check(class_loss_name<L>, read_index(l, at), classes, ignored);
   });
+  if constexpr (std::is_base_of_v<Array, I>)
+    if (labels.recorded() && classes >= 0) {
+      Attrs const attrs{{classes, ignored, static_cast<index_t>(class_loss_caller<L>)}};
+      return wrap<I>(bind<op::check_label>(attrs, untyped(labels)));
+    }
+  return labels;
 }
 
 // Whether a class is the label: labels [N, ...] against the extent of axis A of the scores -> [N, C, ...].
@@ -187,10 +196,10 @@ constexpr auto share_of_each(X const& scores, I const& labels, std::int64_t igno
 /// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
 /// those of the labels are asked; without top they are -bottom.
 template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, class W>
-constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& labels, W const& weight,
+constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, W const& weight,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
-  require_classes(class_loss_name<L>, labels, bottom.shape()[A], o.ignore_index);
+  I const labels = checked_labels<L>(given, bottom.shape()[A], o.ignore_index);
   // First, so that it is there when the loop over the rows needs it for the gradient.
   using Share = decltype(share_of_each(bottom, labels, o.ignore_index));
   Share const share =
@@ -283,14 +292,13 @@ constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, Nll
 }  // namespace detail
 
 /// cross_entropy(logits, labels) - mean of -log softmax(logits) at the labels, or over classes against probabilities; a
-/// third operand may be the weights of classes (means are then weighted), and options come last. In a compiled program
-/// a label that is neither a class nor ignored has no logit.
+/// third operand may be the weights of classes (means are then weighted), and options come last.
 ///
 /// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...], or probabilities of the logits' shape; weight: [C]
 ///           -> []
 /// Dtypes    logits: floating, labels: i32 i64, probabilities: floating
 /// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"; "cross_entropy: label 10 out of range for 10
-///           classes", of labels in memory
+///           classes" (not of a program that does not know the number of classes)
 template <Reduction... R, operand X, operand Y>
 constexpr auto cross_entropy(X const& logits, Y const& target, CrossEntropy const& options = {}) {
   return detail::cross_entropy_of<R...>(logits, target, detail::Unweighted{}, options);

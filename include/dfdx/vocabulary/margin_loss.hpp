@@ -103,11 +103,11 @@ struct MultiMargin {
 
 namespace detail {
 template <Reduction... R, class X, class Y, class W>
-constexpr auto multi_margin(X const& x, Y const& labels, W const& weight, MultiMargin const& o) {
+constexpr auto multi_margin(X const& x, Y const& given, W const& weight, MultiMargin const& o) {
   if (o.p != 1 && o.p != 2) raise("multi_margin_loss: p must be 1 or 2, got ", o.p);
-  return over_classes<ClassLoss::multi_margin_loss>(x, labels, weight, [&](auto axis) {
+  return over_classes<ClassLoss::multi_margin_loss>(x, given, weight, [&](auto axis) {
     constexpr int a = decltype(axis)::value;
-    require_classes("multi_margin_loss", labels, x.shape()[a], no_index);
+    Y const labels = checked_labels<ClassLoss::multi_margin_loss>(given, x.shape()[a], no_index);
     auto const hit = class_hits<a>(x, labels);
     auto const own = sum<a>(where(hit, x, zeros_like(x)), keepdim);
     auto const over = where(hit, zeros_like(x), relu(x - own + o.margin));
