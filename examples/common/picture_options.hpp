@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "precision.hpp"
+
 namespace common {
 
 struct PictureOptions {
@@ -18,7 +20,8 @@ struct PictureOptions {
   dfdx::index_t limit = 0;   // examples to train with and to test on, at most; 0 for all
   std::int64_t epochs = 10;  // 0 for as many as make about usual_steps
   double lr = 1e-3;
-  std::string other_data{};  // what --data may be besides, for --help
+  std::optional<Precision> precision{};  // an option where it has a value
+  std::string other_data{};              // what --data may be besides, for --help
 
   static constexpr std::int64_t usual_steps = 5000;
   std::int64_t epochs_of(std::int64_t steps_of_one) const {

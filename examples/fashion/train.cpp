@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../common/mixed_step.hpp"
+
 namespace fashion {
 
 namespace {
@@ -45,22 +47,11 @@ History train(Model& model, Examples const& examples, Examples const& test,
   auto loader = dfdx::data::loader<batch>(dfdx::fold_in(key, 0), examples.pictures, examples.labels);
   std::int64_t const steps = steps_of(options, examples), warmup = steps / 20, epoch = loader.size();
   optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = options.lr, .steps = steps - warmup}};
-  auto step = dfdx::train_step(loss, optim::AdamW{.weight_decay = 0.05});
 
   History history;
   dfdx::Tensor<std::int64_t> draw(0);
   decltype(&loader.next()) now = nullptr;
   double sum = 0;
-  auto const prepare = [&](std::int64_t i) {
-    now = &loader.next();
-    step.optimizer().lr = rate(i);
-    draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
-  };
-  auto const one = [&] {
-    float const l = step(model, std::get<0>(*now), std::get<1>(*now), draw);
-    sum += static_cast<double>(l);
-    return l;
-  };
   auto const after = [&](std::int64_t done, double recent) {
     if (done % epoch == 0) {
       history.tests.push_back(evaluate(model, test));
@@ -70,7 +61,20 @@ History train(Model& model, Examples const& examples, Examples const& test,
     report(done, recent,
            history.tests.empty() ? std::nullopt : std::optional(history.tests.back().confusion.accuracy()));
   };
-  common::train_loop(history, steps, 200, prepare, one, after);
+  optim::AdamW const rule{.weight_decay = 0.05};
+  common::with_step(*options.precision, loss, rule, [&](auto& step, auto& optimizer) {
+    auto const prepare = [&](std::int64_t i) {
+      now = &loader.next();
+      optimizer.lr = rate(i);
+      draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
+    };
+    auto const one = [&] {
+      float const l = step(model, std::get<0>(*now), std::get<1>(*now), draw);
+      sum += static_cast<double>(l);
+      return l;
+    };
+    common::train_loop(history, steps, 200, prepare, one, after);
+  });
   return history;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../common/precision.hpp"
 #include "../common/run_log.hpp"
 #include "models.hpp"
 
@@ -27,6 +28,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
   common::add_log_option(app, o.log);
+  common::add_precision_option(app, o.settings.precision);
   app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
   app.add_option("--steps", o.settings.steps, "Training steps of 32 examples each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000000}))

@@ -23,6 +23,15 @@ cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another
 
 # loss_of ROW COLUMN: a figure of the table of losses in the log
 loss_of() { awk -v row="$1" -v column="$2" '$1 " " $2 == row { print $(column + 2) }' log; }
+# What products are computed in changes the model, and hardly how good it is.
+"$program" --data list --steps 400 --output one > log 2> progress || wrong 'a run in f32'
+exact=$(loss_of 'this model' 2)
+for precision in bf16 f16; do
+  "$program" --data list --steps 400 --precision $precision --output $precision > log 2> progress ||
+    wrong "$precision: $(cat progress)"
+  awk "BEGIN { d = $(loss_of 'this model' 2) - $exact; exit !(d < 0.02 && d > -0.02) }" || wrong "$precision: $(cat log)"
+  ! cmp -s one/model.safetensors $precision/model.safetensors || wrong "$precision: the model of f32"
+done
 for model in batchnorm wavenet; do
   "$program" --data list --steps 400 --model $model --output $model > log 2> progress || wrong "$model: $(cat progress)"
   for file in model.safetensors loss.svg activations.svg; do [ -s "$model/$file" ] || wrong "$model: no $file"; done
@@ -57,6 +66,7 @@ refused 'few has 3 words' --data few --output bad
 refused '--steps' --data list --steps 0 --output bad
 refused '--steps' --data list --steps many --output bad
 refused '--lr' --data list --lr nan --output bad
+refused '--precision: f32, bf16 or f16 required, got f8' --data list --precision f8 --output bad
 refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8 --output bad
 refused '--model: gru not in {mlp,batchnorm,wavenet}' --data list --model gru --output bad
 refused 'run.txt ends neither in .csv nor in .jsonl' --data list --log run.txt --output bad

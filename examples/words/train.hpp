@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../common/loop.hpp"
+#include "../common/precision.hpp"
 
 #include <functional>
 #include <utility>
@@ -15,6 +16,7 @@ inline constexpr std::size_t batch = 32;
 struct Settings {
   std::int64_t steps = 200000;
   float lr = 0.1f, lr_end = 0.01f;
+  common::Precision precision = common::Precision::f32;
 };
 
 /// What a training run leaves to draw.

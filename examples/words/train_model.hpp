@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "../common/mixed_step.hpp"
 #include "../common/run_log.hpp"
 #include "data.hpp"
 #include "train.hpp"
@@ -71,8 +72,6 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
               Report const& report, common::RunLog& log) {
   History history;
   auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
-  auto step = dfdx::train_step(training_loss, dfdx::optim::SGD{.lr = settings.lr});
-
   // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
   std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
   std::int64_t next_dev = 0;
@@ -81,21 +80,24 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
     if (done > 0)
       log.row({{"step", done}, {"train_loss", history.recent}, {"dev_loss", history.dev.back().second}});
   };
-  auto const prepare = [&](std::int64_t i) {
-    if (i == next_dev) {
-      look_at_dev(i);
-      next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
-    }
-    step.optimizer().lr = rate_at(settings, i);
-  };
-  auto const one = [&] {
-    auto const& [contexts, labels] = loader.next();
-    return step(model, contexts, labels);
-  };
   auto const after = [&](std::int64_t done, double recent) {
     if (done % 256 == 0 || done == settings.steps) report(done, recent);
   };
-  common::train_loop(history, settings.steps, 1000, prepare, one, after);
+  dfdx::optim::SGD const rule{.lr = settings.lr};
+  common::with_step(settings.precision, training_loss, rule, [&](auto& step, auto& optimizer) {
+    auto const prepare = [&](std::int64_t i) {
+      if (i == next_dev) {
+        look_at_dev(i);
+        next_dev = std::min(std::max<std::int64_t>(2 * i, 64), i + between);
+      }
+      optimizer.lr = rate_at(settings, i);
+    };
+    auto const one = [&] {
+      auto const& [contexts, labels] = loader.next();
+      return step(model, contexts, labels);
+    };
+    common::train_loop(history, settings.steps, 1000, prepare, one, after);
+  });
   look_at_dev(settings.steps);
   return history;
 }

@@ -9,6 +9,7 @@
 
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/kernels/simd/half.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -68,6 +69,18 @@ void convert_rows(void* to, void const* from, Rows const& r) {
         std::fill_n(y, r.n, *x);
         continue;
       }
+#if !defined(__CUDACC__)
+    if constexpr (std::is_same_v<To, float> && half_number<From>)
+      if (r.from_step == 1 && r.to_step == 1) {
+        widen(y, x, r.n);
+        continue;
+      }
+    if constexpr (std::is_same_v<From, float> && half_number<To>)
+      if (r.from_step == 1 && r.to_step == 1) {
+        narrow(y, x, r.n);
+        continue;
+      }
+#endif
     for (index_t i = 0; i < r.n; ++i) {
       From const v = x[i * r.from_step];
       if constexpr (std::is_same_v<To, bool>) y[i * r.to_step] = v != From(0);

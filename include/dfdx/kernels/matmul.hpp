@@ -8,6 +8,7 @@
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
+#include <dfdx/kernels/simd/half.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -59,6 +60,34 @@ class Matmul {
 
 #if !defined(__CUDACC__)
   using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;
+
+  // Numbers of 16 bits are multiplied as f32, in dense copies that run as the operands do, and the sums rounded once.
+  static constexpr bool is_widened = half_number<T> && std::is_same_v<Epilogue, store_sum> &&
+                                     (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1) &&
+                                     stride_code(2, rank - 1) == 1;
+  using Widened = gemm_shape<float, m, n, k, a_col == 1 ? k : 1, a_col == 1 ? 1 : m, b_col == 1 ? n : 1,
+                             b_col == 1 ? 1 : k, n>;
+  static constexpr index_t aligned(index_t floats) { return (floats + 15) / 16 * 16; }
+
+  // Rows of `length` numbers, `step` apart.
+  static void widen_rows(float* y, T const* x, index_t rows, index_t length, index_t step) {
+    if (length == step) return widen(y, x, rows * length);
+    for (index_t i = 0; i < rows; ++i) widen(y + i * length, x + i * step, length);
+  }
+  static void multiply_widened(T const* a, T const* b, T* c, void* workspace, gemm_sizes s) {
+    auto* const as = static_cast<float*>(workspace);
+    float *const bs = as + aligned(s.m * s.k), *const cs = bs + aligned(s.k * s.n);
+    if constexpr (a_col == 1) widen_rows(as, a, s.m, s.k, s.a_row);
+    else widen_rows(as, a, s.k, s.m, s.a_col);
+    if constexpr (b_col == 1) widen_rows(bs, b, s.k, s.n, s.b_row);
+    else widen_rows(bs, b, s.n, s.k, s.b_col);
+    index_t const c_step = s.c_row;
+    s.a_row = a_col == 1 ? s.k : 1, s.a_col = a_col == 1 ? 1 : s.m;
+    s.b_row = b_col == 1 ? s.n : 1, s.b_col = b_col == 1 ? 1 : s.k;
+    s.c_row = s.n;
+    gemm<Widened>(as, bs, cs, cs + aligned(s.m * s.n), store_sum{}, s);
+    for (index_t i = 0; i < s.m; ++i) narrow(c + i * c_step, cs + i * s.n, s.n);
+  }
 #endif
 
   static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols,
@@ -66,7 +95,7 @@ class Matmul {
     auto const at = [&](int operand, int d) { return extent::resolve(extent_code(operand, d), symbols); };
     auto const by = [&](int operand, int d) { return extent::resolve(stride_code(operand, d), symbols); };
 #if !defined(__CUDACC__)
-    if constexpr (has_simd) {
+    if constexpr (has_simd || is_widened) {
       gemm_sizes sizes;
       sizes.m = at(2, rank - 2);
       sizes.n = at(2, rank - 1);
@@ -76,7 +105,8 @@ class Matmul {
       sizes.b_row = by(1, rank - 2);
       sizes.b_col = by(1, rank - 1);
       sizes.c_row = by(2, rank - 2);
-      gemm<Shape>(a, b, c, workspace, epilogue, sizes);
+      if constexpr (is_widened) multiply_widened(a, b, c, workspace, sizes);
+      else gemm<Shape>(a, b, c, workspace, epilogue, sizes);
       return;
     }
 #endif
@@ -104,12 +134,18 @@ class Matmul {
   /// Bytes of scratch that run needs; `symbols` may be null if all extents are static.
   static constexpr std::size_t workspace([[maybe_unused]] index_t const* symbols) {
 #if !defined(__CUDACC__)
-    if constexpr (has_simd) {
+    if constexpr (has_simd || is_widened) {
       gemm_sizes sizes;
       sizes.m = extent::resolve(extent_code(2, rank - 2), symbols);
       sizes.n = extent::resolve(extent_code(2, rank - 1), symbols);
       sizes.k = extent::resolve(extent_code(0, rank - 1), symbols);
-      return workspace_bytes<Shape, Epilogue>(sizes);
+      if constexpr (is_widened) {
+        auto const copies = static_cast<std::size_t>(aligned(sizes.m * sizes.k) + aligned(sizes.k * sizes.n) +
+                                                     aligned(sizes.m * sizes.n));
+        return copies * sizeof(float) + workspace_bytes<Widened, store_sum>(sizes);
+      } else {
+        return workspace_bytes<Shape, Epilogue>(sizes);
+      }
     }
 #endif
     return 0;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+// 16-bit numbers: conversions of many against those of one, and products against the definition.
+#include <dfdx/kernels/matmul.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using namespace dfdx;
+
+template <class T>
+bool same(T a, T b) {
+  float const x = a, y = b;
+  return std::isnan(x) ? std::isnan(y) : a.bits == b.bits;
+}
+
+template <class T>
+void check_conversions() {
+  std::vector<T> all(65536);
+  for (std::uint32_t i = 0; i < 65536; ++i) all[i].bits = static_cast<std::uint16_t>(i);
+  std::vector<float> wide(65536);
+  kernels::widen(wide.data(), all.data(), 65536);
+  std::vector<float> near = wide;
+  for (std::uint32_t i = 0; i < 65536; ++i) {
+    float const one = all[i];
+    REQUIRE((std::isnan(one) ? std::isnan(wide[i])
+                             : std::bit_cast<std::uint32_t>(one) == std::bit_cast<std::uint32_t>(wide[i])));
+    // What lies between this number and the next, the middle first, and just beside the middle.
+    auto const bits = std::bit_cast<std::uint32_t>(one);
+    std::uint32_t const middle = std::is_same_v<T, bfloat16> ? 0x8000 : 0x1000;
+    for (std::uint32_t more : {middle, middle - 1, middle + 1, middle / 3})
+      near.push_back(std::bit_cast<float>(bits + more));
+  }
+  for (float big : {65504.0f, 65519.9f, 65520.0f, 1e30f, 3.4e38f, INFINITY, 5.9e-8f, 2.9e-8f, 3e-8f, 1e-40f})
+    near.push_back(big), near.push_back(-big);
+  std::vector<T> back(near.size());
+  kernels::narrow(back.data(), near.data(), static_cast<index_t>(near.size()));
+  for (std::size_t i = 0; i < near.size(); ++i) REQUIRE(same(back[i], static_cast<T>(near[i])));
+}
+
+template <class T>
+void check_ends() {
+  for (index_t n = 0; n < 50; ++n) {
+    std::vector<float> from(static_cast<std::size_t>(n) + 1, 3.25f), to(from.size(), -1.0f);
+    std::vector<T> half(from.size(), T(-1.0f));
+    kernels::narrow(half.data(), from.data(), n);
+    kernels::widen(to.data(), half.data(), n);
+    CHECK(std::count(to.begin(), to.end(), 3.25f) == n);
+    CHECK(to.back() == -1.0f);
+    CHECK(half.back() == T(-1.0f));
+  }
+}
+
+// a [m, k] times b [k, n], each by rows or by columns, the rows (or columns) of all three `pad` longer than they must
+// be. With Symbols the extents are known when it runs.
+template <class T, index_t M, index_t N, index_t K, bool ByRowsA, bool ByRowsB, index_t Pad, bool Symbols>
+void check_product() {
+  constexpr index_t a_row = ByRowsA ? K + Pad : 1, a_col = ByRowsA ? 1 : M + Pad;
+  constexpr index_t b_row = ByRowsB ? N + Pad : 1, b_col = ByRowsB ? 1 : K + Pad, c_row = N + Pad;
+  constexpr index_t m = Symbols ? extent::symbol(0) : M, n = Symbols ? extent::symbol(1) : N;
+  using Code = kernels::Numbers<2, m, K, a_row, a_col, 2, K, n, b_row, b_col, 2, m, n, c_row, 1>;
+  using Product = kernels::Matmul<T, Code, kernels::store_sum>;
+  index_t const symbols[] = {M, N};
+  std::vector<T> a(static_cast<std::size_t>((M + Pad) * (K + Pad))),
+      b(static_cast<std::size_t>((N + Pad) * (K + Pad))), c(static_cast<std::size_t>(M * c_row), T(9.0f));
+  std::uint32_t seed = 7;
+  auto const fill = [&](std::vector<T>& v) {
+    for (T& x : v) x = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f;
+  };
+  fill(a), fill(b);
+  std::vector<float> work(Product::workspace(symbols) / sizeof(float) + 16);
+  auto const address = (reinterpret_cast<std::uintptr_t>(work.data()) + 63) / 64 * 64;
+  void* const base[] = {a.data(), b.data(), c.data()};
+  Product::run(base, reinterpret_cast<void*>(address), symbols);
+  double const eps = std::is_same_v<T, bfloat16> ? 1.0 / 256 : 1.0 / 2048;
+  for (index_t i = 0; i < M; ++i)
+    for (index_t j = 0; j < c_row; ++j) {
+      double const got = static_cast<double>(static_cast<float>(c[static_cast<std::size_t>(i * c_row + j)]));
+      if (j >= N) {
+        CHECK(got == 9.0);
+        continue;
+      }
+      double want = 0;
+      for (index_t k = 0; k < K; ++k)
+        want += static_cast<double>(static_cast<float>(a[static_cast<std::size_t>(i * a_row + k * a_col)])) *
+                static_cast<double>(static_cast<float>(b[static_cast<std::size_t>(k * b_row + j * b_col)]));
+      CHECK(std::fabs(got - want) <= eps * std::fabs(want) + 1e-5);
+    }
+}
+
+template <class T, index_t M, index_t N, index_t K, index_t Pad, bool Symbols>
+void check_layouts() {
+  check_product<T, M, N, K, true, true, Pad, Symbols>();
+  check_product<T, M, N, K, true, false, Pad, Symbols>();
+  check_product<T, M, N, K, false, true, Pad, Symbols>();
+  check_product<T, M, N, K, false, false, Pad, Symbols>();
+}
+
+}  // namespace
+
+TEST_CASE("many 16-bit numbers are converted as one is", "[kernels]") {
+  check_conversions<float16>();
+  check_conversions<bfloat16>();
+  check_ends<float16>();
+  check_ends<bfloat16>();
+}
+
+TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels]") {
+  check_layouts<bfloat16, 17, 33, 21, 0, false>();
+  check_layouts<bfloat16, 5, 3, 64, 2, false>();
+  check_layouts<float16, 32, 20, 9, 3, false>();
+  check_layouts<float16, 13, 18, 40, 1, true>();
+  check_layouts<bfloat16, 1, 1, 1, 0, true>();
+}
