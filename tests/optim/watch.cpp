@@ -67,3 +67,17 @@ TEST_CASE("watch: the op that made NaN is named, the model stays", "[optim]") {
   stops(plain, optim::SGD{.lr = 2.0f}, X::from({3e38f, 0.0f, 0.0f}),
         "the optimizer makes numbers that are not finite of a finite gradient");
 }
+
+TEST_CASE("first_nan looks past numbers that have no gradient", "[optim]") {
+  struct Indexed {
+    Tensor<float, 3> w;
+    Tensor<std::int32_t, 3> order;
+    DFDX_FIELDS(w, order)
+  };
+  constexpr auto loss = [](auto const& m, auto const& x) { return sum(log(take(m.w, m.order) + x)); };
+  Indexed const model{Tensor<float, 3>::from({0.5f, 1.0f, 2.0f}), Tensor<std::int32_t, 3>::from({2, 0, 1})};
+  CHECK(first_nan(loss, model, X::from({0.0f, 0.0f, 0.0f})) == "");
+  CHECK(first_nan(loss, model, X::from({0.0f, -3.0f, 0.0f})) ==
+        "log: made NaN of numbers, in a result of shape [3]");
+  CHECK(!model.w.requires_grad());
+}

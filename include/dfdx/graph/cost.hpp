@@ -4,18 +4,36 @@
 #pragma once
 
 #include <dfdx/graph/plan.hpp>
+#include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
 
 namespace dfdx::graph {
 
-/// flops - arithmetic operations of one node: one for each result of an elementwise op (exp counts as one), one for
-/// each element that a reduction joins, two for each term of a matrix product; none for views, copies and ops with
-/// kernels of their own. `operand` is the shape of the first operand.
-constexpr index_t flops(Node const& n, Shape const& operand, index_t const* symbols = nullptr) {
+namespace detail {
+
+// Two for each term of a convolution with results y: as many terms for each as a weight w has elements for a channel.
+constexpr index_t conv_flops(Shape const& y, Shape const& w, index_t const* symbols) {
+  return w[0] == 0 ? 0 : 2 * extent::resolve(y.numel(), symbols) * (w.numel() / w[0]);
+}
+
+}  // namespace detail
+
+/// flops - arithmetic operations of one node of `nodes`: one for each result of an elementwise op (exp counts as one),
+/// one for each element that a reduction joins, two for each term of a matrix product or convolution; none for views,
+/// copies and other ops with kernels of their own.
+template <class Nodes>
+constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbols = nullptr) {
+  auto const shape_of = [&](int k) -> Shape const& {
+    return nodes[static_cast<std::size_t>(n.in[k])].meta.shape;
+  };
+  Shape const& operand = shape_of(0);
   if (n.code() == Code::matmul)
     return 2 * extent::resolve(n.meta.shape.numel(), symbols) *
            extent::resolve(operand[operand.rank - 1], symbols);
   if (is_reduction(n)) return extent::resolve(operand.numel(), symbols);
+  if (is_op<op::conv>(*n.op)) return detail::conv_flops(n.meta.shape, shape_of(1), symbols);
+  if (is_op<op::conv_input>(*n.op)) return detail::conv_flops(operand, shape_of(1), symbols);
+  if (is_op<op::conv_weight>(*n.op)) return detail::conv_flops(shape_of(1), n.meta.shape, symbols);
   bool const moves = n.code() == op::copy::code || n.code() == op::stop_gradient::code;
   return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
 }
@@ -29,7 +47,7 @@ constexpr index_t total_flops(Graph const& g, index_t const* symbols = nullptr) 
     index_t times = 1;
     for (int k = n.region; k >= 0; k = g.regions[static_cast<std::size_t>(k)].parent)
       times *= g.regions[static_cast<std::size_t>(k)].count;
-    r += times * flops(n, g.nodes[static_cast<std::size_t>(n.in[0])].meta.shape, symbols);
+    r += times * flops(n, g.nodes, symbols);
   }
   return r;
 }

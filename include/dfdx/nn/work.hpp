@@ -5,24 +5,11 @@
 #include <array>
 
 #include <dfdx/graph/cost.hpp>
-#include <dfdx/ops/conv.hpp>
 #include <dfdx/program/trace.hpp>
 
 namespace dfdx::nn {
 
 namespace detail {
-
-// Two for each term of a convolution, forward or transposed; what graph::flops says of all else.
-constexpr index_t work_of(Graph const& g, Node const& n) {
-  Shape const& x = g[n.in[0]].meta.shape;
-  auto const terms = [&](Shape const& y) {
-    Shape const& w = g[n.in[1]].meta.shape;
-    return w[0] == 0 ? 0 : 2 * y.numel() * (w.numel() / w[0]);
-  };
-  if (is_op<op::conv>(*n.op)) return terms(n.meta.shape);
-  if (is_op<op::conv_input>(*n.op)) return terms(x);
-  return graph::flops(n, x);
-}
 
 constexpr index_t times_run(Graph const& g, Node const& n) {
   index_t r = 1;
@@ -103,7 +90,7 @@ constexpr auto work_of_call() {
     if (node.arity() == 0) continue;
     index_t const times = times_run(g, node);
     TensorWork& t = r.tensors[static_cast<std::size_t>(owner[static_cast<std::size_t>(i)])];
-    t.flops += times * work_of(g, node);
+    t.flops += times * graph::flops(node, g.nodes);
     bool reads = false;
     for (int k = 0; k < node.arity(); ++k) reads = reads || made[static_cast<std::size_t>(node.in[k])] >= 0;
     if (!reads || made[static_cast<std::size_t>(i)] >= 0) continue;

@@ -93,8 +93,7 @@ inline constexpr auto step_facts_of = [] {
     auto const step = static_cast<std::size_t>(node_facts_of<P>[i].step);
     int const rolled = P::plan.steps[step].rolled;
     index_t const times = rolled < 0 ? 1 : program_graph<P>.regions[static_cast<std::size_t>(rolled)].count;
-    r[step].flops +=
-        times * graph::flops(n, program_graph<P>.nodes[static_cast<std::size_t>(n.in[0])].meta.shape);
+    r[step].flops += times * graph::flops(n, program_graph<P>.nodes);
   }
   return r;
 }();

@@ -69,27 +69,17 @@ struct RulesOfBothModes {
   }
 };
 
+template <class R>
+struct ForwardRules {
+  template <class Y, class... X>
+  using rule = TransposedRule<decltype(rule_for<R, Y, X..., X...>())>;
+};
+
 }  // namespace detail
 
 /// CustomJvp - what custom_jvp returns.
 template <class F, class R>
-struct CustomJvp {
-  template <operand... X>
-  constexpr auto operator()(X const&... x) const {
-    if constexpr (refused<X...>) {
-      return Refused{};
-    } else {
-      auto const y = F{}(stop_gradient(x)...);
-      using Y = std::remove_cvref_t<decltype(y)>;
-      if constexpr (refused<Y>) {
-        return y;
-      } else {
-        using Rule = decltype(detail::rule_for<R, Y, X..., X...>());
-        return detail::ruled<detail::TransposedRule<Rule>>(y, x...);
-      }
-    }
-  }
-};
+struct CustomJvp : detail::Ruled<F, detail::ForwardRules<R>> {};
 
 /// custom_jvp - a function of one to three operands whose derivatives are computed by a rule rather than through what
 /// it does: rule(y, x..., t...) gives the tangent of y for tangents t of the operands x, in which it must be linear.

@@ -16,6 +16,16 @@ namespace dfdx::detail::inline DFDX_TARGET {
 template <class F>
 struct Eager<Compiled<F>> : Eager<F> {};
 
+// A leaf whose gradient the tape computes, with the numbers of this one, unless it is on the tape.
+template <class Leaf>
+void put_on_tape(Leaf& leaf) {
+  if (leaf.requires_grad()) return;
+  Array fresh = leaf.detach();
+  fresh.requires_grad(true);
+  if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, fresh);
+  else leaf = fresh;
+}
+
 // The arguments of a function that is about to be differentiated: copies of which the leaves of those named in W are on
 // the tape. Inside of another transform some may be already, and stay what they are.
 template <class W, class... A>
@@ -54,14 +64,8 @@ struct Started<Wrt<I...>, A...> {
   template <class T>
   void enter(T& t) {
     visit(t, [&](auto& leaf) {
-      using Leaf = std::remove_cvref_t<decltype(leaf)>;
       if (!is_floating(leaf.dtype())) raise("grad: floating arguments required, got ", leaf.dtype());
-      if (!leaf.requires_grad()) {
-        Array fresh = leaf.detach();
-        fresh.requires_grad(true);
-        if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, fresh);
-        else leaf = fresh;
-      }
+      put_on_tape(leaf);
       wrt.push_back(leaf);
     });
   }

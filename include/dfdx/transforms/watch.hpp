@@ -37,9 +37,16 @@ std::string first_nan(Loss const&, Model const& model, A const&... args) {
                 "first_nan: the loss must have no captures; pass values as arguments");
   try {
     detect_anomaly const look;
-    detail::Started<Wrt<0>, Model, A...> const s(model, args...);
-    auto const result = s.template run<Loss>();
-    detail::slopes<Array>(detail::loss_of(result), s.wrt, {});
+    enable_grad const recording;
+    Model watched = model;
+    std::vector<Array> wrt;
+    visit(watched, [&](auto& leaf) {
+      if (!is_floating(leaf.dtype())) return;  // a table of indices, a count: it has no gradient
+      detail::put_on_tape(leaf);
+      wrt.push_back(leaf);
+    });
+    auto const result = detail::Eager<Loss>::call(watched, args...);
+    detail::slopes<Array>(detail::loss_of(result), wrt, {});
     return {};
   } catch (error const& e) {
     return e.what();

@@ -129,11 +129,9 @@ constexpr auto ruled(Y const& y, X const&... x) {
       bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(Attrs{}, untyped(y), untyped(x)...));
 }
 
-}  // namespace detail
-
-/// CustomVjp - what custom_vjp returns.
-template <class F, class R>
-struct CustomVjp {
+// F with a rule for its derivatives: Rules::rule<Y, X...>, where it gives Y for operands X.
+template <class F, class Rules>
+struct Ruled {
   template <operand... X>
   constexpr auto operator()(X const&... x) const {
     if constexpr (refused<X...>) {
@@ -142,10 +140,22 @@ struct CustomVjp {
       auto const y = F{}(stop_gradient(x)...);
       using Y = std::remove_cvref_t<decltype(y)>;
       if constexpr (refused<Y>) return y;
-      else return detail::ruled<decltype(detail::rule_for<R, Y, Y, X...>())>(y, x...);
+      else return ruled<typename Rules::template rule<Y, X...>>(y, x...);
     }
   }
 };
+
+template <class R>
+struct ReverseRules {
+  template <class Y, class... X>
+  using rule = decltype(rule_for<R, Y, Y, X...>());
+};
+
+}  // namespace detail
+
+/// CustomVjp - what custom_vjp returns.
+template <class F, class R>
+struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 
 /// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it
 /// does: rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include <dfdx/core/dtype.hpp>
+#include <dfdx/core/shape.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
 #if !defined(__CUDACC__)
