@@ -104,12 +104,11 @@ TEST_CASE("softmax and cross entropy, forward and backward, are loops over rows 
   Graph const small = graph::prepare(graph::simplify(g), {});
   graph::Fusion const f = graph::fuse(small);
   int rows = 0;
-  for (graph::Group const& x : f.groups) {
-    CHECK(x.kind == graph::Group::Kind::loop);
-    rows += x.split == 1;
-  }
+  for (graph::Group const& x : f.groups) rows += x.kind == graph::Group::Kind::loop && x.split == 1;
   CHECK(rows == 1);
-  CHECK(f.groups.size() == 2);  // the other counts the labels
+  CHECK(count(f, graph::Group::Kind::loop) == 2);    // the other counts the labels
+  CHECK(count(f, graph::Group::Kind::opaque) == 1);  // which are looked at before
+  CHECK(f.groups.size() == 3);
 }
 
 TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {

@@ -72,12 +72,12 @@ void convert_rows(void* to, void const* from, Rows const& r) {
 #if !defined(__CUDACC__)
     if constexpr (std::is_same_v<To, float> && half_number<From>)
       if (r.from_step == 1 && r.to_step == 1) {
-        widen(y, x, r.n);
+        kernels::widen(y, x, r.n);
         continue;
       }
     if constexpr (std::is_same_v<From, float> && half_number<To>)
       if (r.from_step == 1 && r.to_step == 1) {
-        narrow(y, x, r.n);
+        kernels::narrow(y, x, r.n);
         continue;
       }
 #endif

@@ -68,6 +68,12 @@ constexpr auto reduced_loss(char const* name, X const& losses, Reduction how) {
   return reduced_loss<R...>(name, losses, how, [&] { return mean(losses); });
 }
 
+template <Reduction... R>
+constexpr bool averages(Reduction how) {
+  if constexpr (sizeof...(R) == 1) return ((R == Reduction::mean) && ...);
+  else return how == Reduction::mean;
+}
+
 enum class ClassLoss { cross_entropy, nll_loss, multi_margin_loss };
 template <ClassLoss L>
 inline constexpr op::Caller class_loss_caller = L == ClassLoss::cross_entropy ? op::Caller::cross_entropy
@@ -199,11 +205,14 @@ template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, 
 constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, W const& weight,
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
-  I const labels = checked_labels<L>(given, bottom.shape()[A], o.ignore_index);
+  index_t const n = given.shape().numel();
+  bool const counts = !weighted && o.ignore_index != no_index && n != 0 && averages<R...>(o.reduction);
+  I const checked = checked_labels<L>(given, bottom.shape()[A], o.ignore_index);
   // First, so that it is there when the loop over the rows needs it for the gradient.
-  using Share = decltype(share_of_each(bottom, labels, o.ignore_index));
-  Share const share =
-      weighted || o.ignore_index == no_index ? Share{} : share_of_each(bottom, labels, o.ignore_index);
+  using Share = decltype(share_of_each(bottom, checked, o.ignore_index));
+  Share const share = counts ? share_of_each(bottom, checked, o.ignore_index) : Share{};
+  // What waits for the share waits for the labels to be looked at; the mask need not, and that loop stays whole.
+  I const labels = counts ? given : checked;
   auto const hit = class_hits<A>(bottom, labels);
   auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
   auto const classes = static_cast<double>(bottom.shape()[A]);
@@ -235,9 +244,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
     };
     auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
-      // Of no labels it is NaN: 0 / 0.
-      index_t const n = labels.shape().numel();
-      if (o.ignore_index == no_index || n == 0) return mean(losses);
+      if (!counts) return mean(losses);  // of no labels it is NaN: 0 / 0
       return n < 0 ? sum(losses) * share : sum(losses * share);
     });
   }
