@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "picture_options.hpp"
+#include "options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -28,12 +29,7 @@ std::optional<PictureOptions> parse_options(int argc, char** argv, char const* n
   app.add_option("--lr", o.lr, "Highest learning rate")->check(CLI::Range(1e-9, 1e9))->capture_default_str();
   app.add_option("--limit", o.limit, "Use the first so many training and test examples only")->check(count);
   if (o.precision) add_precision_option(app, *o.precision);
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& help) {
-    app.exit(help);
-    return {};
-  }
+  if (!parse(app, argc, argv)) return {};
   return o;
 }
 

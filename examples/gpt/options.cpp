@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "options.hpp"
+#include "../common/options.hpp"
 #include "../common/run_log.hpp"
+#include "options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -40,12 +41,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--temperature", o.temperature, "How daring: low keeps to what is likely")
       ->check(CLI::Range(1e-3, 1e3))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& help) {
-    app.exit(help);
-    return {};
-  }
+  if (!common::parse(app, argc, argv)) return {};
   if (o.beginning.empty()) throw dfdx::error("--begin: at least one character is needed");
   return o;
 }

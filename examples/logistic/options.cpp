@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../common/options.hpp"
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -41,12 +42,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       "--products", o.by_products,
       "Newton's method by products with the Hessian (conjugate gradients), not by the Hessian itself");
   app.add_option("--seed", o.seed, "Seed of the choice of rows to test on")->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& help) {
-    app.exit(help);
-    return {};
-  }
+  if (!common::parse(app, argc, argv)) return {};
   o.how.header = !no_header;
   return o;
 }

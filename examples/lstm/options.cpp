@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../common/options.hpp"
 #include "models.hpp"
 
 #include "../common/run_log.hpp"
@@ -21,12 +22,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
                                   "Patterns of libhyphen; Debian's package hyphen-en-us has those of English")
                        ->excludes(data)
                        ->capture_default_str();
-  std::vector<std::string> names;
-  for (Choice const& choice : choices) names.emplace_back(choice.name);
   app.add_option("--model", o.model,
                  "bidirectional: an LSTM from the beginning and one from the end, 64 numbers each; forward: "
                  "one of 128, which does not know what follows")
-      ->check(CLI::IsMember(names))
+      ->check(common::one_of(choices))
       ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
   common::add_log_option(app, o.log);
@@ -42,12 +41,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--lr", o.settings.lr, "Highest learning rate")
       ->check(CLI::Range(1e-9, 1e9))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& help) {
-    app.exit(help);
-    return {};
-  }
+  if (!common::parse(app, argc, argv)) return {};
   if (!o.load.empty() && o.words.empty()) throw dfdx::error("--load: which words are to be broken?");
   return o;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../common/options.hpp"
 #include "../common/precision.hpp"
 #include "../common/run_log.hpp"
 #include "models.hpp"
@@ -6,7 +7,6 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
-#include <vector>
 
 namespace words {
 
@@ -18,13 +18,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
                      "Text file with one word of the letters a-z per line; by default the system's "
                      "word list, of which other lines are skipped")
           ->capture_default_str();
-  std::vector<std::string> names;
-  for (Choice const& choice : choices) names.emplace_back(choice.name);
   app.add_option(
          "--model", o.model,
          "mlp: two hidden layers on the last three letters; batchnorm: the same with batch normalization; "
          "wavenet: joins the last eight letters two by two, with batch normalization")
-      ->check(CLI::IsMember(names))
+      ->check(common::one_of(choices))
       ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
   common::add_log_option(app, o.log);
@@ -40,12 +38,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")
       ->check(rate)
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& help) {
-    app.exit(help);
-    return {};
-  }
+  if (!common::parse(app, argc, argv)) return {};
   o.own_data = data->count() > 0;
   return o;
 }

@@ -400,6 +400,20 @@ TEST_CASE("equal steps have one kernel, described once", "[graph]") {
   check_in_place(ready(layers(3), metas), metas, {});
 }
 
+TEST_CASE("a product that is written over what its epilogue reads has a kernel of its own", "[graph]") {
+  Meta const m = single(make_shape(6, 6));
+  std::vector<Meta> const metas = {m, m, m, m};
+  graph::Aliases const first = {0, -1};
+  Graph const g =
+      ready([](V v) { return std::vector<Array>{v[0] - matmul(v[1], v[2]), v[3] - matmul(v[2], v[1])}; },
+            metas, first);
+  graph::Plan const plan = graph::make_plan(g, first), apart = graph::make_plan(g, {});
+  REQUIRE(plan.steps.size() == 2);
+  CHECK(plan.kernels.size() == 2);
+  CHECK(apart.kernels.size() == 1);
+  check_in_place(g, metas, first);
+}
+
 TEST_CASE("buffers lie as they fit best, forwards or backwards in time", "[graph]") {
   auto const arena = [](std::vector<graph::Buffer> const& buffers) {
     std::vector<index_t> offsets(buffers.size() + 1);

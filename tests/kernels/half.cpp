@@ -74,6 +74,8 @@ void check_product() {
     for (T& x : v) x = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f;
   };
   fill(a), fill(b);
+  // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell.
+  CHECK(Product::workspace(symbols) >= static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float));
   std::vector<float> work(Product::workspace(symbols) / sizeof(float) + 16);
   auto const address = (reinterpret_cast<std::uintptr_t>(work.data()) + 63) / 64 * 64;
   void* const base[] = {a.data(), b.data(), c.data()};

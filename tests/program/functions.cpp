@@ -292,3 +292,20 @@ TEST_CASE("results stay while they are held", "[program]") {
   CHECK(mine(5) == 2);
   CHECK(its(5) == 4);
 }
+
+TEST_CASE("a plan that is large for its graph", "[program]") {
+  // Results that nothing is computed for: more of them than a plan of so few nodes is first given room for.
+  using Row = Tensor<float, 2>;
+  using Rows = std::array<Row, 24>;
+  constexpr auto turned = [](auto const& x) {
+    auto y = x;
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[x.size() - 1 - i];
+    return y;
+  };
+  using F = std::remove_const_t<decltype(turned)>;
+  STATIC_REQUIRE(!detail::likely_plan<F, Rows>.size.fits(detail::likely_plan_size<F, Rows>));
+  Rows x;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = full<float, 2>(static_cast<double>(i));
+  auto const y = compile(turned)(x);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(array_equal(y[i], x[x.size() - 1 - i]));
+}

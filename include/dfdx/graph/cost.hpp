@@ -142,8 +142,8 @@ template <class Nodes>
 constexpr bool same_kernel(Nodes const& nodes, Step const& a, Step const& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == Step::Kind::move) return true;
-  Node const &m = nodes[static_cast<std::size_t>(a.node)], &n = nodes[static_cast<std::size_t>(b.node)];
-  if (a.kind == Step::Kind::opaque) return same_op(*m.op, *n.op);
+  if (a.kind == Step::Kind::opaque)
+    return same_op(*nodes[static_cast<std::size_t>(a.node)].op, *nodes[static_cast<std::size_t>(b.node)].op);
   return a.kernel == b.kernel;
 }
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the command lines of the examples have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace common {
+
+/// Reads the command line; false if --help was asked for and answered. Throws when something is wrong with it.
+inline bool parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (CLI::Success const& help) {
+    app.exit(help);
+    return false;
+  }
+}
+
+/// The name of one of the choices.
+template <class Choices>
+CLI::IsMember one_of(Choices const& choices) {
+  std::vector<std::string> names;
+  for (auto const& choice : choices) names.emplace_back(choice.name);
+  return CLI::IsMember(names);
+}
+
+}  // namespace common
