@@ -293,17 +293,33 @@ TEST_CASE("results stay while they are held", "[program]") {
   CHECK(its(5) == 4);
 }
 
+TEST_CASE("a graph that is large for its inputs", "[program]") {
+  constexpr auto chain = [](auto const& x) {
+    auto y = x;
+    for (int i = 0; i < 300; ++i) y = y * x + x;
+    return y;
+  };
+  using F = std::remove_const_t<decltype(chain)>;
+  using Row = Tensor<double, 3>;
+  STATIC_REQUIRE(!detail::roomy_graph<F, Row>().size.fits(detail::likely_graph_size(1)));
+  Row x = zeros<double, 3>();
+  x(0) = 0.5, x(1) = -0.25, x(2) = 0.125;
+  auto const y = compile(chain)(x);
+  for (int i = 0; i < 3; ++i) CHECK(std::abs(y(i) - x(i) / (1 - x(i))) < 1e-12);
+}
+
 TEST_CASE("a plan that is large for its graph", "[program]") {
   // Results that nothing is computed for: more of them than a plan of so few nodes is first given room for.
   using Row = Tensor<float, 2>;
-  using Rows = std::array<Row, 24>;
+  using Rows = std::array<Row, 96>;
   constexpr auto turned = [](auto const& x) {
     auto y = x;
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[x.size() - 1 - i];
     return y;
   };
   using F = std::remove_const_t<decltype(turned)>;
-  STATIC_REQUIRE(!detail::likely_plan<F, Rows>.size.fits(detail::likely_plan_size<F, Rows>));
+  STATIC_REQUIRE(!detail::roomy_plan<F, Rows>().size.fits(
+      detail::likely_plan_size(detail::roomy_graph<F, Rows>().size.nodes)));
   Rows x;
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = full<float, 2>(static_cast<double>(i));
   auto const y = compile(turned)(x);

@@ -46,7 +46,7 @@ struct Instruction {
   index_t code, type, level, phase, mask, a, b, c, stash, immediate;
 };
 
-constexpr void pack(Instruction const& i, index_t (&out)[instruction_size]) {
+constexpr void pack(Instruction const& i, index_t* out) {
   out[0] = i.code | i.type << 16 | i.level << 20 | i.phase << 24 | i.mask << 32;
   out[1] = (i.a + 1) | (i.b + 1) << 15 | (i.c + 1) << 30 | (i.stash + 1) << 45;
   out[2] = i.immediate;

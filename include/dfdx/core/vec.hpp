@@ -23,14 +23,16 @@ class Vec {
   constexpr Vec(std::size_t n, T const& value) { assign(n, value); }
   constexpr Vec(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   constexpr Vec(Vec const& o) { assign(o.begin(), o.end()); }
-  constexpr Vec(Vec&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)),
-        size_(std::exchange(o.size_, 0)),
-        capacity_(std::exchange(o.capacity_, 0)) {}
-  constexpr Vec& operator=(Vec o) noexcept {
-    std::swap(data_, o.data_);
-    std::swap(size_, o.size_);
-    std::swap(capacity_, o.capacity_);
+  constexpr Vec(Vec&& o) noexcept : data_(o.data_), size_(o.size_), capacity_(o.capacity_) { o.forget(); }
+  constexpr Vec& operator=(Vec const& o) {
+    if (this != &o) assign(o.begin(), o.end());
+    return *this;
+  }
+  constexpr Vec& operator=(Vec&& o) noexcept {
+    if (this == &o) return *this;
+    delete[] data_;
+    data_ = o.data_, size_ = o.size_, capacity_ = o.capacity_;
+    o.forget();
     return *this;
   }
   constexpr ~Vec() { delete[] data_; }
@@ -44,16 +46,21 @@ class Vec {
     }
     data_[size_++] = value;
   }
+  constexpr void push_back(T&& value) {
+    if (size_ == capacity_) return push_back(static_cast<T const&>(value));
+    data_[size_++] = static_cast<T&&>(value);
+  }
   constexpr void reserve(std::size_t n) {
     if (n <= capacity_) return;
     T* const more = new T[n];
-    for (std::size_t i = 0; i < size_; ++i) more[i] = std::move(data_[i]);
+    for (std::size_t i = 0; i < size_; ++i)
+      more[i] = static_cast<T&&>(data_[i]);  // a call of std::move is a call in constant expressions
     delete[] data_;
     data_ = more;
     capacity_ = n;
   }
   constexpr void resize(std::size_t n) {
-    reserve(n);
+    if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
     for (std::size_t i = size_; i < n; ++i) data_[i] = T{};
     size_ = n;
   }
@@ -68,10 +75,25 @@ class Vec {
     for (; first != last; ++first) data_[size_++] = *first;
   }
 
+  /// Of another array, not of this one.
+  constexpr void append(T const* first, T const* last) {
+    std::size_t const n = size_ + static_cast<std::size_t>(last - first);
+    if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
+    for (T* to = data_ + size_; first != last; ++first, ++to) *to = *first;
+    size_ = n;
+  }
+
   constexpr std::size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
-  constexpr T& operator[](std::size_t i) { return data_[i]; }
-  constexpr T const& operator[](std::size_t i) const { return data_[i]; }
+  // Any integer: passes number nodes by int, and in constant expressions each call, of a conversion too, takes time.
+  template <class I>
+  constexpr T& operator[](I i) {
+    return data_[i];
+  }
+  template <class I>
+  constexpr T const& operator[](I i) const {
+    return data_[i];
+  }
   constexpr T& back() { return data_[size_ - 1]; }
   constexpr T const& back() const { return data_[size_ - 1]; }
   constexpr T* data() { return data_; }
@@ -82,6 +104,8 @@ class Vec {
   constexpr T const* end() const { return data_ + size_; }
 
  private:
+  constexpr void forget() { data_ = nullptr, size_ = 0, capacity_ = 0; }
+
   T* data_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0;
 };

@@ -32,14 +32,14 @@ class Batching {
     depends_.assign(size, 0);
     region_.assign(g.regions.size(), -1);
     for (std::size_t k = 0; k < sources.size(); ++k) {
-      depends_[static_cast<std::size_t>(sources[k])] = 1;
-      made_[static_cast<std::size_t>(sources[k])] = Made{examples[k].id, 0};
+      depends_[sources[k]] = 1;
+      made_[sources[k]] = Made{examples[k].id, 0};
     }
     int first = last + 1;
     for (int s : sources) first = s < first ? s : first;
     find_dependents(first, last);
     for (int i = first; i <= last; ++i)
-      if (made_[static_cast<std::size_t>(i)].id < 0 && (depends(i) || is_anew(i))) {
+      if (made_[i].id < 0 && (depends(i) || is_anew(i))) {
         if (is_exit(graph_[i])) ready_for_exits(region_behind(graph_[i]), i, last);
         make(i);
       }
@@ -49,13 +49,13 @@ class Batching {
   constexpr Sym all(int id) {
     if (!batched(id)) {
       if (repeated_.size() <= static_cast<std::size_t>(id)) repeated_.resize(graph_.nodes.size());
-      int const known_as = repeated_[static_cast<std::size_t>(id)].id;
+      int const known_as = repeated_[id].id;
       Sym const one = known(id);
       Sym const r = known_as >= 0 ? Sym{&graph_, known_as} : broadcast_to(one, more(one.shape()), "vmap");
-      repeated_[static_cast<std::size_t>(id)].id = r.id;
+      repeated_[id].id = r.id;
       return r;
     }
-    Made& m = made_[static_cast<std::size_t>(id)];
+    Made& m = made_[id];
     if (m.axis != 0) m = Made{swapped(Sym{&graph_, m.id}).id, 0};
     return {&graph_, m.id};
   }
@@ -67,21 +67,20 @@ class Batching {
     int axis = -1;
   };
 
-  constexpr bool depends(int id) const { return depends_[static_cast<std::size_t>(id)] != 0; }
+  constexpr bool depends(int id) const { return depends_[id] != 0; }
   constexpr bool batched(int id) const {
-    return static_cast<std::size_t>(id) < made_.size() && made_[static_cast<std::size_t>(id)].axis >= 0;
+    return static_cast<std::size_t>(id) < made_.size() && made_[id].axis >= 0;
   }
   constexpr Sym known(int id) {
-    bool const itself =
-        static_cast<std::size_t>(id) >= made_.size() || made_[static_cast<std::size_t>(id)].id < 0;
-    return {&graph_, itself ? id : made_[static_cast<std::size_t>(id)].id};
+    bool const itself = static_cast<std::size_t>(id) >= made_.size() || made_[id].id < 0;
+    return {&graph_, itself ? id : made_[id].id};
   }
   constexpr bool is_own(int region) const { return region >= known_regions_; }
   // Whether a node lies in, or leaves, a region that is recorded anew.
   constexpr bool is_anew(int id) const {
     Node const& n = graph_[id];
     int const r = is_exit(n) ? region_behind(n) : n.region;
-    return is_own(r) && renewed_[static_cast<std::size_t>(r)] != 0;
+    return is_own(r) && renewed_[r] != 0;
   }
 
   constexpr void find_dependents(int first, int last) {
@@ -90,23 +89,23 @@ class Batching {
       again = false;
       for (int i = first; i <= last; ++i) {
         Node const& n = graph_[i];
-        char& mine = depends_[static_cast<std::size_t>(i)];
+        char& mine = depends_[i];
         for (int k = 0; k < n.arity(); ++k)
           if (depends(n.in[k])) mine = 1;
         if (mine == 0) continue;
         for (int r = is_exit(n) ? region_behind(n) : n.region; is_own(r); r = region_at(r).parent)
-          renewed_[static_cast<std::size_t>(r)] = 1;
+          renewed_[r] = 1;
         if (n.code() != Code::last || depends(n.in[0])) continue;
-        depends_[static_cast<std::size_t>(n.in[0])] = 1;  // what a carry becomes, it is in the next iteration
+        depends_[n.in[0]] = 1;  // what a carry becomes, it is in the next iteration
         again = true;
       }
     }
     // A loop inside of one that is recorded anew reads its values.
     for (std::size_t r = 0; r < renewed_.size(); ++r)
       if (int const around = region_at(static_cast<int>(r)).parent; is_own(around))
-        renewed_[r] = renewed_[r] | renewed_[static_cast<std::size_t>(around)];
+        renewed_[r] = renewed_[r] | renewed_[around];
   }
-  constexpr Region const& region_at(int r) const { return graph_.regions[static_cast<std::size_t>(r)]; }
+  constexpr Region const& region_at(int r) const { return graph_.regions[r]; }
 
   constexpr Shape more(Shape const& s) const {
     if (s.rank == max_rank) raise("vmap: no room for another axis beside those of ", s);
@@ -147,7 +146,7 @@ class Batching {
         break;
       default: made.id = depends(i) ? batch(n).id : again(n).id;
     }
-    made_[static_cast<std::size_t>(i)] = made;
+    made_[i] = made;
   }
   // The region that stands for the one in an op's attributes.
   constexpr int anew(Attrs const& a) {
@@ -155,9 +154,9 @@ class Batching {
     if (region_[r] < 0) {
       Region const original = graph_.regions[r];
       int const parent = original.parent;
-      int const made = graph_.open(is_own(parent) ? region_[static_cast<std::size_t>(parent)] : parent,
-                                   original.count, original.reversed);
-      graph_.regions[static_cast<std::size_t>(made)].recomputed = original.recomputed;
+      int const made =
+          graph_.open(is_own(parent) ? region_[parent] : parent, original.count, original.reversed);
+      graph_.regions[made].recomputed = original.recomputed;
       region_[r] = made;
     }
     return region_[r];

@@ -23,9 +23,7 @@ constexpr index_t conv_flops(Shape const& y, Shape const& w, index_t const* symb
 /// copies and other ops with kernels of their own.
 template <class Nodes>
 constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbols = nullptr) {
-  auto const shape_of = [&](int k) -> Shape const& {
-    return nodes[static_cast<std::size_t>(n.in[k])].meta.shape;
-  };
+  auto const shape_of = [&](int k) -> Shape const& { return nodes[n.in[k]].meta.shape; };
   Shape const& operand = shape_of(0);
   if (n.code() == Code::matmul)
     return 2 * extent::resolve(n.meta.shape.numel(), symbols) *
@@ -45,8 +43,7 @@ constexpr index_t total_flops(Graph const& g, index_t const* symbols = nullptr) 
   for (Node const& n : g.nodes) {
     if (n.arity() == 0) continue;
     index_t times = 1;
-    for (int k = n.region; k >= 0; k = g.regions[static_cast<std::size_t>(k)].parent)
-      times *= g.regions[static_cast<std::size_t>(k)].count;
+    for (int k = n.region; k >= 0; k = g.regions[k].parent) times *= g.regions[k].count;
     r += times * flops(n, g.nodes, symbols);
   }
   return r;
@@ -81,13 +78,12 @@ constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
   auto const read = [&](int shape, int strides, index_t rank) {
     Walk w;
     for (int d = 0; d < rank; ++d) {
-      w.shape.push_back(plan.code[static_cast<std::size_t>(shape + d)]);
-      w.strides.push_back(plan.code[static_cast<std::size_t>(strides + d)]);
+      w.shape.push_back(plan.code[shape + d]);
+      w.strides.push_back(plan.code[strides + d]);
     }
     return w;
   };
-  if (s.kind == Step::Kind::move)
-    return Walk{make_shape(plan.code[static_cast<std::size_t>(s.code)]), make_shape(1)};
+  if (s.kind == Step::Kind::move) return Walk{make_shape(plan.code[s.code]), make_shape(1)};
   bool const in_epilogue = s.epilogue >= 0 && k >= 3;
   if (s.kind == Step::Kind::loop || in_epilogue) {
     int const loop = in_epilogue ? s.epilogue : s.code, operand = in_epilogue ? k - 3 : k;
@@ -95,7 +91,7 @@ constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
     int const extents = loop + static_cast<int>(loop_code::header_size), fields = loop_code::operand_size;
     return read(extents, extents + dims + operand * (fields + dims) + fields, dims);
   }
-  auto const rank_at = [&](int at) { return static_cast<int>(plan.code[static_cast<std::size_t>(at)]); };
+  auto const rank_at = [&](int at) { return static_cast<int>(plan.code[at]); };
   int begin = s.code;
   for (; k > 0; --k) begin += 1 + 2 * rank_at(begin);
   return read(begin + 1, begin + 1 + rank_at(begin), rank_at(begin));
@@ -105,7 +101,7 @@ constexpr Walk walk_of(Plan const& plan, Step const& s, int k) {
 template <class Plan>
 constexpr bool is_scratch(Plan const& plan, Argument const& a) {
   if (a.kind != Argument::Kind::buffer) return false;
-  Buffer const& b = plan.buffers[static_cast<std::size_t>(a.index)];
+  Buffer const& b = plan.buffers[a.index];
   return b.first == b.last;
 }
 
@@ -114,10 +110,10 @@ template <class Plan, class Nodes>
 constexpr index_t bytes_moved(Plan const& plan, Nodes const& nodes, Step const& s,
                               index_t const* symbols = nullptr) {
   index_t r = 0;
-  OpInfo const* const op = nodes[static_cast<std::size_t>(s.node)].op;
+  OpInfo const* const op = nodes[s.node].op;
   bool const looks_up = s.kind == Step::Kind::opaque && (is_op<op::take>(*op) || is_op<op::gather>(*op));
   for (int k = 0; k < s.arguments; ++k) {
-    Argument const& a = plan.arguments[static_cast<std::size_t>(s.argument + k)];
+    Argument const& a = plan.arguments[s.argument + k];
     if (a.kind == Argument::Kind::none || is_scratch(plan, a)) continue;
     if (s.epilogue >= 0 && k == 3 + s.stored) continue;  // the result again
     // Of a table only the rows that are asked for are read: as much as is written.
@@ -142,8 +138,7 @@ template <class Nodes>
 constexpr bool same_kernel(Nodes const& nodes, Step const& a, Step const& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == Step::Kind::move) return true;
-  if (a.kind == Step::Kind::opaque)
-    return same_op(*nodes[static_cast<std::size_t>(a.node)].op, *nodes[static_cast<std::size_t>(b.node)].op);
+  if (a.kind == Step::Kind::opaque) return same_op(*nodes[a.node].op, *nodes[b.node].op);
   return a.kernel == b.kernel;
 }
 

@@ -21,17 +21,17 @@ namespace detail {
 constexpr Vec<char> dependents(Graph const& g, std::span<int const> sources, int last) {
   Vec<char> active(static_cast<std::size_t>(last) + 1, 0);
   for (int s : sources)
-    if (s <= last) active[static_cast<std::size_t>(s)] = 1;
+    if (s <= last) active[s] = 1;
   for (bool again = true; again;) {
     again = false;
     for (int i = 0; i <= last; ++i) {
       Node const& n = g[i];
       if (!is_floating(n.meta.dtype)) continue;
       for (int k = 0; k < n.arity(); ++k)
-        if (active[static_cast<std::size_t>(n.in[k])] != 0) active[static_cast<std::size_t>(i)] = 1;
+        if (active[n.in[k]] != 0) active[i] = 1;
       // What a carry becomes, it is in the next iteration.
-      if (n.code() != Code::last || active[static_cast<std::size_t>(i)] == 0) continue;
-      char& carry = active[static_cast<std::size_t>(n.in[0])];
+      if (n.code() != Code::last || active[i] == 0) continue;
+      char& carry = active[n.in[0]];
       again = again || carry == 0;
       carry = 1;
     }
@@ -59,12 +59,10 @@ class Differentiation : protected Mirror {
         given_(active_.size(), 0),
         region_(g.inside) {}
 
-  constexpr bool active(int id) const { return active_[static_cast<std::size_t>(id)] != 0; }
+  constexpr bool active(int id) const { return active_[id] != 0; }
   // Whether a node passes on what flows at it: it lies between the two ends.
-  constexpr bool flows_through(int id) const {
-    return active(id) && given_[static_cast<std::size_t>(id)] == 0;
-  }
-  constexpr Sym& flow(int id) { return flow_[static_cast<std::size_t>(id)]; }
+  constexpr bool flows_through(int id) const { return active(id) && given_[id] == 0; }
+  constexpr Sym& flow(int id) { return flow_[id]; }
   // What flows at a node, zeros if nothing does.
   constexpr Sym flow_or_zero(int id) { return flow(id) ? flow(id) : full_as(symbol(id), graph_[id].meta, 0); }
   constexpr void add_flow(int id, Sym const& s) { flow(id) = plus(flow(id), s); }
@@ -102,7 +100,7 @@ class Reverse : Differentiation {
                     int last)
       : Differentiation(g, wrt, last) {
     for (std::size_t k = 0; k < ends.size(); ++k) add_flow(ends[k].id, cts[k]);
-    for (int w : wrt) given_[static_cast<std::size_t>(w)] = 1;
+    for (int w : wrt) given_[w] = 1;
     for (int i = last; i >= 0; --i) visit(i);
   }
   constexpr Sym cotangent(int id) { return flow_or_zero(id); }
@@ -151,7 +149,7 @@ class Reverse : Differentiation {
   }
 
   constexpr void reverse(int r) {
-    Region const region = graph_.regions[static_cast<std::size_t>(r)];
+    Region const region = graph_.regions[r];
     Exits const exits = exits_of(r);
     bool any = false;
     for (int e : exits) any = any || (flows_through(e) && flow(e));
@@ -216,7 +214,7 @@ class Forward : Differentiation {
     for (std::size_t k = 0; k < wrt.size(); ++k) {
       if (wrt[k] > last) continue;
       flow(wrt[k]) = tangents[k];
-      given_[static_cast<std::size_t>(wrt[k])] = 1;
+      given_[wrt[k]] = 1;
     }
     for (int i = 0; i <= last; ++i) visit(i);
   }
@@ -240,7 +238,7 @@ class Forward : Differentiation {
   }
 
   constexpr void advance(int r) {
-    Region const region = graph_.regions[static_cast<std::size_t>(r)];
+    Region const region = graph_.regions[r];
     Exits const exits = exits_of(r);
     bool any = false;
     for (int e : exits) any = any || flows_through(e);

@@ -65,6 +65,7 @@ class Fuser {
   constexpr explicit Fuser(Graph const& g) : g_(g) {
     f.access = accesses(g, f.turns);
     f.place.resize(g.nodes.size());
+    f.groups.reserve(g.nodes.size() / 3 + g.regions.size());
     walker_.assign(g.nodes.size(), -1);
     waiting_.assign(g.nodes.size(), 0);
     for (std::size_t r = 0; r < g.regions.size(); ++r) {
@@ -76,15 +77,15 @@ class Fuser {
       f.groups.push_back(unit);
     }
     for (int id = 0; id < g.size(); ++id) add(id);
-    for (int id = 0; id < g.size(); ++id) settle(id);
+    for (int id = 0; id < g.size() && still_waiting_ != 0; ++id) settle(id);
   }
 
   Fusion f;
 
  private:
-  constexpr Access const& access(int id) const { return f.access[static_cast<std::size_t>(id)]; }
-  constexpr Place& place(int id) { return f.place[static_cast<std::size_t>(id)]; }
-  constexpr Group& group(int k) { return f.groups[static_cast<std::size_t>(k)]; }
+  constexpr Access const& access(int id) const { return f.access[id]; }
+  constexpr Place& place(int id) { return f.place[id]; }
+  constexpr Group& group(int k) { return f.groups[k]; }
   // The group that computes what `id` reads, -1 if that is an input or generated.
   constexpr int group_under(int id) { return place(access(id).root).group; }
 
@@ -103,21 +104,23 @@ class Fuser {
       return;
     }
     if (n.op->elementwise || n.code() == Code::cast || is_reduction(n) || copied) {
-      for (int k = 0; k < n.arity(); ++k)
+      for (int k = 0; k < n.arity() && still_waiting_ != 0; ++k)
         if (!adoptable(n, n.in[k])) settle(access(n.in[k]).root);
       for (int k = 0; k < n.arity(); ++k)
         if (try_join(id, group_under(n.in[k]))) return;
       // Else beside a nest that walks the same values already, so that they are read once.
       for (int k = 0; k < n.arity(); ++k)
-        if (walks_all_of(n.in[k]) && try_join(id, walker_[static_cast<std::size_t>(access(n.in[k]).root)]))
-          return;
-      if (may_wait(n)) return static_cast<void>(waiting_[static_cast<std::size_t>(id)] = 1);
-      for (int k = 0; k < n.arity(); ++k) settle(access(n.in[k]).root);
-      for (int k = 0; k < n.arity(); ++k)
-        if (try_join(id, group_under(n.in[k]))) return;
+        if (walks_all_of(n.in[k]) && try_join(id, walker_[access(n.in[k]).root])) return;
+      if (may_wait(n)) {
+        ++still_waiting_;
+        return static_cast<void>(waiting_[id] = 1);
+      }
+      if (settle_operands(n))
+        for (int k = 0; k < n.arity(); ++k)
+          if (try_join(id, group_under(n.in[k]))) return;
       return start(id, Group::Kind::loop);
     }
-    for (int k = 0; k < n.arity(); ++k) settle(access(n.in[k]).root);
+    settle_operands(n);
     start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
   }
 
@@ -127,11 +130,11 @@ class Fuser {
     bool ok = n.op->elementwise && n.op->cost <= 2;
     for (int k = 0; k < n.arity(); ++k) {
       int const root = access(n.in[k]).root;
-      ok = ok && f.place[static_cast<std::size_t>(root)].group < 0 && !waits(root);
+      ok = ok && f.place[root].group < 0 && !waits(root);
     }
     return ok;
   }
-  constexpr bool waits(int id) const { return waiting_[static_cast<std::size_t>(id)] != 0; }
+  constexpr bool waits(int id) const { return waiting_[id] != 0; }
   // Whether an operand, if it waits, can be computed where n is: n walks all of it.
   constexpr bool adoptable(Node const& n, int operand) const {
     int const root = access(operand).root;
@@ -139,17 +142,30 @@ class Fuser {
                             g_[root].meta.shape == walked(n));
   }
   constexpr void settle(int id) {
-    if (!waits(id)) return;
-    waiting_[static_cast<std::size_t>(id)] = 0;
+    if (waiting_[id] == 0) return;
+    stop_waiting(id);
     start(id, Group::Kind::loop);
+  }
+
+  constexpr void stop_waiting(int id) {
+    waiting_[id] = 0;
+    --still_waiting_;
+  }
+  // Whether one of them did wait.
+  constexpr bool settle_operands(Node const& n) {
+    int const before = still_waiting_;
+    for (int k = 0; k < n.arity() && still_waiting_ != 0; ++k) settle(access(n.in[k]).root);
+    return still_waiting_ != before;
   }
 
   // Whether a view is all of the memory under it, each element once and in order.
   constexpr bool walks_all_of(int id) const {
     Access const& a = access(id);
-    return a.offset == 0 && a.turn < 0 && !is_generated(g_[a.root]) &&
-           is_contiguous(g_[id].meta.shape, a.strides) &&
-           g_[id].meta.shape.numel() == g_[a.root].meta.shape.numel() && g_[id].meta.shape.numel() != 1;
+    Shape const& shape = g_[id].meta.shape;
+    if (a.root == id) return !is_generated(g_[id]) && shape.numel() != 1;
+    Node const& root = g_[a.root];
+    return a.offset == 0 && a.turn < 0 && !is_generated(root) && is_contiguous(shape, a.strides) &&
+           shape.numel() == root.meta.shape.numel() && shape.numel() != 1;
   }
 
   // What a node iterates over: its operands' shape.
@@ -161,8 +177,8 @@ class Fuser {
     fresh.kind = kind;
     fresh.region = n.region;
     if (kind == Group::Kind::loop) fresh.space = walked(n);
-    f.groups.push_back(fresh);
-    int const k = static_cast<int>(f.groups.size()) - 1;
+    int const k = static_cast<int>(f.groups.size());
+    f.groups.push_back(std::move(fresh));
     Place p;
     for (int a = 0; kind == Group::Kind::loop && a < walked(n).rank; ++a)
       if (walked(n)[a] != 1) p.axis[a] = static_cast<signed char>(a);
@@ -175,7 +191,7 @@ class Fuser {
     for (int i = 0; i < n.arity(); ++i) read(k, n.in[i]);
     if (mine.kind == Group::Kind::loop)
       for (int i = 0; i < n.arity(); ++i)
-        if (walks_all_of(n.in[i])) walker_[static_cast<std::size_t>(access(n.in[i]).root)] = k;
+        if (walks_all_of(n.in[i])) walker_[access(n.in[i]).root] = k;
     p.group = k;
     if (is_reduction(n)) settle_reduction(n, mine, p);
     place(id) = p;
@@ -185,13 +201,12 @@ class Fuser {
       std::swap(members[i - 1], members[i]);
   }
 
-  constexpr int unit(int region) const { return f.units[static_cast<std::size_t>(region)]; }
+  constexpr int unit(int region) const { return f.units[region]; }
 
   // Of a group and one that it reads from, in a region around its own: the group or the region that stands beside
   // the other.
   constexpr int beside(int k, int other) const {
-    while (f.groups[static_cast<std::size_t>(k)].region != f.groups[static_cast<std::size_t>(other)].region)
-      k = unit(f.groups[static_cast<std::size_t>(k)].region);
+    while (f.groups[k].region != f.groups[other].region) k = unit(f.groups[k].region);
     return k;
   }
 
@@ -251,10 +266,10 @@ class Fuser {
     }
     Place p;
     if (!align(n, k, p)) return false;
-    for (int i = 0; i < n.arity(); ++i) {
+    for (int i = 0; i < n.arity() && still_waiting_ != 0; ++i) {
       int const operand = n.in[i];
       if (!waits(operand)) continue;
-      waiting_[static_cast<std::size_t>(operand)] = 0;
+      stop_waiting(operand);
       enter(operand, k, p);
     }
     enter(id, k, p);
@@ -315,6 +330,7 @@ class Fuser {
   Graph const& g_;
   Vec<int> walker_;  // for each value the loop group that last walked all of it, or -1
   Vec<char> waiting_;
+  int still_waiting_ = 0;
 };
 
 }  // namespace detail

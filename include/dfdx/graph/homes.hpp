@@ -19,7 +19,7 @@ struct Home {
 /// joined_turns - one list of turns after another.
 constexpr int joined_turns(Vec<Turn>& turns, int first, int then) {
   if (first < 0) return then;
-  Turn t = turns[static_cast<std::size_t>(first)];
+  Turn t = turns[first];
   t.next = joined_turns(turns, t.next, then);
   return add_turn(turns, t);
 }
@@ -37,15 +37,15 @@ class Homes {
       if (g[id].code() == Code::stack) settle_stack(id);
   }
 
-  constexpr Home of(int id) const { return homes_.empty() ? Home{} : homes_[static_cast<std::size_t>(id)]; }
+  constexpr Home of(int id) const { return homes_.empty() ? Home{} : homes_[id]; }
   /// Of the buffer of a node.
   constexpr index_t elements(int id) const {
     index_t const one = g_[id].meta.shape.numel();
-    return places_.empty() ? one : extent::mul(places_[static_cast<std::size_t>(id)], one);
+    return places_.empty() ? one : extent::mul(places_[id], one);
   }
 
  private:
-  constexpr Home& home(int id) { return homes_[static_cast<std::size_t>(id)]; }
+  constexpr Home& home(int id) { return homes_[id]; }
   constexpr int turn(int region, index_t step, index_t shift, index_t wrap) {
     return add_turn(turns_, Turn{region, step, shift, wrap, -1});
   }
@@ -57,14 +57,14 @@ class Homes {
 
   constexpr void settle_carry(int id, Fusion const& f) {
     int const carry = g_[id].in[0], next = g_[id].in[1], r = region_behind(g_[id]);
-    Region const& region = g_.regions[static_cast<std::size_t>(r)];
+    Region const& region = g_.regions[r];
     index_t const n = region.count, size = g_[id].meta.shape.numel();
     bool const all = n < 2 || is_stacked(carry) || is_stacked(next);
     index_t const places = all ? n + 1 : 2, end = n % places, ahead = region.reversed ? 1 : 0;
-    places_[static_cast<std::size_t>(carry)] = places;
+    places_[carry] = places;
     home(carry) = {carry, 0, turn(r, size, ahead, places)};
     home(next) = {carry, 0, turn(r, size, 1 - ahead, places)};
-    int const init = f.access[static_cast<std::size_t>(g_[carry].in[0])].root;
+    int const init = f.access[g_[carry].in[0]].root;
     home(init) = {carry, extent::mul(region.reversed ? end : 0, size), -1};
     home(id) = {carry, extent::mul(region.reversed ? 0 : end, size), -1};
   }
@@ -76,7 +76,7 @@ class Homes {
     if (of.owner < 0)
       home(x) = {mine.owner < 0 ? id : mine.owner, mine.offset,
                  joined_turns(turns_, mine.turn, turn(r, size, 0, 0))};
-    else home(id) = {of.owner, extent::mul(turns_[static_cast<std::size_t>(of.turn)].shift, size), -1};
+    else home(id) = {of.owner, extent::mul(turns_[of.turn].shift, size), -1};
   }
 
   Graph const& g_;

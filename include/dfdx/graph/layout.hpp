@@ -112,8 +112,8 @@ constexpr void run_steps(Loops const& loops, std::size_t loop, int first, int la
 template <class Turns>
 constexpr index_t turned(Turns const& turns, int turn, index_t const* position, index_t const* symbols) {
   index_t r = 0;
-  for (; turn >= 0; turn = turns[static_cast<std::size_t>(turn)].next) {
-    Turn const& t = turns[static_cast<std::size_t>(turn)];
+  for (; turn >= 0; turn = turns[turn].next) {
+    Turn const& t = turns[turn];
     index_t const at = (t.region < 0 ? 0 : position[t.region]) + t.shift;
     r += (t.wrap != 0 ? at % t.wrap : at) * extent::resolve(t.step, symbols);
   }
@@ -174,12 +174,11 @@ constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, 
   Vec<int> forwards, start(static_cast<std::size_t>(steps) + 2, 0), backwards(buffers.size(), 0);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     forwards.push_back(static_cast<int>(i));
-    ++start[static_cast<std::size_t>(steps - buffers[i].last)];
+    ++start[steps - buffers[i].last];
   }
   for (std::size_t s = 1; s < start.size(); ++s) start[s] += start[s - 1];
   for (std::size_t i = buffers.size(); i-- > 0;)
-    backwards[static_cast<std::size_t>(--start[static_cast<std::size_t>(steps - buffers[i].last)])] =
-        static_cast<int>(i);
+    backwards[--start[steps - buffers[i].last]] = static_cast<int>(i);
   index_t const one = detail::first_fit(buffers, symbols, backwards, true, offsets);
   Vec<index_t> other(buffers.size(), 0);
   index_t const two = detail::first_fit(buffers, symbols, forwards, false, other);

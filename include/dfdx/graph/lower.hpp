@@ -67,8 +67,8 @@ class LoopBuilder {
     while (a > 0 && group_.space[a] == 1) --a;
     return a < 0 ? 0 : a;
   }
-  constexpr Place const& place(int id) const { return f_.place[static_cast<std::size_t>(id)]; }
-  constexpr Access const& access(int id) const { return f_.access[static_cast<std::size_t>(id)]; }
+  constexpr Place const& place(int id) const { return f_.place[id]; }
+  constexpr Access const& access(int id) const { return f_.access[id]; }
   constexpr int rank() const { return group_.space.rank; }
 
   // Strides over a node's axes, spread over the axes of the space.
@@ -159,7 +159,7 @@ class LoopBuilder {
       code_.back().cost = n.op->cost;
     }
     slot_[m] = mine;
-    if (stored[static_cast<std::size_t>(id)] == 0) return;
+    if (stored[id] == 0) return;
     Shape const& walked = is_view(n) ? g_[n.in[0]].meta.shape : n.meta.shape;
     index_t const k =
         operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true}, spread(contiguous(walked), walked, p));
@@ -211,14 +211,14 @@ class LoopBuilder {
     for (Instruction& i : code_) {
       if (i.code == loop_code::constant) continue;
       bool row = true;
-      if (reads_operand(i.code)) row = !varies_inside(records_[static_cast<std::size_t>(i.a)].strides);
+      if (reads_operand(i.code)) row = !varies_inside(records_[i.a].strides);
       else if (!is_reduce(i.code))
         for_values(i, [&](index_t v) {
-          Instruction const& o = code_[static_cast<std::size_t>(v)];
+          Instruction const& o = code_[v];
           if (o.code != loop_code::constant && o.level != loop_code::row_level) row = false;
         });
       // A value that is the same along a row is stored once for each row only if the memory has one place for it.
-      if (is_store(i.code) && varies_inside(records_[static_cast<std::size_t>(i.a)].strides)) row = false;
+      if (is_store(i.code) && varies_inside(records_[i.a].strides)) row = false;
       i.level = row ? loop_code::row_level : loop_code::element_level;
     }
   }
@@ -226,7 +226,7 @@ class LoopBuilder {
   constexpr void settle_phases() {
     for (Instruction& i : code_) {
       for_values(i, [&](index_t v) {
-        Instruction const& o = code_[static_cast<std::size_t>(v)];
+        Instruction const& o = code_[v];
         if (o.phase > i.phase) i.phase = o.phase;
         if (i.level == loop_code::element_level && o.level == loop_code::element_level &&
             o.code != loop_code::constant)
@@ -253,7 +253,7 @@ class LoopBuilder {
         needed = 1u << i.phase;
       }
       for_values(i, [&](index_t v) {
-        Instruction& o = code_[static_cast<std::size_t>(v)];
+        Instruction& o = code_[v];
         if (o.level == loop_code::element_level && o.code != loop_code::constant) o.mask |= needed;
       });
     }
@@ -265,7 +265,7 @@ class LoopBuilder {
   constexpr index_t kept(index_t value) {
     for (Instruction const& i : code_)
       if (i.code == loop_code::store && i.b == value && i.level == loop_code::element_level) return i.a;
-    Instruction const of = code_[static_cast<std::size_t>(value)];
+    Instruction const of = code_[value];
     Shape row = group_.space;
     for (int a = 0; a < split_; ++a) row[a] = 1;
     Strides s = contiguous(row);
@@ -339,23 +339,25 @@ class LoopBuilder {
       if (is_reduce(i.code)) phases = i.phase > phases ? i.phase : phases;
       else if (i.level == loop_code::element_level && i.phase + 1 > phases && i.code != loop_code::constant)
         phases = i.phase + 1;
-    auto& out = result.code;
-    out = {
-        lane_width(), count, split, static_cast<index_t>(records_.size()), static_cast<index_t>(code_.size()),
-        phases,       0};
-    for (int d = 0; d < count; ++d) out.push_back(extents[d]);
+    auto const n = static_cast<std::size_t>(count);
+    result.code.resize(loop_code::header_size + n + records_.size() * (loop_code::operand_size + n) +
+                       code_.size() * loop_code::instruction_size);
+    index_t* out = result.code.data();
+    for (index_t x : {lane_width(), index_t{count}, index_t{split}, static_cast<index_t>(records_.size()),
+                      static_cast<index_t>(code_.size()), index_t{phases}, index_t{0}})
+      *out++ = x;
+    for (int d = 0; d < count; ++d) *out++ = extents[d];
     for (Record const& r : records_) {
-      out.push_back(static_cast<index_t>(r.dtype));
-      out.push_back(r.fill);
-      out.push_back(r.combine);
-      for (int d = 0; d < count; ++d) out.push_back(merged[d] < 0 ? 0 : r.strides[merged[d]]);
+      *out++ = static_cast<index_t>(r.dtype);
+      *out++ = r.fill;
+      *out++ = r.combine;
+      for (int d = 0; d < count; ++d) *out++ = merged[d] < 0 ? 0 : r.strides[merged[d]];
     }
     for (Instruction const& i : code_) {
-      index_t packed[loop_code::instruction_size] = {};
       loop_code::pack({i.code, static_cast<index_t>(i.type), i.level, i.phase, i.mask, i.a, i.b, i.c, i.stash,
                        i.immediate},
-                      packed);
-      for (index_t x : packed) out.push_back(x);
+                      out);
+      out += loop_code::instruction_size;
     }
   }
 

@@ -25,44 +25,43 @@ class Mirror {
       for (int k = 0; k < n.arity() && !is_view(n); ++k) {
         int x = n.in[k];
         while (is_view(g[x])) x = g[x].in[0];
-        ++users_[static_cast<std::size_t>(x)];
+        ++users_[x];
       }
     for (int i = 0; i <= last; ++i)
-      if (is_exit(g[i])) exits_[static_cast<std::size_t>(region_behind(g[i]))].push_back(i);
+      if (is_exit(g[i])) exits_[region_behind(g[i])].push_back(i);
   }
 
-  constexpr Exits exits_of(int region) const { return exits_[static_cast<std::size_t>(region)]; }
-  constexpr int lowest_exit(int region) const { return exits_[static_cast<std::size_t>(region)][0]; }
+  constexpr Exits exits_of(int region) const { return exits_[region]; }
+  constexpr int lowest_exit(int region) const { return exits_[region][0]; }
   constexpr Sym symbol(int id) { return Sym{&graph_, id}; }
 
   /// Regions are mirrored one inside the other, and while they are, `value` leads into the mirror.
   constexpr int open_mirror(int region, bool reversed) {
-    Region const original = graph_.regions[static_cast<std::size_t>(region)];
+    Region const original = graph_.regions[region];
     int parent = original.parent;
-    if (parent >= 0 && mirror_[static_cast<std::size_t>(parent)] >= 0)
-      parent = mirror_[static_cast<std::size_t>(parent)];
+    if (parent >= 0 && mirror_[parent] >= 0) parent = mirror_[parent];
     int const m = graph_.open(parent, original.count, reversed);
     mirror_.resize(graph_.regions.size());
-    mirror_[static_cast<std::size_t>(m)] = -1;
-    mirror_[static_cast<std::size_t>(region)] = m;
+    mirror_[m] = -1;
+    mirror_[region] = m;
     return m;
   }
-  constexpr void close_mirror(int region) { mirror_[static_cast<std::size_t>(region)] = -1; }
+  constexpr void close_mirror(int region) { mirror_[region] = -1; }
 
   /// The value of a node, as the mirror of its region reads it; the node itself if its region has none.
   constexpr Sym value(int id) {
     int const region = graph_[id].region;
-    if (region < 0 || mirror_[static_cast<std::size_t>(region)] < 0) return symbol(id);
+    if (region < 0 || mirror_[region] < 0) return symbol(id);
     if (copy_.size() < graph_.nodes.size()) {
       std::size_t const known = copy_.size();
       copy_.resize(graph_.nodes.size());
       for (std::size_t i = known; i < copy_.size(); ++i) copy_[i] = -1;
     }
-    if (copy_[static_cast<std::size_t>(id)] < 0) {
+    if (copy_[id] < 0) {
       int const made = make_copy(id).id;
-      copy_[static_cast<std::size_t>(id)] = made;
+      copy_[id] = made;
     }
-    return symbol(copy_[static_cast<std::size_t>(id)]);
+    return symbol(copy_[id]);
   }
 
   Graph& graph_;
@@ -70,9 +69,9 @@ class Mirror {
  private:
   constexpr Sym make_copy(int id) {
     Node n = graph_[id];
-    int const region = n.region, mirror = mirror_[static_cast<std::size_t>(region)];
+    int const region = n.region, mirror = mirror_[region];
     if (n.code() == Code::each) return each_of(mirror, value(n.in[0]));
-    bool const again = graph_.regions[static_cast<std::size_t>(region)].recomputed && n.code() != Code::carry;
+    bool const again = graph_.regions[region].recomputed && n.code() != Code::carry;
     if (again && is_exit(n)) return loop_again(id);
     if (again || is_view(n) || is_smaller_again(id)) {  // a view has nothing to store: it is looked at again
       for (int k = 0; k < n.arity(); ++k) n.in[k] = value(n.in[k]).id;
@@ -90,8 +89,7 @@ class Mirror {
   constexpr void find_needed(int id, bool first, Needed& all) {
     constexpr int far = 16;  // so that the search is linear, and little is computed again
     Node const n = graph_[id];
-    bool const is_known =
-        static_cast<std::size_t>(id) < copy_.size() && copy_[static_cast<std::size_t>(id)] >= 0;
+    bool const is_known = static_cast<std::size_t>(id) < copy_.size() && copy_[id] >= 0;
     if (n.region != region_here_ || n.code() == Code::each || is_known) return;
     if (++all.looked_at <= far && is_view(n)) return find_needed(n.in[0], false, all);
     auto const before = all.nodes.size();
@@ -110,7 +108,7 @@ class Mirror {
     if (!n.op->elementwise) return false;
     Needed all;
     region_here_ = n.region;
-    index_t const count = graph_.regions[static_cast<std::size_t>(n.region)].count, size = bytes(n.meta);
+    index_t const count = graph_.regions[n.region].count, size = bytes(n.meta);
     constexpr index_t beyond_caches = 1 << 20;
     if (size > 0 && count > 0 && size * count >= beyond_caches) all.most_cost = 32;
     find_needed(id, true, all);
@@ -128,9 +126,7 @@ class Mirror {
     return 4 * other <= own(n.meta, size) || (shared && 4 * other <= 5 * own(n.meta, size));
   }
   // Of the nodes that there were at the beginning; those of views of it are its own.
-  constexpr int users(int id) const {
-    return static_cast<std::size_t>(id) < users_.size() ? users_[static_cast<std::size_t>(id)] : 0;
-  }
+  constexpr int users(int id) const { return static_cast<std::size_t>(id) < users_.size() ? users_[id] : 0; }
   // In bytes, -1 if an extent is known at run time only; then what is of the same shape is compared by element.
   static constexpr index_t bytes(Meta const& m) {
     index_t r = static_cast<index_t>(size_of(m.dtype));
@@ -162,7 +158,7 @@ class Mirror {
     return push_again(exit);
   }
   constexpr int known_again(int id) const {
-    return static_cast<std::size_t>(id) < again_.size() ? again_[static_cast<std::size_t>(id)].id : -1;
+    return static_cast<std::size_t>(id) < again_.size() ? again_[id].id : -1;
   }
   constexpr Sym outside_or_again(int id) {
     return known_again(id) >= 0 ? symbol(known_again(id)) : value(id);
@@ -175,7 +171,7 @@ class Mirror {
     if (on_edge) n.attrs.i[0] = region_again(static_cast<int>(n.attrs.i[0]));
     int const made = graph_.push(n).id;
     if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());
-    again_[static_cast<std::size_t>(id)].id = made;
+    again_[id].id = made;
     return symbol(made);
   }
   constexpr int region_again(int region) {
@@ -187,8 +183,8 @@ class Mirror {
     bool const nested = around < again_region_.size() && again_region_[around].id >= 0;
     int const parent = nested ? again_region_[around].id : mirror_[around];
     int const made = graph_.open(parent, original.count, original.reversed);
-    graph_.regions[static_cast<std::size_t>(made)].recomputed = original.recomputed;
-    graph_.regions[static_cast<std::size_t>(made)].carries = original.carries;
+    graph_.regions[made].recomputed = original.recomputed;
+    graph_.regions[made].carries = original.carries;
     again_region_[r].id = made;
     return made;
   }

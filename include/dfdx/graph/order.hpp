@@ -3,20 +3,19 @@
 // lies.
 #pragma once
 
-#include <dfdx/graph/fuse.hpp>
+#include <dfdx/graph/epilogues.hpp>
 
 namespace dfdx::graph {
 
 namespace detail {
 
 /// Order - sorts groups by level. `alias` says which input's memory a node takes over (-1 for none); a node whose
-/// group cannot write there in place loses its alias and is `moved` there at the end. Groups that are `joined` run
-/// with the one whose `product` they are.
+/// group cannot write there in place loses its alias and is `moved` there at the end. Products run with their
+/// epilogues.
 class Order {
  public:
-  constexpr Order(Graph const& g, Fusion const& f, Vec<int>& alias, Vec<char> const& joined,
-                  Vec<int> const& product)
-      : g_(g), f_(f), alias_(alias), joined_(joined), product_(product) {
+  constexpr Order(Graph const& g, Fusion const& f, Vec<int>& alias, Epilogues const& epilogues)
+      : g_(g), f_(f), alias_(alias), epilogues_(epilogues) {
     sort_groups();
     order_groups();
   }
@@ -26,46 +25,64 @@ class Order {
   Vec<int> moved, moved_to;
 
  private:
-  constexpr Access const& access(int id) const { return f_.access[at(id)]; }
-  constexpr int group_of(int id) const { return f_.place[at(id)].group; }
-  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  constexpr Access const& access(int id) const { return f_.access[id]; }
+  constexpr int group_of(int id) const { return f_.place[id].group; }
 
   // The nodes whose operands group k reads, or all groups of the region that it is.
   constexpr Vec<int> readers_in(int k) const {
-    if (f_.groups[at(k)].kind == Group::Kind::region) return readers_in_region(k);
-    Vec<int> r = f_.groups[at(k)].members;
-    if (product_[at(k)] >= 0) r.push_back(f_.groups[at(product_[at(k)])].members[0]);
+    if (f_.groups[k].kind == Group::Kind::region) return readers_in_region(k);
+    Vec<int> r = f_.groups[k].members;
+    if (epilogues_.product[k] >= 0) r.push_back(f_.groups[epilogues_.product[k]].members[0]);
     return r;
   }
   constexpr Vec<int> readers_in_region(int k) const {
-    int const r = f_.groups[at(k)].behind;
+    int const r = f_.groups[k].behind;
     Vec<int> found;
     for (int id = 0; id < g_.size(); ++id)
       if (g_[id].region >= 0 && g_.encloses(r, g_[id].region)) found.push_back(id);
     return found;
   }
 
-  template <class F>
-  constexpr void for_inputs_read(int k, F f) const {
-    Vec<int> seen;
-    for (int id : readers_in(k))
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        Access const& a = access(g_[id].in[i]);
-        if (g_[a.root].code() != Code::input) continue;
-        auto const input = static_cast<int>(g_[a.root].attrs.i[0]);
-        bool again = false;
-        for (int s : seen) again = again || s == input;
+  // A group reads an input of the program; `first` for the first time.
+  struct Read {
+    int input;
+    bool in_place, first;
+  };
+  // What each group outside of regions reads, group after group.
+  constexpr void find_reads() {
+    reads_begin_.reserve(f_.groups.size() + 1);
+    for (std::size_t k = 0; k < f_.groups.size(); ++k) {
+      reads_begin_.push_back(static_cast<int>(reads_.size()));
+      if (epilogues_.joined[k] == 0 && f_.groups[k].region < 0) add_reads(static_cast<int>(k));
+    }
+    reads_begin_.push_back(static_cast<int>(reads_.size()));
+  }
+  constexpr void add_reads(int k) {
+    std::size_t const begin = reads_.size();
+    for (int id : readers_in(k)) {
+      Node const& n = g_[id];
+      for (int i = 0; i < n.arity(); ++i) {
+        Access const& a = access(n.in[i]);
+        Node const& root = g_[a.root];
+        if (root.code() != Code::input) continue;
+        auto const input = static_cast<int>(root.attrs.i[0]);
+        bool first = true;
+        for (std::size_t r = begin; r < reads_.size(); ++r) first = first && reads_[r].input != input;
         // Written over safely if each element is read where it will be written.
         bool const in_place = group_of(id) == k && goes_in_order(id) &&
-                              is_contiguous(g_[id].meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
-        f(input, in_place, !again);
-        seen.push_back(input);
+                              is_contiguous(n.meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
+        reads_.push_back(Read{input, in_place, first});
       }
+    }
+  }
+  template <class F>
+  constexpr void for_inputs_read(int k, F f) const {
+    for (int r = reads_begin_[k]; r < reads_begin_[k + 1]; ++r) f(reads_[r]);
   }
 
   // Whether a node walks its own axes in the order of the group's; beside it a transposed value may do otherwise.
   constexpr bool goes_in_order(int id) const {
-    Place const& p = f_.place[at(id)];
+    Place const& p = f_.place[id];
     for (int a = 0; a < max_rank; ++a)
       if (p.axis[a] >= 0 && p.axis[a] != a) return false;
     return true;
@@ -76,12 +93,11 @@ class Order {
     Vec<int> const level = late_levels();
     int levels = 0;
     for (int l : level) levels = l + 1 > levels ? l + 1 : levels;
-    Vec<int> start(at(levels) + 1, 0);
+    Vec<int> start(static_cast<std::size_t>(levels) + 1, 0);
     by_level.assign(f_.groups.size(), 0);
-    for (int l : level) ++start[at(l) + 1];
+    for (int l : level) ++start[l + 1];
     for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
-    for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      by_level[at(start[at(level[k])]++)] = static_cast<int>(k);
+    for (std::size_t k = 0; k < f_.groups.size(); ++k) by_level[start[level[k]]++] = static_cast<int>(k);
   }
 
   // In a loop, what waits for nothing there (values computed again for a backward pass) comes right before its first
@@ -94,13 +110,14 @@ class Order {
       for (int i = 0; i < g_[id].arity(); ++i) {
         int const made_by = group_of(access(g_[id].in[i]).root), reader = group_of(id);
         if (made_by < 0 || made_by == reader || is_view(g_[id])) continue;
-        bool const beside = reader >= 0 && f_.groups[at(reader)].region == f_.groups[at(made_by)].region;
-        int const l = beside && !is_exit(g_[id]) ? f_.groups[at(reader)].level : 0;
-        first[at(made_by)] = l < first[at(made_by)] ? l : first[at(made_by)];
+        bool const beside = reader >= 0 && f_.groups[reader].region == f_.groups[made_by].region;
+        int const l = beside && !is_exit(g_[id]) ? f_.groups[reader].level : 0;
+        first[made_by] = l < first[made_by] ? l : first[made_by];
       }
     for (std::size_t k = 0; k < level.size(); ++k) {
       Group const& x = f_.groups[k];
-      if (x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && joined_[k] == 0 && first[k] != none)
+      if (x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && epilogues_.joined[k] == 0 &&
+          first[k] != none)
         level[k] = first[k] > 0 ? first[k] - 1 : 0;
     }
     return level;
@@ -109,15 +126,15 @@ class Order {
   // A group that overwrites an input comes after all groups that read it; nothing but outputs may depend on such a
   // group, else (or if two such groups wait for each other) the result is moved there at the end.
   constexpr void order_groups() {
-    readers_.assign(at(g_.inputs), 0);
+    find_reads();
+    readers_.assign(static_cast<std::size_t>(g_.inputs), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      if (joined_[k] == 0 && f_.groups[k].region < 0)
-        for_inputs_read(static_cast<int>(k),
-                        [&](int input, bool, bool first) { readers_[at(input)] += first ? 1 : 0; });
+      if (epilogues_.joined[k] == 0 && f_.groups[k].region < 0)
+        for_inputs_read(static_cast<int>(k), [&](Read const& r) { readers_[r.input] += r.first ? 1 : 0; });
     Vec<int> waiting;
     auto const take = [&](int k) {
       groups.push_back(k);
-      for_inputs_read(k, [&](int input, bool, bool first) { readers_[at(input)] -= first ? 1 : 0; });
+      for_inputs_read(k, [&](Read const& r) { readers_[r.input] -= r.first ? 1 : 0; });
     };
     auto const take_ready = [&] {
       for (bool again = true; again;) {
@@ -131,8 +148,8 @@ class Order {
       }
     };
     for (int k : by_level) {
-      if (joined_[at(k)] != 0 || f_.groups[at(k)].region >= 0) continue;
-      if (overwrites(k) && !f_.groups[at(k)].read_by_others && !may_overwrite(k)) {
+      if (epilogues_.joined[k] != 0 || f_.groups[k].region >= 0) continue;
+      if (overwrites(k) && !f_.groups[k].read_by_others && !may_overwrite(k)) {
         waiting.push_back(k);
         continue;
       }
@@ -148,49 +165,45 @@ class Order {
     }
   }
 
-  constexpr bool reads_inputs(int k) const {
-    bool any = false;
-    for_inputs_read(k, [&](int, bool, bool) { any = true; });
-    return any;
-  }
+  constexpr bool reads_inputs(int k) const { return reads_begin_[k] < reads_begin_[k + 1]; }
   constexpr bool overwrites(int k) const {
-    for (int id : f_.groups[at(k)].members)
-      if (alias_[at(id)] >= 0) return true;
+    for (int id : f_.groups[k].members)
+      if (alias_[id] >= 0) return true;
     return false;
   }
   // Whether group k may write its results onto the inputs now: it is their only reader left, element by element.
   constexpr bool may_overwrite(int k) const {
-    Group const& x = f_.groups[at(k)];
+    Group const& x = f_.groups[k];
     if (x.kind != Group::Kind::loop || x.split >= 0) return false;
     bool ok = true;
     for (int id : x.members) {
-      int const input = alias_[at(id)];
+      int const input = alias_[id];
       if (input < 0) continue;
       int own = 0;
-      for_inputs_read(k, [&](int i, bool in_place, bool) {
-        if (i != input) return;
+      for_inputs_read(k, [&](Read const& r) {
+        if (r.input != input) return;
         own = 1;
-        ok = ok && in_place;
+        ok = ok && r.in_place;
       });
-      ok = ok && readers_[at(input)] == own && g_[id].meta.shape == x.space && goes_in_order(id);
+      ok = ok && readers_[input] == own && g_[id].meta.shape == x.space && goes_in_order(id);
     }
     return ok;
   }
   constexpr void move_results(int k) {
-    for (int id : f_.groups[at(k)].members)
-      if (alias_[at(id)] >= 0) {
+    for (int id : f_.groups[k].members)
+      if (alias_[id] >= 0) {
         moved.push_back(id);
-        moved_to.push_back(alias_[at(id)]);
-        alias_[at(id)] = -1;
+        moved_to.push_back(alias_[id]);
+        alias_[id] = -1;
       }
   }
 
   Graph const& g_;
   Fusion const& f_;
   Vec<int>& alias_;
-  Vec<char> const& joined_;
-  Vec<int> const& product_;
-  Vec<int> readers_;
+  Epilogues const& epilogues_;
+  Vec<int> readers_, reads_begin_;
+  Vec<Read> reads_;
 };
 
 }  // namespace detail

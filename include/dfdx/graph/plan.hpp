@@ -3,6 +3,7 @@
 // kernel its description and its arguments (graph/layout.hpp says what a plan consists of).
 #pragma once
 
+#include <dfdx/graph/epilogues.hpp>
 #include <dfdx/graph/homes.hpp>
 #include <dfdx/graph/layout.hpp>
 #include <dfdx/graph/lower.hpp>
@@ -17,12 +18,20 @@ namespace detail {
 
 class Planner {
  public:
-  constexpr Planner(Graph const& g, Aliases const& aliases) : g_(g), f_(plan_fusion(g)), homes_(g, f_) {
-    buffer_.assign(g.nodes.size(), -1);
-    find_stored(aliases);
-    find_epilogues();
+  constexpr Planner(Graph const& g, Aliases const& aliases)
+      : g_(g),
+        f_(plan_fusion(g)),
+        homes_(g, f_),
+        alias_(g.nodes.size(), -1),
+        stored_(g.nodes.size(), 0),
+        epilogues_(g, f_, find_stored(aliases)) {
+    std::size_t const n = g.nodes.size();
+    buffer_.assign(n, -1);
+    plan.steps.reserve(n / 3);
+    plan.arguments.reserve(3 * n / 2);
+    plan.code.reserve(12 * n);
     count_readers();
-    Order const order(g, f_, alias_, joined_, product_);
+    Order const order(g, f_, alias_, epilogues_);
     for (int k : order.groups) add_step(k, order);
     finish(order);
     share_kernels(plan);
@@ -31,98 +40,45 @@ class Planner {
   Plan plan;
 
  private:
-  constexpr Access const& access(int id) const { return f_.access[static_cast<std::size_t>(id)]; }
-  constexpr int group_of(int id) const { return f_.place[static_cast<std::size_t>(id)].group; }
-  constexpr std::size_t at(int i) const { return static_cast<std::size_t>(i); }
+  constexpr Access const& access(int id) const { return f_.access[id]; }
+  constexpr int group_of(int id) const { return f_.place[id].group; }
 
   // A value must be stored if another group reads it or it is an output.
-  constexpr void find_stored(Aliases const& aliases) {
-    stored_.assign(g_.nodes.size(), 0);
-    alias_.assign(g_.nodes.size(), -1);
+  constexpr Vec<char> const& find_stored(Aliases const& aliases) {
     for (int id = 0; id < g_.size(); ++id) {
+      Node const& n = g_[id];
       int const mine = group_of(id);
-      if (g_[id].code() == Code::carry) stored_[at(access(g_[id].in[0]).root)] = 1;
+      if (n.code() == Code::carry) stored_[access(n.in[0]).root] = 1;
       if (mine < 0) continue;
-      bool const loop = f_.groups[at(mine)].kind == Group::Kind::loop;
-      for (int k = 0; k < g_[id].arity(); ++k) {
-        int const root = access(g_[id].in[k]).root;
-        if (group_of(root) != mine || !loop || is_view(g_[root])) stored_[at(root)] = 1;
+      bool const loop = f_.groups[mine].kind == Group::Kind::loop;
+      for (int k = 0; k < n.arity(); ++k) {
+        int const root = access(n.in[k]).root;
+        if (!loop || group_of(root) != mine || is_view(g_[root])) stored_[root] = 1;
       }
     }
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
-      stored_[at(access(g_.outputs[k]).root)] = 1;
-      if (k < aliases.size() && aliases[k] >= 0) alias_[at(g_.outputs[k])] = aliases[k];
+      stored_[access(g_.outputs[k]).root] = 1;
+      if (k < aliases.size() && aliases[k] >= 0) alias_[g_.outputs[k]] = aliases[k];
     }
-  }
-
-  // An elementwise group that alone reads a matrix product, element by element, becomes part of the product's
-  // kernel.
-  constexpr void find_epilogues() {
-    Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
-    constexpr int several = -2;
-    for (int id = 0; id < g_.size(); ++id) {
-      if (g_[id].code() == Code::carry) reader[at(access(g_[id].in[0]).root)] = several;
-      if (group_of(id) < 0) continue;
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        int& r = reader[at(access(g_[id].in[i]).root)];
-        r = r == -1 || r == group_of(id) ? group_of(id) : several;
-      }
-    }
-    for (int o : g_.outputs) reader[at(access(o).root)] = several;
-    product_.assign(f_.groups.size(), -1);
-    joined_.assign(f_.groups.size(), 0);
-    for (std::size_t k = 0; k < f_.groups.size(); ++k) {
-      if (f_.groups[k].kind != Group::Kind::matmul) continue;
-      int const product = f_.groups[k].members[0], user = reader[at(product)];
-      if (user < 0 || product_[at(user)] >= 0 || !can_be_epilogue(user, product)) continue;
-      product_[at(user)] = static_cast<int>(k);
-      joined_[k] = 1;
-    }
-  }
-  constexpr bool can_be_epilogue(int k, int product) const {
-    Group const& x = f_.groups[at(k)];
-    Meta const& result = g_[product].meta;
-    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != g_[product].region ||
-        !(x.space == result.shape) || x.space.rank != 2)
-      return false;
-    if (x.space[0] == 1 || x.space[1] == 1) return false;
-    if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
-    bool stores = false;
-    for (int id : x.members) {
-      Place const& p = f_.place[at(id)];
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        Access const& a = access(g_[id].in[i]);
-        if (a.root != product) continue;
-        // Read where it is made: same axes, same places.
-        Shape const& shape = g_[g_[id].in[i]].meta.shape;
-        bool const in_place = a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
-                              shape == result.shape && p.axis[0] == 0 && p.axis[1] == 1;
-        if (!in_place) return false;
-      }
-      stores = stores || is_result(id, product);
-    }
-    return stores;
-  }
-  // Whether a member can be what the product's kernel stores.
-  constexpr bool is_result(int id, int product) const {
-    Place const& p = f_.place[at(id)];
-    return stored_[at(id)] != 0 && !is_view(g_[id]) && g_[id].meta == g_[product].meta && p.axis[0] == 0 &&
-           p.axis[1] == 1;
+    return stored_;
   }
 
   // The values of other groups that group k reads, each once.
   template <class F>
   constexpr void for_roots_read(int k, F f) const {
     Vec<int> seen;
-    for (int id : f_.groups[at(k)].members)
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        int const root = access(g_[id].in[i]).root;
+    for (int id : f_.groups[k].members) {
+      Node const& n = g_[id];
+      for (int i = 0; i < n.arity(); ++i) {
+        int const root = access(n.in[i]).root;
+        if (group_of(root) == k) continue;
         bool again = false;
         for (int s : seen) again = again || s == root;
-        if (again || group_of(root) == k) continue;
+        if (again) continue;
         seen.push_back(root);
         f(root);
       }
+    }
   }
 
   // How many groups still have to read a value that lies in a buffer of its own; `kept` for others, and for what
@@ -130,16 +86,19 @@ class Planner {
   constexpr void count_readers() {
     readers_.assign(g_.nodes.size(), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      for_roots_read(static_cast<int>(k), [&](int root) { ++readers_[at(root)]; });
+      for_roots_read(static_cast<int>(k), [&](int root) { ++readers_[root]; });
     for (int id = 0; id < g_.size(); ++id) {
-      bool const own = group_of(id) >= 0 && f_.groups[at(group_of(id))].kind != Group::Kind::region;
-      if (!own || homes_.of(id).owner >= 0 || alias_[at(id)] >= 0) readers_[at(id)] = kept;
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        int const root = access(g_[id].in[i]).root;
-        if (g_[root].region != g_[id].region || is_exit(g_[id])) readers_[at(root)] = kept;
+      Node const& n = g_[id];
+      int const mine = group_of(id);
+      bool const own = mine >= 0 && f_.groups[mine].kind != Group::Kind::region;
+      if (!own || homes_.of(id).owner >= 0 || alias_[id] >= 0) readers_[id] = kept;
+      if (g_.regions.empty()) continue;
+      for (int i = 0; i < n.arity(); ++i) {
+        int const root = access(n.in[i]).root;
+        if (g_[root].region != n.region || is_exit(n)) readers_[root] = kept;
       }
     }
-    for (int o : g_.outputs) readers_[at(access(o).root)] = kept;
+    for (int o : g_.outputs) readers_[access(o).root] = kept;
   }
   static constexpr int kept = 1 << 30;
 
@@ -165,14 +124,14 @@ class Planner {
     for (std::size_t w = 0; w < l.memory.size(); ++w) {
       Memory const& to = l.memory[w];
       auto const id = static_cast<int>(to.what);
-      if (!to.written || to.kind != Memory::Kind::node || readers_[at(id)] >= kept) continue;
+      if (!to.written || to.kind != Memory::Kind::node || readers_[id] >= kept) continue;
       for (std::size_t r = 0; r < l.memory.size(); ++r) {
         Memory const& from = l.memory[r];
         if (from.written || from.turn >= 0 || taken[r] != 0 || from.kind != Memory::Kind::node ||
             from.offset != 0)
           continue;
         auto const x = static_cast<int>(from.what);
-        if (is_generated(g_[x]) || readers_[at(x)] != 1 || !(g_[x].meta == g_[id].meta)) continue;
+        if (is_generated(g_[x]) || readers_[x] != 1 || !(g_[x].meta == g_[id].meta)) continue;
         bool same = record(w)[loop_code::fill] == 0;
         for (std::size_t i = 0; i < dims; ++i)
           same = same && record(w)[loop_code::operand_size + i] == record(r)[loop_code::operand_size + i];
@@ -181,20 +140,20 @@ class Planner {
         index_t const load = touched_by(loop_code::load, r), store = touched_by(loop_code::store, w);
         if (!same || load < 0 || store < load) continue;
         taken[r] = 1;
-        buffer_[at(id)] = buffer_of(x);
+        buffer_[id] = buffer_of(x);
         break;
       }
     }
   }
 
   constexpr int buffer_of(int id) {
-    int& b = buffer_[at(id)];
+    int& b = buffer_[id];
     int const now = static_cast<int>(plan.steps.size());
     if (b < 0) {
       b = static_cast<int>(plan.buffers.size());
       plan.buffers.push_back(Buffer{homes_.elements(id), g_[id].meta.dtype, now, now});
     }
-    plan.buffers[at(b)].last = now;
+    plan.buffers[b].last = now;
     return b;
   }
 
@@ -203,7 +162,7 @@ class Planner {
     Argument a{Argument::Kind::none, -1, offset, n.meta.dtype, turn};
     if (n.code() == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
     else if (is_generated(n)) return a;
-    else if (alias_[at(id)] >= 0) a.kind = Argument::Kind::input, a.index = alias_[at(id)];
+    else if (alias_[id] >= 0) a.kind = Argument::Kind::input, a.index = alias_[id];
     else if (Home const h = homes_.of(id); h.owner >= 0) {
       a = {Argument::Kind::buffer, buffer_of(h.owner), offset, n.meta.dtype,
            joined_turns(f_.turns, h.turn, turn)};
@@ -214,8 +173,8 @@ class Planner {
 
   constexpr void put_walk(Shape const& shape, Strides const& strides) {
     plan.code.push_back(shape.rank);
-    for (int i = 0; i < shape.rank; ++i) plan.code.push_back(shape[i]);
-    for (int i = 0; i < shape.rank; ++i) plan.code.push_back(strides[i]);
+    plan.code.append(shape.dims, shape.dims + shape.rank);
+    plan.code.append(strides.dims, strides.dims + shape.rank);
   }
 
   constexpr Step begin_step(Step::Kind kind, int node) const {
@@ -229,12 +188,12 @@ class Planner {
   }
 
   constexpr void add_step(int k, Order const& order) {
-    Group const& x = f_.groups[at(k)];
+    Group const& x = f_.groups[k];
     if (x.kind == Group::Kind::loop && x.members.empty()) return;  // all of it sank elsewhere
     if (x.kind == Group::Kind::region) return add_loop(x.behind, order);
     if (x.kind != Group::Kind::loop) return add_kernel(x);
-    if (product_[at(k)] >= 0) {
-      Group const& product = f_.groups[at(product_[at(k)])];
+    if (epilogues_.product[k] >= 0) {
+      Group const& product = f_.groups[epilogues_.product[k]];
       Lowered const l = lower(g_, f_, x, stored_, true);
       index_t const width =
           g_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes : loop_code::eight_bytes;
@@ -244,7 +203,7 @@ class Planner {
     Step s = begin_step(Step::Kind::loop, x.members[0]);
     Lowered const l = lower(g_, f_, x, stored_);
     reuse_operands(l);
-    for (index_t c : l.code) plan.code.push_back(c);
+    plan.code.append(l.code.begin(), l.code.end());
     for (Memory const& m : l.memory) plan.arguments.push_back(argument(m));
     end_step(s);
   }
@@ -259,9 +218,9 @@ class Planner {
       if (n.code() == Code::stack && region_behind(n) == r) static_cast<void>(argument(id, 0));
     }
     std::size_t const lasting = plan.buffers.size();
-    plan.loops.push_back(StepLoop{begin, begin, r, g_.regions[at(r)].count, g_.regions[at(r)].reversed});
+    plan.loops.push_back(StepLoop{begin, begin, r, g_.regions[r].count, g_.regions[r].reversed});
     for (int k : order.by_level)
-      if (joined_[at(k)] == 0 && f_.groups[at(k)].region == r) add_step(k, order);
+      if (epilogues_.joined[k] == 0 && f_.groups[k].region == r) add_step(k, order);
     auto const end = static_cast<int>(plan.steps.size());
     if (end == begin) return plan.loops.resize(loop);
     plan.loops[loop].last = end;
@@ -276,12 +235,12 @@ class Planner {
     StepLoop const l = plan.loops[loop];
     Roller const r(plan, f_.turns, l, lasting);
     if (!r.rolled) return;
-    Step s = plan.steps[at(l.first)];
+    Step s = plan.steps[l.first];
     plan.loops.resize(loop);
-    plan.steps.resize(at(l.first));
-    plan.code.resize(at(s.code));
-    plan.arguments.resize(at(s.argument));
-    for (index_t c : r.code) plan.code.push_back(c);
+    plan.steps.resize(static_cast<std::size_t>(l.first));
+    plan.code.resize(static_cast<std::size_t>(s.code));
+    plan.arguments.resize(static_cast<std::size_t>(s.argument));
+    plan.code.append(r.code.begin(), r.code.end());
     for (Argument const& a : r.arguments) plan.arguments.push_back(a);
     for (Buffer& b : plan.buffers) {
       b.first = b.first > l.first ? l.first : b.first;
@@ -324,10 +283,10 @@ class Planner {
     put_operands(g_[id]);
     s.epilogue = static_cast<int>(plan.code.size());
     s.epilogue_node = x.members[0];
-    for (index_t c : l.code) plan.code.push_back(c);
+    plan.code.append(l.code.begin(), l.code.end());
     int result = -1;
     for (int m : x.members)
-      if (is_result(m, id)) result = m;
+      if (epilogues_.is_result(m, id)) result = m;
     Argument const to = argument(result, 0);
     plan.arguments.push_back(to);
     for (std::size_t i = 0; i < l.memory.size(); ++i) {
@@ -350,7 +309,7 @@ class Planner {
   constexpr bool may_overlap(Argument const& a, Argument const& b) const {
     if (a.kind != b.kind || a.index != b.index) return false;
     if (a.turn < 0 || b.turn < 0 || a.offset != b.offset) return true;
-    Turn const &s = f_.turns[at(a.turn)], &t = f_.turns[at(b.turn)];
+    Turn const &s = f_.turns[a.turn], &t = f_.turns[b.turn];
     return !(s.region == t.region && s.step == t.step && s.wrap == t.wrap && s.next == t.next && s.wrap > 1 &&
              s.shift != t.shift);
   }
@@ -385,9 +344,10 @@ class Planner {
   Graph const& g_;
   Fusion f_;
   Homes homes_;
-  Vec<char> stored_, joined_;  // joined_: products that are computed with the group after them
-  Vec<int> product_;           // for each group the product it is the epilogue of, or -1
-  Vec<int> alias_, buffer_, readers_;
+  Vec<int> alias_;
+  Vec<char> stored_;
+  Epilogues epilogues_;
+  Vec<int> buffer_, readers_;
 };
 
 }  // namespace detail

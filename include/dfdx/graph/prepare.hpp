@@ -26,21 +26,21 @@ class LoopMemory {
     also_.assign(g.nodes.size(), -1);
     made_.assign(g.nodes.size(), -1);
     for (Node const& n : g.nodes) {
-      for (int k = 0; k < n.arity(); ++k) ++uses_[at(n.in[k])];
-      if (n.code() == Code::last) ++becomes_[at(n.in[1])];
+      for (int k = 0; k < n.arity(); ++k) ++uses_[n.in[k]];
+      if (n.code() == Code::last) ++becomes_[n.in[1]];
     }
-    for (int o : g.outputs) ++uses_[at(o)];
+    for (int o : g.outputs) ++uses_[o];
     Vec<char> taken(g.nodes.size(), 0);
     for (int id = 0; id < g.size(); ++id) {
       int const x = g[id].code() == Code::last ? g[id].in[1] : g[id].in[0];
-      if (!is_boundary(g[id]) || stays(g[id], g[x], x, taken[at(x)] != 0)) {
-        if (g[id].code() == Code::last) taken[at(x)] = 1;
+      if (!is_boundary(g[id]) || stays(g[id], g[x], x, taken[x] != 0)) {
+        if (g[id].code() == Code::last) taken[x] = 1;
         continue;
       }
-      made_[at(id)] = due;
+      made_[id] = due;
       if (g[x].region != region_of_copy(g[id])) continue;
-      also_[at(id)] = wanted_[at(x)];
-      wanted_[at(x)] = id;
+      also_[id] = wanted_[x];
+      wanted_[x] = id;
     }
   }
 
@@ -48,26 +48,25 @@ class LoopMemory {
   /// it, so that all of a region is there before what it leaves behind is read.
   constexpr void copy_early(Graph& out, int id, int to) {
     if (wanted_.empty()) return;
-    for (int user = wanted_[at(id)]; user >= 0; user = also_[at(user)]) made_[at(user)] = copy(out, user, to);
+    for (int user = wanted_[id]; user >= 0; user = also_[user]) made_[user] = copy(out, user, to);
   }
   /// The operand of a node on the edge of a region, or `to` where nothing was copied.
   constexpr int operand(Graph& out, int id, int k, int to) {
-    if (made_.empty() || made_[at(id)] == -1 || (g_[id].code() == Code::last && k == 0)) return to;
-    return made_[at(id)] == due ? copy(out, id, to) : made_[at(id)];
+    if (made_.empty() || made_[id] == -1 || (g_[id].code() == Code::last && k == 0)) return to;
+    return made_[id] == due ? copy(out, id, to) : made_[id];
   }
 
  private:
   static constexpr int due = -2;
-  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
   static constexpr bool is_boundary(Node const& n) { return n.code() == Code::carry || is_exit(n); }
   constexpr int region_of_copy(Node const& n) const {
     auto const own = static_cast<int>(n.attrs.i[0]);
-    return n.code() == Code::carry ? g_.regions[at(own)].parent : own;
+    return n.code() == Code::carry ? g_.regions[own].parent : own;
   }
 
   constexpr bool stays(Node const& n, Node const& value, int x, bool taken) const {
     if (value.region != region_of_copy(n)) return false;
-    if (n.code() == Code::carry) return is_computed(value) && uses_[at(x)] == 1;
+    if (n.code() == Code::carry) return is_computed(value) && uses_[x] == 1;
     if (n.code() == Code::last) return is_computed(value) && !taken;
     return is_computed(value) || value.code() == Code::carry || has_own_memory(value);
   }
@@ -75,7 +74,7 @@ class LoopMemory {
   constexpr bool has_own_memory(Node const& n) const {
     if (n.code() != Code::stack) return false;
     Node const& of = g_[n.in[0]];
-    bool const in_ring = of.code() == Code::carry || becomes_[at(n.in[0])] != 0;
+    bool const in_ring = of.code() == Code::carry || becomes_[n.in[0]] != 0;
     return !in_ring && (is_computed(of) || has_own_memory(of));
   }
   static constexpr bool is_computed(Node const& n) {
@@ -122,23 +121,21 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   out.regions = g.regions;
   detail::LoopMemory loops(g);
   auto const copy_of = [&](int id) {
-    int& c = copied[static_cast<std::size_t>(id)];
-    if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[static_cast<std::size_t>(id)]}).id;
+    int& c = copied[id];
+    if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id;
     return c;
   };
-  auto const code_under = [&](int id) { return g[access[static_cast<std::size_t>(id)].root].code(); };
+  auto const code_under = [&](int id) { return g[access[id].root].code(); };
   for (int id = 0; id < g.size(); ++id) {
     Node n = g[id];
     bool const reads_memory = n.code() == Code::each || n.code() == Code::opaque || n.code() == Code::matmul;
     for (int k = 0; k < n.arity(); ++k) {
       int const x = g[id].in[k];
       bool const generated = code_under(x) == Code::constant || code_under(x) == Code::iota;
-      n.in[k] =
-          reads_memory && generated ? copy_of(x) : loops.operand(out, id, k, to[static_cast<std::size_t>(x)]);
+      n.in[k] = reads_memory && generated ? copy_of(x) : loops.operand(out, id, k, to[x]);
     }
-    to[static_cast<std::size_t>(id)] =
-        detail::is_narrow_sum(n) ? detail::push_widened(out, n) : out.push(n).id;
-    loops.copy_early(out, id, to[static_cast<std::size_t>(id)]);
+    to[id] = detail::is_narrow_sum(n) ? detail::push_widened(out, n) : out.push(n).id;
+    loops.copy_early(out, id, to[id]);
   }
   Vec<char> taken(g.nodes.size(), 0);
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
@@ -146,10 +143,10 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     Code const under = code_under(id);
     bool const no_memory = under == Code::input || under == Code::constant || under == Code::iota;
     bool const aliased = k < aliases.size() && aliases[k] >= 0;
-    auto& used = taken[static_cast<std::size_t>(id)];
+    auto& used = taken[id];
     if (aliased && (is_view(g[id]) || is_exit(g[id]) || no_memory || used != 0))
-      out.outputs.push_back(bind<op::copy>(Attrs{}, Sym{&out, to[static_cast<std::size_t>(id)]}).id);
-    else out.outputs.push_back(no_memory ? copy_of(id) : to[static_cast<std::size_t>(id)]);
+      out.outputs.push_back(bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id);
+    else out.outputs.push_back(no_memory ? copy_of(id) : to[id]);
     if (aliased) used = 1;
   }
   return out;

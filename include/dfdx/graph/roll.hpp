@@ -21,8 +21,7 @@ class Roller {
   constexpr Roller(Plan const& plan, Vec<Turn>& turns, StepLoop const& loop, std::size_t temporary)
       : plan_(plan), turns_(turns), loop_(loop), temporary_(temporary) {
     rolled = loop.count > 0;
-    for (int k = loop.first; rolled && k < loop.last; ++k)
-      rolled = add(plan.steps[static_cast<std::size_t>(k)]);
+    for (int k = loop.first; rolled && k < loop.last; ++k) rolled = add(plan.steps[k]);
     for (std::size_t k = 0; rolled && k < stores_.size(); ++k) rolled = settle_store(k);
     for (std::size_t k = 0; rolled && k < loads_.size(); ++k) rolled = settle_load(loads_[k]);
     rolled = rolled && code_.size() <= most_instructions;
@@ -50,7 +49,7 @@ class Roller {
     index_t value = -1;
   };
 
-  constexpr Instruction& at(index_t i) { return code_[static_cast<std::size_t>(i)]; }
+  constexpr Instruction& at(index_t i) { return code_[i]; }
   constexpr index_t forward() const { return loop_.reversed ? -1 : 1; }
   constexpr index_t first() const { return loop_.reversed ? loop_.count - 1 : 0; }
   constexpr index_t last() const { return loop_.count - 1 - first(); }
@@ -68,7 +67,7 @@ class Roller {
       index_t const* const p = program + i * static_cast<index_t>(loop_code::instruction_size);
       auto const field = [&](loop_code::InstructionField f) { return loop_code::unpack(p, f); };
       auto const value = [&](loop_code::InstructionField f) {
-        return field(f) < 0 ? field(f) : values[static_cast<std::size_t>(field(f))];
+        return field(f) < 0 ? field(f) : values[field(f)];
       };
       index_t const what = field(loop_code::code);
       bool const whole = what == loop_code::constant || field(loop_code::level) == loop_code::row_level;
@@ -83,7 +82,7 @@ class Roller {
         values.push_back(push(now));
         continue;
       }
-      Argument const& memory = plan_.arguments[static_cast<std::size_t>(s.argument + field(loop_code::a))];
+      Argument const& memory = plan_.arguments[s.argument + field(loop_code::a)];
       Spot spot;
       if (!find_spot(memory, spot)) return false;
       if (what == loop_code::iota) {
@@ -117,7 +116,7 @@ class Roller {
     if (size_of(a.dtype) == 2) return false;
     bool found = false;
     for (int t = a.turn; t >= 0;) {
-      Turn turn = turns_[static_cast<std::size_t>(t)];
+      Turn turn = turns_[t];
       t = turn.next;
       if (turn.region != loop_.region) {
         turn.next = spot.base.turn;
@@ -218,7 +217,7 @@ class Roller {
     Vec<index_t> place;  // without the stores that nobody needs
     index_t count = 0;
     for (Instruction const& i : code_) place.push_back(i.code == loop_code::store && i.a < 0 ? -1 : count++);
-    auto const placed = [&](index_t i) { return i < 0 ? i : place[static_cast<std::size_t>(i)]; };
+    auto const placed = [&](index_t i) { return i < 0 ? i : place[i]; };
     code = {loop_code::scalar,
             1,
             1,

@@ -15,13 +15,12 @@ class KernelSharing {
     std::size_t places = 16;
     while (places < 2 * plan.steps.size()) places *= 2;
     table_.assign(places, -1);
-    code_.reserve(plan.code.size());
     for (std::size_t k = 0; k < plan.steps.size(); ++k) place(static_cast<int>(k));
     plan.code = std::move(code_);
   }
 
  private:
-  constexpr Step& step(int k) { return plan_.steps[static_cast<std::size_t>(k)]; }
+  constexpr Step& step(int k) { return plan_.steps[k]; }
 
   constexpr void place(int k) {
     Step& s = step(k);
@@ -33,7 +32,7 @@ class KernelSharing {
     int const like = shared ? table_[i] : -1;
     int const begin = like >= 0 ? step(like).code : static_cast<int>(code_.size());
     if (like < 0) {
-      for (int c = 0; c < s.code_size; ++c) code_.push_back(plan_.code[static_cast<std::size_t>(s.code + c)]);
+      code_.append(plan_.code.data() + s.code, plan_.code.data() + s.code + s.code_size);
       plan_.kernels.push_back(k);
       if (shared) table_[i] = k;
     }
@@ -44,8 +43,8 @@ class KernelSharing {
 
   constexpr std::size_t hash(Step const& s) const {
     std::uint64_t h = static_cast<std::uint64_t>(s.code_size);
-    for (int c = 0; c < s.code_size; ++c)
-      h = (h ^ static_cast<std::uint64_t>(plan_.code[static_cast<std::size_t>(s.code + c)])) * 1099511628211u;
+    index_t const* const code = plan_.code.data() + s.code;
+    for (int c = 0; c < s.code_size; ++c) h = (h ^ static_cast<std::uint64_t>(code[c])) * 1099511628211u;
     return static_cast<std::size_t>(h ^ (h >> 32));
   }
 
@@ -56,9 +55,9 @@ class KernelSharing {
       return false;
     if (a.epilogue >= 0 && a.epilogue - a.code != b.epilogue - b.code) return false;
     if (a.kind == Step::Kind::matmul && a.dtype != b.dtype) return false;
+    index_t const *const x = code_.data() + a.code, *const y = plan_.code.data() + b.code;
     for (int c = 0; c < a.code_size; ++c)
-      if (code_[static_cast<std::size_t>(a.code + c)] != plan_.code[static_cast<std::size_t>(b.code + c)])
-        return false;
+      if (x[c] != y[c]) return false;
     return true;
   }
 

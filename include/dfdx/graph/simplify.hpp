@@ -27,7 +27,7 @@ class Rewriter {
       if (same == unchanged) break;
     }
     std::size_t const slot = hash(n) & (heads_.size() - 1);
-    for (int i = heads_[slot]; i >= 0; i = next_[static_cast<std::size_t>(i)])
+    for (int i = heads_[slot]; i >= 0; i = next_[i])
       if (equal(graph[i], n)) return i;
     next_.push_back(heads_[slot]);
     heads_[slot] = graph.size();
@@ -236,8 +236,8 @@ constexpr int simpler_stack(Rewriter& r, Node const& n) {
 // Marks what the marked nodes need.
 constexpr void mark_operands(Graph const& g, Vec<char>& marked) {
   for (int i = g.size() - 1; i >= 0; --i)
-    if (marked[static_cast<std::size_t>(i)] != 0)
-      for (int k = 0; k < g[i].arity(); ++k) marked[static_cast<std::size_t>(g[i].in[k])] = 1;
+    if (marked[i] != 0)
+      for (int k = 0; k < g[i].arity(); ++k) marked[g[i].in[k]] = 1;
 }
 
 }  // namespace detail
@@ -245,13 +245,13 @@ constexpr void mark_operands(Graph const& g, Vec<char>& marked) {
 /// live - which nodes an output needs. A carry needs what it becomes, which comes later.
 constexpr Vec<char> live(Graph const& g) {
   Vec<char> r(g.nodes.size(), 0);
-  for (int o : g.outputs) r[static_cast<std::size_t>(o)] = 1;
+  for (int o : g.outputs) r[o] = 1;
   detail::mark_operands(g, r);
   for (bool again = !g.regions.empty(); again;) {
     again = false;
     for (int i = 0; i < g.size(); ++i) {
-      if (g[i].code() != Code::last || r[static_cast<std::size_t>(i)] != 0) continue;
-      if (r[static_cast<std::size_t>(g[i].in[0])] != 0) r[static_cast<std::size_t>(i)] = 1, again = true;
+      if (g[i].code() != Code::last || r[i] != 0) continue;
+      if (r[g[i].in[0]] != 0) r[i] = 1, again = true;
     }
     if (again) detail::mark_operands(g, r);
   }
@@ -300,21 +300,21 @@ constexpr Graph simplify(Graph g) {
   Vec<char> const needed = live(g);
   Vec<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
   for (int i = 0; i < g.size(); ++i)
-    if (needed[static_cast<std::size_t>(i)] != 0)
-      for (int k = 0; k < g[i].arity(); ++k) ++uses[static_cast<std::size_t>(g[i].in[k])];
-  for (int o : g.outputs) ++uses[static_cast<std::size_t>(o)];
+    if (needed[i] != 0)
+      for (int k = 0; k < g[i].arity(); ++k) ++uses[g[i].in[k]];
+  for (int o : g.outputs) ++uses[o];
   for (int i = 0; i < g.size(); ++i) {
-    if (needed[static_cast<std::size_t>(i)] == 0) continue;
+    if (needed[i] == 0) continue;
     Node n = g[i];
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = to[static_cast<std::size_t>(n.in[k])];
+    for (int k = 0; k < n.arity(); ++k) n.in[k] = to[n.in[k]];
     int swapped = detail::simpler_stack(r, n);
-    if (n.code() == Code::permute && uses[static_cast<std::size_t>(g[i].in[0])] == 1) {
+    if (n.code() == Code::permute && uses[g[i].in[0]] == 1) {
       Node const product = r.graph[n.in[0]];
       swapped = detail::transposed_product(r, n, product);
     }
-    to[static_cast<std::size_t>(i)] = swapped >= 0 ? swapped : r.add(n);
+    to[i] = swapped >= 0 ? swapped : r.add(n);
   }
-  for (int o : g.outputs) r.graph.outputs.push_back(to[static_cast<std::size_t>(o)]);
+  for (int o : g.outputs) r.graph.outputs.push_back(to[o]);
   Vec<char> const used = live(r.graph);
   Vec<int> place(r.graph.nodes.size(), -1);
   Graph out;
@@ -322,12 +322,12 @@ constexpr Graph simplify(Graph g) {
   out.requirements = g.requirements;
   out.regions = g.regions;
   for (int i = 0; i < r.graph.size(); ++i) {
-    if (used[static_cast<std::size_t>(i)] == 0) continue;
+    if (used[i] == 0) continue;
     Node n = r.graph[i];
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = place[static_cast<std::size_t>(n.in[k])];
-    place[static_cast<std::size_t>(i)] = out.push(n).id;
+    for (int k = 0; k < n.arity(); ++k) n.in[k] = place[n.in[k]];
+    place[i] = out.push(n).id;
   }
-  for (int o : r.graph.outputs) out.outputs.push_back(place[static_cast<std::size_t>(o)]);
+  for (int o : r.graph.outputs) out.outputs.push_back(place[o]);
   return out;
 }
 

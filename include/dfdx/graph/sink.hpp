@@ -18,8 +18,12 @@ class Sinker {
     reader_.assign(g.nodes.size(), nobody);
     uses_.assign(g.nodes.size(), 0);
     user_.assign(g.nodes.size(), -1);
-    for (int id = 0; id < g.size(); ++id)
-      for (int k = 0; k < g[id].arity(); ++k) note(id, g[id].in[k]);
+    for (int id = 0; id < g.size(); ++id) {
+      Node const& n = g[id];
+      if (is_view(n) && root_of(id) != id) continue;
+      int const by = place(id).group;
+      for (int k = 0; k < n.arity(); ++k) note(id, by, n.in[k]);
+    }
     for (int o : g.outputs) reader(root_of(o)) = several;
     for (int id = g.size() - 1; id >= 0; --id) sink(id);
   }
@@ -27,17 +31,16 @@ class Sinker {
  private:
   static constexpr int nobody = -1, several = -2;
 
-  constexpr int& reader(int id) { return reader_[static_cast<std::size_t>(id)]; }
-  constexpr int& uses(int id) { return uses_[static_cast<std::size_t>(id)]; }
-  constexpr Place& place(int id) { return f_.place[static_cast<std::size_t>(id)]; }
-  constexpr Group& group(int k) { return f_.groups[static_cast<std::size_t>(k)]; }
-  constexpr int root_of(int id) const { return f_.access[static_cast<std::size_t>(id)].root; }
+  constexpr int& reader(int id) { return reader_[id]; }
+  constexpr int& uses(int id) { return uses_[id]; }
+  constexpr Place& place(int id) { return f_.place[id]; }
+  constexpr Group& group(int k) { return f_.groups[k]; }
+  constexpr int root_of(int id) const { return f_.access[id].root; }
 
-  constexpr void note(int user, int operand) {
-    int const root = root_of(operand), by = place(user).group;
-    if (is_view(g_[user]) && root_of(user) != user) return;
+  constexpr void note(int user, int by, int operand) {
+    int const root = root_of(operand);
     ++uses(root);
-    user_[static_cast<std::size_t>(root)] = user;
+    user_[root] = user;
     bool const plainly = operand == root && by >= 0;
     int& r = reader(root);
     r = plainly && (r == nobody || r == by) ? by : several;
@@ -79,8 +82,8 @@ class Sinker {
     int const own = place(id).group, into = reader(id);
     if (own < 0 || into < 0 || into == own || group(own).kind != Group::Kind::loop) return;
     if (group(into).kind != Group::Kind::loop || group(into).region != g_[id].region) return;
-    Node const& user = g_[user_[static_cast<std::size_t>(id)]];
-    Place const there = place(user_[static_cast<std::size_t>(id)]);
+    Node const& user = g_[user_[id]];
+    Place const there = place(user_[id]);
     if (is_view(user) || group(into).members.size() + 4 > max_members) return;
     if (uses(id) != 1 || !(g_[user.in[0]].meta.shape == g_[id].meta.shape)) return;
     Vec<int> cone;

@@ -22,16 +22,14 @@ constexpr Text cycle_among(Vec<int> const& waiting, std::span<Edge const> edges)
   std::size_t const n = waiting.size();
   Vec<int> needs(n, -1), seen(n, 0);
   for (Edge const& e : edges)
-    if (waiting[static_cast<std::size_t>(e.from)] != 0) needs[static_cast<std::size_t>(e.to)] = e.from;
+    if (waiting[e.from] != 0) needs[e.to] = e.from;
   int at = 0;
-  while (waiting[static_cast<std::size_t>(at)] == 0) ++at;
-  for (; seen[static_cast<std::size_t>(at)] == 0; at = needs[static_cast<std::size_t>(at)])
-    seen[static_cast<std::size_t>(at)] = 1;
+  while (waiting[at] == 0) ++at;
+  for (; seen[at] == 0; at = needs[at]) seen[at] = 1;
   constexpr int shown = 8;
   Text why = make_text("topological_order: a cycle: ", at, " needs ");
-  int next = needs[static_cast<std::size_t>(at)];
-  for (int k = 0; next != at && k < shown; next = needs[static_cast<std::size_t>(next)], ++k)
-    why.put(next).put(" needs ");
+  int next = needs[at];
+  for (int k = 0; next != at && k < shown; next = needs[next], ++k) why.put(next).put(" needs ");
   return next == at ? why.put(at) : why.put("...");
 }
 
@@ -48,18 +46,18 @@ constexpr Vec<int> topological_order(int n, std::span<Edge const> edges) {
   for (Edge const& e : edges) {
     if (e.from < 0 || e.to < 0 || e.from >= n || e.to >= n)
       raise("topological_order: edge from ", e.from, " to ", e.to, " among ", n, " nodes");
-    ++waiting[at(e.to)];
-    ++begin[at(e.from) + 1];
+    ++waiting[e.to];
+    ++begin[e.from + 1];
   }
-  for (int i = 0; i < n; ++i) begin[at(i) + 1] += begin[at(i)];
+  for (int i = 0; i < n; ++i) begin[i + 1] += begin[i];
   Vec<int> next = begin;
-  for (Edge const& e : edges) users[at(next[at(e.from)]++)] = e.to;
+  for (Edge const& e : edges) users[next[e.from]++] = e.to;
   for (int i = 0; i < n; ++i)
-    if (waiting[at(i)] == 0) order.push_back(i);
+    if (waiting[i] == 0) order.push_back(i);
   for (std::size_t done = 0; done < order.size(); ++done) {
     int const i = order[done];
-    for (int k = begin[at(i)]; k < begin[at(i) + 1]; ++k)
-      if (--waiting[at(users[at(k)])] == 0) order.push_back(users[at(k)]);
+    for (int k = begin[i]; k < begin[i + 1]; ++k)
+      if (--waiting[users[k]] == 0) order.push_back(users[k]);
   }
   if (order.size() != at(n)) raise(detail::cycle_among(waiting, edges));
   return order;

@@ -21,7 +21,7 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
     Shape const& of = g[n.in[0]].meta.shape;
     bool ok = n.meta.dtype == g[n.in[0]].meta.dtype && to.rank == of.rank + 1;
     for (int i = 0; ok && i < of.rank; ++i) ok = to[i + 1] == of[i];
-    return ok && to[0] == g.regions[static_cast<std::size_t>(n.attrs.i[0])].count;
+    return ok && to[0] == g.regions[n.attrs.i[0]].count;
   }
   if (n.code() == Code::expand) {
     Shape const& from = g[n.in[0]].meta.shape;
@@ -56,7 +56,7 @@ constexpr bool is_in_its_region(Graph const& g, Node const& n) {
   bool const enters = n.code() == Code::carry || n.code() == Code::each;
   if (enters || is_exit(n)) {
     if (own < 0 || own >= count) return false;
-    int const parent = g.regions[static_cast<std::size_t>(own)].parent;
+    int const parent = g.regions[own].parent;
     if (n.region != (enters ? own : parent)) return false;
     for (int k = 0; k < n.arity(); ++k)
       if (!g.encloses(g[n.in[k]].region, enters ? parent : own)) return false;
@@ -90,10 +90,10 @@ constexpr Text verify(Graph const& g) {
       return make_text("verify: node ", id, " (", n.op->name, "): no shape");
     if (n.code() == Code::input) {
       index_t const at = n.attrs.i[0];
-      if (at < 0 || at >= g.inputs || seen[static_cast<std::size_t>(at)] != 0)
+      if (at < 0 || at >= g.inputs || seen[at] != 0)
         return make_text("verify: node ", id, ": input ", at, " of ", g.inputs,
                          " is out of range or there twice");
-      seen[static_cast<std::size_t>(at)] = 1;
+      seen[at] = 1;
     }
     if (!detail::is_in_its_region(g, n))
       return make_text("verify: node ", id, " (", n.op->name, "): not in the region of its operands");

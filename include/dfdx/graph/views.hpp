@@ -9,8 +9,8 @@
 namespace dfdx::graph {
 
 constexpr bool is_view(Node const& n) {
-  return n.code() == Code::reshape || n.code() == Code::permute || n.code() == Code::expand ||
-         n.code() == Code::slice || n.code() == Code::each;
+  Code const c = n.code();
+  return c >= Code::reshape && c <= Code::each;
 }
 
 /// Turn - how a value moves through memory as a region goes through its iterations: at position p it lies
@@ -38,7 +38,7 @@ struct Access {
   index_t offset = 0;
   Strides strides{};
   /// For each axis of the root, the axis of the view that moves along it; -1 for none.
-  signed char driver[max_rank] = {};
+  signed char driver[max_rank] = {0, 1, 2, 3, 4, 5, 6, 7};
   /// Whether `driver` tells all: false once a slice or a merging reshape lies between.
   bool aligned = true;
   /// How it moves with the regions that it is read in, -1 if it does not.
@@ -48,8 +48,9 @@ struct Access {
 namespace detail {
 
 constexpr Access rooted(Graph const& g, int id) {
-  Access a{id, 0, contiguous(g[id].meta.shape), {}, true, -1};
-  for (int i = 0; i < max_rank; ++i) a.driver[i] = static_cast<signed char>(i);
+  Access a;
+  a.root = id;
+  a.strides = contiguous(g[id].meta.shape);
   return a;
 }
 
@@ -92,7 +93,7 @@ constexpr Vec<Access> accesses(Graph const& g, Vec<Turn>& turns) {
       r.push_back(detail::rooted(g, id));
       continue;
     }
-    Access a = r[static_cast<std::size_t>(n.in[0])];
+    Access a = r[n.in[0]];
     Shape const &from = g[n.in[0]].meta.shape, &to = n.meta.shape;
     Strides const old = a.strides;
     if (n.code() == Code::permute) {

@@ -9,16 +9,13 @@
 
 namespace dfdx::detail {
 
-template <class T, std::size_t N>
-constexpr std::array<T, N> frozen(Vec<T> const& v) {
-  std::array<T, N> r{};
-  if constexpr (N != 0)
-    for (std::size_t i = 0; i < N; ++i) r[i] = v[i];
-  return r;
-}
-
 struct GraphSize {
   std::size_t nodes, outputs, requirements, regions;
+
+  constexpr bool fits(GraphSize const& most) const {
+    return nodes <= most.nodes && outputs <= most.outputs && requirements <= most.requirements &&
+           regions <= most.regions;
+  }
 };
 struct PlanSize {
   std::size_t steps, code, kernels, arguments, buffers, results, own_kernels, requirements, loops, turns;
@@ -41,30 +38,23 @@ constexpr graph::Aliases aliases_of() {
 
 template <GraphSize S>
 struct FrozenGraph {
-  std::array<Node, S.nodes> nodes;
-  std::array<int, S.outputs> outputs;
-  std::array<SameExtent, S.requirements> requirements;
-  std::array<Region, S.regions> regions;
-  int inputs;
+  std::array<Node, S.nodes> nodes{};
+  std::array<int, S.outputs> outputs{};
+  std::array<SameExtent, S.requirements> requirements{};
+  std::array<Region, S.regions> regions{};
+  int inputs = 0;
 
-  /// The graph as passes take it.
-  constexpr Graph thaw() const {
+  /// The graph as passes take it; `size` is how much of the arrays is in use.
+  constexpr Graph thaw(GraphSize const& size = S) const {
     Graph g;
-    g.nodes.assign(nodes.begin(), nodes.end());
-    g.outputs.assign(outputs.begin(), outputs.end());
-    g.requirements.assign(requirements.begin(), requirements.end());
-    g.regions.assign(regions.begin(), regions.end());
+    g.nodes.assign(nodes.data(), nodes.data() + size.nodes);
+    g.outputs.assign(outputs.data(), outputs.data() + size.outputs);
+    g.requirements.assign(requirements.data(), requirements.data() + size.requirements);
+    g.regions.assign(regions.data(), regions.data() + size.regions);
     g.inputs = inputs;
     return g;
   }
 };
-
-template <GraphSize S>
-constexpr auto freeze_graph(Graph const& g) {
-  return FrozenGraph<S>{frozen<Node, S.nodes>(g.nodes), frozen<int, S.outputs>(g.outputs),
-                        frozen<SameExtent, S.requirements>(g.requirements),
-                        frozen<Region, S.regions>(g.regions), g.inputs};
-}
 
 template <PlanSize S>
 struct FrozenPlan {
@@ -82,11 +72,21 @@ struct FrozenPlan {
   bool is_static = true;
 };
 
-// Copies what one plan and another, of which one may be larger, have in common.
+// Copies what two arrays, of which one may be larger, have in common.
 template <class To, class From>
 constexpr void copy_elements_of(To& to, From const& from) {
   std::size_t const n = to.size() < from.size() ? to.size() : from.size();
   for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
+}
+template <GraphSize S, class G>
+constexpr FrozenGraph<S> freeze_graph(G const& g) {
+  FrozenGraph<S> r;
+  copy_elements_of(r.nodes, g.nodes);
+  copy_elements_of(r.outputs, g.outputs);
+  copy_elements_of(r.requirements, g.requirements);
+  copy_elements_of(r.regions, g.regions);
+  r.inputs = g.inputs;
+  return r;
 }
 template <PlanSize S, class P>
 constexpr FrozenPlan<S> freeze_plan(P const& p) {
@@ -107,17 +107,33 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   return r;
 }
 
-// A plan in arrays that are large enough for most plans of graphs of n nodes, and how much of them it uses: so that
-// the passes run once, not once for the sizes and once for the content. A larger plan leaves only its size.
-constexpr PlanSize likely_size(std::size_t n) {
-  std::size_t const some = n / 4 + 8;
-  return {n / 2 + 8, 8 * n + 256, n / 2 + 8, 2 * n + 16, n / 2 + 8, n / 2 + 8, some, some, some, some};
+// Graphs and plans in arrays that are large enough for most, and how much of them is in use: so that the passes run
+// once, not once for the sizes and once for the content. What is larger leaves only its size.
+constexpr GraphSize likely_graph_size(int leaves) {
+  auto const n = static_cast<std::size_t>(leaves);
+  return {12 * n + 512, 2 * n + 64, 64, 64};
 }
+constexpr PlanSize likely_plan_size(std::size_t nodes) {
+  std::size_t const third = nodes / 3 + 16, some = nodes / 8 + 16;
+  return {third, 4 * nodes + 512, third, 3 * nodes / 2 + 64, third, third, some, some, some, some};
+}
+template <GraphSize Most>
+struct RoomyGraph {
+  FrozenGraph<Most> graph;
+  GraphSize size;
+
+  constexpr Graph thaw() const { return graph.thaw(size); }
+};
 template <PlanSize Most>
 struct RoomyPlan {
   FrozenPlan<Most> plan;
   PlanSize size;
 };
+template <GraphSize Most>
+constexpr RoomyGraph<Most> keep_graph(Graph const& g) {
+  GraphSize const size{g.nodes.size(), g.outputs.size(), g.requirements.size(), g.regions.size()};
+  return {size.fits(Most) ? freeze_graph<Most>(g) : FrozenGraph<Most>{}, size};
+}
 template <PlanSize Most>
 constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
   PlanSize const size{p.steps.size(),   p.code.size(),    p.kernels.size(),     p.arguments.size(),

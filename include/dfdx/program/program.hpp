@@ -13,19 +13,32 @@
 namespace dfdx::detail::inline DFDX_TARGET {
 
 // These are not members of program: g++ evaluates such a member once with the class and once for itself.
+// Graph and plan are constants of their own: a compiler bounds the work for each.
+template <GraphSize Most, class F, class... A>
+inline constexpr RoomyGraph<Most> graph_within = keep_graph<Most>(build_graph<F, A...>());
+// Counted here: nvcc 13 fails at leaf_count where a class template asks for it.
+template <class... A>
+constexpr GraphSize likely_graph_of(A... args) {
+  int leaves = 0;
+  (visit(args, [&](auto const&) { ++leaves; }), ...);
+  return likely_graph_size(leaves);
+}
 template <class F, class... A>
-inline constexpr PlanSize likely_plan_size = likely_size(trace<F, A...>().nodes.size());
-template <class F, class... A>
-inline constexpr RoomyPlan<likely_plan_size<F, A...>> likely_plan =
-    keep_plan<likely_plan_size<F, A...>>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
-template <PlanSize Size, class F, class... A>
-inline constexpr RoomyPlan<Size> exact_plan =
-    keep_plan<Size>(graph::make_plan(build_graph<F, A...>(), aliases_of<F, A...>()));
+constexpr auto const& roomy_graph() {
+  constexpr GraphSize likely = likely_graph_of(argument_t<A>{}...);
+  constexpr GraphSize size = graph_within<likely, F, A...>.size;
+  if constexpr (size.fits(likely)) return graph_within<likely, F, A...>;
+  else return graph_within<size, F, A...>;
+}
+template <PlanSize Most, class F, class... A>
+inline constexpr RoomyPlan<Most> plan_within =
+    keep_plan<Most>(graph::make_plan(roomy_graph<F, A...>().thaw(), aliases_of<F, A...>()));
 template <class F, class... A>
 constexpr auto const& roomy_plan() {
-  constexpr PlanSize size = likely_plan<F, A...>.size;
-  if constexpr (size.fits(likely_plan_size<F, A...>)) return likely_plan<F, A...>;
-  else return exact_plan<size, F, A...>;
+  constexpr PlanSize likely = likely_plan_size(roomy_graph<F, A...>().size.nodes);
+  constexpr PlanSize size = plan_within<likely, F, A...>.size;
+  if constexpr (size.fits(likely)) return plan_within<likely, F, A...>;
+  else return plan_within<size, F, A...>;
 }
 
 // Part of a list of numbers as a type.
@@ -33,15 +46,10 @@ template <class Plan, int Begin, std::size_t... I>
 auto numbers_of(std::index_sequence<I...>)
     -> kernels::Numbers<Plan::code[static_cast<std::size_t>(Begin) + I]...>;
 
-// The graph of program P after simplification, a constant. Not a member of program: it would be made with the
-// class, and only reports and constant expressions ask for it.
+// The graph of program P after simplification, a constant of its size. Not a member of program: it would be made
+// with the class, and only reports and constant expressions ask for it.
 template <class P>
-inline constexpr GraphSize graph_size = [] {
-  Graph const g = P::build();
-  return GraphSize{g.nodes.size(), g.outputs.size(), g.requirements.size(), g.regions.size()};
-}();
-template <class P>
-inline constexpr auto program_graph = freeze_graph<graph_size<P>>(P::build());
+inline constexpr auto program_graph = freeze_graph<P::graph().size>(P::graph().graph);
 
 // A result copied onto the input whose memory it takes over.
 template <class P, int S>
@@ -85,7 +93,7 @@ template <class F, class... A>
 struct program {
   using result = result_t<F, A...>;
 
-  static constexpr Graph build() { return detail::build_graph<F, A...>(); }
+  static constexpr auto const& graph() { return detail::roomy_graph<F, A...>(); }
 
   static constexpr detail::PlanSize plan_size = detail::roomy_plan<F, A...>().size;
   /// The plan, a constant. It is all that running needs: the graph below is made only for those who ask for it.

@@ -23,6 +23,7 @@ enum class Code : std::int32_t {
   permute,
   expand,
   slice,
+  each,
   reduce_sum,
   reduce_prod,
   reduce_max,
@@ -30,7 +31,6 @@ enum class Code : std::int32_t {
   matmul,
   cast,
   carry,
-  each,
   last,
   stack,
   custom_vjp,
@@ -221,18 +221,18 @@ class Graph {
   }
   /// encloses - whether region `inner` is `outer` or lies inside of it.
   constexpr bool encloses(int outer, int inner) const {
-    while (inner > outer) inner = regions[static_cast<std::size_t>(inner)].parent;
+    while (inner > outer) inner = regions[inner].parent;
     return inner == outer;
   }
   constexpr int size() const { return static_cast<int>(nodes.size()); }
-  constexpr Node const& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
-  constexpr Node& operator[](int i) { return nodes[static_cast<std::size_t>(i)]; }
+  constexpr Node const& operator[](int i) const { return nodes[i]; }
+  constexpr Node& operator[](int i) { return nodes[i]; }
 
  private:
   constexpr int region_of(Node const& n) const {
     auto const own = static_cast<int>(n.attrs.i[0]);
     if (n.code() == Code::carry || n.code() == Code::each) return own;
-    if (is_exit(n)) return regions[static_cast<std::size_t>(own)].parent;
+    if (is_exit(n)) return regions[own].parent;
     int r = -1;  // of nested regions the inner one has the larger number
     for (int k = 0; k < n.arity(); ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
     for (int k = 0; k < n.arity(); ++k) {
