@@ -222,8 +222,8 @@ TEST_CASE("GGUF files that must be refused", "[io]") {
   CHECK(refusal(Gguf().u32(0x03000000)) == "it is big-endian, which is not supported");
   CHECK(refusal(Gguf().head(0, 0, 1)) == "it is of version 1; 2 and 3 are supported");
   CHECK(refusal(Gguf().head(0, 0, 4)) == "it is of version 4; 2 and 3 are supported");
-  CHECK(refusal(Gguf().head(1, 0)) == "it says that it has more tensors than fit into it");
-  CHECK(refusal(Gguf().head(0, 1ull << 60)) == "it says that it has more keys than fit into it");
+  CHECK(refusal(Gguf().head(1, 0)) == "it says that it has more tensors than are possible");
+  CHECK(refusal(Gguf().head(0, 1ull << 60)) == "it says that it has more keys than are possible");
 
   auto const key = [](std::string const& name, std::uint32_t type) {
     return Gguf().head(0, 1).text(name).u32(type);
@@ -308,6 +308,10 @@ TEST_CASE("what a model needs and what is there", "[io]") {
   w.add("wide", Tensor<std::int64_t, 2>::from({1, std::int64_t{1} << 40}));
   CHECK(error_of([&] { w.array("wide", DType::i32); }) == "weights: f: wide: a number does not fit i32");
   CHECK(error_of([&] { w.array("a", DType::i32); }) == "weights: f: a: f32 cannot become i32");
+  auto const arrays = w.arrays(DType::bf16);
+  CHECK(arrays.size() == 3);
+  CHECK(arrays.at("a").dtype() == DType::bf16);
+  CHECK(arrays.at("wide").dtype() == DType::i64);
   CHECK(w.array("wide", DType::f64).at<double>({1}) == 0x1p40);
 }
 

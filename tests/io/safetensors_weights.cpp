@@ -53,6 +53,8 @@ TEST_CASE("a safetensors file as weights", "[io]") {
   CHECK(error_of([&] { read_safetensors(folder / "x"); }) ==
         "safetensors: cannot read " + (folder / "x").string() + ": No such file or directory");
   CHECK(error_of([&] { read_safetensors(folder / ""); }).ends_with(": Is a directory"));
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(error_of([&] { read_safetensors(folder / "pipe"); }).ends_with(": not a regular file"));
   folder.write("empty", "");
   CHECK(error_of([&] {
           read_safetensors(folder / "empty");

@@ -201,6 +201,10 @@ TEST_CASE("llama2.c's groups of int8", "[quantized]") {
     std::memcpy(&scale, scales.data() + 4 * g, 4);
     for (std::size_t i = g * 64; i < g * 64 + 64; ++i) CHECK(std::abs(x[i] - y[i]) <= scale * 0.50001f);
   }
+  auto const w = normals(100, 6);
+  double exact = 0;
+  for (std::size_t i = 0; i < 100; ++i) exact += double{y[i + 20]} * w[i];
+  CHECK(std::abs(groups_dot(q.data(), scales.data(), 64, 20, 100, w.data()) - exact) < 1e-5);
   std::vector<float> const bad(64, HUGE_VALF);
   CHECK(!quantize_groups(bad.data(), 64, 64, q.data(), scales.data()));
 }

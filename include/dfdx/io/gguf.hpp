@@ -66,8 +66,8 @@ class GgufReader {
     auto const tensors = number<std::uint64_t>("the number of tensors");
     auto const keys = number<std::uint64_t>("the number of keys");
     // The least that a tensor and a key take, so that no claim is believed that the file cannot hold.
-    if (tensors > left() / 24) fail("it says that it has more tensors than fit into it");
-    if (keys > left() / 13) fail("it says that it has more keys than fit into it");
+    if (tensors > left() / 24 || tensors > most) fail("it says that it has more tensors than are possible");
+    if (keys > left() / 13 || keys > most) fail("it says that it has more keys than are possible");
     for (std::uint64_t i = 0; i < keys; ++i) key_value();
     std::vector<Info> infos;
     for (std::uint64_t i = 0; i < tensors; ++i) infos.push_back(info());
@@ -78,6 +78,10 @@ class GgufReader {
   }
 
  private:
+  // Far above any model: in memory an entry takes several times its bytes in the file, and a file with holes may be
+  // larger than any memory.
+  static constexpr std::uint64_t most = 1 << 20, longest_list = 1 << 24;
+
   struct Info {
     Weight weight;
     std::uint64_t offset;
@@ -163,6 +167,7 @@ class GgufReader {
                                     : std::is_same_v<T, MetaList>  ? 12
                                                                    : sizeof(T);
       if (count > left() / least) ends(what);
+      if (count > longest_list) fail(what + " is a list of more than 16777216 values");
       items.reserve(static_cast<std::size_t>(count));
       for (std::uint64_t i = 0; i < count; ++i) items.push_back(one<T>(what, depth + 1));
       return MetaList{std::move(items)};

@@ -161,6 +161,18 @@ class Weights {
   }
   Array array(std::string_view name, std::optional<DType> as = {}) const { return at(name).array(as); }
 
+  /// All tensors in memory, the floating ones in that dtype: save_safetensors("m.safetensors", w.arrays(DType::bf16)).
+  ///
+  /// Errors    those of Weight::array
+  std::map<std::string, Array> arrays(std::optional<DType> as = {}) const {
+    std::map<std::string, Array> r;
+    for (Weight const& w : all_) {
+      bool const whole = w.dtype && !is_floating(*w.dtype);
+      r.emplace(w.name, w.array(whole ? w.dtype : as));
+    }
+    return r;
+  }
+
   /// check - whether these are what a model needs, no more and no less.
   ///
   /// Errors    "weights: m.gguf does not fit the model: output_norm.weight is missing; token_embd.weight: shape [512,

@@ -137,6 +137,21 @@ inline void dequantize_groups(std::byte const* q, std::byte const* scales, index
   }
 }
 
+/// groups_dot - the product of n numbers of such a tensor, from `first` on, with floats. A row of a tensor need not
+/// begin where a group does.
+inline float groups_dot(std::byte const* q, std::byte const* scales, index_t group, index_t first, index_t n,
+                        float const* x) {
+  float sum = 0;
+  for (index_t i = first, end = first + n; i < end;) {
+    index_t const stop = std::min(end, i / group * group + group);
+    float scale, of_group = 0;
+    std::memcpy(&scale, scales + i / group * 4, 4);
+    for (; i < stop; ++i) of_group += static_cast<float>(static_cast<std::int8_t>(q[i])) * x[i - first];
+    sum += scale * of_group;
+  }
+  return sum;
+}
+
 /// q8_length - how many numbers share a scale in the other factor of a product with a row of that format.
 constexpr int q8_length(Quant f) { return f < Quant::q4_k ? 32 : 256; }
 
