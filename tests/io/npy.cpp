@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // NumPy's files: every type, order and version; zip files packed and not; and what is refused.
+#include "io/zip.hpp"
 #include "support.hpp"
 
 #include <dfdx/dfdx.hpp>
@@ -13,17 +14,12 @@
 
 using namespace dfdx;
 using data::npy_array, data::read_npy, data::read_npz;
-using tests::error_of;
+using tests::error_of, tests::little, tests::zip;
 
 namespace {
 
 std::span<std::byte const> bytes_of(std::string const& s) {
   return {reinterpret_cast<std::byte const*>(s.data()), s.size()};
-}
-std::string little(std::uint64_t x, int bytes) {
-  std::string r;
-  for (int i = 0; i < bytes; ++i) r += static_cast<char>(x >> (8 * i) & 255);
-  return r;
 }
 template <class T>
 std::string numbers(std::vector<T> const& v, bool swapped = false) {
@@ -54,53 +50,6 @@ std::string npy(std::string const& type, std::string const& shape, std::string c
 Array read(std::string const& file) { return npy_array(bytes_of(file), "f"); }
 std::string refusal(std::string const& file) {
   return error_of([&] { read(file); });
-}
-
-struct Entry {
-  std::string name, content;
-  bool packed = false, wide = false;
-};
-std::string deflated(std::string const& s) {
-  z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(s.size() + 1000, '\0'), in = s;
-  z.next_in = reinterpret_cast<unsigned char*>(in.data());
-  z.avail_in = static_cast<unsigned>(in.size());
-  z.next_out = reinterpret_cast<unsigned char*>(out.data());
-  z.avail_out = static_cast<unsigned>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(out.size() - z.avail_out);
-  deflateEnd(&z);
-  return out;
-}
-std::string zip(std::vector<Entry> const& entries, std::string const& comment = {}, bool wide_end = false) {
-  std::string file, list;
-  for (Entry const& e : entries) {
-    std::string const data = e.packed ? deflated(e.content) : e.content;
-    std::uint64_t const begin = file.size(), none = 0xffffffff;
-    auto const checksum =
-        crc32_z(0, reinterpret_cast<unsigned char const*>(e.content.data()), e.content.size());
-    std::string const sizes =
-        little(e.wide ? none : data.size(), 4) + little(e.wide ? none : e.content.size(), 4);
-    std::string const common = little(20, 2) + little(0, 2) + little(e.packed ? 8 : 0, 2) + little(0, 4) +
-                               little(checksum, 4) + sizes + little(e.name.size(), 2);
-    std::string const wide = little(e.content.size(), 8) + little(data.size(), 8);
-    std::string const extra = e.wide ? little(1, 2) + little(16, 2) + wide : "";
-    std::string const with_place =
-        e.wide ? "ab" + little(1, 2) + "x" + little(1, 2) + little(24, 2) + wide + little(begin, 8) : "";
-    file += little(0x04034b50, 4) + common + little(extra.size(), 2) + e.name + extra + data;
-    list += little(0x02014b50, 4) + little(20, 2) + common + little(with_place.size(), 2) + little(0, 2) +
-            little(0, 8) + little(e.wide ? none : begin, 4) + e.name + with_place;
-  }
-  std::uint64_t const place = file.size(), end = place + list.size();
-  file += list;
-  if (wide_end)
-    file += little(0x06064b50, 4) + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) +
-            little(entries.size(), 8) + little(entries.size(), 8) + little(list.size(), 8) +
-            little(place, 8) + little(0x07064b50, 4) + little(0, 4) + little(end, 8) + little(1, 4);
-  return file + little(0x06054b50, 4) + little(0, 4) + little(wide_end ? 0xffff : entries.size(), 2) +
-         little(wide_end ? 0xffff : entries.size(), 2) + little(list.size(), 4) +
-         little(wide_end ? 0xffffffff : place, 4) + little(comment.size(), 2) + comment;
 }
 
 }  // namespace

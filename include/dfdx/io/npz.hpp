@@ -33,18 +33,24 @@ class ZipFile {
 
   std::vector<Member> const& members() const { return members_; }
 
-  /// The bytes of a member.
-  std::vector<std::byte> read(Member const& m) const {
+  /// The bytes of a member as the file has them; of method 0 they are the member, and its checksum is not looked at.
+  std::span<std::byte const> stored(Member const& m) const {
     auto const damaged = [&](std::string const& what) { fail(":" + m.name + " is damaged: " + what); };
     std::uint64_t const head = m.begin + 30;
     if (m.begin > list_ || head > list_ || word(m.begin, 4) != 0x04034b50)
       damaged("no header where it should begin");
     std::uint64_t const begin = head + word(m.begin + 26, 2) + word(m.begin + 28, 2);
     if (begin > list_ || m.packed > list_ - begin) damaged("it ends behind the list of members");
-    auto const packed = bytes_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(m.packed));
     // Packed bytes become at most 1032 each, so that no more memory is asked for than may be needed.
     if (m.method == 0 ? m.size != m.packed : m.size / 1032 > m.packed + 64)
       damaged("its size is not possible");
+    return bytes_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(m.packed));
+  }
+
+  /// The bytes of a member.
+  std::vector<std::byte> read(Member const& m) const {
+    auto const damaged = [&](std::string const& what) { fail(":" + m.name + " is damaged: " + what); };
+    auto const packed = stored(m);
     std::vector<std::byte> r(static_cast<std::size_t>(m.size));
     if (m.method == 0) std::copy(packed.begin(), packed.end(), r.begin());
     else if (!unpack(packed, r)) damaged("it cannot be unpacked");
@@ -100,7 +106,9 @@ class ZipFile {
     require(word(end + 4, 2) == 0 && word(end + 6, 2) == 0, "it is in several parts");
     std::uint64_t count = word(end + 10, 2), bytes = word(end + 12, 4);
     list_ = word(end + 16, 4);
-    if (count == 0xffff || bytes == 0xffffffff || list_ == 0xffffffff) {
+    // Some writers, as PyTorch's, give wide numbers whether or not they need them.
+    if (count == 0xffff || bytes == 0xffffffff || list_ == 0xffffffff ||
+        (list_ + bytes < end && end >= 20 && word(end - 20, 4) == 0x07064b50)) {
       require(end >= 20 && word(end - 20, 4) == 0x07064b50, "no place of the list of members");
       std::uint64_t const wide = word(end - 12, 8);
       require(end >= 76 && wide <= end - 76 && word(wide, 4) == 0x06064b50, "no list of members");

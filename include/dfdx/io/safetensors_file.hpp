@@ -8,15 +8,13 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <dfdx/io/file.hpp>
+#include <dfdx/io/json.hpp>
 #include <dfdx/value/array.hpp>
 
 namespace dfdx {
@@ -149,7 +147,8 @@ class SafetensorsFile {
     auto const header = file.subspan(8, static_cast<std::size_t>(length));
     auto const data = file.subspan(8 + static_cast<std::size_t>(length));
 
-    json const all = parse_json(header);
+    auto const [all, fault] = detail::parse_json(header, 3);
+    if (fault != nullptr) fail(std::string("the header ") + fault);
     require(all.is_object(), "the header is not a JSON object");
     std::vector<std::pair<std::uint64_t, std::uint64_t>> offsets;
     for (auto const& [name, value] : all.items()) {
@@ -176,29 +175,6 @@ class SafetensorsFile {
     }
     require(end == data.size(), "there are bytes behind the last tensor");
     entries_ = std::move(sorted);
-  }
-
-  // Refuses a name that occurs twice, of which the library would keep the last, and what is nested deeper than any
-  // header is, before it costs memory.
-  json parse_json(std::span<std::byte const> header) const {
-    constexpr int deepest = 3;
-    std::vector<std::set<std::string>> seen;
-    bool repeated = false, deep = false;
-    auto const watch = [&](int depth, json::parse_event_t event, json& value) {
-      deep = deep || depth > deepest;
-      if (deep) return false;
-      if (event == json::parse_event_t::object_start) seen.emplace_back();
-      else if (event == json::parse_event_t::object_end) seen.pop_back();
-      else if (event == json::parse_event_t::key)
-        repeated = repeated || !seen.back().insert(value.get<std::string>()).second;
-      return true;
-    };
-    auto const* text = reinterpret_cast<char const*>(header.data());
-    json r = json::parse(text, text + header.size(), watch, /*allow_exceptions=*/false);
-    require(!deep, "the header is nested too deep");
-    require(!r.is_discarded(), "the header is not valid JSON in UTF-8");
-    require(!repeated, "the header has a name twice");
-    return r;
   }
 
   void read_metadata(json const& value) {

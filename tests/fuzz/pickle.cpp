@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes pickles by themselves, which in a PyTorch file stand behind a checksum.
+#include "fuzz/fuzz.hpp"
+
+#include <dfdx/io/pickle.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  return fuzz::run(data, size, [](auto bytes) {
+    dfdx::detail::Pickle const p(bytes, "pt: f");
+    (void)p.root();
+    return dfdx::Weights();
+  });
+}

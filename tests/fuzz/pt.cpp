@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes the reader of PyTorch files.
+#include "fuzz/fuzz.hpp"
+
+#include <dfdx/io/pt.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  return fuzz::run(data, size, [](auto bytes) { return dfdx::pt_from(bytes); });
+}
