@@ -12,7 +12,7 @@ namespace dfdx::text {
 
 /// LoadOptions - what some files leave open.
 struct LoadOptions {
-  std::optional<Pattern> pattern = {};      // tiktoken: if the vocabulary is not known by its size
+  std::optional<Pattern> pattern = {};      // byte-level: instead of the file's; tiktoken: if unknown by size
   std::vector<SpecialToken> specials = {};  // tiktoken: its control tokens
   std::size_t count = 0;                    // llama2.c: how many tokens the model has, 0 for all in the file
 };
@@ -116,8 +116,10 @@ inline TokenizerParts load_folder(std::filesystem::path const& folder, LoadOptio
 ///           directory". Nothing is returned then
 inline Tokenizer load_tokenizer(std::filesystem::path const& path, LoadOptions const& options = {}) {
   std::error_code ignored;
-  return Tokenizer(std::filesystem::is_directory(path, ignored) ? detail::load_folder(path, options)
-                                                                : detail::load_file(path, options));
+  TokenizerParts parts = std::filesystem::is_directory(path, ignored) ? detail::load_folder(path, options)
+                                                                      : detail::load_file(path, options);
+  if (options.pattern && parts.model == TokenizerModel::byte_bpe) detail::split_by(parts, *options.pattern);
+  return Tokenizer(std::move(parts));
 }
 
 }  // namespace dfdx::text
