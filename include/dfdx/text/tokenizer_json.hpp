@@ -3,6 +3,8 @@
 // not left out, for the tokens would be others. Truncation, padding and the decoder's steps are not read.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
@@ -139,7 +141,9 @@ inline void read_scored_pieces(TokenizerParts& p, JsonView const& model) {
     if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number())
       model.fail("piece " + std::to_string(p.tokens.size()) + " is no text with a score");
     p.tokens.push_back(piece[0].get<std::string>());
-    p.scores.push_back(piece[1].get<float>());
+    auto const score = piece[1].get<double>();
+    bool const fits = std::abs(score) <= double{std::numeric_limits<float>::max()};
+    p.scores.push_back(fits ? static_cast<float>(score) : std::numeric_limits<float>::infinity());
   }
   if (model.find("unk_id")) p.unknown = model.id("unk_id");
 }
