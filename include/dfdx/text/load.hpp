@@ -85,7 +85,8 @@ inline TokenizerParts load_file(std::filesystem::path const& path, LoadOptions c
   if (first != std::string::npos && text[first] == '{') return load_json(path, text);
   std::string_view const line = std::string_view(text).substr(0, text.find('\n'));
   if (line.find("bpe_simple_vocab") != std::string_view::npos) return parse_clip(text, name);
-  if (line.starts_with("#version") || path.filename() == "merges.txt") return load_pair(path.parent_path());
+  if (line.starts_with("#version") || path.filename() == "merges.txt" || path.filename() == "vocab.bpe")
+    return load_pair(path.parent_path());
   if (path.extension() == ".tiktoken" || looks_like_tiktoken(text))
     return parse_tiktoken(text, name, o.pattern, o.specials);
   if (path.extension() == ".txt") return load_wordpiece(path, text);

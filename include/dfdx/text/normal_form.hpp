@@ -69,12 +69,14 @@ inline char32_t composed(char32_t a, char32_t b) {
 inline std::u32string decomposed(std::u32string const& text) {
   std::u32string r;
   for (char32_t c : text) decompose(c, r);
-  for (std::size_t i = 0; i < r.size();) {
-    std::size_t end = i;
-    while (end < r.size() && combining_class(r[end]) != 0) ++end;
-    std::stable_sort(r.begin() + static_cast<std::ptrdiff_t>(i), r.begin() + static_cast<std::ptrdiff_t>(end),
-                     [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
-    i = end + 1;
+  std::vector<std::uint64_t> marks;  // class, place, code point: sorted, equal classes keep their order
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    std::size_t const begin = i;
+    marks.clear();
+    for (; i < r.size() && combining_class(r[i]) != 0; ++i)
+      marks.push_back(std::uint64_t{combining_class(r[i])} << 56 | std::uint64_t{i - begin} << 21 | r[i]);
+    std::sort(marks.begin(), marks.end());
+    for (std::size_t k = 0; k < marks.size(); ++k) r[begin + k] = static_cast<char32_t>(marks[k] & 0x1FFFFF);
   }
   return r;
 }
