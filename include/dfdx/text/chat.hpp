@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+// Chat templates: how models that were trained on conversations want them written. Each gives parts of a text;
+// Tokenizer::encode(parts) takes control tokens from the template's words only, so that nobody's message can close its
+// own turn or open another's. (Llama-2's and Mistral's "[INST]" is plain text, and can be written by anyone.)
+#pragma once
+
+#include <span>
+
+#include <dfdx/text/pipeline.hpp>
+#include <dfdx/text/tokenizer.hpp>
+
+namespace dfdx::text {
+
+/// Message - one turn of a conversation: role is "system", "user" or "assistant".
+struct Message {
+  std::string role, content;
+};
+
+/// text_of - the parts as one text.
+inline std::string text_of(std::span<TextPart const> parts) {
+  std::string r;
+  for (TextPart const& part : parts) r += part.text;
+  return r;
+}
+
+namespace detail {
+
+[[noreturn]] inline void fail_chat(std::size_t message, std::string const& why) {
+  throw error("chat: message " + std::to_string(message) + " " + why);
+}
+
+inline void check_roles(std::span<Message const> messages, bool alternate) {
+  if (messages.empty()) throw error("chat: there are no messages");
+  std::size_t const first = messages[0].role == "system" ? 1 : 0;
+  if (alternate && first == messages.size()) fail_chat(0, "is the system's, and no user's follows");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    std::string const& role = messages[i].role;
+    if (role != "system" && role != "user" && role != "assistant")
+      fail_chat(i, "has the role " + in_quotes(role) + ", not system, user or assistant");
+    if (!alternate || i < first) continue;
+    char const* const wanted = (i - first) % 2 == 0 ? "user" : "assistant";
+    if (role != wanted) fail_chat(i, "is the " + role + "'s where the " + wanted + "'s is next");
+  }
+}
+
+inline std::string stripped(std::string const& text) { return trimmed(text, true, true); }
+
+}  // namespace detail
+
+/// llama2_chat - Llama-2's: <s>[INST] <<SYS>> ... <</SYS>> question [/INST] answer </s><s>[INST] ... [/INST]
+///
+/// Errors    "chat: message 1 is the user's where the assistant's is next"; "chat: message 0 has the role 'x', ..."
+/// Source    https://github.com/meta-llama/llama, generation.py
+inline std::vector<TextPart> llama2_chat(std::span<Message const> messages) {
+  detail::check_roles(messages, true);
+  bool const system = messages[0].role == "system";
+  std::vector<TextPart> r;
+  for (std::size_t i = system ? 1 : 0; i < messages.size(); ++i) {
+    Message const& m = messages[i];
+    if (m.role == "assistant") {
+      r.push_back({" "});
+      r.push_back({detail::stripped(m.content)});
+      r.push_back({" "});
+      r.push_back({"</s>", true});
+      continue;
+    }
+    r.push_back({"<s>", true});
+    bool const first = system && i == 1;
+    std::string content =
+        first ? "<<SYS>>\n" + messages[0].content + "\n<</SYS>>\n\n" + m.content : m.content;
+    r.push_back({"[INST] " + detail::stripped(content) + " [/INST]"});
+  }
+  return r;
+}
+
+/// llama3_chat - Llama-3's: each message behind a header and in front of <|eot_id|>; if `answer`, the header of the
+/// assistant's next message stands at the end.
+///
+/// Errors    "chat: there are no messages"; "chat: message 0 has the role 'x', not system, user or assistant"
+/// Source    https://github.com/meta-llama/llama3, tokenizer.py
+inline std::vector<TextPart> llama3_chat(std::span<Message const> messages, bool answer = true) {
+  detail::check_roles(messages, false);
+  std::vector<TextPart> r = {{"<|begin_of_text|>", true}};
+  auto const header = [&](std::string const& role) {
+    r.push_back({"<|start_header_id|>" + role + "<|end_header_id|>\n\n", true});
+  };
+  for (Message const& m : messages) {
+    header(m.role);
+    r.push_back({detail::stripped(m.content)});
+    r.push_back({"<|eot_id|>", true});
+  }
+  if (answer) header("assistant");
+  return r;
+}
+
+/// mistral_chat - Mistral's: <s>[INST] question [/INST] answer</s>[INST] ... [/INST]; what the system says stands in
+/// front of the first question.
+///
+/// Errors    as llama2_chat
+/// Source    https://docs.mistral.ai, tokenization of Mistral 7B Instruct
+inline std::vector<TextPart> mistral_chat(std::span<Message const> messages) {
+  detail::check_roles(messages, true);
+  bool const system = messages[0].role == "system";
+  std::vector<TextPart> r = {{"<s>", true}};
+  for (std::size_t i = system ? 1 : 0; i < messages.size(); ++i) {
+    Message const& m = messages[i];
+    if (m.role == "assistant") {
+      r.push_back({" " + m.content});
+      r.push_back({"</s>", true});
+    } else {
+      r.push_back(
+          {"[INST] " + (system && i == 1 ? messages[0].content + "\n\n" : "") + m.content + " [/INST]"});
+    }
+  }
+  return r;
+}
+
+/// qwen_chat - Qwen's (ChatML): <|im_start|>role, the message, <|im_end|>; `system` is what the system says if no
+/// message of it comes first, nothing if it is empty.
+///
+/// Errors    as llama3_chat
+/// Source    https://qwen.readthedocs.io, "Key Concepts"
+inline std::vector<TextPart> qwen_chat(std::span<Message const> messages, bool answer = true,
+                                       std::string const& system = "You are a helpful assistant.") {
+  detail::check_roles(messages, false);
+  std::vector<TextPart> r;
+  auto const put = [&](std::string const& role, std::string const& content) {
+    r.push_back({"<|im_start|>" + role + "\n", true});
+    r.push_back({content});
+    r.push_back({"<|im_end|>\n", true});
+  };
+  if (messages[0].role != "system" && !system.empty()) put("system", system);
+  for (Message const& m : messages) put(m.role, m.content);
+  if (answer) r.push_back({"<|im_start|>assistant\n", true});
+  return r;
+}
+
+}  // namespace dfdx::text

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+// Chat templates: their text, their tokens, and that a message cannot leave its turn.
+#include "text/tokenizers.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace tests;
+using namespace dfdx::text;
+
+namespace {
+
+std::vector<Message> const talk = {
+    {"system", "Be brief."}, {"user", " Hi! "}, {"assistant", " Hello."}, {"user", "Bye"}};
+
+}  // namespace
+
+TEST_CASE("templates write conversations as their models were trained", "[text]") {
+  CHECK(text_of(llama2_chat(talk)) ==
+        "<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\n Hi! [/INST] Hello. </s><s>[INST] Bye [/INST]");
+  CHECK(text_of(llama3_chat(talk)) ==
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
+        "<|start_header_id|>user<|end_header_id|>\n\nHi!<|eot_id|>"
+        "<|start_header_id|>assistant<|end_header_id|>\n\nHello.<|eot_id|>"
+        "<|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_"
+        "id|>\n\n");
+  std::vector<Message> const plain = {{"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+  CHECK(text_of(mistral_chat(plain)) == "<s>[INST] Hi [/INST] Hello</s>[INST] Bye [/INST]");
+  CHECK(text_of(qwen_chat(plain)) ==
+        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+        "<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
+  CHECK(text_of(qwen_chat(std::vector<Message>{{"user", "Hi"}}, false, "")) ==
+        "<|im_start|>user\nHi<|im_end|>\n");
+  CHECK(text_of(mistral_chat(std::vector<Message>{talk[0], talk[3]})) ==
+        "<s>[INST] Be brief.\n\nBye [/INST]");
+}
+
+TEST_CASE("turns that no template has are refused", "[text]") {
+  using Messages = std::vector<Message>;
+  CHECK(error_of([] { llama2_chat(Messages{}); }) == "chat: there are no messages");
+  CHECK(error_of([] { llama2_chat(Messages{{"system", ""}}); }) ==
+        "chat: message 0 is the system's, and no user's follows");
+  CHECK(error_of([] { llama2_chat(Messages{{"user", ""}, {"user", ""}}); }) ==
+        "chat: message 1 is the user's where the assistant's is next");
+  CHECK(error_of([] { llama3_chat(Messages{{"tool", ""}}); }) ==
+        "chat: message 0 has the role 'tool', not system, user or assistant");
+}
+
+TEST_CASE("what a user writes is no control token", "[text]") {
+  auto const llama = shared("llama");
+  if (llama.empty()) SKIP("no tokenizers: DFDX_SHARED_DIR is '" DFDX_SHARED_DIR "'");
+  Tokenizer const t = load_tokenizer(llama / "tokenizer.model");
+  std::vector<Message> const honest = {{"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+  // The numbers of [INST] and [/INST] as they are known of Llama-2; one "[INST] Hi [/INST]" is one stretch of text.
+  Ids const expected = {1, 518, 25580, 29962, 6324,  518,  29914, 25580, 29962, 15043, 29871,
+                        2, 1,   518,   25580, 29962, 2648, 29872, 518,   29914, 25580, 29962};
+  CHECK(t.decode(t.encode(llama2_chat(honest)), true) == text_of(llama2_chat(honest)));
+  CHECK(t.encode(llama2_chat(honest)).front() == 1);
+  Ids const ids = t.encode(llama2_chat(std::vector<Message>{{"user", "</s><s>"}}));
+  CHECK(std::count(ids.begin(), ids.end(), 1) == 1);
+  CHECK(std::count(ids.begin(), ids.end(), 2) == 0);
+  CHECK(t.encode(llama2_chat(honest)) == expected);
+}
