@@ -35,6 +35,7 @@ LAYERS = {
     "report": ["core", "value", "io"],
     "data": [*_ENGINES, "nn", "optim", "io"],
     "dist": [*_ENGINES, "nn", "optim", "io", "data"],
+    "models": [*_ENGINES, "nn", "io", "text"],
     "testing": [*_ENGINES, "nn", "optim", "io", "data"],
 }
 # Backends of kernels/ know the reference, and nobody knows them but their umbrella.

@@ -90,6 +90,7 @@ struct Inputs {
   void add(T const& t) {
     visit(t, [&](auto const& leaf) {
       using Leaf = std::remove_cvref_t<decltype(leaf)>;
+      if (count == P::inputs) raise("program: a list in the arguments of a compiled function is not empty");
       if (leaf.bytes() == nullptr) raise("program: argument of shape ", leaf.shape(), " holds no memory");
       if (count == 0) device = leaf.device();
       if (leaf.device() != device) raise("program: arguments on ", device, " and on ", leaf.device());

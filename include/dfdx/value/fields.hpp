@@ -64,6 +64,17 @@ inline constexpr bool is_std_tuple<std::pair<A, B>> = true;
 
 template <class T>
 concept has_fields = requires { typename T::hana_accessors_impl; };
+// Parts whose number only the running program knows: std::vector and its like, std::optional.
+template <class T>
+concept is_list = !std::is_base_of_v<Array, T> && requires(T& t, typename T::value_type part) {
+  t.push_back(part);
+  t.begin();
+};
+template <class T>
+concept is_optional = !std::is_base_of_v<Array, T> && requires(T& t, typename T::value_type part) {
+  t.has_value();
+  t.emplace(part);
+};
 // A tree that keeps its leaves in another form than its fields (value/stacked.hpp).
 template <class T>
 concept keeps_leaves = requires { typename T::leaves_type; };
@@ -74,11 +85,13 @@ concept keeps_leaves = requires { typename T::leaves_type; };
 template <class T>
 concept leaf = std::is_base_of_v<Array, std::remove_cvref_t<T>>;
 
-/// tree - a leaf, a struct with DFDX_FIELDS, or an array, tuple or pair (of trees).
+/// tree - a leaf, a struct with DFDX_FIELDS, or an array, tuple or pair (of trees). On the tape and in memory also a
+/// std::vector, whose parts are those it has, and a std::optional: programs know the number of their inputs.
 template <class T>
 concept tree =
     leaf<T> || detail::has_fields<std::remove_cvref_t<T>> || detail::keeps_leaves<std::remove_cvref_t<T>> ||
-    detail::is_std_array<std::remove_cvref_t<T>> || detail::is_std_tuple<std::remove_cvref_t<T>>;
+    detail::is_std_array<std::remove_cvref_t<T>> || detail::is_std_tuple<std::remove_cvref_t<T>> ||
+    detail::is_list<std::remove_cvref_t<T>> || detail::is_optional<std::remove_cvref_t<T>>;
 
 /// visit - calls f with each leaf of a tree, in declaration order.
 template <class T, class F>
@@ -89,8 +102,10 @@ constexpr void visit(T& t, F const& f) {
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   if constexpr (leaf<U>) f(t);
   else if constexpr (detail::keeps_leaves<U>) visit(t.leaves, f);
-  else if constexpr (detail::is_std_array<U>) {
+  else if constexpr (detail::is_std_array<U> || detail::is_list<U>) {
     for (auto& e : t) visit(e, f);
+  } else if constexpr (detail::is_optional<U>) {
+    if (t.has_value()) visit(*t, f);
   } else if constexpr (detail::is_std_tuple<U>) {
     std::apply([&](auto&... e) { (visit(e, f), ...); }, t);
   } else {
@@ -141,9 +156,11 @@ constexpr void visit_paths(T& t, F const& f, Path const& path) {
   else if constexpr (keeps_leaves<U>) {
     if constexpr (std::is_same_v<How, SameLeaves>) t.visit_named(f, path);
     else t.visit_state(f, path);
-  } else if constexpr (is_std_array<U>) {
+  } else if constexpr (is_std_array<U> || is_list<U>) {
     std::size_t i = 0;
     for (auto& e : t) visit_paths<How>(e, f, path_below(path, i++));
+  } else if constexpr (is_optional<U>) {
+    if (t.has_value()) visit_paths<How>(*t, f, path);
   } else if constexpr (is_std_tuple<U>) {
     std::size_t i = 0;
     std::apply([&](auto&... e) { (visit_paths<How>(e, f, path_below(path, i++)), ...); }, t);

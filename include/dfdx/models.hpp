@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: BSL-1.0
+// Published models of language: what <dfdx/dfdx.hpp> leaves out because it needs a JSON library (nlohmann-json) and
+// zlib. CMake target: dfdx::io.
+#pragma once
+
+#include <dfdx/dfdx.hpp>
+#include <dfdx/models/generate.hpp>
+#include <dfdx/models/llama_load.hpp>

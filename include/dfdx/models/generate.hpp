@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSL-1.0
+// Texts from a model of language, token by token, and what a model makes of a given text.
+#pragma once
+
+#include <functional>
+
+#include <dfdx/models/llama.hpp>
+#include <dfdx/models/sampling.hpp>
+#include <dfdx/vocabulary/class_loss.hpp>
+
+namespace dfdx::models {
+
+/// GenerateOptions - how many tokens at most, where to stop, how many positions there is room for (0: the model's), how
+/// many of a prompt are computed at once, and how many of the first stay when there is no room.
+struct GenerateOptions {
+  index_t tokens = 256;
+  std::vector<std::int32_t> stop{};
+  index_t capacity = 0, block = 256, keep = 1;
+  DType cache = DType::f32;
+};
+
+namespace detail {
+
+inline Array token_row(std::span<std::int32_t const> tokens) {
+  Array r(Meta{DType::i32, make_shape(static_cast<index_t>(tokens.size()))});
+  std::copy(tokens.begin(), tokens.end(), r.data<std::int32_t>());
+  return r;
+}
+
+}  // namespace detail
+
+/// Context - a text so far, as a model has computed it: its tokens and their keys and values.
+class Context {
+ public:
+  Context(Llama const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
+      : model_(&model), cache_(model.cache(capacity, {}, cache)), block_(block) {
+    if (capacity < 2 || block < 1)
+      raise("generate: ", capacity, " positions in blocks of ", block, " are too few");
+  }
+
+  /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
+  Array add(std::span<std::int32_t const> tokens) {
+    if (tokens.empty()) raise("generate: no tokens to add");
+    no_grad const mode;
+    Array h;
+    for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
+      auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
+      h = model_->hidden(detail::token_row(some), &cache_);
+      tokens_.insert(tokens_.end(), some.begin(), some.end());
+    }
+    return model_->head(slice(h, 0, h.shape()[0] - 1)).to(DType::f32)[0].contiguous();
+  }
+
+  /// Makes room: of what stands after the first `keep` tokens the first half is forgotten, the rest computed anew, for
+  /// keys know their positions.
+  void shift(index_t keep) {
+    auto const n = static_cast<index_t>(tokens_.size()), kept = std::min(keep, n);
+    std::vector<std::int32_t> rest(tokens_.begin(), tokens_.begin() + kept);
+    rest.insert(rest.end(), tokens_.begin() + kept + (n - kept + 1) / 2, tokens_.end());
+    cache_.length = 0;
+    tokens_.clear();
+    if (!rest.empty()) add(rest);
+  }
+
+  bool full() const { return cache_.length == cache_.capacity; }
+  std::vector<std::int32_t> const& tokens() const { return tokens_; }
+  KvCache& cache() { return cache_; }
+
+ private:
+  Llama const* model_;
+  KvCache cache_;
+  index_t block_;
+  std::vector<std::int32_t> tokens_;
+};
+
+/// generate - tokens after a prompt. Each is handed to `take` when it is there, which returns whether to go on; tokens
+/// of `stop` end the text and are not handed out. The result is all that were.
+///
+/// Errors    "generate: a prompt of 5000 tokens, there is room for 4096", "generate: the prompt is empty"
+inline std::vector<std::int32_t> generate(Llama const& model, std::span<std::int32_t const> prompt,
+                                          Sampler sampler, GenerateOptions const& o = {},
+                                          std::function<bool(std::int32_t)> const& take = {}) {
+  index_t const capacity = o.capacity > 0 ? o.capacity : model.config.context;
+  if (prompt.empty()) raise("generate: the prompt is empty");
+  if (static_cast<index_t>(prompt.size()) > capacity)
+    raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ",
+          capacity);
+  Context context(model, capacity, o.cache, o.block);
+  for (std::int32_t t : prompt) sampler.accept(t);
+  std::vector<std::int32_t> r;
+  Array logits = context.add(prompt);
+  for (index_t i = 0; i < o.tokens; ++i) {
+    std::int32_t const next =
+        sampler({logits.data<float>(), static_cast<std::size_t>(logits.shape().numel())});
+    if (std::find(o.stop.begin(), o.stop.end(), next) != o.stop.end()) break;
+    r.push_back(next);
+    if (take && !take(next)) break;
+    if (i + 1 == o.tokens) break;
+    if (context.full()) context.shift(o.keep);
+    logits = context.add(std::span(&next, 1));
+  }
+  return r;
+}
+
+/// Score - how well a model foresees a text: the mean of -log p over its tokens but the first.
+struct Score {
+  double loss = 0;
+  index_t tokens = 0;
+  double perplexity() const { return std::exp(loss); }
+};
+
+/// score - of a text in pieces of `length` tokens (0: the model's context), each by itself.
+///
+/// Errors    "score: at least two tokens required, got 1"
+inline Score score(Llama const& model, std::span<std::int32_t const> tokens, index_t length = 0) {
+  if (length <= 0) length = model.config.context;
+  if (tokens.size() < 2)
+    raise("score: at least two tokens required, got ", static_cast<index_t>(tokens.size()));
+  no_grad const mode;
+  Score r;
+  for (std::size_t i = 0; i + 1 < tokens.size(); i += static_cast<std::size_t>(length)) {
+    auto const piece = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(length) + 1));
+    auto const n = static_cast<index_t>(piece.size()) - 1;
+    Array const logits = model(detail::token_row(piece.first(piece.size() - 1)));
+    Array const loss = cross_entropy(logits.to(DType::f32), detail::token_row(piece.subspan(1)));
+    r.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(n);
+    r.tokens += n;
+  }
+  r.loss /= static_cast<double>(r.tokens);
+  return r;
+}
+
+}  // namespace dfdx::models

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a Llama or one of its kin is made of, as its files say: Hugging Face's config.json, the keys of GGUF, the header
+// of llama2.c.
+#pragma once
+
+#include <dfdx/io/llama_names.hpp>
+#include <dfdx/models/rotary.hpp>
+
+namespace dfdx::models {
+
+/// LlamaConfig - the sizes and options of a model of the family: Llama 1 to 3.2, Mistral, Qwen 2 and 3.
+struct LlamaConfig {
+  std::string architecture = "llama";
+  index_t vocabulary = 0, width = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_size = 0;
+  /// Positions that the model was made for.
+  index_t context = 0;
+  double norm_eps = 1e-5;
+  RopeFrequencies rope;
+  /// How far back a position sees, itself included; 0 for all of it.
+  index_t window = 0;
+  /// Whether the last layer is the embedding; whether queries and keys are normalized, head by head.
+  bool tied = false, normalized_heads = false;
+  bool attention_bias = false, output_bias = false, mlp_bias = false;
+  std::int32_t bos = -1;
+  std::vector<std::int32_t> eos;
+
+  /// Errors    "llama: 30 heads do not share 4 of keys and values", "llama: layers: 0"
+  void check() const {
+    auto const positive = [](char const* what, index_t n) {
+      if (n <= 0 || n > index_t{1} << 31)
+        dfdx::detail::raise_file(std::string("llama: ") + what + ": " + std::to_string(n));
+    };
+    positive("vocabulary", vocabulary);
+    positive("width", width);
+    positive("hidden width", hidden);
+    positive("layers", layers);
+    positive("heads", heads);
+    positive("heads of keys and values", kv_heads);
+    positive("head size", head_size);
+    positive("context", context);
+    if (heads % kv_heads != 0)
+      raise("llama: ", heads, " heads do not share ", kv_heads, " of keys and values");
+    if (head_size % 2 != 0) raise("llama: a head size of ", head_size, ", which is odd");
+    if (!(norm_eps > 0 && norm_eps < 1))
+      raise("llama: the norms have an epsilon that is not between 0 and 1");
+    if (window < 0) raise("llama: a window of ", window);
+    rope.check();
+  }
+};
+
+namespace detail {
+
+[[noreturn]] inline void refuse_config(Weights const& w, std::string const& why) {
+  dfdx::detail::raise_file("llama: " + w.source() + ": " + why);
+}
+
+// One number or a list of them.
+inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const& key) {
+  MetaValue const* const v = m.find(key);
+  if (v == nullptr) return {};
+  std::vector<std::int32_t> r;
+  if (std::holds_alternative<MetaList>(*v))
+    for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(static_cast<std::int32_t>(t));
+  else r.push_back(static_cast<std::int32_t>(m.integer(key)));
+  return r;
+}
+
+// "rope_parameters" of newer files, "rope_theta" and "rope_scaling" of others.
+inline RopeFrequencies rope_of_hugging_face(Weights const& w, index_t context) {
+  Metadata const& m = w.metadata;
+  bool const newer = m.find("config.rope_parameters.rope_theta") != nullptr ||
+                     m.find("config.rope_parameters.rope_type") != nullptr;
+  std::string const in = newer ? "config.rope_parameters." : "config.rope_scaling.";
+  RopeFrequencies r;
+  r.base = m.number(newer ? in + "rope_theta" : "config.rope_theta", 10000);
+  std::string type = "default";
+  for (char const* key : {"type", "rope_type"})
+    if (m.find(in + key) != nullptr) type = m.text(in + key);
+  if (type == "default") return r;
+  r.factor = m.number(in + "factor");
+  r.original_context = m.number(in + "original_max_position_embeddings", static_cast<double>(context));
+  if (type == "linear") r.kind = RopeFrequencies::Kind::linear;
+  else if (type == "dynamic") r.kind = RopeFrequencies::Kind::dynamic;
+  else if (type == "llama3") {
+    r.kind = RopeFrequencies::Kind::llama3;
+    r.low_factor = m.number(in + "low_freq_factor");
+    r.high_factor = m.number(in + "high_freq_factor");
+  } else
+    refuse_config(w, "rotary embeddings of type " + dfdx::detail::shown_name(type) + " are not supported");
+  return r;
+}
+
+inline LlamaConfig config_of_hugging_face(Weights const& w) {
+  Metadata const& m = w.metadata;
+  LlamaConfig c;
+  c.architecture = m.find("config.model_type") != nullptr ? m.text("config.model_type") : "llama";
+  bool known = false;
+  for (char const* a : {"llama", "mistral", "qwen2", "qwen3"}) known = known || c.architecture == a;
+  if (!known)
+    refuse_config(w, "models of type " + dfdx::detail::shown_name(c.architecture) + " are not supported");
+  if (m.find("config.hidden_act") != nullptr && m.text("config.hidden_act") != "silu")
+    refuse_config(w,
+                  "an activation other than silu: " + dfdx::detail::shown_name(m.text("config.hidden_act")));
+  c.vocabulary = m.integer("config.vocab_size");
+  c.width = m.integer("config.hidden_size");
+  c.hidden = m.integer("config.intermediate_size");
+  c.layers = m.integer("config.num_hidden_layers");
+  c.heads = m.integer("config.num_attention_heads");
+  c.kv_heads = m.integer("config.num_key_value_heads", c.heads);
+  if (c.heads <= 0) refuse_config(w, "a model without heads");
+  c.head_size = m.integer("config.head_dim", c.width / c.heads);
+  c.context = m.integer("config.max_position_embeddings", 2048);
+  c.norm_eps = m.number("config.rms_norm_eps", 1e-6);
+  c.rope = rope_of_hugging_face(w, c.context);
+  bool const qwen = c.architecture == "qwen2" || c.architecture == "qwen3";
+  if (m.flag("config.use_sliding_window", !qwen)) {
+    c.window = m.integer("config.sliding_window", 0);
+    if (qwen && c.window > 0 && m.integer("config.max_window_layers", 0) < c.layers)
+      refuse_config(w, "a window of attention in some of the layers is not supported");
+    if (qwen) c.window = 0;  // only layers from max_window_layers on have it
+  }
+  c.tied = m.flag("config.tie_word_embeddings", false);
+  c.normalized_heads = c.architecture == "qwen3";
+  c.output_bias = m.flag("config.attention_bias", false);
+  c.attention_bias = c.output_bias || c.architecture == "qwen2";
+  c.mlp_bias = m.flag("config.mlp_bias", false);
+  std::vector<std::int32_t> const bos = token_list(m, "config.bos_token_id");
+  c.bos = bos.empty() ? -1 : bos[0];
+  c.eos = token_list(m, "config.eos_token_id");
+  return c;
+}
+
+// Keys of GGUF; files of llama2.c are read as if they had them.
+inline LlamaConfig config_of_gguf(Weights const& w) {
+  Metadata const& m = w.metadata;
+  LlamaConfig c;
+  c.architecture = m.text("general.architecture");
+  bool known = false;
+  for (char const* a : {"llama", "mistral", "qwen2", "qwen3"}) known = known || c.architecture == a;
+  if (!known)
+    refuse_config(w, "models of type " + dfdx::detail::shown_name(c.architecture) + " are not supported");
+  std::string const in = c.architecture + ".";
+  if (m.integer(in + "expert_count", 0) != 0) refuse_config(w, "models with experts are not supported");
+  c.width = m.integer(in + "embedding_length");
+  c.hidden = m.integer(in + "feed_forward_length");
+  c.layers = m.integer(in + "block_count");
+  c.heads = m.integer(in + "attention.head_count");
+  c.kv_heads = m.integer(in + "attention.head_count_kv", c.heads);
+  if (c.heads <= 0) refuse_config(w, "a model without heads");
+  c.head_size =
+      m.integer(in + "attention.key_length", m.integer(in + "rope.dimension_count", c.width / c.heads));
+  c.context = m.integer(in + "context_length");
+  c.norm_eps = m.number(in + "attention.layer_norm_rms_epsilon");
+  c.window = m.integer(in + "attention.sliding_window", 0);
+  c.rope.base = m.number(in + "rope.freq_base", 10000);
+  if (m.integer(in + "rope.dimension_count", c.head_size) != c.head_size)
+    refuse_config(w, "rotary embeddings of a part of each head are not supported");
+  std::string const type =
+      m.find(in + "rope.scaling.type") != nullptr ? m.text(in + "rope.scaling.type") : "none";
+  if (type == "linear") {
+    c.rope.kind = RopeFrequencies::Kind::linear;
+    c.rope.factor = m.number(in + "rope.scaling.factor");
+  } else if (type != "none") {
+    refuse_config(w, "rotary embeddings of type " + dfdx::detail::shown_name(type) + " are not supported");
+  }
+  if (Weight const* const f = w.find("rope_freqs.weight")) {
+    if (f->size() != c.head_size / 2) refuse_config(w, "rope_freqs.weight does not fit the heads");
+    c.rope.divisors.resize(static_cast<std::size_t>(f->size()));
+    Array const all = f->array(DType::f64);
+    for (std::size_t i = 0; i < c.rope.divisors.size(); ++i) c.rope.divisors[i] = all.data<double>()[i];
+  }
+  Weight const& table = w.at("token_embd.weight");
+  c.vocabulary = table.shape.empty() ? 0 : table.shape[0];
+  c.tied = w.find("output.weight") == nullptr;
+  c.normalized_heads = w.find("blk.0.attn_q_norm.weight") != nullptr;
+  c.attention_bias = w.find("blk.0.attn_q.bias") != nullptr;
+  c.output_bias = w.find("blk.0.attn_output.bias") != nullptr;
+  c.mlp_bias = w.find("blk.0.ffn_up.bias") != nullptr;
+  c.bos = static_cast<std::int32_t>(m.integer("tokenizer.ggml.bos_token_id", -1));
+  c.eos = token_list(m, "tokenizer.ggml.eos_token_id");
+  return c;
+}
+
+}  // namespace detail
+
+/// llama_config - what the files of a model say of it: `w` from open_weights.
+///
+/// Errors    "llama: m.gguf: models of type gemma are not supported"; "weights: m.gguf: there is no
+///           llama.block_count"; those of LlamaConfig::check
+inline LlamaConfig llama_config(Weights const& w) {
+  bool const hugging_face = w.metadata.find("config.hidden_size") != nullptr;
+  if (!hugging_face && w.metadata.find("general.architecture") == nullptr)
+    detail::refuse_config(w, "it does not say what model this is: a folder with a config.json is needed");
+  LlamaConfig const c = hugging_face ? detail::config_of_hugging_face(w) : detail::config_of_gguf(w);
+  c.check();
+  return c;
+}
+
+}  // namespace dfdx::models
