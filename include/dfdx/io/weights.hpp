@@ -46,9 +46,14 @@ struct Weight {
 
   /// Elements as floats, from `first` on; of blocks whole ones.
   ///
-  /// Errors    as of array
+  /// Errors    as of array; "...: elements 5 to 40 are not there", "...: elements 5 to 40 are not whole blocks"
   void read(index_t first, index_t n, float* out) const {
+    auto const refuse = [&](char const* why) {
+      fail("elements " + std::to_string(first) + " to " + std::to_string(first + n) + why);
+    };
+    if (first < 0 || n < 0 || n > size() - first) refuse(" are not there");
     if (quant) {
+      if (first % block_length(*quant) != 0 || n % block_length(*quant) != 0) refuse(" are not whole blocks");
       std::size_t const begin = static_cast<std::size_t>(first / block_length(*quant)) * block_bytes(*quant);
       dequantize_row(*quant, bytes.data() + begin, n, out);
     } else if (group > 0) {
@@ -119,7 +124,7 @@ struct Weight {
           if constexpr (std::is_integral_v<From> && std::is_integral_v<To>)
             if (static_cast<std::int64_t>(static_cast<To>(x)) != static_cast<std::int64_t>(x))
               fail(std::string("a number does not fit ") + name_of(dtype_v<To>));
-          out[i] = static_cast<To>(x);
+          out[i] = static_cast<To>(static_cast<compute_t<To>>(x));
         }
       }
     });
