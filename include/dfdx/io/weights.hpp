@@ -239,21 +239,26 @@ class Weights {
   }
   void keep(std::shared_ptr<void const> owner) { owners_.push_back(std::move(owner)); }
 
-  /// The same tensors by other names.
-  ///
-  /// Errors    "weights: m.gguf: a.weight: the name is given twice"
+  /// The same tensors, each as change(weight, result) leaves it; what it points to besides is for result.keep.
   template <class F>
-  Weights renamed(F const& name_of_weight) const {
+  Weights changed(F const& change) const {
     Weights r(source_);
     r.format = format;
     r.metadata = metadata;
     r.rope = rope;
     r.owners_ = owners_;
     for (Weight w : all_) {
-      w.name = name_of_weight(std::as_const(w));
+      change(w, r);
       r.add(std::move(w));
     }
     return r;
+  }
+  /// The same tensors by other names.
+  ///
+  /// Errors    "weights: m.gguf: a.weight: the name is given twice"
+  template <class F>
+  Weights renamed(F const& name_of_weight) const {
+    return changed([&](Weight& w, Weights&) { w.name = name_of_weight(std::as_const(w)); });
   }
 
   /// stored_bytes - how many bytes the elements take, by type and shape; nothing if that overflows.
