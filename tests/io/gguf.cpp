@@ -180,6 +180,12 @@ TEST_CASE("a file is saved in every encoding", "[io]") {
     std::vector<float> row(256);
     r.at("matrix").read(512, 256, row.data());
     CHECK(std::equal(row.begin(), row.end(), all.data<float>() + 512));
+    CHECK(error_of([&] {
+            r.at("matrix").read(512, 512, row.data());
+          }).ends_with("matrix: elements 512 to 1024 are not there"));
+    CHECK(error_of([&] {
+            r.at("matrix").read(16, 256, row.data());
+          }).ends_with("matrix: elements 16 to 272 are not whole blocks"));
   }
   for (DType d : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
     save_gguf(folder / "d.gguf", w,

@@ -143,6 +143,36 @@ TEST_CASE("the files of Hugging Face and of GGUF hold the same net", "[io]") {
   }
 }
 
+TEST_CASE("rows of queries and keys change their layout", "[io]") {
+  if (std::string(DFDX_SHARED_DIR).empty() || !std::filesystem::exists(shared))
+    SKIP("no model files: DFDX_SHARED_DIR is '" DFDX_SHARED_DIR "'");
+  Weights const hf = with_gguf_names(read_hugging_face(shared / "hf")),
+                gguf = read_gguf(shared / "stories260K-f32.gguf");
+  Weights const there = with_rope(hf, RopeLayout::interleaved, 8),
+                back = with_rope(there, RopeLayout::half_split, 8);
+  CHECK(there.rope == RopeLayout::interleaved);
+  CHECK(back.rope == RopeLayout::half_split);
+  for (Weight const& w : gguf) {
+    CAPTURE(w.name);
+    CHECK(array_equal(there.array(w.name), w.array()));
+    CHECK(array_equal(back.array(w.name), hf.array(w.name)));
+  }
+  // Blocks stay what they are.
+  Weights const q4 = read_gguf(shared / "stories260K-q4_0.gguf"),
+                turned = with_rope(q4, RopeLayout::half_split, 8);
+  Array const a = q4.array("blk.1.attn_k.weight"), b = turned.array("blk.1.attn_k.weight");
+  CHECK(turned.at("blk.1.attn_k.weight").quant == Quant::q4_0);
+  for (index_t i = 0; i < 32; ++i) {
+    index_t const k = rope_row(i, 8, RopeLayout::interleaved, RopeLayout::half_split);
+    CHECK(std::equal(a.data<float>() + i * 64, a.data<float>() + i * 64 + 64, b.data<float>() + k * 64));
+  }
+  CHECK(error_of([&] {
+          with_rope(gguf, RopeLayout::half_split, 7);
+        }).ends_with("attn_q.weight: its rows are not whole heads of 7"));
+  CHECK(error_of([&] { with_rope(Weights("f"), RopeLayout::half_split, 8); }) ==
+        "weights: f: its rotary layout is not known");
+}
+
 TEST_CASE("a file of 440 MB is opened without being read", "[io]") {
   if (!std::filesystem::exists("/proc/self/statm")) SKIP("no /proc/self/statm on this system");
   TemporaryFolder const folder;

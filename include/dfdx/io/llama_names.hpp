@@ -93,6 +93,37 @@ constexpr index_t rope_row(index_t row, index_t head, RopeLayout from, RopeLayou
   return first + (to == RopeLayout::half_split ? i % 2 * half + i / 2 : i % half * 2 + i / half);
 }
 
+/// with_rope - the same weights with the rows of the query and key matrices, of heads of `head` rows, in that layout.
+/// Those are copied, in the encoding that they have; the others stay where they are. Names as in GGUF files.
+///
+/// Errors    "weights: m.gguf: its rotary layout is not known"; "weights: m.gguf: blk.0.attn_q.weight: its rows are not
+///           whole heads of 8", "...: its rows are not apart" (of llama2.c's int8, and of
+///           types that are not known)
+inline Weights with_rope(Weights const& all, RopeLayout to, index_t head) {
+  if (all.rope == to) return all;
+  if (all.rope == RopeLayout::unknown || to == RopeLayout::unknown)
+    detail::raise_file("weights: " + all.source() + ": its rotary layout is not known");
+  Weights r = all.changed([&](Weight& w, Weights& owner) {
+    bool const turned = w.name.starts_with("blk.") &&
+                        (w.name.ends_with(".attn_q.weight") || w.name.ends_with(".attn_k.weight") ||
+                         w.name.ends_with(".attn_q.bias") || w.name.ends_with(".attn_k.bias"));
+    if (!turned) return;
+    index_t const rows = w.shape.empty() ? 0 : w.shape[0];
+    if (head < 2 || head % 2 != 0 || rows % head != 0)
+      w.fail("its rows are not whole heads of " + std::to_string(head));
+    if ((!w.dtype && !w.quant) || rows == 0) w.fail("its rows are not apart");
+    std::size_t const size = w.bytes.size() / static_cast<std::size_t>(rows);
+    auto const kept = std::make_shared<std::vector<std::byte>>(w.bytes.size());
+    for (index_t i = 0; i < rows; ++i)
+      std::memcpy(kept->data() + static_cast<std::size_t>(rope_row(i, head, all.rope, to)) * size,
+                  w.bytes.data() + static_cast<std::size_t>(i) * size, size);
+    owner.keep(kept);
+    w.bytes = *kept;
+  });
+  r.rope = to;
+  return r;
+}
+
 /// output_head - the matrix of the last layer: output.weight, or where there is none that of the embedding, which is it
 /// too ("tied"). Names as in GGUF files.
 ///

@@ -46,9 +46,14 @@ struct Weight {
 
   /// Elements as floats, from `first` on; of blocks whole ones.
   ///
-  /// Errors    as of array
+  /// Errors    as of array; "...: elements 5 to 40 are not there", "...: elements 5 to 40 are not whole blocks"
   void read(index_t first, index_t n, float* out) const {
+    auto const refuse = [&](char const* why) {
+      fail("elements " + std::to_string(first) + " to " + std::to_string(first + n) + why);
+    };
+    if (first < 0 || n < 0 || n > size() - first) refuse(" are not there");
     if (quant) {
+      if (first % block_length(*quant) != 0 || n % block_length(*quant) != 0) refuse(" are not whole blocks");
       std::size_t const begin = static_cast<std::size_t>(first / block_length(*quant)) * block_bytes(*quant);
       dequantize_row(*quant, bytes.data() + begin, n, out);
     } else if (group > 0) {
@@ -119,7 +124,7 @@ struct Weight {
           if constexpr (std::is_integral_v<From> && std::is_integral_v<To>)
             if (static_cast<std::int64_t>(static_cast<To>(x)) != static_cast<std::int64_t>(x))
               fail(std::string("a number does not fit ") + name_of(dtype_v<To>));
-          out[i] = static_cast<To>(x);
+          out[i] = static_cast<To>(static_cast<compute_t<To>>(x));
         }
       }
     });
@@ -234,21 +239,26 @@ class Weights {
   }
   void keep(std::shared_ptr<void const> owner) { owners_.push_back(std::move(owner)); }
 
-  /// The same tensors by other names.
-  ///
-  /// Errors    "weights: m.gguf: a.weight: the name is given twice"
+  /// The same tensors, each as change(weight, result) leaves it; what it points to besides is for result.keep.
   template <class F>
-  Weights renamed(F const& name_of_weight) const {
+  Weights changed(F const& change) const {
     Weights r(source_);
     r.format = format;
     r.metadata = metadata;
     r.rope = rope;
     r.owners_ = owners_;
     for (Weight w : all_) {
-      w.name = name_of_weight(std::as_const(w));
+      change(w, r);
       r.add(std::move(w));
     }
     return r;
+  }
+  /// The same tensors by other names.
+  ///
+  /// Errors    "weights: m.gguf: a.weight: the name is given twice"
+  template <class F>
+  Weights renamed(F const& name_of_weight) const {
+    return changed([&](Weight& w, Weights&) { w.name = name_of_weight(std::as_const(w)); });
   }
 
   /// stored_bytes - how many bytes the elements take, by type and shape; nothing if that overflows.
