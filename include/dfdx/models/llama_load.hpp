@@ -55,10 +55,10 @@ inline void add_needless(std::vector<WantedWeight>& wanted, Weights const& w, Ll
 
 // Rows of queries and keys in the order of Hugging Face's files.
 inline Array half_split(Array const& rows, index_t head) {
-  Shape const& s = rows.shape();
-  Shape whole = make_shape(s[0] / head, head / 2, 2);
-  for (int i = 1; i < s.rank; ++i) whole.push_back(s[i]);
-  return reshape(swapaxes(reshape(rows, whole), 1, 2), s).contiguous();
+  Array from(Meta{DType::i64, make_shape(rows.shape()[0])});
+  for (index_t i = 0; i < rows.shape()[0]; ++i)
+    from.data<std::int64_t>()[rope_row(i, head, RopeLayout::interleaved, RopeLayout::half_split)] = i;
+  return take(rows, from);
 }
 
 }  // namespace detail
