@@ -109,6 +109,33 @@ TEST_CASE("CLIP: all cases", "[text]") {
     CHECK(t.encode(c.text) == c.ids);
   }
   CHECK(t.decode(t.encode("A photo of  a CAT")) == "a photo of a cat");
+
+  // The same in the form of tokenizer.json.
+  using nlohmann::json;
+  auto const parts = parse_clip(unpacked(folder / "clip_bpe_simple_vocab_16e6.txt.gz"), "clip");
+  json j;
+  j["model"] = {{"type", "BPE"}, {"unk_token", "<|endoftext|>"}, {"end_of_word_suffix", "</w>"}};
+  for (std::size_t i = 0; i < parts.tokens.size(); ++i) j["model"]["vocab"][parts.tokens[i]] = i;
+  for (auto const& [left, right] : parts.merges) j["model"]["merges"].push_back(left + " " + right);
+  for (int id : {49406, 49407})
+    j["added_tokens"].push_back({{"id", id}, {"content", t.token(id)}, {"special", true}});
+  j["normalizer"] = {{"type", "Sequence"},
+                     {"normalizers",
+                      {{{"type", "NFC"}},
+                       {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}},
+                       {{"type", "Lowercase"}}}}};
+  json const split = {
+      {"type", "Split"},
+      {"pattern", {{"Regex", "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"}}},
+      {"behavior", "Removed"},
+      {"invert", true}};
+  json const bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
+  j["post_processor"] = {
+      {"type", "RobertaProcessing"}, {"sep", {"<|endoftext|>", 49407}}, {"cls", {"<|startoftext|>", 49406}}};
+  Tokenizer const same(parse_tokenizer_json(j.dump(), "clip.json"));
+  for (Case const& c : cases) CHECK(same.encode(c.text) == c.ids);
+  CHECK(same.decode({49406, 320, 2368, 49407}) == "a cat");
 }
 
 TEST_CASE("Llama-2: all cases by SentencePiece's file and by llama2.c's, and text comes back", "[text]") {

@@ -241,14 +241,14 @@ inline void Tokenizer::State::add_token(std::size_t i) {
   std::string surface = token;
   bool piece =
       !token.empty() && type != TokenType::control && type != TokenType::unknown && type != TokenType::byte;
-  if (of_bytes && type != TokenType::normal) piece = false;
   if (of_bytes && piece) {
-    if (!parts.tokens_are_bytes) piece = byte_level_bytes(token, surface);
+    bool const user = type == TokenType::user_defined;  // spelled as it is, but merges may make it too
+    std::string bytes = token;
+    piece = (user || type == TokenType::normal) && (parts.tokens_are_bytes || byte_level_bytes(token, bytes));
+    if (piece && !user) surface = bytes;
     if (piece) {
-      piece_texts[i] = surface;
+      piece_texts[i] = std::move(bytes);
       pieces.emplace(piece_texts[i], id);
-    } else {
-      surface = token;  // nothing that merges make
     }
   } else if (piece) {
     pieces.emplace(token, id);
