@@ -6,14 +6,42 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstring>
+#include <map>
+#include <variant>
 
 using namespace tests;
 using namespace dfdx::text;
 
 namespace {
 
+// Keys as a reader of GGUF gives them.
+struct Keys {
+  using Value = std::variant<std::int64_t, bool, std::string, std::vector<std::string>, std::vector<float>,
+                             std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<std::int8_t>>;
+  std::map<std::string, Value> values;
+
+  std::string source() const { return "g"; }
+  Value const* find(std::string const& key) const {
+    auto const found = values.find(key);
+    return found == values.end() ? nullptr : &found->second;
+  }
+  template <class T>
+  T const& as(std::string const& key) const {
+    auto const* v = std::get_if<T>(find(key));
+    if (v == nullptr) throw dfdx::error(key + " has another type");
+    return *v;
+  }
+  std::string const& text(std::string const& key) const { return as<std::string>(key); }
+  std::int64_t integer(std::string const& key) const { return as<std::int64_t>(key); }
+  bool flag(std::string const& key, bool) const { return as<bool>(key); }
+  template <class T>
+  std::vector<T> const& list(std::string const& key) const {
+    return as<std::vector<T>>(key);
+  }
+};
+
 // The keys of a file that is known to be good; the reader of the library is not a matter of text.
-GgufVocabulary keys_of(std::filesystem::path const& path) {
+Keys keys_of(std::filesystem::path const& path) {
   std::string const file = content(path);
   std::size_t at = 8;
   auto const number = [&]<class T>(T) {
@@ -28,35 +56,35 @@ GgufVocabulary keys_of(std::filesystem::path const& path) {
     return file.substr(at - size, size);
   };
   constexpr std::size_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  GgufVocabulary v;
-  v.name = path.string();
+  Keys r;
   number(std::uint64_t{});
   for (auto keys = number(std::uint64_t{}); keys > 0; --keys) {
     std::string const key = text();
     auto const type = number(std::uint32_t{});
-    auto const is = [&](char const* name) { return key == std::string("tokenizer.ggml.") + name; };
-    if (type == 8) {
-      std::string const value = text();
-      if (is("model")) v.model = value;
-      if (is("pre")) v.pre = value;
+    if (type == 4) {
+      r.values[key] = std::int64_t{number(std::uint32_t{})};
+    } else if (type == 7) {
+      r.values[key] = number(std::uint8_t{}) != 0;
+    } else if (type == 8) {
+      r.values[key] = text();
     } else if (type == 9) {
       auto const element = number(std::uint32_t{});
+      std::vector<std::string> texts;
+      std::vector<float> floats;
+      std::vector<std::int32_t> integers;
       for (auto n = number(std::uint64_t{}); n > 0; --n)
-        if (element == 8) (is("merges") ? v.merges : v.tokens).push_back(text());
-        else if (is("scores")) v.scores.push_back(number(float{}));
-        else if (is("token_type")) v.token_types.push_back(number(std::int32_t{}));
+        if (element == 8) texts.push_back(text());
+        else if (element == 6) floats.push_back(number(float{}));
+        else if (element == 5) integers.push_back(number(std::int32_t{}));
         else at += sizes[element];
-    } else if (is("bos_token_id")) {
-      v.bos = number(std::uint32_t{});
-    } else if (is("eos_token_id")) {
-      v.eos = number(std::uint32_t{});
-    } else if (is("unknown_token_id")) {
-      v.unknown = number(std::uint32_t{});
+      if (element == 8) r.values[key] = texts;
+      if (element == 6) r.values[key] = floats;
+      if (element == 5) r.values[key] = integers;
     } else {
       at += sizes[type];
     }
   }
-  return v;
+  return r;
 }
 
 }  // namespace
@@ -67,7 +95,7 @@ TEST_CASE("the vocabularies inside GGUF files are those of their tokenizers", "[
   std::mt19937 random(3);
   for (auto const& [gguf, other] : {std::pair{"llama-2-tiny-random.gguf", "tokenizer.model"},
                                     std::pair{"stories260K-f32.gguf", "tok512.bin"}}) {
-    Tokenizer const a(parse_gguf(keys_of(llama / gguf))), b = load_tokenizer(llama / other);
+    Tokenizer const a(parse_gguf(gguf_vocabulary(keys_of(llama / gguf)))), b = load_tokenizer(llama / other);
     CAPTURE(gguf);
     CHECK(a.size() == b.size());
     CHECK(a.bos() == 1);
@@ -149,4 +177,23 @@ TEST_CASE("GGUF's kinds of tokenizers", "[text]") {
   CHECK(t5.encode("ab") == Ids{3, 4, 1});
   CHECK(t5.encode("zb") == Ids{6, 2, 4, 1});
   CHECK(t5.decode({3, 4, 1}) == "ab");
+}
+
+TEST_CASE("GGUF's keys become a vocabulary", "[text]") {
+  Keys k;
+  CHECK(error_of([&] { gguf_vocabulary(k); }) == "tokenizer: g: there is no tokenizer in it");
+  k.values["tokenizer.ggml.model"] = std::string("t5");
+  k.values["tokenizer.ggml.tokens"] = std::vector<std::string>{"a", "b"};
+  k.values["tokenizer.ggml.eos_token_id"] = std::int64_t{1};
+  k.values["tokenizer.ggml.add_eos_token"] = false;
+  k.values["tokenizer.ggml.precompiled_charsmap"] = std::vector<std::int8_t>{4, 0, -1};
+  GgufVocabulary const v = gguf_vocabulary(k);
+  CHECK(v.model == "t5");
+  CHECK(v.tokens.size() == 2);
+  CHECK(v.eos == 1);
+  CHECK(v.add_eos == false);
+  CHECK_FALSE(v.bos.has_value());
+  CHECK(v.character_map == std::string("\4\0\xFF", 3));
+  k.values["tokenizer.ggml.tokens"] = true;
+  CHECK_FALSE(error_of([&] { gguf_vocabulary(k); }).empty());
 }

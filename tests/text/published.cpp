@@ -48,7 +48,7 @@ std::vector<Case> plan_cases(std::filesystem::path const& path, std::string cons
 void check_return(Tokenizer const& t) {
   std::mt19937 random(1);
   bool whole = true;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::string const text = random_text(random, 1 + random() % 30);
     Ids const ids = t.encode(text);
     CAPTURE(text);
@@ -109,6 +109,33 @@ TEST_CASE("CLIP: all cases", "[text]") {
     CHECK(t.encode(c.text) == c.ids);
   }
   CHECK(t.decode(t.encode("A photo of  a CAT")) == "a photo of a cat");
+
+  // The same in the form of tokenizer.json.
+  using nlohmann::json;
+  auto const parts = parse_clip(unpacked(folder / "clip_bpe_simple_vocab_16e6.txt.gz"), "clip");
+  json j;
+  j["model"] = {{"type", "BPE"}, {"unk_token", "<|endoftext|>"}, {"end_of_word_suffix", "</w>"}};
+  for (std::size_t i = 0; i < parts.tokens.size(); ++i) j["model"]["vocab"][parts.tokens[i]] = i;
+  for (auto const& [left, right] : parts.merges) j["model"]["merges"].push_back(left + " " + right);
+  for (int id : {49406, 49407})
+    j["added_tokens"].push_back({{"id", id}, {"content", t.token(id)}, {"special", true}});
+  j["normalizer"] = {{"type", "Sequence"},
+                     {"normalizers",
+                      {{{"type", "NFC"}},
+                       {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}},
+                       {{"type", "Lowercase"}}}}};
+  json const split = {
+      {"type", "Split"},
+      {"pattern", {{"Regex", "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"}}},
+      {"behavior", "Removed"},
+      {"invert", true}};
+  json const bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
+  j["post_processor"] = {
+      {"type", "RobertaProcessing"}, {"sep", {"<|endoftext|>", 49407}}, {"cls", {"<|startoftext|>", 49406}}};
+  Tokenizer const same(parse_tokenizer_json(j.dump(), "clip.json"));
+  for (Case const& c : cases) CHECK(same.encode(c.text) == c.ids);
+  CHECK(same.decode({49406, 320, 2368, 49407}) == "a cat");
 }
 
 TEST_CASE("Llama-2: all cases by SentencePiece's file and by llama2.c's, and text comes back", "[text]") {
@@ -157,7 +184,7 @@ TEST_CASE("a word of a megabyte takes seconds at most", "[text]") {
   if (llama.empty()) SKIP("no tokenizers: DFDX_SHARED_DIR is '" DFDX_SHARED_DIR "'");
   auto const start = std::chrono::steady_clock::now();
   for (Tokenizer const& t : {load_tokenizer(llama / "tokenizer.model"), load_tokenizer(folder / "gpt2")})
-    for (std::string const unit : {"a", "ab", " ", "\n", "\xE4\xB8\xAD", "\xFF", "aaaaaaab"}) {
+    for (std::string const unit : {"a", " ", "\xE4\xB8\xAD", "\xFF", "aaaaaaab"}) {
       std::string text;
       while (text.size() < 1'000'000) text += unit;
       CHECK(t.decode(t.encode(text)) == text);

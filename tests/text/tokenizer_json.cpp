@@ -75,7 +75,7 @@ TEST_CASE("Llama-2's vocabulary as tokenizer.json gives the same numbers", "[tex
       if (auto const a = model.find(token.substr(0, cut)), b = model.find(token.substr(cut)); a && b)
         merges.push_back({parts.scores[i], *a, *b});
   }
-  std::stable_sort(merges.begin(), merges.end(), [](Merge const& a, Merge const& b) {
+  std::sort(merges.begin(), merges.end(), [](Merge const& a, Merge const& b) {
     return a.score != b.score ? a.score > b.score : std::pair{a.left, a.right} < std::pair{b.left, b.right};
   });
   json j;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The tokenizer inside a GGUF file. Reading GGUF is not done here: whoever has read the file's keys fills this in.
+// The tokenizer inside a GGUF file. Reading GGUF is not done here: whoever has read the file's keys hands them over.
 #pragma once
 
 #include <dfdx/text/character_map.hpp>
@@ -144,6 +144,45 @@ inline TokenizerParts parse_gguf(GgufVocabulary const& v) {
   p.pad = detail::checked_id(v, v.pad, -1);
   detail::read_gguf_types(p, v);
   return p;
+}
+
+/// gguf_vocabulary - what the keys of a GGUF file say of its tokenizer. `Keys` has source(), and by key find() (null if
+/// there is none), text(), integer(), flag() and list<T>(), which throw dfdx::error for a value of another kind.
+template <class Keys>
+GgufVocabulary gguf_vocabulary(Keys const& keys) {
+  auto const key = [](char const* name) { return std::string("tokenizer.ggml.") + name; };
+  auto const has = [&](char const* name) { return keys.find(key(name)) != nullptr; };
+  auto const id = [&](char const* name, std::optional<std::int64_t>& to) {
+    if (has(name)) to = keys.integer(key(name));
+  };
+  auto const flag = [&](char const* name, std::optional<bool>& to) {
+    if (has(name)) to = keys.flag(key(name), false);
+  };
+  auto const list = [&]<class T>(char const* name, std::vector<T>& to) {
+    if (has(name)) to = keys.template list<T>(key(name));
+  };
+  GgufVocabulary v;
+  v.name = keys.source();
+  if (!has("model")) detail::fail(v.name, "there is no tokenizer in it");
+  v.model = keys.text(key("model"));
+  if (has("pre")) v.pre = keys.text(key("pre"));
+  list("tokens", v.tokens), list("scores", v.scores), list("token_type", v.token_types),
+      list("merges", v.merges);
+  id("bos_token_id", v.bos), id("eos_token_id", v.eos), id("unknown_token_id", v.unknown);
+  id("padding_token_id", v.pad), id("seperator_token_id", v.separator), id("cls_token_id", v.cls);
+  flag("add_bos_token", v.add_bos), flag("add_eos_token", v.add_eos);
+  flag("add_space_prefix", v.add_space_prefix), flag("remove_extra_whitespaces", v.remove_extra_whitespaces);
+  if (has("precompiled_charsmap")) {
+    auto const bytes = [&](auto const& from) {
+      for (auto b : from) v.character_map.push_back(static_cast<char>(b));
+    };
+    try {
+      bytes(keys.template list<std::uint8_t>(key("precompiled_charsmap")));
+    } catch (error const&) {  // both are about
+      bytes(keys.template list<std::int8_t>(key("precompiled_charsmap")));
+    }
+  }
+  return v;
 }
 
 }  // namespace dfdx::text

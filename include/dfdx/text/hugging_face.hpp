@@ -93,8 +93,6 @@ inline TokenizerParts parse_tokenizer_json(std::string_view text, std::string co
     detail::read_post_processor(p, {*v, name, "post_processor"});
   detail::settle_types(p);
   if (p.model == TokenizerModel::unigram) p.scores.resize(p.tokens.size(), 0.0f);
-  if (p.unknown >= 0 && static_cast<std::size_t>(p.unknown) < p.types.size())
-    p.types[static_cast<std::size_t>(p.unknown)] = TokenType::unknown;
   p.add_bos = !p.before.empty();
   p.add_eos = !p.after.empty();
   if (p.add_bos) p.bos = p.before.front();
@@ -107,6 +105,10 @@ inline TokenizerParts parse_tokenizer_json(std::string_view text, std::string co
     p.pad = detail::configured(p, view, "pad_token");
   }
   detail::guess_ends(p);
+  // Where the unknown token is also the last one, as CLIP's, it is that first of all.
+  if (p.unknown >= 0 && static_cast<std::size_t>(p.unknown) < p.types.size() && p.unknown != p.bos &&
+      p.unknown != p.eos)
+    p.types[static_cast<std::size_t>(p.unknown)] = TokenType::unknown;
   return p;
 }
 

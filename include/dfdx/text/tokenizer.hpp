@@ -19,6 +19,11 @@ struct EncodeOptions {
   bool special = false;                    // "<s>" in the text is the token, not three characters
 };
 
+namespace detail {
+// A default argument of its own: of a temporary g++ 12 says, with sanitizers, that it may be uninitialized.
+inline constexpr EncodeOptions as_the_file_says;
+}  // namespace detail
+
 /// TextPart - a stretch of text and whether control tokens may be written in it: a template's words may, a user's not.
 struct TextPart {
   std::string text;
@@ -34,7 +39,8 @@ class Tokenizer {
   explicit Tokenizer(TokenizerParts parts) : state_(std::make_shared<State const>(std::move(parts))) {}
 
   /// The numbers of a text. Bytes that are no UTF-8 are kept where the tokenizer has tokens for bytes.
-  std::vector<std::int32_t> encode(std::string_view text, EncodeOptions const& options = {}) const {
+  std::vector<std::int32_t> encode(std::string_view text,
+                                   EncodeOptions const& options = detail::as_the_file_says) const {
     detail::Ids r;
     TokenizerParts const& p = state_->parts;
     if (options.bos.value_or(p.add_bos)) add(p.before, p.bos, "begins with", r);
@@ -241,14 +247,14 @@ inline void Tokenizer::State::add_token(std::size_t i) {
   std::string surface = token;
   bool piece =
       !token.empty() && type != TokenType::control && type != TokenType::unknown && type != TokenType::byte;
-  if (of_bytes && type != TokenType::normal) piece = false;
   if (of_bytes && piece) {
-    if (!parts.tokens_are_bytes) piece = byte_level_bytes(token, surface);
+    bool const user = type == TokenType::user_defined;  // spelled as it is, but merges may make it too
+    std::string bytes = token;
+    piece = (user || type == TokenType::normal) && (parts.tokens_are_bytes || byte_level_bytes(token, bytes));
+    if (piece && !user) surface = bytes;
     if (piece) {
-      piece_texts[i] = surface;
+      piece_texts[i] = std::move(bytes);
       pieces.emplace(piece_texts[i], id);
-    } else {
-      surface = token;  // nothing that merges make
     }
   } else if (piece) {
     pieces.emplace(token, id);
