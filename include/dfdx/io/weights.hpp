@@ -205,7 +205,7 @@ class Weights {
   ///           "...: its data has another size than type and shape say: 8 bytes, not 16", with the given op
   void add(Weight w, char const* op = "weights") {
     std::string const where = std::string(op) + ": " + w.file + ": " + detail::shown_name(w.name) + ": ";
-    if (!detail::is_utf8(w.name)) detail::raise_file(where + "its name is not UTF-8");
+    if (!is_utf8(w.name)) detail::raise_file(where + "its name is not UTF-8");
     if (by_name_.contains(w.name)) detail::raise_file(where + "the name is given twice");
     std::optional<std::uint64_t> const size = stored_bytes(w);
     if (!size) detail::raise_file(where + "its size overflows");

@@ -2,7 +2,11 @@
 // load_tokenizer: a tokenizer of whatever file or folder is given; it looks at the content to see what it is.
 #pragma once
 
+#include <fstream>
+
 #include <dfdx/io/file.hpp>
+#include <dfdx/io/gguf.hpp>
+#include <dfdx/text/gguf_vocabulary.hpp>
 #include <dfdx/text/hugging_face.hpp>
 #include <dfdx/text/llama2c.hpp>
 #include <dfdx/text/sentencepiece.hpp>
@@ -75,12 +79,19 @@ inline bool looks_like_tiktoken(std::string_view text) {
          line.substr(blank + 1).starts_with('0') && from_base64(line.substr(0, blank), bytes);
 }
 
+// Before it is read: those files have a model besides.
+inline bool is_gguf(std::filesystem::path const& path) {
+  char start[4] = {};
+  std::ifstream(path, std::ios::binary).read(start, 4);
+  return std::string_view(start, 4) == "GGUF";
+}
+
 inline TokenizerParts load_file(std::filesystem::path const& path, LoadOptions const& o) {
+  if (is_gguf(path)) return parse_gguf(gguf_vocabulary(read_gguf(path).metadata));
   std::string const text = read_text(path), name = path.string();
   std::string_view const start = std::string_view(text).substr(0, 4);
   if (text.empty()) fail(name, "it is empty");
   if (start.starts_with("\x1F\x8B")) fail(name, "it is packed by gzip: unpack it first");
-  if (start == "GGUF") fail(name, "it is a GGUF file: read it as a model, and give its keys to parse_gguf");
   std::size_t const first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return load_json(path, text);
   std::string_view const line = std::string_view(text).substr(0, text.find('\n'));
@@ -111,7 +122,7 @@ inline TokenizerParts load_folder(std::filesystem::path const& folder, LoadOptio
 
 /// load_tokenizer - the tokenizer of a file, or of a folder of a model: tokenizer.json, tokenizer.model (SentencePiece,
 /// or Llama 3's), encoder.json with vocab.bpe, vocab.json with merges.txt, .tiktoken, CLIP's list of merges, vocab.txt,
-/// llama2.c's tokenizer.bin.
+/// llama2.c's tokenizer.bin, a GGUF file.
 ///
 /// Errors    "tokenizer: <path>: ..." and what is wrong with it; "tokenizer: cannot read <path>: No such file or
 ///           directory". Nothing is returned then

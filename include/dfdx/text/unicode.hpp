@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dfdx/core/utf8.hpp>
 #include <dfdx/text/unicode_tables.hpp>
 
 namespace dfdx::text {
@@ -101,15 +102,6 @@ inline std::string utf8(char32_t c) {
   std::string r;
   append_utf8(r, c);
   return r;
-}
-
-inline bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    Character const c = decode_at(text, at);
-    if (!c.valid) return false;
-    at += c.size;
-  }
-  return true;
 }
 
 /// incomplete_tail - how many bytes at the end of a text begin a character that further bytes could complete.

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+// llama: texts, scores and conversations from the files of a published language model.
+#include "options.hpp"
+
+#include <dfdx/models.hpp>
+#include <dfdx/text.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+namespace llama {
+
+namespace {
+
+using namespace dfdx;
+using Ids = std::vector<std::int32_t>;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string read_text(std::string const& path) {
+  auto const bytes = read_file(path, "llama");
+  return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
+}
+
+DType dtype_of(std::string const& name) {
+  return name == "bf16" ? DType::bf16 : name == "f16" ? DType::f16 : DType::f32;
+}
+
+// The most memory that the program had, in MB; 0 where the system does not say.
+double peak_megabytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+text::Tokenizer load_tokenizer(Options const& o, models::Llama const& model) {
+  text::LoadOptions how;
+  how.count = static_cast<std::size_t>(model.config.vocabulary);
+  if (!o.tokenizer.empty()) return text::load_tokenizer(o.tokenizer, how);
+  std::filesystem::path const path = o.model;
+  if (std::filesystem::is_directory(path) || path.extension() == ".gguf")
+    return text::load_tokenizer(path, how);
+  std::filesystem::path const beside = path.parent_path() / "tokenizer.bin";
+  if (!std::filesystem::exists(beside))
+    throw error(o.model + " has no tokenizer, and there is no " + beside.string() +
+                ": give --tokenizer FILE");
+  return text::load_tokenizer(beside, how);
+}
+
+class Runner {
+ public:
+  explicit Runner(Options o) : o_(std::move(o)) {
+    auto const start = Clock::now();
+    model_.emplace(models::load_llama(std::filesystem::path(o_.model), dtype_of(o_.dtype)));
+    tokenizer_.emplace(load_tokenizer(o_, *model_));
+    if (static_cast<index_t>(tokenizer_->size()) > model_->config.vocabulary)
+      throw error("the tokenizer has " + std::to_string(tokenizer_->size()) + " tokens, the model " +
+                  std::to_string(model_->config.vocabulary));
+    load_seconds_ = seconds_since(start);
+  }
+
+  void run() {
+    if (!o_.perplexity.empty()) score();
+    else if (o_.chat) converse();
+    else complete();
+    if (o_.stats) print_stats();
+  }
+
+ private:
+  // A model of no beginning of its own gets one: it must predict the first token from something.
+  Ids encoded(std::string const& text) const {
+    Ids ids = tokenizer_->encode(text);
+    if (ids.empty()) {
+      std::int32_t const bos = tokenizer_->bos() >= 0 ? tokenizer_->bos() : model_->config.bos;
+      if (bos < 0) throw error("the prompt is empty, and the model has no token to begin with");
+      ids.push_back(bos);
+    }
+    return ids;
+  }
+
+  Ids stop_tokens() const {
+    Ids r = model_->config.eos;
+    if (tokenizer_->eos() >= 0) r.push_back(tokenizer_->eos());
+    // Llama 3 and Qwen end a turn with another token than a text.
+    for (char const* end : {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>"})
+      if (auto const id = tokenizer_->find(end)) r.push_back(*id);
+    return r;
+  }
+
+  // Prints what comes after the tokens; the tokens that it was.
+  Ids speak(Ids const& prompt) {
+    text::StreamDecoder decoder(*tokenizer_);
+    for (std::int32_t id : prompt) decoder.push(id);
+    models::GenerateOptions how;
+    how.tokens = o_.tokens;
+    how.capacity = o_.context > 0 ? o_.context : std::min<index_t>(model_->config.context, 8192);
+    how.stop = stop_tokens();
+    auto start = Clock::now();
+    bool first = true;
+    Ids const r = models::generate(*model_, prompt, models::Sampler(o_.sampling), how, [&](std::int32_t id) {
+      if (std::exchange(first, false)) {
+        prefill_seconds_ += seconds_since(start);
+        start = Clock::now();
+      } else {
+        ++decoded_;
+      }
+      put(decoder.push(id));
+      return true;
+    });
+    put(decoder.finish());
+    decode_seconds_ += first ? 0 : seconds_since(start);
+    prefilled_ += prompt.size();
+    return r;
+  }
+  static void put(std::string const& s) {
+    std::fwrite(s.data(), 1, s.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  void complete() {
+    std::string const prompt = o_.prompt ? *o_.prompt : o_.file.empty() ? "" : read_text(o_.file);
+    put(prompt);
+    speak(encoded(prompt));
+    put("\n");
+  }
+
+  std::vector<text::TextPart> written(std::vector<text::Message> const& messages) const {
+    if (tokenizer_->find("<|start_header_id|>")) return text::llama3_chat(messages);
+    if (tokenizer_->find("<|im_start|>")) return text::qwen_chat(messages);
+    if (model_->config.architecture == "mistral") return text::mistral_chat(messages);
+    return text::llama2_chat(messages);
+  }
+
+  void converse() {
+    std::vector<text::Message> messages;
+    if (!o_.system.empty()) messages.push_back({"system", o_.system});
+    put("> ");
+    for (std::string line; std::getline(std::cin, line); put("\n> ")) {
+      messages.push_back({"user", line});
+      Ids const answer = speak(tokenizer_->encode(written(messages)));
+      messages.push_back({"assistant", tokenizer_->decode(answer)});
+    }
+    put("\n");
+  }
+
+  void score() {
+    Ids const ids = encoded(read_text(o_.perplexity));
+    auto const start = Clock::now();
+    models::Score const s = models::score(*model_, ids, o_.context);
+    prefilled_ = ids.size();
+    prefill_seconds_ = seconds_since(start);
+    std::printf("tokens %lld, loss %.6f, perplexity %.4f\n", static_cast<long long>(s.tokens), s.loss,
+                s.perplexity());
+  }
+
+  void print_stats() const {
+    std::fprintf(stderr, "load     %.3f s\n", load_seconds_);
+    auto const rate = [](char const* what, std::size_t n, double seconds) {
+      if (n > 0)
+        std::fprintf(stderr, "%-8s %zu tokens in %.3f s, %.1f a second\n", what, n, seconds,
+                     static_cast<double>(n) / seconds);
+    };
+    rate("prefill", prefilled_, prefill_seconds_);
+    rate("decode", decoded_, decode_seconds_);
+    if (double const mb = peak_megabytes(); mb > 0) std::fprintf(stderr, "memory   %.1f MB at most\n", mb);
+  }
+
+  Options o_;
+  std::optional<models::Llama> model_;
+  std::optional<text::Tokenizer> tokenizer_;
+  double load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
+  std::size_t prefilled_ = 0, decoded_ = 0;
+};
+
+}  // namespace
+
+}  // namespace llama
+
+int main(int argc, char** argv) {
+  try {
+    if (auto const options = llama::parse_options(argc, argv)) llama::Runner(*options).run();
+    return 0;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "llama: %s\n", e.what());
+    return 1;
+  }
+}

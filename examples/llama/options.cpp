@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../common/options.hpp"
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+namespace llama {
+
+namespace {
+
+constexpr char const* where =
+    "llama runs language models of the Llama family: Llama 1 to 3.2, Mistral, Qwen 2 and 3.\n"
+    "Small ones to begin with, on huggingface.co:\n"
+    "  karpathy/tinyllamas                 stories15M.bin, with tokenizer.bin of "
+    "github.com/karpathy/llama2.c\n"
+    "  TinyLlama/TinyLlama-1.1B-Chat-v1.0  a folder: config.json, model.safetensors, tokenizer.json\n"
+    "  Qwen/Qwen2.5-0.5B-Instruct-GGUF     one file, tokenizer included\n"
+    "Then: llama MODEL --prompt 'Once upon a time', llama MODEL --chat; all options: llama --help\n";
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options o;
+  std::string prompt;
+  if (argc < 2) {
+    std::fputs(where, stdout);
+    return {};
+  }
+  CLI::App app("Runs, scores and talks with language models of the Llama family.", "llama");
+  app.add_option("model", o.model,
+                 "A .gguf, a .bin of llama2.c, a folder of Hugging Face with config.json and safetensors")
+      ->required();
+  app.add_option("--tokenizer", o.tokenizer,
+                 "A file or folder of a tokenizer; by default the model's own, or tokenizer.bin beside it");
+  auto* const given = app.add_option("--prompt", prompt, "What the text begins with");
+  auto* const file = app.add_option("--file", o.file, "A file with the prompt")->excludes(given);
+  auto* const chat = app.add_flag("--chat", o.chat, "A conversation: a line of standard input is a message")
+                         ->excludes(given)
+                         ->excludes(file);
+  app.add_option("--system", o.system, "What the system says before a conversation")->needs(chat);
+  app.add_option("--perplexity", o.perplexity, "Do not generate, tell how well the model foresees this file")
+      ->excludes(given)
+      ->excludes(file)
+      ->excludes(chat);
+  app.add_option("--tokens", o.tokens, "At most so many tokens")->check(CLI::PositiveNumber);
+  app.add_option("--ctx", o.context, "Positions to keep; 0 for as many as the model has")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--dtype", o.dtype, "Numbers to compute with")->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  auto& s = o.sampling;
+  app.add_option("--temperature", s.temperature, "0 takes the likeliest token each time");
+  app.add_option("--top-k", s.top_k, "Only the k likeliest tokens; 0 for all");
+  app.add_option("--top-p", s.top_p, "Only the likeliest, up to this probability together");
+  app.add_option("--min-p", s.min_p, "Only those this share as likely as the likeliest");
+  app.add_option("--typical-p", s.typical_p, "Only those of typical surprise, up to this probability");
+  app.add_option("--repeat-penalty", s.repeat, "Above 1: what was said is less likely to be said again");
+  app.add_option("--frequency-penalty", s.frequency, "Taken off for each time a token was said");
+  app.add_option("--presence-penalty", s.presence, "Taken off once for a token that was said");
+  app.add_option("--seed", s.seed, "The same seed gives the same text");
+  app.add_flag("--stats", o.stats, "Times, tokens per second and memory, on standard error");
+  if (!common::parse(app, argc, argv)) return {};
+  if (given->count() != 0) o.prompt = prompt;
+  return o;
+}
+
+}  // namespace llama

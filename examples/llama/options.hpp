@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSL-1.0
+// The command line of `llama`.
+#pragma once
+
+#include <dfdx/models/sampling.hpp>
+
+#include <optional>
+#include <string>
+
+namespace llama {
+
+struct Options {
+  std::string model, tokenizer, file, perplexity, dtype = "f32", system;
+  std::optional<std::string> prompt;
+  bool chat = false, stats = false;
+  long tokens = 256, context = 0;
+  dfdx::models::SamplingOptions sampling{.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
+};
+
+/// Nothing if --help was asked for, or no argument given, and answered.
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace llama

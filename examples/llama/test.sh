@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# test.sh PROGRAM FOLDER DATA: the texts that a small published model is known to write, its score, and bad input.
+case $3 in /*) data=$3 ;; *) data=$(pwd)/$3 ;; esac
+. "$(dirname "$0")/../common/test_functions.sh"
+
+"$program" > log 2> error || wrong 'no arguments'
+grep -q 'karpathy/tinyllamas' log || wrong 'no arguments: it does not say where models can be had'
+"$program" --help > log 2> error || wrong '--help'
+for option in --tokenizer --prompt --chat --file --perplexity --tokens --temperature --top-k --top-p --min-p \
+  --repeat-penalty --seed --ctx --dtype --stats; do
+  grep -q -- "$option" log || wrong "--help does not name $option"
+done
+refused 'none.gguf: No such file' none.gguf
+printf 'GGUF' > cut.gguf
+refused 'cut.gguf' cut.gguf
+printf 'something' > text.txt
+refused 'is of no format that is known' text.txt
+
+models=$data/llama
+if ! [ -d "$models" ]; then
+  echo "SKIPPED: no published models in $data" >&2
+  exit 77
+fi
+
+# What llama2.c writes at temperature 0.
+story='Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. She wanted to play with it, but it was too high.'
+for model in stories260K.bin stories260K_v1.bin stories260K-f32.gguf hf; do
+  "$program" "$models/$model" --tokenizer "$models/tok512.bin" --temperature 0 --tokens 100 --prompt 'Once upon' \
+    > log 2> error || wrong "$model: $(cat error)"
+  grep -qF "$story" log || wrong "$model: $(cat log)"
+done
+"$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 100 > log 2> error || wrong "own: $(cat error)"
+grep -qF "$story" log || wrong "the tokenizer in the file: $(cat log)"
+
+# The same seed, the same text; another, another.
+for seed in 1 1 2; do
+  "$program" "$models/stories260K-f32.gguf" --seed "$seed" --tokens 60 --prompt 'Once' > "log$seed.new" 2> error ||
+    wrong "--seed: $(cat error)"
+  [ ! -e "log$seed" ] || cmp -s "log$seed" "log$seed.new" || wrong '--seed 1 twice'
+  mv "log$seed.new" "log$seed"
+done
+! cmp -s log1 log2 || wrong '--seed 1 and 2 give one text'
+
+printf 'Once upon a time, there was a little girl named Lily.' > story.txt
+"$program" "$models/stories260K-f32.gguf" --perplexity story.txt --stats > log 2> error || wrong "$(cat error)"
+grep -q 'loss [01]\.' log || wrong "--perplexity: $(cat log)"
+grep -q 'prefill' error || wrong "--stats: $(cat error)"
+printf 'Hello\n' | "$program" "$models/stories260K-f32.gguf" --chat --tokens 10 > log 2> error || wrong "$(cat error)"
+refused 'no tokenizer' "$models/stories260K_v1.bin.none" --prompt x 2> error || true
+refused 'there is room for 8' "$models/stories260K-f32.gguf" --file story.txt --ctx 8
+refused 'top_p must be' "$models/stories260K-f32.gguf" --prompt a --top-p 2
