@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# find_package(dfdx [COMPONENTS io]): dfdx::dfdx, dfdx::big_models, dfdx::cuda, and dfdx::io where nlohmann/json is found.
+# find_package(dfdx [COMPONENTS io models]): dfdx::dfdx, dfdx::big_models, dfdx::cuda, dfdx::io where nlohmann/json is
+# found, and dfdx::models where zlib is too.
 set(DFDX_FETCH_DEPENDENCIES OFF)
 include("${CMAKE_CURRENT_LIST_DIR}/dependencies.cmake")
 foreach(name xsimd hana)
@@ -16,9 +17,16 @@ endif()
 if(TARGET dfdx::io)
   set(dfdx_io_FOUND TRUE)
 endif()
+find_package(ZLIB QUIET)
+if(TARGET dfdx::io AND ZLIB_FOUND)
+  include("${CMAKE_CURRENT_LIST_DIR}/dfdxModelsTargets.cmake" OPTIONAL)
+endif()
+if(TARGET dfdx::models)
+  set(dfdx_models_FOUND TRUE)
+endif()
 foreach(component ${dfdx_FIND_COMPONENTS})
   if(dfdx_FIND_REQUIRED_${component} AND NOT dfdx_${component}_FOUND)
     set(dfdx_FOUND FALSE)
-    set(dfdx_NOT_FOUND_MESSAGE "dfdx: no component ${component} (io needs nlohmann/json)")
+    set(dfdx_NOT_FOUND_MESSAGE "dfdx: no component ${component} (io needs nlohmann/json, models zlib too)")
   endif()
 endforeach()

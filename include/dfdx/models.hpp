@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Published models of language: what <dfdx/dfdx.hpp> leaves out because it needs a JSON library (nlohmann-json) and
-// zlib. CMake target: dfdx::io.
+// zlib. CMake target: dfdx::models.
 #pragma once
 
 #include <dfdx/dfdx.hpp>

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       std::string streamed;
       for (std::int32_t id : ids) {
         streamed = stream.push(id);
-        if (!is_utf8(streamed)) std::abort();
+        if (!dfdx::is_utf8(streamed)) std::abort();
       }
     }
   } catch (dfdx::error const&) {

@@ -56,11 +56,11 @@ inline std::string streamed(dfdx::text::Tokenizer const& t, Ids const& ids, bool
   std::string r;
   for (std::int32_t id : ids) {
     std::string const now = decoder.push(id);
-    whole = whole && dfdx::text::is_utf8(now);
+    whole = whole && dfdx::is_utf8(now);
     r += now;
   }
   std::string const rest = decoder.finish();
-  whole = whole && dfdx::text::is_utf8(rest);
+  whole = whole && dfdx::is_utf8(rest);
   return r + rest;
 }
 

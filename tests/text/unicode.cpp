@@ -21,7 +21,7 @@ TEST_CASE("every code point survives UTF-8, and nothing else is UTF-8", "[text]"
   for (std::string const bad :
        {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x80\x80\x80",
         "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"}) {
-    CHECK_FALSE(is_utf8(bad));
+    CHECK_FALSE(dfdx::is_utf8(bad));
     CHECK(incomplete_tail(bad) == 0);
   }
   CHECK(incomplete_tail("\xED\xA0") == 0);
