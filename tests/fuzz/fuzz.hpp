@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the fuzzers of readers share: a file is refused with dfdx::error, or every tensor of it can be read. Built with
-// clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined; give the program a folder of examples.
+// What the fuzzers of readers share: a file is refused with dfdx::error, or every tensor of it can be read.
 #pragma once
+
+#include "fuzz/accepted.hpp"
 
 #include <dfdx/io/weights.hpp>
 
@@ -23,6 +24,7 @@ int run(std::uint8_t const* data, std::size_t size, Read const& read) {
       } catch (error const&) {  // a type that is not supported
       }
     }
+    ++accepted;
   } catch (error const&) {
   }
   return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // libFuzzer's entry for the readers of tokenizers: the first byte chooses one, the rest is its file. Whatever is in it,
 // a reader throws dfdx::error or gives a tokenizer that encodes, and decodes what it encoded.
+#include "fuzz/accepted.hpp"
+
 #include <dfdx/text.hpp>
 
 #include <cstdint>
@@ -43,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   std::string_view const file(reinterpret_cast<char const*>(data) + 1, size - 1);
   try {
     Tokenizer const t(parse(data[0], file));
+    ++fuzz::accepted;
     for (std::string_view text :
          {std::string_view("Hello  w\xC3\xB6rld's\n\n 123 \xF0\x9F\xA6\x99\xFF"), file.substr(0, 400)}) {
       auto const ids = t.encode(text, {.bos = false, .eos = false, .special = true});
