@@ -58,6 +58,7 @@ class Runner {
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
     model_.emplace(models::load_llama(std::filesystem::path(o_.model), dtype_of(o_.dtype)));
+    if (!o_.lora.empty()) models::load_lora(o_.lora, *model_);
     tokenizer_.emplace(load_tokenizer(o_, *model_));
     if (static_cast<index_t>(tokenizer_->size()) > model_->config.vocabulary)
       throw error("the tokenizer has " + std::to_string(tokenizer_->size()) + " tokens, the model " +

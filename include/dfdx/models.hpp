@@ -8,3 +8,4 @@
 #include <dfdx/models/generate.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/lora.hpp>

@@ -4,6 +4,9 @@
 
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
+#include <dfdx/io/file.hpp>
 #include <dfdx/io/weights.hpp>
 #include <dfdx/models/parts.hpp>
 #include <dfdx/value/fields.hpp>
@@ -66,6 +69,21 @@ void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> con
   });
   w.check(wanted);
   visit_named(model, [&](std::string const& name, Array& leaf) { leaf = w.array(name, dtype); });
+}
+
+inline void write_json(std::filesystem::path const& path, nlohmann::ordered_json const& value,
+                       char const* op) {
+  std::string const text = value.dump(2) + "\n";
+  FileWriter out(path, op);
+  out.write(text.data(), text.size());
+  out.finish();
+}
+inline void make_folder(std::filesystem::path const& folder, char const* op) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    dfdx::detail::raise_file(std::string(op) + ": cannot make the folder " + folder.string() + ": " +
+                             failed.message());
 }
 
 }  // namespace dfdx::models::detail

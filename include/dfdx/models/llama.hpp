@@ -13,16 +13,25 @@
 
 namespace dfdx::models {
 
-/// Projection - an affine map of the last axis, without a bias where the model has none.
+/// Projection - an affine map of the last axis, without a bias where the model has none; with the factors of a small
+/// change of it that is trained in place of the matrix where models/lora.hpp has put them.
 ///
-/// Math      y = x W' + b
-/// Shapes    x: [..., In], weight: [Out, In], bias: [Out] -> [..., Out]
+/// Math      y = x W' + b, + scale (x A') B' unless that is in W already
+/// Shapes    x: [..., In], weight: [Out, In], bias: [Out], A: [R, In], B: [Out, R] -> [..., Out]
+/// Source    Hu et al., "LoRA: Low-rank adaptation of large language models", 2021, for the factors
 struct Projection {
   Array weight;
-  std::optional<Array> bias;
-  DFDX_FIELDS(weight, bias)
+  std::optional<Array> bias{};
+  std::optional<Table> lora_A{}, lora_B{};
+  DFDX_FIELDS(weight, bias, lora_A, lora_B)
+  double lora_scale = 1;
+  bool lora_merged = false;
 
-  Array operator()(Array const& x) const { return bias ? linear(x, weight, *bias) : linear(x, weight); }
+  Array operator()(Array const& x) const {
+    Array const y = bias ? linear(x, weight, *bias) : linear(x, weight);
+    if (!lora_A || lora_merged) return y;
+    return y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale;
+  }
 };
 
 /// RmsNorm - a norm whose epsilon the model has.
