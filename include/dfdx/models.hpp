@@ -8,4 +8,5 @@
 #include <dfdx/models/generate.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/llama_save.hpp>
 #include <dfdx/models/lora.hpp>

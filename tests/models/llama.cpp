@@ -3,6 +3,7 @@
 #include "hf.hpp"
 
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/llama_save.hpp>
 
 using namespace tests;
 
@@ -115,4 +116,32 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
             "it does not say what model this is"));
   models::Llama const m = models::load_llama(hf);
   CHECK(has(error_of([&] { m(full(make_shape(3), 512).to(DType::i32)); }), "512"));
+}
+
+TEST_CASE("a saved model is read back", "[models]") {
+  TemporaryFolder const folder;
+  Array const tokens = arange(1, 13);
+  for (char const* name :
+       {"refs/hf/llama-tiny", "refs/hf/llama3-rope-tiny", "data/llama/stories260K-q8_0.gguf"})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      models::Llama const m = models::load_llama(shared(name), dtype);
+      models::save_llama(folder / "m", m);
+      models::Llama const again = models::load_llama(folder / "m", dtype);
+      CHECK(array_equal(again(tokens), m(tokens)));
+      CHECK((again.config.eos == m.config.eos && again.config.bos == m.config.bos));
+      CHECK((again.config.context == m.config.context && again.config.norm_eps == m.config.norm_eps));
+    }
+
+  models::Llama m = models::load_llama(shared("refs/hf/llama-tiny"));
+  models::add_lora(m, {}, Key{1});
+  m.model.layers[0].self_attn.q_proj.lora_B->weight += 0.01;
+  CHECK(error_of([&] { models::save_llama(folder / "m", m); }) ==
+        "llama: the model has factors that are not in its matrices: merge_lora or drop_lora first");
+  models::merge_lora(m);
+  models::save_llama(folder / "m", m);
+  CHECK(array_equal(models::load_llama(folder / "m")(tokens), m(tokens)));
+  models::drop_lora(m);
+  m.config.normalized_heads = true;
+  CHECK(error_of([&] { models::save_llama(folder / "m", m); }) ==
+        "llama: a config.json of llama has no word for norms of heads");
 }
