@@ -49,7 +49,7 @@ void draw(std::string const& path, Options const& o, std::vector<float> const& l
                                      std::to_string(o.settings.length) + " tokens",
                           .steps = static_cast<double>(losses.size())};
   chart.y_format = "%.2f";
-  chart.end_format = "%.4f";
+  chart.end_format = "%.2f";  // "validation" leaves room for no more
   chart.curves = {report::Curve::of("train", report::blue, losses), std::move(validation)};
   chart.save(path);
 }
