@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // llama: texts, scores and conversations from the files of a published language model.
+#include "../common/tokenizer.hpp"
 #include "options.hpp"
 
 #include <dfdx/models.hpp>
-#include <dfdx/text.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -22,11 +22,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string read_text(std::string const& path) {
-  auto const bytes = read_file(path, "llama");
-  return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
-}
-
 DType dtype_of(std::string const& name) {
   return name == "bf16" ? DType::bf16 : name == "f16" ? DType::f16 : DType::f32;
 }
@@ -39,29 +34,13 @@ double peak_megabytes() {
   return 0;
 }
 
-text::Tokenizer load_tokenizer(Options const& o, models::Llama const& model) {
-  text::LoadOptions how;
-  how.count = static_cast<std::size_t>(model.config.vocabulary);
-  if (!o.tokenizer.empty()) return text::load_tokenizer(o.tokenizer, how);
-  std::filesystem::path const path = o.model;
-  if (std::filesystem::is_directory(path) || path.extension() == ".gguf")
-    return text::load_tokenizer(path, how);
-  std::filesystem::path const beside = path.parent_path() / "tokenizer.bin";
-  if (!std::filesystem::exists(beside))
-    throw error(o.model + " has no tokenizer, and there is no " + beside.string() +
-                ": give --tokenizer FILE");
-  return text::load_tokenizer(beside, how);
-}
-
 class Runner {
  public:
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
     model_.emplace(models::load_llama(std::filesystem::path(o_.model), dtype_of(o_.dtype)));
-    tokenizer_.emplace(load_tokenizer(o_, *model_));
-    if (static_cast<index_t>(tokenizer_->size()) > model_->config.vocabulary)
-      throw error("the tokenizer has " + std::to_string(tokenizer_->size()) + " tokens, the model " +
-                  std::to_string(model_->config.vocabulary));
+    if (!o_.lora.empty()) models::load_lora(o_.lora, *model_);
+    tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->config.vocabulary));
     load_seconds_ = seconds_since(start);
   }
 
@@ -124,7 +103,7 @@ class Runner {
   }
 
   void complete() {
-    std::string const prompt = o_.prompt ? *o_.prompt : o_.file.empty() ? "" : read_text(o_.file);
+    std::string const prompt = o_.prompt ? *o_.prompt : o_.file.empty() ? "" : common::read_text(o_.file);
     put(prompt);
     speak(encoded(prompt));
     put("\n");
@@ -150,7 +129,7 @@ class Runner {
   }
 
   void score() {
-    Ids const ids = encoded(read_text(o_.perplexity));
+    Ids const ids = encoded(common::read_text(o_.perplexity));
     auto const start = Clock::now();
     models::Score const s = models::score(*model_, ids, o_.context);
     prefilled_ = ids.size();

@@ -32,6 +32,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("model", o.model,
                  "A .gguf, a .bin of llama2.c, a folder of Hugging Face with config.json and safetensors")
       ->required();
+  app.add_option("--lora", o.lora,
+                 "What was trained on top of the model: a folder of PEFT, or the file in it");
   app.add_option("--tokenizer", o.tokenizer,
                  "A file or folder of a tokenizer; by default the model's own, or tokenizer.bin beside it");
   auto* const given = app.add_option("--prompt", prompt, "What the text begins with");

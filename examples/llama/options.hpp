@@ -10,7 +10,7 @@
 namespace llama {
 
 struct Options {
-  std::string model, tokenizer, file, perplexity, dtype = "f32", system;
+  std::string model, lora, tokenizer, file, perplexity, dtype = "f32", system;
   std::optional<std::string> prompt;
   bool chat = false, stats = false;
   long tokens = 256, context = 0;

@@ -7,7 +7,7 @@ case $3 in /*) data=$3 ;; *) data=$(pwd)/$3 ;; esac
 "$program" > log 2> error || wrong 'no arguments'
 grep -q 'karpathy/tinyllamas' log || wrong 'no arguments: it does not say where models can be had'
 "$program" --help > log 2> error || wrong '--help'
-for option in --tokenizer --prompt --chat --file --perplexity --tokens --temperature --top-k --top-p --min-p \
+for option in --lora --tokenizer --prompt --chat --file --perplexity --tokens --temperature --top-k --top-p --min-p \
   --repeat-penalty --seed --ctx --dtype --stats; do
   grep -q -- "$option" log || wrong "--help does not name $option"
 done
@@ -49,4 +49,5 @@ grep -q 'prefill' error || wrong "--stats: $(cat error)"
 printf 'Hello\n' | "$program" "$models/stories260K-f32.gguf" --chat --tokens 10 > log 2> error || wrong "$(cat error)"
 refused 'no tokenizer' "$models/stories260K_v1.bin.none" --prompt x 2> error || true
 refused 'there is room for 8' "$models/stories260K-f32.gguf" --file story.txt --ctx 8
+refused 'none/adapter_config.json' "$models/stories260K-f32.gguf" --lora none
 refused 'top_p must be' "$models/stories260K-f32.gguf" --prompt a --top-p 2

@@ -4,5 +4,9 @@
 #pragma once
 
 #include <dfdx/dfdx.hpp>
+#include <dfdx/models/clip_text.hpp>
 #include <dfdx/models/generate.hpp>
+#include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/llama_save.hpp>
+#include <dfdx/models/lora.hpp>

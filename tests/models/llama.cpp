@@ -1,116 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 // Llama and its kin against results of Hugging Face's transformers: logits, hidden states, gradients, greedy texts.
-#include "support.hpp"
+#include "hf.hpp"
 
-#include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/llama_save.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdlib>
-#include <map>
-#include <set>
-
-using namespace dfdx;
 using namespace tests;
-namespace fs = std::filesystem;
-
-namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-fs::path shared(char const* below) {
-  fs::path const p = fs::path(DFDX_SHARED_DIR) / below;
-  if (std::string(DFDX_SHARED_DIR).empty() || !fs::exists(p)) SKIP("no " << p);
-  return p;
-}
-
-double largest_difference(Array const& a, Array const& b) {
-  REQUIRE(a.shape() == b.shape());
-  return max(abs(a.to(DType::f64) - b.to(DType::f64))).item<double>();
-}
-
-Tokens tokens_of(Array const& a) {
-  Array const row = a.to(DType::i32).contiguous();
-  return Tokens(row.data<std::int32_t>(), row.data<std::int32_t>() + row.shape().numel());
-}
-
-Tokens greedy(models::Llama const& m, Tokens const& prompt, index_t n, models::GenerateOptions o = {}) {
-  o.tokens = n;
-  o.stop = m.config.eos;
-  return models::generate(m, prompt, models::Sampler({.temperature = 0}), o);
-}
-
-// The mean of -log p of the next token, as transformers computes it for labels that are the input.
-Array loss_of(Array const& logits, Array const& tokens) {
-  index_t const n = tokens.shape()[1];
-  Array const next = reshape(slice(tokens, 1, 1, n), {-1});
-  return cross_entropy(flatten(slice(logits, 1, 0, n - 1), 0, 1), next);
-}
-
-bool is_llama(fs::path const& folder) {
-  static std::set<std::string> const types = {"llama", "mistral", "qwen2", "qwen3"};
-  Weights const w = open_weights(folder);
-  return types.contains(w.metadata.text("config.model_type"));
-}
-
-// In their models of f64 too, transformers compute norms and the angles of rotary embeddings in f32. What is exact in
-// f64 differs from theirs by what f32 rounds: the same by this library as by NumPy.
-constexpr double rounded = 5e-6, rounded_gradient = 5e-7;
-
-void check_against(fs::path const& folder) {
-  INFO(folder);
-  Weights const refs = read_safetensors(folder / "refs.safetensors");
-  Array const ids = refs.array("input_ids");
-  CHECK(largest_difference(models::load_llama(folder)(ids), refs.array("logits_f64")) < 1e-5);
-
-  models::Llama m = models::load_llama(folder, DType::f64);
-  std::vector<Array> states;
-  Array const last = m.hidden(ids, nullptr, [&](index_t, Array const& h) { states.push_back(h); });
-  states.push_back(last);
-  for (std::size_t i = 0; i < states.size(); ++i)
-    CHECK(largest_difference(states[i], refs.array("hidden_f64/" + std::to_string(i))) < rounded);
-  visit(m, [](Array& leaf) { leaf.requires_grad(true); });
-  Array const logits = m(ids);
-  CHECK(largest_difference(logits, refs.array("logits_f64")) < rounded);
-  Array const loss = loss_of(logits, ids);
-  CHECK(std::abs(loss.item<double>() - refs.array("loss_f64").item<double>()) < rounded_gradient);
-  loss.backward();
-  int compared = 0;
-  visit_named(m, [&](std::string const& name, Array const& leaf) {
-    INFO(name);
-    Weight const* const expected = refs.find("grads_f64/" + name);
-    REQUIRE(expected != nullptr);
-    CHECK(largest_difference(leaf.grad(), expected->array()) < rounded_gradient);
-    ++compared;
-  });
-  CHECK(compared >= 3);
-
-  // The first sequence, or a prefix of it, and what greedy decoding makes of it.
-  Tokens const text = tokens_of(refs.array("greedy"));
-  std::size_t prompt = 0;
-  Tokens const first = tokens_of(ids);
-  while (prompt < text.size() && prompt < first.size() && text[prompt] == first[prompt]) ++prompt;
-  REQUIRE(prompt > 0);
-  Tokens const start(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt));
-  visit(m, [](Array& leaf) { leaf.requires_grad(false); });
-  CHECK(greedy(m, start, static_cast<index_t>(text.size() - prompt)) ==
-        Tokens(text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()));
-}
-
-}  // namespace
 
 TEST_CASE("tiny models of transformers", "[models]") {
-  char const* const given = std::getenv("DFDX_HF_REFS");
-  fs::path const all = given != nullptr ? fs::path(given) : shared("refs/hf");
-  int models = 0;
-  for (auto const& entry : fs::directory_iterator(all)) {
-    if (!entry.is_directory() || !fs::exists(entry.path() / "refs.safetensors") || !is_llama(entry.path()))
-      continue;
-    check_against(entry.path());
-    ++models;
-  }
-  CHECK(models > 0);
+  // In their models of f64 too, transformers compute norms and the angles of rotary embeddings in f32. What is exact in
+  // f64 differs from theirs by what f32 rounds: the same by this library as by NumPy.
+  for_models_of_types({"llama", "mistral", "qwen2", "qwen3"}, [](fs::path const& folder) {
+    check_language_model(folder, [&](DType d) { return models::load_llama(folder, d); }, {5e-6, 5e-7});
+  });
 }
 
 TEST_CASE("a trained model in every format says the same", "[models]") {
@@ -196,17 +98,8 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
   fs::path const hf = shared("data/llama/hf");
   TemporaryFolder const folder;
   auto const config = [&](std::string const& from, std::string const& to) {
-    std::ifstream in(hf / "config.json");
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    REQUIRE(text.find(from) != text.npos);
-    folder.write("config.json", text.replace(text.find(from), from.size(), to));
-    fs::copy_file(hf / "model.safetensors", folder / "model.safetensors",
-                  fs::copy_options::overwrite_existing);
+    copy_changed(hf, folder / "", from, to);
     return error_of([&] { models::load_llama(folder / ""); });
-  };
-  auto const has = [](std::string const& text, std::string const& part) {
-    INFO(text);
-    return text.find(part) != text.npos;
   };
   CHECK(has(config("\"num_hidden_layers\": 5", "\"num_hidden_layers\": 4"), "is not in the model"));
   std::string const more = config("\"num_hidden_layers\": 5", "\"num_hidden_layers\": 6");
@@ -223,4 +116,32 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
             "it does not say what model this is"));
   models::Llama const m = models::load_llama(hf);
   CHECK(has(error_of([&] { m(full(make_shape(3), 512).to(DType::i32)); }), "512"));
+}
+
+TEST_CASE("a saved model is read back", "[models]") {
+  TemporaryFolder const folder;
+  Array const tokens = arange(1, 13);
+  for (char const* name :
+       {"refs/hf/llama-tiny", "refs/hf/llama3-rope-tiny", "data/llama/stories260K-q8_0.gguf"})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      models::Llama const m = models::load_llama(shared(name), dtype);
+      models::save_llama(folder / "m", m);
+      models::Llama const again = models::load_llama(folder / "m", dtype);
+      CHECK(array_equal(again(tokens), m(tokens)));
+      CHECK((again.config.eos == m.config.eos && again.config.bos == m.config.bos));
+      CHECK((again.config.context == m.config.context && again.config.norm_eps == m.config.norm_eps));
+    }
+
+  models::Llama m = models::load_llama(shared("refs/hf/llama-tiny"));
+  models::add_lora(m, {}, Key{1});
+  m.model.layers[0].self_attn.q_proj.lora_B->weight += 0.01;
+  CHECK(error_of([&] { models::save_llama(folder / "m", m); }) ==
+        "llama: the model has factors that are not in its matrices: merge_lora or drop_lora first");
+  models::merge_lora(m);
+  models::save_llama(folder / "m", m);
+  CHECK(array_equal(models::load_llama(folder / "m")(tokens), m(tokens)));
+  models::drop_lora(m);
+  m.config.normalized_heads = true;
+  CHECK(error_of([&] { models::save_llama(folder / "m", m); }) ==
+        "llama: a config.json of llama has no word for norms of heads");
 }

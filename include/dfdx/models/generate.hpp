@@ -2,13 +2,27 @@
 // Texts from a model of language, token by token, and what a model makes of a given text.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <functional>
+#include <span>
 
-#include <dfdx/models/llama.hpp>
+#include <dfdx/models/parts.hpp>
 #include <dfdx/models/sampling.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
 
 namespace dfdx::models {
+
+/// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
+/// cache(...) an empty KvCache, and config.context how many positions there are.
+template <class M>
+concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, DType dtype) {
+  { m(x) } -> std::same_as<Array>;
+  { m.hidden(x, cache) } -> std::same_as<Array>;
+  { m.head(x) } -> std::same_as<Array>;
+  { m.cache(n, std::optional<index_t>(), dtype) } -> std::same_as<KvCache>;
+  { m.config.context } -> std::convertible_to<index_t>;
+};
 
 /// GenerateOptions - how many tokens at most, where to stop, how many positions there is room for (0: the model's), how
 /// many of a prompt are computed at once, and how many of the first stay when there is no room.
@@ -30,9 +44,10 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
 }  // namespace detail
 
 /// Context - a text so far, as a model has computed it: its tokens and their keys and values.
+template <language_model M>
 class Context {
  public:
-  Context(Llama const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
+  Context(M const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
       : model_(&model), cache_(model.cache(capacity, {}, cache)), block_(block) {
     if (capacity < 2 || block < 1)
       raise("generate: ", capacity, " positions in blocks of ", block, " are too few");
@@ -67,7 +82,7 @@ class Context {
   KvCache& cache() { return cache_; }
 
  private:
-  Llama const* model_;
+  M const* model_;
   KvCache cache_;
   index_t block_;
   std::vector<std::int32_t> tokens_;
@@ -77,9 +92,10 @@ class Context {
 /// of `stop` end the text and are not handed out. The result is all that were.
 ///
 /// Errors    "generate: a prompt of 5000 tokens, there is room for 4096", "generate: the prompt is empty"
-inline std::vector<std::int32_t> generate(Llama const& model, std::span<std::int32_t const> prompt,
-                                          Sampler sampler, GenerateOptions const& o = {},
-                                          std::function<bool(std::int32_t)> const& take = {}) {
+template <language_model M>
+std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const> prompt, Sampler sampler,
+                                   GenerateOptions const& o = {},
+                                   std::function<bool(std::int32_t)> const& take = {}) {
   index_t const capacity = o.capacity > 0 ? o.capacity : model.config.context;
   if (prompt.empty()) raise("generate: the prompt is empty");
   if (static_cast<index_t>(prompt.size()) > capacity)
@@ -112,7 +128,8 @@ struct Score {
 /// score - of a text in pieces of `length` tokens (0: the model's context), each by itself.
 ///
 /// Errors    "score: at least two tokens required, got 1"
-inline Score score(Llama const& model, std::span<std::int32_t const> tokens, index_t length = 0) {
+template <language_model M>
+Score score(M const& model, std::span<std::int32_t const> tokens, index_t length = 0) {
   if (length <= 0) length = model.config.context;
   if (tokens.size() < 2)
     raise("score: at least two tokens required, got ", static_cast<index_t>(tokens.size()));

@@ -6,40 +6,38 @@
 #include <optional>
 
 #include <dfdx/models/llama_config.hpp>
-#include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
-#include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/index.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 #include <dfdx/vocabulary/parts.hpp>
 
 namespace dfdx::models {
 
-/// Projection - an affine map of the last axis, without a bias where the model has none.
+/// Projection - an affine map of the last axis, without a bias where the model has none; with the factors of a small
+/// change of it that is trained in place of the matrix where models/lora.hpp has put them.
 ///
-/// Math      y = x W' + b
-/// Shapes    x: [..., In], weight: [Out, In], bias: [Out] -> [..., Out]
+/// Math      y = x W' + b, + scale (x A') B' unless that is in W already
+/// Shapes    x: [..., In], weight: [Out, In], bias: [Out], A: [R, In], B: [Out, R] -> [..., Out]
+/// Source    Hu et al., "LoRA: Low-rank adaptation of large language models", 2021, for the factors
 struct Projection {
   Array weight;
-  std::optional<Array> bias;
-  DFDX_FIELDS(weight, bias)
+  std::optional<Array> bias{};
+  std::optional<Table> lora_A{}, lora_B{};
+  DFDX_FIELDS(weight, bias, lora_A, lora_B)
+  double lora_scale = 1;
+  bool lora_merged = false;
 
-  Array operator()(Array const& x) const { return bias ? linear(x, weight, *bias) : linear(x, weight); }
+  Array operator()(Array const& x) const {
+    Array const y = bias ? linear(x, weight, *bias) : linear(x, weight);
+    if (!lora_A || lora_merged) return y;
+    return y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale;
+  }
 };
 
 /// RmsNorm - a norm whose epsilon the model has.
 struct RmsNorm {
   Array weight;
   DFDX_FIELDS(weight)
-};
-
-/// KvCache - keys and values of positions 0, ..., length - 1, so that a position is computed once. One is for one
-/// batch of sequences of equal length.
-///
-/// Shapes    keys, values: a list over the layers, [B..., K, capacity, D] each
-struct KvCache {
-  std::vector<Array> keys, values;
-  index_t length = 0, capacity = 0;
 };
 
 struct LlamaAttention {
@@ -110,15 +108,8 @@ struct Llama {
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
-    KvCache r;
-    r.capacity = capacity;
-    Shape const one = make_shape(config.kv_heads, capacity, config.head_size);
-    Shape const s = batch ? with_first_axis(*batch, one) : one;
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      r.keys.push_back(Array(Meta{dtype, s}));
-      r.values.push_back(Array(Meta{dtype, s}));
-    }
-    return r;
+    return KvCache::of(static_cast<index_t>(model.layers.size()), config.kv_heads, capacity, config.head_size,
+                       batch, dtype);
   }
 
  private:
@@ -126,9 +117,7 @@ struct Llama {
 
   Array attend(LlamaAttention const& a, Array const& x, Angles const& angles, index_t first, KvCache* cache,
                std::size_t layer) const {
-    auto const heads = [&](Array const& y, index_t n) {
-      return swapaxes(unflatten(y, -1, {n, config.head_size}), -3, -2);
-    };
+    auto const heads = [&](Array const& y, index_t n) { return split_heads(y, n, config.head_size); };
     Array q = heads(a.q_proj(x), config.heads), k = heads(a.k_proj(x), config.kv_heads);
     Array v = heads(a.v_proj(x), config.kv_heads);
     if (a.q_norm) q = norm(*a.q_norm, q);
@@ -136,16 +125,9 @@ struct Llama {
     q = rotate(q, angles);
     k = rotate(k, angles);
     index_t const n = q.shape()[q.shape().rank - 2];
-    if (cache != nullptr) {
-      auto const kept = [&](Array const& all, Array const& fresh) {
-        slice(all, -2, first, first + n).copy_(fresh.to(all.dtype()));
-        return slice(all, -2, 0, first + n).to(fresh.dtype());
-      };
-      k = kept(cache->keys[layer], k);
-      v = kept(cache->values[layer], v);
-    }
+    if (cache != nullptr) cache->extend(layer, k, v);
     Array const y = seen(q, k, v, first, n);
-    return a.o_proj(flatten(swapaxes(y, -3, -2), -2, -1));
+    return a.o_proj(join_heads(y));
   }
   Array seen(Array const& q, Array const& k, Array const& v, index_t first, index_t n) const {
     if (config.window == 0 || first + n <= config.window)

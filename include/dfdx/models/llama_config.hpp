@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/io/llama_names.hpp>
+#include <dfdx/models/config.hpp>
 #include <dfdx/models/rotary.hpp>
 
 namespace dfdx::models {
@@ -26,10 +27,7 @@ struct LlamaConfig {
 
   /// Errors    "llama: 30 heads do not share 4 of keys and values", "llama: layers: 0"
   void check() const {
-    auto const positive = [](char const* what, index_t n) {
-      if (n <= 0 || n > index_t{1} << 31)
-        dfdx::detail::raise_file(std::string("llama: ") + what + ": " + std::to_string(n));
-    };
+    auto const positive = [](char const* what, index_t n) { detail::check_size("llama", what, n); };
     positive("vocabulary", vocabulary);
     positive("width", width);
     positive("hidden width", hidden);
@@ -41,8 +39,7 @@ struct LlamaConfig {
     if (heads % kv_heads != 0)
       raise("llama: ", heads, " heads do not share ", kv_heads, " of keys and values");
     if (head_size % 2 != 0) raise("llama: a head size of ", head_size, ", which is odd");
-    if (!(norm_eps > 0 && norm_eps < 1))
-      raise("llama: the norms have an epsilon that is not between 0 and 1");
+    detail::check_eps("llama", norm_eps);
     if (window < 0) raise("llama: a window of ", window);
     rope.check();
   }
@@ -51,18 +48,7 @@ struct LlamaConfig {
 namespace detail {
 
 [[noreturn]] inline void refuse_config(Weights const& w, std::string const& why) {
-  dfdx::detail::raise_file("llama: " + w.source() + ": " + why);
-}
-
-// One number or a list of them.
-inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const& key) {
-  MetaValue const* const v = m.find(key);
-  if (v == nullptr) return {};
-  std::vector<std::int32_t> r;
-  if (std::holds_alternative<MetaList>(*v))
-    for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(static_cast<std::int32_t>(t));
-  else r.push_back(static_cast<std::int32_t>(m.integer(key)));
-  return r;
+  refuse_model("llama", w, why);
 }
 
 // "rope_parameters" of newer files, "rope_theta" and "rope_scaling" of others.

@@ -9,9 +9,6 @@ namespace dfdx::models {
 
 namespace detail {
 
-// A shape without memory.
-inline Array outline(Shape const& s) { return expand(zeros({}), s); }
-
 inline Llama outline_of(LlamaConfig const& c) {
   Llama m;
   m.config = c;
@@ -73,9 +70,7 @@ inline Llama load_llama(Weights const& files, DType dtype = DType::f32) {
   Llama m = detail::outline_of(config);
   std::vector<WantedWeight> wanted;
   visit_named(m, [&](std::string const& name, Array const& leaf) {
-    std::vector<index_t> shape;
-    for (int i = 0; i < leaf.shape().rank; ++i) shape.push_back(leaf.shape()[i]);
-    wanted.push_back({gguf_name(name), shape});
+    wanted.push_back(detail::wanted_weight(gguf_name(name), leaf));
   });
   detail::add_needless(wanted, w, config);
   w.check(wanted);

@@ -164,8 +164,11 @@ class Sampler {
     auto const distance = [&](Candidate const& c) {
       return c.p > 0 ? std::abs(-std::log(c.p) - entropy) : std::numeric_limits<double>::infinity();
     };
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [&](Candidate const& a, Candidate const& b) { return distance(a) < distance(b); });
+    // No stable_sort: that of libstdc++ 12 is made of what clang warns of.
+    std::sort(candidates_.begin(), candidates_.end(), [&](Candidate const& a, Candidate const& b) {
+      double const x = distance(a), y = distance(b);
+      return x != y ? x < y : before(a, b);
+    });
     keep_until(o_.typical_p);
     std::sort(candidates_.begin(), candidates_.end(), before);
   }

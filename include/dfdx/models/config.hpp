@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+// What reading the configs of published models, and making models of their shapes, has in common.
+#pragma once
+
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include <dfdx/io/file.hpp>
+#include <dfdx/io/weights.hpp>
+#include <dfdx/models/parts.hpp>
+#include <dfdx/value/fields.hpp>
+
+namespace dfdx::models::detail {
+
+// "llama: m.gguf: models of type gemma are not supported", with the name of the family.
+[[noreturn]] inline void refuse_model(char const* family, Weights const& w, std::string const& why) {
+  dfdx::detail::raise_file(std::string(family) + ": " + w.source() + ": " + why);
+}
+
+// "llama: layers: 0"
+inline void check_size(char const* family, char const* what, index_t n) {
+  if (n <= 0 || n > index_t{1} << 31)
+    dfdx::detail::raise_file(std::string(family) + ": " + what + ": " + std::to_string(n));
+}
+
+inline void check_eps(char const* family, double eps) {
+  if (!(eps > 0 && eps < 1)) raise(family, ": the norms have an epsilon that is not between 0 and 1");
+}
+
+// One number or a list of them.
+inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const& key) {
+  MetaValue const* const v = m.find(key);
+  if (v == nullptr) return {};
+  std::vector<std::int32_t> r;
+  if (std::holds_alternative<MetaList>(*v))
+    for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(static_cast<std::int32_t>(t));
+  else r.push_back(static_cast<std::int32_t>(m.integer(key)));
+  return r;
+}
+
+inline std::string text_or(Metadata const& m, std::string const& key, char const* otherwise) {
+  return m.find(key) != nullptr ? m.text(key) : otherwise;
+}
+
+inline Activation activation_in(char const* family, Weights const& w, std::string const& key,
+                                char const* otherwise) {
+  std::string const name = text_or(w.metadata, key, otherwise);
+  std::optional<Activation> const r = activation_of_name(name);
+  if (!r)
+    refuse_model(family, w, "an activation " + dfdx::detail::shown_name(name) + ", which is not supported");
+  return *r;
+}
+
+// A shape without memory.
+inline Array outline(Shape const& s) { return expand(zeros({}), s); }
+inline LayerNorm outline_of_norm(index_t n) { return {outline(make_shape(n)), outline(make_shape(n))}; }
+
+inline WantedWeight wanted_weight(std::string const& name, Array const& leaf) {
+  return {name, std::vector<index_t>(leaf.shape().dims, leaf.shape().dims + leaf.shape().rank)};
+}
+
+// Fills a model of outlines whose names are those of the files; `needless` may be there besides.
+template <tree M>
+void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless) {
+  std::vector<WantedWeight> wanted = needless;
+  visit_named(model, [&](std::string const& name, Array const& leaf) {
+    wanted.push_back(wanted_weight(name, leaf));
+  });
+  w.check(wanted);
+  visit_named(model, [&](std::string const& name, Array& leaf) { leaf = w.array(name, dtype); });
+}
+
+inline void write_json(std::filesystem::path const& path, nlohmann::ordered_json const& value,
+                       char const* op) {
+  std::string const text = value.dump(2) + "\n";
+  FileWriter out(path, op);
+  out.write(text.data(), text.size());
+  out.finish();
+}
+inline void make_folder(std::filesystem::path const& folder, char const* op) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    dfdx::detail::raise_file(std::string(op) + ": cannot make the folder " + folder.string() + ": " +
+                             failed.message());
+}
+
+}  // namespace dfdx::models::detail

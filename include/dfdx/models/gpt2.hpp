@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSL-1.0
+// GPT-2 and its kin from published files, in memory and on the tape. The names of its tensors are those of Hugging
+// Face's files.
+#pragma once
+
+#include <cmath>
+
+#include <dfdx/io/open_weights.hpp>
+#include <dfdx/models/config.hpp>
+#include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/linear.hpp>
+
+namespace dfdx::models {
+
+/// Gpt2Config - the sizes and options of a model of the family.
+struct Gpt2Config {
+  index_t vocabulary = 0, width = 0, hidden = 0, layers = 0, heads = 0;
+  /// Positions that the model has learnt; there are no others.
+  index_t context = 0;
+  double norm_eps = 1e-5;
+  Activation activation = Activation::gelu_tanh;
+  /// Whether the last layer is the embedding; whether scores are divided by the root of a head's size, and besides by
+  /// the number of the layer.
+  bool tied = true, scaled = true, scaled_by_layer = false;
+  std::int32_t bos = -1;
+  std::vector<std::int32_t> eos;
+
+  index_t head_size() const { return width / heads; }
+
+  /// Errors    "gpt2: layers: 0", "gpt2: a width of 64 is not divided by 5 heads"
+  void check() const {
+    detail::check_size("gpt2", "vocabulary", vocabulary);
+    detail::check_size("gpt2", "width", width);
+    detail::check_size("gpt2", "hidden width", hidden);
+    detail::check_size("gpt2", "layers", layers);
+    detail::check_size("gpt2", "heads", heads);
+    detail::check_size("gpt2", "context", context);
+    if (width % heads != 0) raise("gpt2: a width of ", width, " is not divided by ", heads, " heads");
+    detail::check_eps("gpt2", norm_eps);
+  }
+};
+
+/// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it.
+///
+/// Math      y = x W + b
+/// Shapes    x: [..., In], weight: [In, Out], bias: [Out] -> [..., Out]
+struct Conv1D {
+  Array weight, bias;
+  DFDX_FIELDS(weight, bias)
+
+  Array operator()(Array const& x) const { return matmul(x, weight) + bias; }
+};
+
+struct Gpt2Attention {
+  Conv1D c_attn, c_proj;
+  DFDX_FIELDS(c_attn, c_proj)
+};
+
+struct Gpt2Mlp {
+  Conv1D c_fc, c_proj;
+  DFDX_FIELDS(c_fc, c_proj)
+};
+
+struct Gpt2Block {
+  LayerNorm ln_1;
+  Gpt2Attention attn;
+  LayerNorm ln_2;
+  Gpt2Mlp mlp;
+  DFDX_FIELDS(ln_1, attn, ln_2, mlp)
+};
+
+struct Gpt2Body {
+  Table wte, wpe;
+  std::vector<Gpt2Block> h;
+  LayerNorm ln_f;
+  DFDX_FIELDS(wte, wpe, h, ln_f)
+};
+
+/// Gpt2 - a decoder-only transformer with learnt positions. model(tokens) gives a number for each possible next token,
+/// at each position; model(tokens, cache) does so for tokens that come after those in the cache, and adds them to it.
+///
+/// Math      h = E[token] + P[position], then for each layer h += attention(norm(h)), h += W_2 gelu(W_1 norm(h))
+/// Shapes    tokens: [B..., T] -> [B..., T, vocabulary]
+/// Dtypes    tokens: integer; the result has the dtype of the weights
+/// Errors    "gpt2: 1025 positions, there is room for 1024"; those of embedding for tokens out of range
+/// Source    Radford et al., "Language models are unsupervised multitask learners", 2019
+struct Gpt2 {
+  Gpt2Config config;
+  Gpt2Body transformer;
+  std::optional<Table> lm_head;  // empty where it is the embedding
+  DFDX_FIELDS(transformer, lm_head)
+
+  Array operator()(Array const& tokens) const { return head(hidden(tokens, nullptr)); }
+  Array operator()(Array const& tokens, KvCache& cache) const { return head(hidden(tokens, &cache)); }
+
+  /// What goes into the head, normalized: [B..., T, width]. `watch(i, h)` is called with what layer i reads.
+  template <class Watch = void (*)(index_t, Array const&)>
+  Array hidden(Array const& tokens, KvCache* cache, Watch const& watch = [](index_t, Array const&) {}) const {
+    Shape const& s = tokens.shape();
+    if (s.rank < 1) raise("gpt2: tokens of shape [..., T] required, got ", s);
+    index_t const first = cache != nullptr ? cache->length : 0, n = s[s.rank - 1];
+    index_t const room = cache != nullptr ? std::min(cache->capacity, config.context) : config.context;
+    if (first + n > room) raise("gpt2: ", first + n, " positions, there is room for ", room);
+    Array h = embedding(tokens, transformer.wte.weight) + slice(transformer.wpe.weight, 0, first, first + n);
+    for (std::size_t i = 0; i < transformer.h.size(); ++i) {
+      Gpt2Block const& block = transformer.h[i];
+      watch(static_cast<index_t>(i), h);
+      h = h + attend(block.attn, norm(block.ln_1, h), first, cache, i);
+      h = h + block.mlp.c_proj(activate(config.activation, block.mlp.c_fc(norm(block.ln_2, h))));
+    }
+    if (cache != nullptr) cache->length += n;
+    return norm(transformer.ln_f, h);
+  }
+  Array head(Array const& h) const { return linear(h, lm_head ? lm_head->weight : transformer.wte.weight); }
+
+  /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
+  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
+    return KvCache::of(config.layers, config.heads, capacity, config.head_size(), batch, dtype);
+  }
+
+ private:
+  Array norm(LayerNorm const& n, Array const& x) const {
+    return layer_norm(x, n.weight, n.bias, config.norm_eps);
+  }
+
+  Array attend(Gpt2Attention const& a, Array const& x, index_t first, KvCache* cache,
+               std::size_t layer) const {
+    Array const all = a.c_attn(x);
+    auto const heads = [&](index_t which) {
+      return split_heads(slice(all, -1, which * config.width, (which + 1) * config.width), config.heads,
+                         config.head_size());
+    };
+    Array const q = heads(0);
+    Array k = heads(1), v = heads(2);
+    if (cache != nullptr) cache->extend(layer, k, v);
+    double scale = config.scaled ? 1 / std::sqrt(static_cast<double>(config.head_size())) : 1;
+    if (config.scaled_by_layer) scale /= static_cast<double>(layer + 1);
+    return a.c_proj(
+        join_heads(scaled_dot_product_attention(q, k, v, {.causal = true, .scale = scale, .offset = first})));
+  }
+};
+
+namespace detail {
+
+inline Gpt2 outline_of(Gpt2Config const& c) {
+  auto const conv = [](index_t in, index_t out) {
+    return Conv1D{outline(make_shape(in, out)), outline(make_shape(out))};
+  };
+  Gpt2 m;
+  m.config = c;
+  m.transformer.wte.weight = outline(make_shape(c.vocabulary, c.width));
+  m.transformer.wpe.weight = outline(make_shape(c.context, c.width));
+  for (index_t i = 0; i < c.layers; ++i)
+    m.transformer.h.push_back({outline_of_norm(c.width),
+                               {conv(c.width, 3 * c.width), conv(c.width, c.width)},
+                               outline_of_norm(c.width),
+                               {conv(c.width, c.hidden), conv(c.hidden, c.width)}});
+  m.transformer.ln_f = outline_of_norm(c.width);
+  if (!c.tied) m.lm_head = Table{outline(make_shape(c.vocabulary, c.width))};
+  return m;
+}
+
+}  // namespace detail
+
+/// gpt2_config - what a folder's config.json says of the model: `w` from open_weights.
+///
+/// Errors    "gpt2: m: models of type opt are not supported"; "weights: m: there is no config.n_head"; those of
+///           Gpt2Config::check
+inline Gpt2Config gpt2_config(Weights const& w) {
+  Metadata const& m = w.metadata;
+  auto const refuse = [&](std::string const& why) { detail::refuse_model("gpt2", w, why); };
+  if (m.find("config.model_type") == nullptr)
+    refuse("it does not say what model this is: a folder with a config.json is needed");
+  if (std::string const type = m.text("config.model_type"); type != "gpt2")
+    refuse("models of type " + dfdx::detail::shown_name(type) + " are not supported");
+  if (m.flag("config.add_cross_attention", false)) refuse("attention to another text is not supported");
+  Gpt2Config c;
+  c.vocabulary = m.integer("config.vocab_size");
+  c.width = m.integer("config.n_embd");
+  c.hidden = m.integer("config.n_inner", 4 * c.width);
+  c.layers = m.integer("config.n_layer");
+  c.heads = m.integer("config.n_head");
+  c.context = m.integer("config.n_positions", 1024);
+  c.norm_eps = m.number("config.layer_norm_epsilon", 1e-5);
+  c.activation = detail::activation_in("gpt2", w, "config.activation_function", "gelu_new");
+  c.tied = m.flag("config.tie_word_embeddings", true);
+  c.scaled = m.flag("config.scale_attn_weights", true);
+  c.scaled_by_layer = m.flag("config.scale_attn_by_inverse_layer_idx", false);
+  std::vector<std::int32_t> const bos = detail::token_list(m, "config.bos_token_id");
+  c.bos = bos.empty() ? -1 : bos[0];
+  c.eos = detail::token_list(m, "config.eos_token_id");
+  c.check();
+  return c;
+}
+
+/// load_gpt2 - a model from weights, its numbers in that dtype; the names in the files may lack their "transformer.".
+/// All that is missing, of another shape or too much in the files is told at once, and no model is made.
+///
+/// Errors    "weights: m does not fit the model: transformer.ln_f.bias is missing; ..."; those of gpt2_config
+inline Gpt2 load_gpt2(Weights const& files, DType dtype = DType::f32) {
+  Gpt2 m = detail::outline_of(gpt2_config(files));
+  Weights const w = files.renamed([](Weight const& x) {
+    bool const whole = x.name.starts_with("transformer.") || x.name.starts_with("lm_head.");
+    return whole ? x.name : "transformer." + x.name;
+  });
+  std::vector<WantedWeight> needless;
+  if (m.config.tied) needless.push_back({"lm_head.weight", {m.config.vocabulary, m.config.width}, true});
+  for (Weight const& x : w)  // the causal mask, which older files have in each layer
+    if (x.name.ends_with(".attn.bias") || x.name.ends_with(".attn.masked_bias"))
+      needless.push_back({x.name, x.shape, true});
+  detail::fill(m, w, dtype, needless);
+  return m;
+}
+inline Gpt2 load_gpt2(std::filesystem::path const& path, DType dtype = DType::f32) {
+  return load_gpt2(open_weights(path), dtype);
+}
+
+}  // namespace dfdx::models

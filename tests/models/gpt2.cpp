@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+// GPT-2 against results of Hugging Face's transformers: logits, hidden states, gradients, greedy texts.
+#include "hf.hpp"
+
+#include <dfdx/models/gpt2.hpp>
+
+using namespace tests;
+
+namespace {
+
+fs::path tiny() { return shared("refs/hf/gpt2-tiny"); }
+Array some_tokens() { return read_safetensors(tiny() / "refs.safetensors").array("input_ids"); }
+
+}  // namespace
+
+TEST_CASE("tiny models of the GPT-2 family of transformers", "[models]") {
+  for_models_of_types({"gpt2"}, [](fs::path const& folder) {
+    check_language_model(folder, [&](DType d) { return models::load_gpt2(folder, d); }, {1e-10, 1e-10});
+  });
+}
+
+TEST_CASE("a cache changes nothing of GPT-2", "[models]") {
+  models::Gpt2 const m = models::load_gpt2(tiny());
+  Array const tokens = some_tokens(), whole = m(tokens);
+  models::KvCache cache = m.cache(16, 2);
+  Array const a = m(slice(tokens, 1, 0, 9), cache), b = m(slice(tokens, 1, 9, 10), cache);
+  Array const c = m(slice(tokens, 1, 10, 16), cache);
+  CHECK(largest_difference(concat({a, b, c}, 1), slice(whole, 1, 0, 16)) < 1e-5);
+  CHECK(cache.length == 16);
+  CHECK(error_of([&] { m(slice(tokens, 1, 16), cache); }) == "gpt2: 17 positions, there is room for 16");
+  models::KvCache large = m.cache(300);
+  CHECK(error_of([&] { m(zeros(make_shape(129)).to(DType::i32), large); }) ==
+        "gpt2: 129 positions, there is room for 128");
+
+  // Texts and scores by the same functions as of other models.
+  Tokens const text = tokens_of(slice(tokens, 0, 0, 1));
+  CHECK(greedy(m, text, 40, {.block = 5}) == greedy(m, text, 40));
+  CHECK(greedy(m, text, 150).size() == 150);  // beyond its positions
+  CHECK(std::abs(models::score(m, text).loss -
+                 loss_of(slice(whole, 0, 0, 1), slice(tokens, 0, 0, 1)).item()) < 1e-5);
+}
+
+TEST_CASE("files of GPT-2 with other names, and with what is not needed", "[models]") {
+  Weights const files = open_weights(tiny());
+  Array const tokens = some_tokens(), whole = models::load_gpt2(files)(tokens);
+  Weights bare = files.renamed([](Weight const& w) { return w.name.substr(w.name.find('.') + 1); });
+  bare.add("h.0.attn.bias", ones(make_shape(1, 1, 128, 128)));
+  bare.add("lm_head.weight", files.array("transformer.wte.weight"));
+  CHECK(array_equal(models::load_gpt2(bare)(tokens), whole));
+
+  // A head of its own is one.
+  TemporaryFolder const folder;
+  copy_changed(tiny(), folder / "", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+  CHECK(has(error_of([&] { models::load_gpt2(folder / ""); }), "lm_head.weight is missing"));
+  Weights untied = open_weights(folder / "");
+  untied.add("lm_head.weight", files.array("transformer.wte.weight") * 2.0);
+  CHECK(largest_difference(models::load_gpt2(untied)(tokens), whole * 2.0) < 1e-5);
+}
+
+TEST_CASE("files that do not fit GPT-2 are refused", "[models]") {
+  TemporaryFolder const folder;
+  auto const config = [&](std::string const& from, std::string const& to) {
+    copy_changed(tiny(), folder / "", from, to);
+    return error_of([&] { models::load_gpt2(folder / ""); });
+  };
+  CHECK(has(config("\"n_layer\": 2", "\"n_layer\": 3"),
+            "transformer.h.2.ln_1.weight is missing; transformer.h.2.ln_1.bias is missing"));
+  CHECK(has(config("\"n_layer\": 2", "\"n_layer\": 1"), "transformer.h.1.ln_1.weight is not in the model"));
+  CHECK(
+      has(config("\"n_positions\": 128", "\"n_positions\": 127"), "shape [128, 64] in the file, [127, 64]"));
+  CHECK(config("\"n_head\": 4", "\"n_head\": 5") == "gpt2: a width of 64 is not divided by 5 heads");
+  CHECK(config("\"n_head\": 4", "\"n_head\": 0") == "gpt2: heads: 0");
+  CHECK(has(config("\"model_type\": \"gpt2\"", "\"model_type\": \"opt\""),
+            "models of type opt are not supported"));
+  CHECK(has(config("\"gelu_new\"", "\"tanhshrink\""), "an activation tanhshrink, which is not supported"));
+  CHECK(has(config("\"add_cross_attention\": false", "\"add_cross_attention\": true"), "another text"));
+  CHECK(has(config("\"n_embd\": 64", "\"n_embed\": 64"), "there is no config.n_embd"));
+  CHECK(has(error_of([&] { models::load_gpt2(tiny() / "model.safetensors"); }),
+            "it does not say what model this is"));
+}

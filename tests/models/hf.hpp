@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+// Models against results of Hugging Face's transformers: folders of a small model each with refs.safetensors beside it.
+#pragma once
+
+#include "support.hpp"
+
+#include <dfdx/io/open_weights.hpp>
+#include <dfdx/models/generate.hpp>
+#include <dfdx/tape/backward.hpp>
+#include <dfdx/vocabulary/compare.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdlib>
+#include <set>
+
+namespace tests {
+
+using namespace dfdx;
+namespace fs = std::filesystem;
+using Tokens = std::vector<std::int32_t>;
+
+inline fs::path shared(char const* below) {
+  fs::path const p = fs::path(DFDX_SHARED_DIR) / below;
+  if (std::string(DFDX_SHARED_DIR).empty() || !fs::exists(p)) SKIP("no " << p);
+  return p;
+}
+
+inline double largest_difference(Array const& a, Array const& b) {
+  REQUIRE(a.shape() == b.shape());
+  return max(abs(a.to(DType::f64) - b.to(DType::f64))).item<double>();
+}
+
+inline Tokens tokens_of(Array const& a) {
+  Array const row = a.to(DType::i32).contiguous();
+  return Tokens(row.data<std::int32_t>(), row.data<std::int32_t>() + row.shape().numel());
+}
+
+inline bool has(std::string const& text, std::string const& part) {
+  INFO(text);
+  return text.find(part) != text.npos;
+}
+
+template <class Model>
+Tokens greedy(Model const& m, Tokens const& prompt, index_t n, models::GenerateOptions o = {}) {
+  o.tokens = n;
+  o.stop = m.config.eos;
+  return models::generate(m, prompt, models::Sampler({.temperature = 0}), o);
+}
+
+// The mean of -log p of the next token, as transformers computes it for labels that are the input.
+inline Array loss_of(Array const& logits, Array const& tokens) {
+  index_t const n = tokens.shape()[1];
+  Array const next = reshape(slice(tokens, 1, 1, n), {-1});
+  return cross_entropy(flatten(slice(logits, 1, 0, n - 1), 0, 1), next);
+}
+
+// Calls check(folder) for each folder of DFDX_HF_REFS, or of what is beside the checkout, with a model of such a type;
+// at least one is there.
+template <class Check>
+void for_models_of_types(std::set<std::string> const& types, Check const& check) {
+  char const* const given = std::getenv("DFDX_HF_REFS");
+  fs::path const all = given != nullptr ? fs::path(given) : shared("refs/hf");
+  int models = 0;
+  for (auto const& entry : fs::directory_iterator(all)) {
+    if (!entry.is_directory() || !fs::exists(entry.path() / "refs.safetensors")) continue;
+    if (!types.contains(open_weights(entry.path()).metadata.text("config.model_type"))) continue;
+    INFO(entry.path());
+    check(entry.path());
+    ++models;
+  }
+  CHECK(models > 0);
+}
+
+// How far results in f64 may be off: where transformers computes a part in f32, the references have what that rounds.
+struct Within {
+  double value, gradient;
+};
+
+// Logits, hidden states, loss, gradients and greedy texts of a model of language: load(dtype) makes it.
+template <class Load>
+void check_language_model(fs::path const& folder, Load const& load, Within within) {
+  Weights const refs = read_safetensors(folder / "refs.safetensors");
+  Array const ids = refs.array("input_ids");
+  CHECK(largest_difference(load(DType::f32)(ids), refs.array("logits_f64")) < 1e-5);
+
+  auto m = load(DType::f64);
+  std::vector<Array> states;
+  Array const last = m.hidden(ids, nullptr, [&](index_t, Array const& h) { states.push_back(h); });
+  states.push_back(last);
+  for (std::size_t i = 0; i < states.size(); ++i)
+    CHECK(largest_difference(states[i], refs.array("hidden_f64/" + std::to_string(i))) < within.value);
+  visit(m, [](Array& leaf) { leaf.requires_grad(true); });
+  Array const logits = m(ids);
+  CHECK(largest_difference(logits, refs.array("logits_f64")) < within.value);
+  Array const loss = loss_of(logits, ids);
+  CHECK(std::abs(loss.item<double>() - refs.array("loss_f64").item<double>()) < within.gradient);
+  loss.backward();
+  int compared = 0;
+  visit_named(m, [&](std::string const& name, Array const& leaf) {
+    INFO(name);
+    Weight const* const expected = refs.find("grads_f64/" + name);
+    REQUIRE(expected != nullptr);
+    CHECK(largest_difference(leaf.grad(), expected->array()) < within.gradient);
+    ++compared;
+  });
+  CHECK(compared >= 3);
+
+  // The first sequence, or a prefix of it, and what greedy decoding makes of it.
+  Tokens const text = tokens_of(refs.array("greedy"));
+  std::size_t prompt = 0;
+  Tokens const first = tokens_of(ids);
+  while (prompt < text.size() && prompt < first.size() && text[prompt] == first[prompt]) ++prompt;
+  REQUIRE(prompt > 0);
+  Tokens const start(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt));
+  visit(m, [](Array& leaf) { leaf.requires_grad(false); });
+  CHECK(greedy(m, start, static_cast<index_t>(text.size() - prompt)) ==
+        Tokens(text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()));
+}
+
+// A folder's model with one part of its config.json changed, in another folder.
+inline void copy_changed(fs::path const& from, fs::path const& to, std::string const& part,
+                         std::string const& by) {
+  std::ifstream in(from / "config.json");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  REQUIRE(text.find(part) != text.npos);
+  std::ofstream(to / "config.json") << text.replace(text.find(part), part.size(), by);
+  fs::copy_file(from / "model.safetensors", to / "model.safetensors", fs::copy_options::overwrite_existing);
+}
+
+}  // namespace tests
