@@ -130,6 +130,9 @@ TEST_CASE("merged, a model says the same", "[models]") {
   models::Llama dense = m;
   models::drop_lora(dense);
   CHECK(largest_difference(dense(tokens), apart) < 1e-5);
+  // Token by token too, with factors that count.
+  CHECK(greedy(dense, {5, 9}, 20) == greedy(copy, {5, 9}, 20));
+  CHECK(greedy(base, {5, 9}, 20) != greedy(copy, {5, 9}, 20));
   models::unmerge_lora(m);
   CHECK(largest_difference(m(tokens), apart) < 1e-5);
   models::drop_lora(m);
