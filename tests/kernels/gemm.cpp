@@ -241,6 +241,36 @@ TEST_CASE("vectors longer than one run of the row kernel", "[kernels]") {
   }
 }
 
+TEST_CASE("few rows times rows, short and long", "[kernels]") {
+  for (Index m : {1, 2, 3, 4, 7, 8, 9})
+    for (Index n : {1, 5, 16, 35})
+      for (Index k : {5, 511, 512, 601}) {
+        INFO("m " << m << " n " << n << " k " << k);
+        CHECK(agrees<run_time_shape>(m % 3, sizes(m, n, k, 1, 2)));
+        CHECK(agrees<run_time_shape_f64>(n % 3, sizes(m, n, k, 1, 0)));
+      }
+}
+
+TEST_CASE("few rows: no row's result depends on the others", "[kernels]") {
+  Index const n = 37, k = 530;
+  Fenced<float> a(8 * k), b(n * k), c(8 * n), alone(n);
+  a.fill(1), b.fill(2);
+  a[k + 3] = std::numeric_limits<float>::quiet_NaN();
+  a[6 * k] = std::numeric_limits<float>::infinity();
+  gemm<run_time_shape>(a.data(), b.data(), c.data(), nullptr, store_sum{}, sizes(8, n, k, 1, 0));
+  for (Index i = 0; i < 8; ++i) {
+    gemm<run_time_shape>(a.data() + i * k, b.data(), alone.data(), nullptr, store_sum{},
+                         sizes(1, n, k, 1, 0));
+    int wrong = 0;
+    for (Index j = 0; j < n; ++j) {
+      bool const same = alone[j] == c[i * n + j] || (alone[j] != alone[j] && c[i * n + j] != c[i * n + j]);
+      wrong += !same || std::isnan(alone[j]) != (i == 1) || std::isinf(alone[j]) != (i == 6);
+    }
+    CAPTURE(i);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("an operand none of whose strides is 1", "[kernels]") {
   gemm_sizes s = sizes(11, 70, 21, 0, 0);
   s.a_row = 50, s.a_col = 2, s.b_row = 213, s.b_col = 3;
