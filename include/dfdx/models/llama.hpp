@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <dfdx/models/llama_config.hpp>
+#include <dfdx/models/stored.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
@@ -15,16 +16,34 @@
 
 namespace dfdx::models {
 
-/// Projection - an affine map of the last axis, without a bias where the model has none.
+/// Projection - an affine map of the last axis, without a bias where the model has none. Its matrix is a leaf, or as it
+/// is stored, which can be multiplied with and not trained.
 ///
 /// Math      y = x W' + b
 /// Shapes    x: [..., In], weight: [Out, In], bias: [Out] -> [..., Out]
 struct Projection {
-  Array weight;
-  std::optional<Array> bias;
+  std::optional<Array> weight, bias;
   DFDX_FIELDS(weight, bias)
+  std::shared_ptr<StoredMatrix const> stored{};
 
-  Array operator()(Array const& x) const { return bias ? linear(x, weight, *bias) : linear(x, weight); }
+  Array operator()(Array const& x) const {
+    if (!stored) return bias ? linear(x, *weight, *bias) : linear(x, *weight);
+    return bias ? stored->product(x) + *bias : stored->product(x);
+  }
+};
+
+/// TokenTable - the embedding: a row for each token. Also the last layer of models that have no other.
+///
+/// Shapes    tokens: [I], weight: [vocabulary, width] -> [I, width]
+struct TokenTable {
+  std::optional<Array> weight;
+  DFDX_FIELDS(weight)
+  std::shared_ptr<StoredMatrix const> stored{};
+
+  Array operator()(Array const& tokens) const {
+    return stored ? stored->rows_at(tokens) : embedding(tokens, *weight);
+  }
+  Array head(Array const& h) const { return stored ? stored->product(h) : linear(h, *weight); }
 };
 
 /// RmsNorm - a norm whose epsilon the model has.
@@ -64,7 +83,7 @@ struct LlamaBlock {
 };
 
 struct LlamaBody {
-  RmsNorm embed_tokens;  // a weight alone, as norms have it
+  TokenTable embed_tokens;
   std::vector<LlamaBlock> layers;
   RmsNorm norm;
   DFDX_FIELDS(embed_tokens, layers, norm)
@@ -95,7 +114,8 @@ struct Llama {
     index_t const first = cache != nullptr ? cache->length : 0, n = s[s.rank - 1];
     index_t const room = cache != nullptr ? cache->capacity : config.context;
     if (first + n > room) raise("llama: ", first + n, " positions, there is room for ", room);
-    Array h = embedding(tokens, model.embed_tokens.weight);
+    Array h = model.embed_tokens(tokens);
+    if (h.dtype() != model.norm.weight.dtype()) h = h.to(model.norm.weight.dtype());
     Angles const angles(config.rope, config.head_size, first, n, h.dtype());
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       LlamaBlock const& block = model.layers[i];
@@ -106,7 +126,7 @@ struct Llama {
     if (cache != nullptr) cache->length += n;
     return norm(model.norm, h);
   }
-  Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : linear(h, model.embed_tokens.weight); }
+  Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : model.embed_tokens.head(h); }
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {

@@ -131,9 +131,10 @@ void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, B 
 /// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p *
 /// b_row + j].
 ///
-/// Rows of b are contiguous. Eight at a time stream through once, in runs long enough for the prefetchers.
-template <class T, class Put>
-void gemm_row(Index n, Index k, T const* x, Index x_step, T const* b, Index b_row, Put const& put_sums) {
+/// Rows of b, of type T or of 16 bits, are contiguous. Eight at a time stream through once, in runs long enough for the
+/// prefetchers.
+template <class T, class B, class Put>
+void gemm_row(Index n, Index k, T const* x, Index x_step, B const* b, Index b_row, Put const& put_sums) {
   using V = lane<T>;
   constexpr int W = lane_size<T>, group = 8;
   constexpr Index run = 64 * W;
@@ -141,11 +142,13 @@ void gemm_row(Index n, Index k, T const* x, Index x_step, T const* b, Index b_ro
   auto add = [&]<int Rows>(Index p, Index j0, Index columns) {
     V factor[Rows];
     DFDX_UNROLL for (int i = 0; i < Rows; ++i) factor[i] = V(x[(p + i) * x_step]);
-    T const* const from = b + p * b_row + j0;
+    B const* const from = b + p * b_row + j0;
     auto lanes = [&](Index j, int count) {
       V sum = V::load_aligned(sums + j);
       DFDX_UNROLL for (int i = 0; i < Rows; ++i) {
-        sum = xsimd::fma(factor[i], load_n(from + i * b_row + j, count), sum);
+        V const row =
+            count == W ? load_wide<T>(from + i * b_row + j) : load_wide_n<T>(from + i * b_row + j, count);
+        sum = xsimd::fma(factor[i], row, sum);
       }
       sum.store_aligned(sums + j);
     };
