@@ -2,8 +2,7 @@
 // Language models token by token: models of random numbers in the shapes of stories15M and stories110M, in f32 and
 // quantized. Each decoder's numbers are checked against those of the model on the tape before it is timed. A row is one
 // token; the roof is how fast this machine reads memory, measured in the same run, and its share counts what a token
-// must read: all matrices, once. llama2.c (`run`, DFDX_LLAMA2C) and llama.cpp (`llama-bench`, DFDX_LLAMA_BENCH) are
-// no libraries: peers.sh has none, and rows without them say so.
+// must read: all matrices, once. Rows have no peer: llama2.c and llama.cpp are programs and no libraries.
 #include <dfdx/core/random.hpp>
 #include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
@@ -94,10 +93,9 @@ double relative_error(models::Llama const& m) {
   return worst / size;
 }
 
-void report(std::string const& name, char const* peer, double seconds, double bytes, double memory,
-            double error, char const* unit_note) {
-  char note[120];
-  std::snprintf(note, sizeof note, "%.0f tokens/s%s; no %s here", 1 / seconds, unit_note, peer);
+void report(std::string const& name, double seconds, double bytes, double memory, double error) {
+  char note[40];
+  std::snprintf(note, sizeof note, "%.0f tokens/s", 1 / seconds);
   bench::Row row{.bench = "llama", .name = name, .ours_ms = seconds * 1e3};
   if (bytes > 0) row.roof = bytes / seconds / memory;
   row.error = error;
@@ -137,7 +135,7 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
     context.add(prompt);
     rounds.push_back((bench::seconds() - start) / 128);
   }
-  report(name + " prompt of 128", "llama.cpp", bench::best(rounds), 0, memory, bench::unknown, "");
+  report(name + " prompt of 128", bench::best(rounds), 0, memory, bench::unknown);
 }
 
 void shape(char const* name, models::LlamaConfig const& c, double memory) {

@@ -2,10 +2,9 @@
 //
 // gemv - products of one row, or a few, with a matrix that is used once and comes from memory.
 //
-// gemm_dot: rows of the matrix are multiplied with those of the other factor, several side by side, all sums in
-// registers; they may be numbers of 16 bits, which are widened in registers. gemm_row: rows of the matrix are added up.
-// Neither prefetches: processors see these streams, and asking for lines besides cost a fifth of the speed in the
-// second cache and gained nothing from memory.
+// gemm_dot: rows of the matrix are multiplied with those of the other factor, one after the other or several side by
+// side, all sums in registers; they may be numbers of 16 bits, which are widened in registers. gemm_row: rows of the
+// matrix are added up.
 #pragma once
 
 #include <dfdx/kernels/simd/gemm_micro.hpp>
@@ -84,6 +83,38 @@ DFDX_INLINE void dot_tile(Index k, T const* a, Index a_row, B const* b, Index b_
   }
 }
 
+/// Asks for the line 4 KiB behind p: where a row ends the next one goes on, which the processor does not know.
+template <class T>
+DFDX_INLINE void ask_ahead([[maybe_unused]] T const* p) {
+#if defined(__GNUC__)
+  __builtin_prefetch(reinterpret_cast<char const*>(p) + 4096, 0, 2);
+#endif
+}
+
+/// A row of A by a row of B, in a lane of sums. Rows of B follow each other in memory, and are read in that order: of
+/// short rows from memory eight side by side took 1.4 to 2.3 times as long.
+template <class T, class B>
+DFDX_INLINE lane<T> dot_row(Index k, T const* a, B const* b) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, chains = 4;
+  V sum[chains];
+  DFDX_UNROLL for (int i = 0; i < chains; ++i) sum[i] = V(T(0));
+  Index p = 0;
+  for (; p + chains * W <= k; p += chains * W) DFDX_UNROLL for (int i = 0; i < chains; ++i) {
+      ask_ahead(b + p + i * W);
+      sum[i] = xsimd::fma(V::load_unaligned(a + p + i * W), load_wide<T>(b + p + i * W), sum[i]);
+    }
+  for (; p + W <= k; p += W) {
+    ask_ahead(b + p);
+    sum[0] = xsimd::fma(V::load_unaligned(a + p), load_wide<T>(b + p), sum[0]);
+  }
+  if (p < k) {
+    int const rest = static_cast<int>(k - p);
+    sum[1] = xsimd::fma(load_n(a + p, rest), load_wide_n<T>(b + p, rest), sum[1]);
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /// A lane of which number i is the sum of lane i.
 template <class T>
 DFDX_INLINE lane<T> sum_each(lane<T> (&v)[lane<T>::size]) {
@@ -97,13 +128,12 @@ DFDX_INLINE lane<T> sum_each(lane<T> (&v)[lane<T>::size]) {
 /// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B contiguous.
 ///
 /// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory once. B is
-/// of type T, or of 16 bits. Sums of one row of C do not depend on the others: row by row the result is the same.
+/// of type T, or of 16 bits. Columns of C do not depend on each other: any range of rows of B gives the same sums.
 template <class T, class B, class Put>
 void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, B const* b, Index b_col,
               Put const& put_dots) {
   using V = lane<T>;
-  constexpr int W = lane_size<T>, together = tile_sums >= 24 ? 4 : 2, side = W < 8 ? W : 8,
-                few = W < 4 ? W : 4;
+  constexpr int W = lane_size<T>, together = tile_sums >= 24 ? 4 : 2, few = W < 4 ? W : 4;
   // What a tile of several rows saves in loads, short rows spend on its sums, which do not stay in registers.
   bool const by_tiles = m_count >= together && (k >= 512 || m_count > 4);
   for (Index n = 0; n < n_count; n += W) {
@@ -121,8 +151,7 @@ void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, B 
     }
     for (; m < m_count; ++m) {
       V sum[W];
-      DFDX_UNROLL for (int g = 0; g < W; g += side) dot_tile<1, side>(
-          k, a + m * a_row, a_row, first(g), b_col, left(g), [&](int, int i) -> V& { return sum[g + i]; });
+      for (int i = 0; i < W; ++i) sum[i] = dot_row(k, a + m * a_row, first(i));
       put_dots(sum_each<T>(sum), m, n, count);
     }
   }
