@@ -124,8 +124,7 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
     }
     rounds.push_back((bench::seconds() - start) / 128);
   }
-  report(name + " decode 128", "llama2.c, llama.cpp", bench::best(rounds), matrix_bytes(m), memory, error,
-         "");
+  report(name + " decode 128", bench::best(rounds), matrix_bytes(m), memory, error);
   std::vector<std::int32_t> prompt(128);
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 211 % 32000);
   rounds.clear();
