@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm compile; all without a
-# name) in release below build/bench, runs them, prints one table and writes its rows to build/bench/results.json.
+# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm llama compile; all without
+# a name) in release below build/bench, runs them, prints one table and writes its rows to build/bench/results.json.
 # peers.sh installs what they compare with.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm compile
+[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm llama compile
 targets=''
 for name in "$@"; do
   case $name in
-    ad | tape | transforms | words | fashion | mlp | gpt | gemm) targets="$targets bench_$name" ;;
+    ad | tape | transforms | words | fashion | mlp | gpt | gemm | llama) targets="$targets bench_$name" ;;
     compile) ;;
-    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm and compile" >&2 && exit 1 ;;
+    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, llama and compile" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1

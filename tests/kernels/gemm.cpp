@@ -241,6 +241,41 @@ TEST_CASE("vectors longer than one run of the row kernel", "[kernels]") {
   }
 }
 
+TEST_CASE("few rows times rows, short and long", "[kernels]") {
+  for (Index m : {1, 2, 3, 4, 7, 8, 9})
+    for (Index n : {1, 5, 16, 35})
+      for (Index k : {5, 511, 512, 601}) {
+        INFO("m " << m << " n " << n << " k " << k);
+        CHECK(agrees<run_time_shape>(m % 3, sizes(m, n, k, 1, 2)));
+        CHECK(agrees<run_time_shape_f64>(n % 3, sizes(m, n, k, 1, 0)));
+      }
+}
+
+TEST_CASE("few rows: what is no number stays in its row, and columns do not depend on each other",
+          "[kernels]") {
+  Index const n = 37, k = 530;
+  Fenced<float> a(8 * k), b(n * k), c(8 * n), part(8 * 9);
+  a.fill(1), b.fill(2);
+  a[k + 3] = std::numeric_limits<float>::quiet_NaN();
+  a[6 * k] = std::numeric_limits<float>::infinity();
+  for (Index m : {8, 1}) {
+    gemm<run_time_shape>(a.data(), b.data(), c.data(), nullptr, store_sum{}, sizes(m, n, k, 1, 0));
+    int wrong = 0;
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j)
+        wrong += std::isnan(c[i * n + j]) != (i == 1) || std::isinf(c[i * n + j]) != (i == 6);
+    for (Index first = 0; first + 9 <= n; first += 7) {
+      gemm<run_time_shape>(a.data(), b.data() + first * k, part.data(), nullptr, store_sum{},
+                           sizes(m, 9, k, 1, 0));
+      for (Index i = 0; i < m; ++i)
+        for (Index j = 0; j < 9; ++j)
+          wrong += std::memcmp(&part[i * 9 + j], &c[i * n + first + j], sizeof(float)) != 0;
+    }
+    CAPTURE(m);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("an operand none of whose strides is 1", "[kernels]") {
   gemm_sizes s = sizes(11, 70, 21, 0, 0);
   s.a_row = 50, s.a_col = 2, s.b_row = 213, s.b_col = 3;

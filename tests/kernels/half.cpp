@@ -118,5 +118,6 @@ TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels
   check_layouts<bfloat16, 5, 3, 64, 2, false>();
   check_layouts<float16, 32, 20, 9, 3, false>();
   check_layouts<float16, 13, 18, 40, 1, true>();
+  check_layouts<float16, 3, 21, 45, 1, false>();
   check_layouts<bfloat16, 1, 1, 1, 0, true>();
 }

@@ -67,6 +67,17 @@ class Matmul {
                                      stride_code(2, rank - 1) == 1;
   using Widened = gemm_shape<float, m, n, k, a_col == 1 ? k : 1, a_col == 1 ? 1 : m, b_col == 1 ? n : 1,
                              b_col == 1 ? 1 : k, n>;
+  // Few rows times rows that are contiguous: the second factor is widened in registers.
+  static constexpr bool is_dot = is_widened && m > 0 && m <= 8 && a_col == 1 && b_row == 1;
+  struct narrowed {
+    T* c;
+    index_t c_row;
+    void operator()(lane<float> sums, index_t i, index_t j, int count) const {
+      alignas(64) float part[lane<float>::size];
+      sums.store_aligned(part);
+      narrow(c + i * c_row + j, part, count);
+    }
+  };
   static constexpr index_t aligned(index_t floats) { return (floats + 15) / 16 * 16; }
 
   // Rows of `length` numbers, `step` apart.
@@ -76,6 +87,11 @@ class Matmul {
   }
   static void multiply_widened(T const* a, T const* b, T* c, void* workspace, gemm_sizes s) {
     auto* const as = static_cast<float*>(workspace);
+    if constexpr (is_dot) {
+      widen_rows(as, a, s.m, s.k, s.a_row);
+      detail::gemm_dot(s.m, s.n, s.k, as, s.k, b, s.b_col, narrowed{c, s.c_row});
+      return;
+    }
     float *const bs = as + aligned(s.m * s.k), *const cs = bs + aligned(s.k * s.n);
     if constexpr (a_col == 1) widen_rows(as, a, s.m, s.k, s.a_row);
     else widen_rows(as, a, s.k, s.m, s.a_col);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include <dfdx/models/decoder.hpp>
 #include <dfdx/models/parts.hpp>
 #include <dfdx/models/sampling.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
@@ -49,6 +50,7 @@ class Context {
  public:
   Context(M const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
       : model_(&model), cache_(model.cache(capacity, {}, cache)), block_(block) {
+    tokens_.reserve(static_cast<std::size_t>(capacity));
     if (capacity < 2 || block < 1)
       raise("generate: ", capacity, " positions in blocks of ", block, " are too few");
   }
@@ -56,6 +58,12 @@ class Context {
   /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
   Array add(std::span<std::int32_t const> tokens) {
     if (tokens.empty()) raise("generate: no tokens to add");
+    if (tokens.size() == 1 && can_step()) {
+      std::span<float const> const logits = step(tokens[0]);
+      Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
+      std::copy(logits.begin(), logits.end(), r.data<float>());
+      return r;
+    }
     no_grad const mode;
     Array h;
     for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
@@ -64,6 +72,20 @@ class Context {
       tokens_.insert(tokens_.end(), some.begin(), some.end());
     }
     return model_->head(slice(h, 0, h.shape()[0] - 1)).to(DType::f32)[0].contiguous();
+  }
+
+  /// step - adds one token, and takes no memory for it where a Decoder can run the model. The numbers are there until
+  /// the next call.
+  std::span<float const> step(std::int32_t token) {
+    if constexpr (std::same_as<M, Llama>)
+      if (can_step()) {
+        if (!decoder_) decoder_.emplace(*model_, cache_.capacity);
+        std::span<float const> const logits = (*decoder_)(token, cache_);
+        tokens_.push_back(token);
+        return logits;
+      }
+    logits_ = add(std::span(&token, 1));
+    return {logits_.data<float>(), static_cast<std::size_t>(logits_.size())};
   }
 
   /// Makes room: of what stands after the first `keep` tokens the first half is forgotten, the rest computed anew, for
@@ -82,8 +104,16 @@ class Context {
   KvCache& cache() { return cache_; }
 
  private:
+  bool can_step() const {
+    if constexpr (std::same_as<M, Llama>)
+      return decoder_ || (Decoder::supports(*model_) && Decoder::supports(cache_));
+    else return false;
+  }
+
   M const* model_;
   KvCache cache_;
+  std::optional<Decoder> decoder_;
+  Array logits_;
   index_t block_;
   std::vector<std::int32_t> tokens_;
 };
@@ -104,16 +134,16 @@ std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const>
   Context context(model, capacity, o.cache, o.block);
   for (std::int32_t t : prompt) sampler.accept(t);
   std::vector<std::int32_t> r;
-  Array logits = context.add(prompt);
+  Array const first = context.add(prompt);
+  std::span<float const> logits(first.data<float>(), static_cast<std::size_t>(first.size()));
   for (index_t i = 0; i < o.tokens; ++i) {
-    std::int32_t const next =
-        sampler({logits.data<float>(), static_cast<std::size_t>(logits.shape().numel())});
+    std::int32_t const next = sampler(logits);
     if (std::find(o.stop.begin(), o.stop.end(), next) != o.stop.end()) break;
     r.push_back(next);
     if (take && !take(next)) break;
     if (i + 1 == o.tokens) break;
     if (context.full()) context.shift(o.keep);
-    logits = context.add(std::span(&next, 1));
+    logits = context.step(next);
   }
   return r;
 }

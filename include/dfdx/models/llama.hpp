@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <dfdx/models/llama_config.hpp>
+#include <dfdx/models/stored.hpp>
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/index.hpp>
 #include <dfdx/vocabulary/linear.hpp>
@@ -13,25 +14,51 @@
 
 namespace dfdx::models {
 
-/// Projection - an affine map of the last axis, without a bias where the model has none; with the factors of a small
-/// change of it that is trained in place of the matrix where models/lora.hpp has put them.
+/// Projection - an affine map of the last axis, without a bias where the model has none. Its matrix is a leaf, or as it
+/// is stored, which can be multiplied with and not trained. With the factors of a small change of it that is trained in
+/// its place where models/lora.hpp has put them.
 ///
 /// Math      y = x W' + b, + scale (x A') B' unless that is in W already
 /// Shapes    x: [..., In], weight: [Out, In], bias: [Out], A: [R, In], B: [Out, R] -> [..., Out]
 /// Source    Hu et al., "LoRA: Low-rank adaptation of large language models", 2021, for the factors
 struct Projection {
-  Array weight;
-  std::optional<Array> bias{};
+  std::optional<Array> weight{}, bias{};
   std::optional<Table> lora_A{}, lora_B{};
   DFDX_FIELDS(weight, bias, lora_A, lora_B)
+  std::shared_ptr<StoredMatrix const> stored{};
   double lora_scale = 1;
   bool lora_merged = false;
 
-  Array operator()(Array const& x) const {
-    Array const y = bias ? linear(x, weight, *bias) : linear(x, weight);
-    if (!lora_A || lora_merged) return y;
-    return y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale;
+  Shape shape() const {
+    return stored ? make_shape(stored->data.rows, stored->data.columns) : weight.value().shape();
   }
+  /// Whether factors count besides the matrix.
+  bool has_factors() const { return lora_A && !lora_merged; }
+
+  Array operator()(Array const& x) const {
+    Array const y = matrix(x);
+    return has_factors() ? y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale : y;
+  }
+
+ private:
+  Array matrix(Array const& x) const {
+    if (!stored) return bias ? linear(x, *weight, *bias) : linear(x, *weight);
+    return bias ? stored->product(x) + *bias : stored->product(x);
+  }
+};
+
+/// TokenTable - the embedding: a row for each token. Also the last layer of models that have no other.
+///
+/// Shapes    tokens: [I], weight: [vocabulary, width] -> [I, width]
+struct TokenTable {
+  std::optional<Array> weight{};
+  DFDX_FIELDS(weight)
+  std::shared_ptr<StoredMatrix const> stored{};
+
+  Array operator()(Array const& tokens) const {
+    return stored ? stored->rows_at(tokens) : embedding(tokens, *weight);
+  }
+  Array head(Array const& h) const { return stored ? stored->product(h) : linear(h, *weight); }
 };
 
 /// RmsNorm - a norm whose epsilon the model has.
@@ -62,7 +89,7 @@ struct LlamaBlock {
 };
 
 struct LlamaBody {
-  RmsNorm embed_tokens;  // a weight alone, as norms have it
+  TokenTable embed_tokens;
   std::vector<LlamaBlock> layers;
   RmsNorm norm;
   DFDX_FIELDS(embed_tokens, layers, norm)
@@ -93,7 +120,8 @@ struct Llama {
     index_t const first = cache != nullptr ? cache->length : 0, n = s[s.rank - 1];
     index_t const room = cache != nullptr ? cache->capacity : config.context;
     if (first + n > room) raise("llama: ", first + n, " positions, there is room for ", room);
-    Array h = embedding(tokens, model.embed_tokens.weight);
+    Array h = model.embed_tokens(tokens);
+    if (h.dtype() != model.norm.weight.dtype()) h = h.to(model.norm.weight.dtype());
     Angles const angles(config.rope, config.head_size, first, n, h.dtype());
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       LlamaBlock const& block = model.layers[i];
@@ -104,7 +132,7 @@ struct Llama {
     if (cache != nullptr) cache->length += n;
     return norm(model.norm, h);
   }
-  Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : linear(h, model.embed_tokens.weight); }
+  Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : model.embed_tokens.head(h); }
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
@@ -137,5 +165,22 @@ struct Llama {
     return scaled_dot_product_attention(q, k, v, mask);
   }
 };
+
+/// visit_projections - calls f("model.layers.0.self_attn.q_proj", p) with each of a model's projections.
+template <class Model, class F>
+void visit_projections(Model& m, F const& f) {
+  std::size_t i = 0;
+  for (auto& b : m.model.layers) {
+    std::string const in = "model.layers." + std::to_string(i++) + ".";
+    f(in + "self_attn.q_proj", b.self_attn.q_proj);
+    f(in + "self_attn.k_proj", b.self_attn.k_proj);
+    f(in + "self_attn.v_proj", b.self_attn.v_proj);
+    f(in + "self_attn.o_proj", b.self_attn.o_proj);
+    f(in + "mlp.gate_proj", b.mlp.gate_proj);
+    f(in + "mlp.up_proj", b.mlp.up_proj);
+    f(in + "mlp.down_proj", b.mlp.down_proj);
+  }
+  if (m.lm_head) f(std::string("lm_head"), *m.lm_head);
+}
 
 }  // namespace dfdx::models

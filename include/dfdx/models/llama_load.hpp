@@ -3,9 +3,19 @@
 #pragma once
 
 #include <dfdx/io/open_weights.hpp>
+#include <dfdx/kernels/reference/quantize.hpp>
 #include <dfdx/models/llama.hpp>
 
 namespace dfdx::models {
+
+/// LlamaOptions - the dtype of a model's numbers, and what becomes of its matrices: with `as_stored` those in blocks or
+/// of 16 bits stay in the file, which stays open; with `quant` all are quantized whose rows are whole blocks. Such
+/// matrices take less memory and time, and cannot be trained.
+struct LlamaOptions {
+  DType dtype = DType::f32;
+  std::optional<Quant> quant{};
+  bool as_stored = false;
+};
 
 namespace detail {
 
@@ -13,7 +23,8 @@ inline Llama outline_of(LlamaConfig const& c) {
   Llama m;
   m.config = c;
   auto const projection = [](index_t out, index_t in, bool bias) {
-    Projection p{outline(make_shape(out, in)), {}};
+    Projection p;
+    p.weight = outline(make_shape(out, in));
     if (bias) p.bias = outline(make_shape(out));
     return p;
   };
@@ -58,15 +69,62 @@ inline Array half_split(Array const& rows, index_t head) {
   return take(rows, from);
 }
 
+inline bool is_turned(std::string_view name) {
+  return name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos;
+}
+
+// Calls f(name, layer) with every layer that has a matrix.
+template <class F>
+void visit_matrices(Llama& m, F const& f) {
+  f(std::string("model.embed_tokens.weight"), m.model.embed_tokens);
+  visit_projections(m, [&](std::string const& name, Projection& p) { f(name + ".weight", p); });
+}
+
+// A matrix as the file has it; none if its numbers are of another kind than products take.
+inline std::shared_ptr<StoredMatrix const> left_in_file(Weight const& w,
+                                                        std::shared_ptr<Weights const> const& files) {
+  StoredMatrix r;
+  if (w.quant) r.data.encoding = *w.quant;
+  else if (w.dtype == DType::f16 || w.dtype == DType::bf16) r.data.encoding = *w.dtype;
+  else return nullptr;
+  r.data.rows = w.shape[0], r.data.columns = w.shape[1];
+  r.data.bytes = w.bytes.data(), r.owner = files;
+  if (!w.quant && reinterpret_cast<std::uintptr_t>(w.bytes.data()) % 2 != 0) {
+    auto const copy = std::make_shared<std::vector<std::byte>>(w.bytes.begin(), w.bytes.end());
+    r.data.bytes = copy->data(), r.owner = copy;
+  }
+  return std::make_shared<StoredMatrix const>(std::move(r));
+}
+
+// A matrix quantized; its rows become heads split in halves if they are `head` interleaved ones each, 0 if they stay.
+inline std::shared_ptr<StoredMatrix const> quantized(Weight const& w, Quant q, index_t head) {
+  StoredMatrix r;
+  r.data.encoding = q;
+  r.data.rows = w.shape[0], r.data.columns = w.shape[1];
+  if (r.data.columns % block_length(q) != 0) return nullptr;
+  std::size_t const row = r.data.row_bytes();
+  auto const bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(r.data.rows) * row);
+  std::vector<float> numbers(static_cast<std::size_t>(r.data.columns));
+  for (index_t i = 0; i < r.data.rows; ++i) {
+    w.read(i * r.data.columns, r.data.columns, numbers.data());
+    index_t const to = head > 0 ? rope_row(i, head, RopeLayout::interleaved, RopeLayout::half_split) : i;
+    if (!quantize_row(q, numbers.data(), r.data.columns, bytes->data() + static_cast<std::size_t>(to) * row))
+      w.fail(std::string("a number is too large for ") + name_of(q) + ", or is none");
+  }
+  r.data.bytes = bytes->data(), r.owner = bytes;
+  return std::make_shared<StoredMatrix const>(std::move(r));
+}
+
 }  // namespace detail
 
 /// load_llama - a model from weights, its numbers in that dtype. All that is missing, of another shape or too much in
 /// the files is told at once, and no model is made.
 ///
-/// Errors    "weights: m.gguf does not fit the model: output_norm.weight is missing; ..."; those of llama_config
-inline Llama load_llama(Weights const& files, DType dtype = DType::f32) {
+/// Errors    "weights: m.gguf does not fit the model: output_norm.weight is missing; ..."; those of llama_config;
+///           "weights: m.gguf: output.weight: a number is too large for Q4_0, or is none"
+inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
   LlamaConfig const config = llama_config(files);
-  Weights const w = with_gguf_names(files);
+  Weights w = with_gguf_names(files);
   Llama m = detail::outline_of(config);
   std::vector<WantedWeight> wanted;
   visit_named(m, [&](std::string const& name, Array const& leaf) {
@@ -76,15 +134,31 @@ inline Llama load_llama(Weights const& files, DType dtype = DType::f32) {
   w.check(wanted);
   if (files.rope == RopeLayout::unknown)
     detail::refuse_config(files, "it does not say which of its rows rotary embeddings turn together");
+  bool const grouped = std::any_of(w.begin(), w.end(), [](Weight const& x) { return x.group > 0; });
+  if (o.as_stored && !o.quant && !grouped) w = with_rope(w, RopeLayout::half_split, config.head_size);
+  bool const turn = w.rope == RopeLayout::interleaved;
+  if (o.quant || o.as_stored) {
+    auto const kept = std::make_shared<Weights const>(w);
+    detail::visit_matrices(m, [&](std::string const& name, auto& layer) {
+      Weight const& x = w.at(gguf_name(name));
+      if (o.quant)
+        layer.stored = detail::quantized(x, *o.quant, turn && detail::is_turned(name) ? config.head_size : 0);
+      else layer.stored = detail::left_in_file(x, kept);
+      if (layer.stored) layer.weight.reset();
+    });
+  }
   visit_named(m, [&](std::string const& name, Array& leaf) {
-    leaf = w.array(gguf_name(name), dtype);
-    bool const turned = name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos;
-    if (turned && files.rope == RopeLayout::interleaved) leaf = detail::half_split(leaf, config.head_size);
+    leaf = w.array(gguf_name(name), o.dtype);
+    if (turn && detail::is_turned(name)) leaf = detail::half_split(leaf, config.head_size);
   });
   return m;
 }
-inline Llama load_llama(std::filesystem::path const& path, DType dtype = DType::f32) {
-  return load_llama(open_weights(path), dtype);
+inline Llama load_llama(Weights const& files, DType dtype) { return load_llama(files, {.dtype = dtype}); }
+inline Llama load_llama(std::filesystem::path const& path, LlamaOptions const& o = {}) {
+  return load_llama(open_weights(path), o);
+}
+inline Llama load_llama(std::filesystem::path const& path, DType dtype) {
+  return load_llama(open_weights(path), {.dtype = dtype});
 }
 
 }  // namespace dfdx::models

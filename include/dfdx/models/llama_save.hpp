@@ -84,12 +84,14 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
 /// save_llama - a model as a folder of Hugging Face, config.json and model.safetensors, in its own dtype: what
 /// load_llama reads. Factors that are in the matrices (models/lora.hpp) are not written again.
 ///
-/// Errors    "llama: the model has factors that are not in its matrices: merge_lora or drop_lora first"; those of
-///           llama_config_json and save_safetensors
+/// Errors    "llama: the model has factors that are not in its matrices: merge_lora or drop_lora first"; "llama: the
+///           model has matrices as they are stored, which are not written"; those of llama_config_json and
+///           save_safetensors
 inline void save_llama(std::filesystem::path const& folder, Llama const& model) {
   nlohmann::ordered_json const config = llama_config_json(model.config, model.model.norm.weight.dtype());
   visit_projections(model, [](std::string const&, Projection const& p) {
-    if (p.lora_A && !p.lora_merged)
+    if (p.stored) raise("llama: the model has matrices as they are stored, which are not written");
+    if (p.has_factors())
       raise("llama: the model has factors that are not in its matrices: merge_lora or drop_lora first");
   });
   std::map<std::string, Array> tensors;

@@ -39,23 +39,6 @@ struct LoraConfig {
   }
 };
 
-/// visit_projections - calls f("model.layers.0.self_attn.q_proj", p) with each of a model's projections.
-template <class Model, class F>
-void visit_projections(Model& m, F const& f) {
-  std::size_t i = 0;
-  for (auto& b : m.model.layers) {
-    std::string const in = "model.layers." + std::to_string(i++) + ".";
-    f(in + "self_attn.q_proj", b.self_attn.q_proj);
-    f(in + "self_attn.k_proj", b.self_attn.k_proj);
-    f(in + "self_attn.v_proj", b.self_attn.v_proj);
-    f(in + "self_attn.o_proj", b.self_attn.o_proj);
-    f(in + "mlp.gate_proj", b.mlp.gate_proj);
-    f(in + "mlp.up_proj", b.mlp.up_proj);
-    f(in + "mlp.down_proj", b.mlp.down_proj);
-  }
-  if (m.lm_head) f(std::string("lm_head"), *m.lm_head);
-}
-
 namespace detail {
 
 // Calls f(name, projection) with those that the config names.
@@ -92,11 +75,13 @@ inline void add_to_weights(Llama& m, bool merged) {
   no_grad const mode;
   visit_projections(m, [&](std::string const&, Projection& p) {
     if (!p.lora_A || p.lora_merged == merged) return;
-    bool const learns = p.weight.requires_grad();
+    if (p.stored) raise("lora: matrices as they are stored cannot be changed: load the model without that");
+    Array& weight = *p.weight;
+    bool const learns = weight.requires_grad();
     Array const change = matmul(p.lora_B->weight, p.lora_A->weight) * (merged ? p.lora_scale : -p.lora_scale);
-    p.weight =
-        (p.weight + change).to(p.weight.dtype());  // in memory of its own: other models may share the old
-    p.weight.requires_grad(learns);
+    // In memory of its own: other models may share the old.
+    weight = (weight + change).to(weight.dtype());
+    weight.requires_grad(learns);
     p.lora_merged = merged;
   });
 }
@@ -112,7 +97,7 @@ inline void add_lora(Llama& model, LoraConfig const& config, Key key) {
   Llama m = model;
   std::uint64_t n = 0;
   detail::visit_targets(m, config, [&](std::string const&, Projection& p) {
-    Shape const& s = p.weight.shape();
+    Shape const s = p.shape();
     double const most = 1 / std::sqrt(static_cast<double>(s[1]));
     DType const dtype = m.model.norm.weight.dtype();
     p.lora_A = Table{uniform(make_shape(config.rank, s[1]), fold_in(key, n++), -most, most, dtype)};
@@ -226,7 +211,7 @@ inline LoraConfig load_lora(std::filesystem::path const& path, Llama& model) {
   std::vector<WantedWeight> wanted;
   std::vector<std::pair<std::string, Projection*>> all;
   detail::visit_targets(m, c, [&](std::string const& name, Projection& p) {
-    Shape const& s = p.weight.shape();
+    Shape const s = p.shape();
     std::string const whole = detail::lora_prefix + name;
     wanted.push_back({whole + ".lora_A.weight", {c.rank, s[1]}});
     wanted.push_back({whole + ".lora_B.weight", {s[0], c.rank}});

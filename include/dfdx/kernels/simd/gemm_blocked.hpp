@@ -248,7 +248,7 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
 template <class T, class Epilogue>
 void gemm_run_time(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                    Epilogue const& epilogue) {
-  if (m <= 4 && a.col == 1 && b.row == 1) {
+  if (m <= 8 && a.col == 1 && b.row == 1) {
     gemm_dot(m, n, k, a.at, a.row, b.at, b.col, along_row<T, Epilogue>{c, c_row, epilogue});
   } else if (m == 1 && b.col == 1) {
     gemm_row(n, k, a.at, a.col, b.at, b.row, along_row<T, Epilogue>{c, c_row, epilogue});

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <dfdx/kernels/simd/gemm_micro.hpp>
+#include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
 #if !defined(__CUDACC__)
@@ -168,115 +169,6 @@ void gemm_swapped(Index k, T const* xt, T const* b, T* c, Index c_row, Epilogue 
   for (Index m = 0; m < done; m += Cut::C * W) panel.template operator()<Cut::C, W>(m, Cut::C * W);
   panel.template operator()<Cut::rest_lanes, Padded ? Cut::padded_last : Cut::last>(done, M - done);
 }
-
-/// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B
-/// contiguous.
-///
-/// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory
-/// once.
-template <class T, class Put>
-void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, T const* b, Index b_col,
-              Put const& put_dots) {
-  using V = lane<T>;
-  constexpr int W = lane_size<T>, group = W < 8 ? W : 8;  // rows of B read side by side
-  Index const whole = k - k % W;
-  int const rest = static_cast<int>(k - whole);
-  for (Index n = 0; n < n_count; n += W) {
-    int const count = n_count - n < W ? static_cast<int>(n_count - n) : W;
-    for (Index m = 0; m < m_count; ++m) {
-      T const* const x = a + m * a_row;
-      V sum[W];
-      DFDX_UNROLL for (int g = 0; g < W; g += group) {
-        T const* y[group];  // a row that does not exist is a copy of the last: its sum is not stored
-        V part[group];
-        DFDX_UNROLL for (int i = 0; i < group; ++i) {
-          y[i] = b + (n + (g + i < count ? g + i : count - 1)) * b_col;
-          part[i] = V(T(0));
-        }
-        for (Index p = 0; p < whole; p += W) {
-          V const xs = V::load_unaligned(x + p);
-          DFDX_UNROLL for (int i = 0; i < group; ++i) {
-            part[i] = xsimd::fma(xs, V::load_unaligned(y[i] + p), part[i]);
-          }
-        }
-        if (rest > 0) {
-          V const xs = load_n(x + whole, rest);
-          DFDX_UNROLL for (int i = 0; i < group; ++i) {
-            part[i] = xsimd::fma(xs, load_n(y[i] + whole, rest), part[i]);
-          }
-        }
-        DFDX_UNROLL for (int i = 0; i < group; ++i) sum[g + i] = part[i];
-      }
-      transpose_tile(sum);
-      DFDX_UNROLL for (int step = W / 2; step > 0; step /= 2) {
-        DFDX_UNROLL for (int i = 0; i < step; ++i) sum[i] = sum[i] + sum[i + step];
-      }
-      put_dots(sum[0], m, n, count);
-    }
-  }
-}
-
-/// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p *
-/// b_row + j].
-///
-/// Rows of b are contiguous. Eight at a time stream through once, in runs long enough for the prefetchers.
-template <class T, class Put>
-void gemm_row(Index n, Index k, T const* x, Index x_step, T const* b, Index b_row, Put const& put_sums) {
-  using V = lane<T>;
-  constexpr int W = lane_size<T>, group = 8;
-  constexpr Index run = 64 * W;
-  alignas(64) T sums[run];
-  auto add = [&]<int Rows>(Index p, Index j0, Index columns) {
-    V factor[Rows];
-    DFDX_UNROLL for (int i = 0; i < Rows; ++i) factor[i] = V(x[(p + i) * x_step]);
-    T const* const from = b + p * b_row + j0;
-    auto lanes = [&](Index j, int count) {
-      V sum = V::load_aligned(sums + j);
-      DFDX_UNROLL for (int i = 0; i < Rows; ++i) {
-        sum = xsimd::fma(factor[i], load_n(from + i * b_row + j, count), sum);
-      }
-      sum.store_aligned(sums + j);
-    };
-    Index j = 0;
-    for (; j + W <= columns; j += W) lanes(j, W);
-    if (j < columns) lanes(j, static_cast<int>(columns - j));
-  };
-  for (Index j0 = 0; j0 < n; j0 += run) {
-    Index const columns = n - j0 < run ? n - j0 : run;
-    for (Index j = 0; j < columns; j += W) V(T(0)).store_aligned(sums + j);
-    Index p = 0;
-    for (; p + group <= k; p += group) add.template operator()<group>(p, j0, columns);
-    for (; p < k; ++p) add.template operator()<1>(p, j0, columns);
-    for (Index j = 0; j < columns; j += W)
-      put_sums(V::load_aligned(sums + j), j0 + j, columns - j < W ? static_cast<int>(columns - j) : W);
-  }
-}
-
-/// A functor for gemm_dot and gemm_row: lanes that lie along the one column of C, one scalar at a time.
-template <class T, class Epilogue>
-struct down_column {
-  T* c;
-  Index c_row;
-  Epilogue const& epilogue;
-  void operator()(lane<T> sums, Index m, int count) const {
-    alignas(64) T part[lane<T>::size];
-    sums.store_aligned(part);
-    for (int i = 0; i < count; ++i) c[(m + i) * c_row] = epilogue(part[i], m + i, Index(0));
-  }
-  void operator()(lane<T> sums, Index, Index m, int count) const { (*this)(sums, m, count); }
-};
-
-/// The same for lanes that lie along rows of C.
-template <class T, class Epilogue>
-struct along_row {
-  T* c;
-  Index c_row;
-  Epilogue const& epilogue;
-  void operator()(lane<T> sums, Index m, Index n, int count) const {
-    finish_and_put(epilogue, sums, c + m * c_row + n, m, n, count);
-  }
-  void operator()(lane<T> sums, Index n, int count) const { (*this)(sums, Index(0), n, count); }
-};
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::detail
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+// Language models token by token: models of random numbers in the shapes of stories15M and stories110M, in f32 and
+// quantized. Each decoder's numbers are checked against those of the model on the tape before it is timed. A row is one
+// token; the roof is how fast this machine reads memory, measured in the same run, and its share counts what a token
+// must read: all matrices, once. Rows have no peer: llama2.c and llama.cpp are programs and no libraries.
+#include <dfdx/core/random.hpp>
+#include <dfdx/models/generate.hpp>
+#include <dfdx/models/llama_load.hpp>
+
+#include <cstdlib>
+
+#include "../row.hpp"
+
+namespace {
+
+using namespace dfdx;
+
+models::LlamaConfig config(index_t width, index_t hidden, index_t layers, index_t heads) {
+  models::LlamaConfig c;
+  c.vocabulary = 32000, c.width = width, c.hidden = hidden, c.layers = layers;
+  c.heads = c.kv_heads = heads, c.head_size = width / heads, c.context = 512, c.tied = true;
+  return c;
+}
+
+models::Llama random_model(models::LlamaConfig const& c) {
+  models::Llama m = models::detail::outline_of(c);
+  std::uint64_t state = 88172645463325252u;
+  visit_named(m, [&](std::string const& name, Array& leaf) {
+    Array x(leaf.meta());
+    bool const norm = name.ends_with("norm.weight");
+    float* const p = x.data<float>();
+    for (index_t i = 0; i < x.size(); ++i) {
+      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+      p[i] = norm ? 1.0f : (static_cast<float>(state >> 40) / 8388608.0f - 1.0f) * 0.05f;
+    }
+    leaf = x;
+  });
+  return m;
+}
+
+models::Llama quantized(models::Llama const& m, Quant q) {
+  Weights w("memory");
+  visit_named(m, [&](std::string const& name, Array const& leaf) { w.add(gguf_name(name), leaf); });
+  models::Llama r = m;
+  models::detail::visit_matrices(r, [&](std::string const& name, auto& layer) {
+    layer.stored = models::detail::quantized(w.at(gguf_name(name)), q, 0);
+    if (layer.stored) layer.weight.reset();
+  });
+  return r;
+}
+
+double matrix_bytes(models::Llama m) {
+  double sum = 0;
+  models::detail::visit_matrices(m, [&](std::string const&, auto const& layer) {
+    sum += layer.stored ? static_cast<double>(layer.stored->data.row_bytes()) *
+                              static_cast<double>(layer.stored->data.rows)
+                        : static_cast<double>(layer.weight->size()) * 4;
+  });
+  return sum;
+}
+
+// Bytes a second that one thread reads from memory, the best of some rounds.
+[[gnu::noinline]] double measure_memory() {
+  std::vector<float> const all(std::size_t{1} << 25, 1.0f);
+  double best = 1;
+  float volatile sink = 0;
+  for (int round = 0; round < 15; ++round) {
+    double const start = bench::seconds();
+    kernels::lane<float> sum[8];
+    constexpr std::size_t W = kernels::lane_size<float>;
+    for (auto& s : sum) s = kernels::lane<float>(0.0f);
+    for (std::size_t i = 0; i < all.size(); i += 8 * W)
+      DFDX_UNROLL for (std::size_t k = 0; k < 8; ++k) sum[k] =
+          sum[k] + kernels::lane<float>::load_unaligned(all.data() + i + k * W);
+    for (auto& s : sum) sink = sink + xsimd::reduce_add(s);
+    best = std::min(best, bench::seconds() - start);
+  }
+  return static_cast<double>(all.size() * sizeof(float)) / best;
+}
+
+double relative_error(models::Llama const& m) {
+  models::KvCache a = m.cache(4), b = m.cache(4);
+  models::Decoder decode(m, 4);
+  double worst = 0, size = 0;
+  for (std::int32_t token : {1, 31999, 77}) {
+    Array const want = m(models::detail::token_row(std::span(&token, 1)), a);
+    std::span<float const> const got = decode(token, b);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      worst = std::max(worst, std::abs(double{got[i]} - double{want.data<float>()[i]}));
+      size = std::max(size, std::abs(double{want.data<float>()[i]}));
+    }
+  }
+  return worst / size;
+}
+
+void report(std::string const& name, double seconds, double bytes, double memory, double error) {
+  char note[40];
+  std::snprintf(note, sizeof note, "%.0f tokens/s", 1 / seconds);
+  bench::Row row{.bench = "llama", .name = name, .ours_ms = seconds * 1e3};
+  if (bytes > 0) row.roof = bytes / seconds / memory;
+  row.error = error;
+  row.note = note;
+  bench::print(row);
+}
+
+void measure(char const* shape, char const* format, models::Llama const& m, double allowed, double memory) {
+  std::string const name = std::string(shape) + " " + format;
+  double const error = relative_error(m);
+  if (!(error <= allowed)) {
+    std::fprintf(stderr, "llama: %s is off by %g\n", name.c_str(), error);
+    std::exit(1);
+  }
+  no_grad const mode;
+  constexpr index_t positions = 256;
+  models::Decoder decode(m, positions, 1);
+  std::vector<double> rounds;
+  for (int round = 0; round < 7; ++round) {
+    models::KvCache cache = m.cache(positions);
+    std::int32_t token = 1;
+    double const start = bench::seconds();
+    for (index_t i = 0; i < 128; ++i) {
+      std::span<float const> const logits = decode(token, cache);
+      token = static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    }
+    rounds.push_back((bench::seconds() - start) / 128);
+  }
+  report(name + " decode 128", bench::best(rounds), matrix_bytes(m), memory, error);
+  std::vector<std::int32_t> prompt(128);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 211 % 32000);
+  rounds.clear();
+  for (int round = 0; round < 7; ++round) {
+    models::Context context(m, positions);
+    double const start = bench::seconds();
+    context.add(prompt);
+    rounds.push_back((bench::seconds() - start) / 128);
+  }
+  report(name + " prompt of 128", bench::best(rounds), 0, memory, bench::unknown);
+}
+
+void shape(char const* name, models::LlamaConfig const& c, double memory) {
+  models::Llama const m = random_model(c);
+  measure(name, "f32", m, 1e-5, memory);
+  measure(name, "q8_0", quantized(m, Quant::q8_0), 0.02, memory);
+  measure(name, "q4_0", quantized(m, Quant::q4_0), 0.02, memory);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  double const memory = measure_memory();
+  std::fprintf(stderr, "memory: %.1f GB/s\n", memory / 1e9);
+  shape("15M", config(288, 768, 6, 6), memory);
+  if (argc > 1 && std::string_view(argv[1]) == "--quick") return 0;
+  shape("110M", config(768, 2048, 12, 12), memory);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// gemv - products of one row, or a few, with a matrix that is used once and comes from memory.
+//
+// gemm_dot: rows of the matrix are multiplied with those of the other factor, one after the other or several side by
+// side, all sums in registers; they may be numbers of 16 bits, which are widened in registers. gemm_row: rows of the
+// matrix are added up.
+#pragma once
+
+#include <dfdx/kernels/simd/gemm_micro.hpp>
+#include <dfdx/kernels/simd/half.hpp>
+#include <dfdx/kernels/simd/transpose.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET::detail {
+
+/// A lane of T from numbers of type B: those, or numbers of 16 bits widened.
+template <class T, class B>
+DFDX_INLINE lane<T> load_wide(B const* p) {
+  if constexpr (std::is_same_v<T, B>) {
+    return lane<T>::load_unaligned(p);
+  } else {
+    static_assert(std::is_same_v<T, float> && half_number<B>);
+#if defined(__AVX512F__)
+    __m256i const bits = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(p));
+    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm512_cvtph_ps(bits));
+    else return lane<T>(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16)));
+#elif defined(__AVX2__) && defined(__F16C__)
+    __m128i const bits = _mm_loadu_si128(reinterpret_cast<__m128i const*>(p));
+    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm256_cvtph_ps(bits));
+    else return lane<T>(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16)));
+#else
+    alignas(64) T wide[lane<T>::size];
+    for (int i = 0; i < lane_size<T>; ++i) wide[i] = static_cast<T>(p[i]);
+    return lane<T>::load_aligned(wide);
+#endif
+  }
+}
+template <class T, class B>
+DFDX_INLINE lane<T> load_wide_n(B const* p, int n) {
+  if constexpr (std::is_same_v<T, B>) {
+    return load_n(p, n);
+  } else {
+    alignas(64) T wide[lane<T>::size] = {};
+    for (int i = 0; i < n; ++i) wide[i] = static_cast<T>(p[i]);
+    return lane<T>::load_aligned(wide);
+  }
+}
+
+/// M rows of A by Group rows of B: lanes of sums, those of row m and column i to(m, i), each still to be summed up.
+/// Rows of B that do not exist are copies of the last.
+template <int M, int Group, class T, class B, class To>
+DFDX_INLINE void dot_tile(Index k, T const* a, Index a_row, B const* b, Index b_col, int count, To const to) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>;
+  Index const whole = k - k % W;
+  int const rest = static_cast<int>(k - whole);
+  B const* y[Group];
+  V sum[M][Group];
+  DFDX_UNROLL for (int i = 0; i < Group; ++i) {
+    y[i] = b + (i < count ? i : count - 1) * b_col;
+    DFDX_UNROLL for (int m = 0; m < M; ++m) sum[m][i] = V(T(0));
+  }
+  for (Index p = 0; p < whole; p += W) {
+    V x[M];
+    DFDX_UNROLL for (int m = 0; m < M; ++m) x[m] = V::load_unaligned(a + m * a_row + p);
+    DFDX_UNROLL for (int i = 0; i < Group; ++i) {
+      V const row = load_wide<T>(y[i] + p);
+      DFDX_UNROLL for (int m = 0; m < M; ++m) sum[m][i] = xsimd::fma(x[m], row, sum[m][i]);
+    }
+  }
+  if (rest > 0) {
+    V x[M];
+    DFDX_UNROLL for (int m = 0; m < M; ++m) x[m] = load_n(a + m * a_row + whole, rest);
+    DFDX_UNROLL for (int i = 0; i < Group; ++i) {
+      V const row = load_wide_n<T>(y[i] + whole, rest);
+      DFDX_UNROLL for (int m = 0; m < M; ++m) sum[m][i] = xsimd::fma(x[m], row, sum[m][i]);
+    }
+  }
+  DFDX_UNROLL for (int m = 0; m < M; ++m) {
+    DFDX_UNROLL for (int i = 0; i < Group; ++i) to(m, i) = sum[m][i];
+  }
+}
+
+/// Asks for the line 4 KiB behind p: where a row ends the next one goes on, which the processor does not know.
+template <class T>
+DFDX_INLINE void ask_ahead([[maybe_unused]] T const* p) {
+#if defined(__GNUC__)
+  __builtin_prefetch(reinterpret_cast<char const*>(p) + 4096, 0, 2);
+#endif
+}
+
+/// A row of A by a row of B, in a lane of sums. Rows of B follow each other in memory, and are read in that order: of
+/// short rows from memory eight side by side took 1.4 to 2.3 times as long.
+template <class T, class B>
+DFDX_INLINE lane<T> dot_row(Index k, T const* a, B const* b) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, chains = 4;
+  V sum[chains];
+  DFDX_UNROLL for (int i = 0; i < chains; ++i) sum[i] = V(T(0));
+  Index p = 0;
+  for (; p + chains * W <= k; p += chains * W) DFDX_UNROLL for (int i = 0; i < chains; ++i) {
+      ask_ahead(b + p + i * W);
+      sum[i] = xsimd::fma(V::load_unaligned(a + p + i * W), load_wide<T>(b + p + i * W), sum[i]);
+    }
+  for (; p + W <= k; p += W) {
+    ask_ahead(b + p);
+    sum[0] = xsimd::fma(V::load_unaligned(a + p), load_wide<T>(b + p), sum[0]);
+  }
+  if (p < k) {
+    int const rest = static_cast<int>(k - p);
+    sum[1] = xsimd::fma(load_n(a + p, rest), load_wide_n<T>(b + p, rest), sum[1]);
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/// A lane of which number i is the sum of lane i.
+template <class T>
+DFDX_INLINE lane<T> sum_each(lane<T> (&v)[lane<T>::size]) {
+  transpose_tile(v);
+  DFDX_UNROLL for (int step = lane_size<T> / 2; step > 0; step /= 2) {
+    DFDX_UNROLL for (int j = 0; j < step; ++j) v[j] = v[j] + v[j + step];
+  }
+  return v[0];
+}
+
+/// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B contiguous.
+///
+/// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory once. B is
+/// of type T, or of 16 bits. Columns of C do not depend on each other: any range of rows of B gives the same sums.
+template <class T, class B, class Put>
+void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, B const* b, Index b_col,
+              Put const& put_dots) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, together = tile_sums >= 24 ? 4 : 2, few = W < 4 ? W : 4;
+  // What a tile of several rows saves in loads, short rows spend on its sums, which do not stay in registers.
+  bool const by_tiles = m_count >= together && (k >= 512 || m_count > 4);
+  for (Index n = 0; n < n_count; n += W) {
+    int const count = n_count - n < W ? static_cast<int>(n_count - n) : W;
+    B const* const from = b + n * b_col;
+    auto const left = [&](int g) { return g < count ? count - g : 1; };
+    auto const first = [&](int g) { return from + (g < count ? g : count - 1) * b_col; };
+    Index m = 0;
+    for (; by_tiles && m + together <= m_count; m += together) {
+      V sums[together][W];
+      for (int g = 0; g < W; g += few)
+        dot_tile<together, few>(k, a + m * a_row, a_row, first(g), b_col, left(g),
+                                [&](int r, int i) -> V& { return sums[r][g + i]; });
+      for (int r = 0; r < together; ++r) put_dots(sum_each<T>(sums[r]), m + r, n, count);
+    }
+    for (; m < m_count; ++m) {
+      V sum[W];
+      for (int i = 0; i < W; ++i) sum[i] = dot_row(k, a + m * a_row, first(i));
+      put_dots(sum_each<T>(sum), m, n, count);
+    }
+  }
+}
+
+/// Lanes over the output of a vector times a matrix: put_sums(lane, j, count) for sum_p x[p * x_step] b[p *
+/// b_row + j].
+///
+/// Rows of b, of type T or of 16 bits, are contiguous. Eight at a time stream through once, in runs long enough for the
+/// prefetchers.
+template <class T, class B, class Put>
+void gemm_row(Index n, Index k, T const* x, Index x_step, B const* b, Index b_row, Put const& put_sums) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, group = 8;
+  constexpr Index run = 64 * W;
+  alignas(64) T sums[run];
+  auto add = [&]<int Rows>(Index p, Index j0, Index columns) {
+    V factor[Rows];
+    DFDX_UNROLL for (int i = 0; i < Rows; ++i) factor[i] = V(x[(p + i) * x_step]);
+    B const* const from = b + p * b_row + j0;
+    auto lanes = [&](Index j, int count) {
+      V sum = V::load_aligned(sums + j);
+      DFDX_UNROLL for (int i = 0; i < Rows; ++i) {
+        V const row =
+            count == W ? load_wide<T>(from + i * b_row + j) : load_wide_n<T>(from + i * b_row + j, count);
+        sum = xsimd::fma(factor[i], row, sum);
+      }
+      sum.store_aligned(sums + j);
+    };
+    Index j = 0;
+    for (; j + W <= columns; j += W) lanes(j, W);
+    if (j < columns) lanes(j, static_cast<int>(columns - j));
+  };
+  for (Index j0 = 0; j0 < n; j0 += run) {
+    Index const columns = n - j0 < run ? n - j0 : run;
+    for (Index j = 0; j < columns; j += W) V(T(0)).store_aligned(sums + j);
+    Index p = 0;
+    for (; p + group <= k; p += group) add.template operator()<group>(p, j0, columns);
+    for (; p < k; ++p) add.template operator()<1>(p, j0, columns);
+    for (Index j = 0; j < columns; j += W)
+      put_sums(V::load_aligned(sums + j), j0 + j, columns - j < W ? static_cast<int>(columns - j) : W);
+  }
+}
+
+/// A functor for gemm_dot and gemm_row: lanes that lie along the one column of C, one scalar at a time.
+template <class T, class Epilogue>
+struct down_column {
+  T* c;
+  Index c_row;
+  Epilogue const& epilogue;
+  void operator()(lane<T> sums, Index m, int count) const {
+    alignas(64) T part[lane<T>::size];
+    sums.store_aligned(part);
+    for (int i = 0; i < count; ++i) c[(m + i) * c_row] = epilogue(part[i], m + i, Index(0));
+  }
+  void operator()(lane<T> sums, Index, Index m, int count) const { (*this)(sums, m, count); }
+};
+
+/// The same for lanes that lie along rows of C.
+template <class T, class Epilogue>
+struct along_row {
+  T* c;
+  Index c_row;
+  Epilogue const& epilogue;
+  void operator()(lane<T> sums, Index m, Index n, int count) const {
+    finish_and_put(epilogue, sums, c + m * c_row + n, m, n, count);
+  }
+  void operator()(lane<T> sums, Index n, int count) const { (*this)(sums, Index(0), n, count); }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::detail
+
+#endif  // !__CUDACC__

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSL-1.0
+// StoredMatrix - a matrix of a model left as its file has it: blocks of small integers, or numbers of 16 bits. And the
+// products with such matrices, and with those of f32, for all that runs a model.
+#pragma once
+
+#include <memory>
+
+#include <dfdx/io/weights.hpp>
+#include <dfdx/kernels/simd/gemv.hpp>
+#include <dfdx/kernels/simd/quantized.hpp>
+#include <dfdx/value/array.hpp>
+
+namespace dfdx::models {
+
+namespace detail {
+
+/// Rows of numbers of one encoding, contiguous.
+struct MatrixRows {
+  Encoding encoding = DType::f32;
+  std::byte const* bytes = nullptr;
+  index_t rows = 0, columns = 0;
+
+  std::size_t row_bytes() const {
+    if (Quant const* const q = std::get_if<Quant>(&encoding))
+      return static_cast<std::size_t>(columns / block_length(*q)) * block_bytes(*q);
+    return static_cast<std::size_t>(columns) * size_of(std::get<DType>(encoding));
+  }
+  std::byte const* row(index_t i) const { return bytes + static_cast<std::size_t>(i) * row_bytes(); }
+  static bool supports(Encoding const& e) {
+    DType const* const d = std::get_if<DType>(&e);
+    return d == nullptr || *d == DType::f32 || *d == DType::f16 || *d == DType::bf16;
+  }
+};
+
+inline void row_as_floats(MatrixRows const& w, index_t i, float* out) {
+  if (Quant const* const q = std::get_if<Quant>(&w.encoding))
+    return dequantize_row(*q, w.row(i), w.columns, out);
+  DType const d = std::get<DType>(w.encoding);
+  if (d == DType::f16) kernels::widen(out, reinterpret_cast<float16 const*>(w.row(i)), w.columns);
+  else if (d == DType::bf16) kernels::widen(out, reinterpret_cast<bfloat16 const*>(w.row(i)), w.columns);
+  else std::memcpy(out, w.row(i), static_cast<std::size_t>(w.columns) * 4);
+}
+
+/// Rows of floats as a factor of products, quantized when a matrix first asks for it. The room is taken by `reserve`.
+class Factor {
+ public:
+  void reserve(index_t numbers) {
+    small_.resize(static_cast<std::size_t>((numbers + 31) / 32));
+    large_.resize(static_cast<std::size_t>((numbers + 255) / 256));
+  }
+  /// m rows of n numbers, which stay where they are.
+  void set(float const* x, index_t m, index_t n) {
+    x_ = x, m_ = m, n_ = n;
+    has_small_ = has_large_ = false;
+  }
+  float const* floats() const { return x_; }
+  index_t rows() const { return m_; }
+  void prepare(Encoding const& e) {
+    Quant const* const q = std::get_if<Quant>(&e);
+    if (q == nullptr) return;
+    bool& has = q8_length(*q) == 32 ? has_small_ : has_large_;
+    if (has) return;
+    if (q8_length(*q) == 32) kernels::to_q8<32>(x_, m_ * n_, small_.data());
+    else kernels::to_q8<256>(x_, m_ * n_, large_.data());
+    has = true;
+  }
+  template <Quant F>
+  auto const* q8() const {
+    if constexpr (q8_length(F) == 32) return small_.data();
+    else return large_.data();
+  }
+
+ private:
+  float const* x_ = nullptr;
+  index_t m_ = 0, n_ = 0;
+  bool has_small_ = false, has_large_ = false;
+  std::vector<Q8Block<32>> small_;
+  std::vector<Q8Block<256>> large_;
+};
+
+/// y[i, j] = x[i] . w[j] for all rows of x and rows `first` to `last` of w; x is prepared. Which rows are computed
+/// together changes nothing in the sums.
+inline void multiply_rows(MatrixRows const& w, Factor const& x, index_t first, index_t last, float* y,
+                          index_t y_row) {
+  if (first >= last) return;
+  index_t const n = last - first, k = w.columns;
+  y += first;
+  if (Quant const* const q = std::get_if<Quant>(&w.encoding)) {
+    dispatch(*q, [&](auto f) {
+      constexpr Quant F = decltype(f)::value;
+      kernels::quantized_product<F>(x.rows(), n, k, x.template q8<F>(), w.row(first), w.row_bytes(), y,
+                                    y_row);
+    });
+    return;
+  }
+  auto const dot = [&]<class B>(B const* rows) {
+    kernels::store_sum const as_is;
+    using Put = kernels::detail::along_row<float, kernels::store_sum>;
+    kernels::detail::gemm_dot(x.rows(), n, k, x.floats(), k, rows, k, Put{y, y_row, as_is});
+  };
+  DType const d = std::get<DType>(w.encoding);
+  if (d == DType::f16) dot(reinterpret_cast<float16 const*>(w.row(first)));
+  else if (d == DType::bf16) dot(reinterpret_cast<bfloat16 const*>(w.row(first)));
+  else dot(reinterpret_cast<float const*>(w.row(first)));
+}
+
+/// Rows first to last of `rows` for one of `threads`, by tiles of 16.
+inline std::pair<index_t, index_t> share_of(index_t rows, int thread, int threads) {
+  index_t const tiles = (rows + 15) / 16;
+  return {std::min(rows, tiles * thread / threads * 16), std::min(rows, tiles * (thread + 1) / threads * 16)};
+}
+
+}  // namespace detail
+
+/// StoredMatrix - a matrix as its file has it. It is no leaf of a model: it cannot be trained.
+///
+/// Shapes    [rows, columns]
+struct StoredMatrix {
+  detail::MatrixRows data;
+  std::shared_ptr<void const> owner;  // of the bytes
+
+  /// product - x W'. The other factor is quantized to 8 bits where W is quantized.
+  ///
+  /// Shapes    x: [..., columns] -> [..., rows]
+  /// Errors    "llama: a matrix as it is stored cannot be trained: load the model with a dtype"; "llama: [..., 288]
+  ///           required for a matrix [768, 288], got [5, 3]"
+  Array product(Array const& x) const {
+    Shape s = x.shape();
+    if (s.rank < 1 || s[s.rank - 1] != data.columns)
+      raise("llama: [..., ", data.columns, "] required for a matrix ", make_shape(data.rows, data.columns),
+            ", got ", s);
+    if (x.requires_grad() && is_grad_enabled())
+      raise("llama: a matrix as it is stored cannot be trained: load the model with a dtype");
+    Array const dense = x.detach().to(DType::f32).contiguous();
+    s[s.rank - 1] = data.rows;
+    Array y(Meta{DType::f32, s});
+    detail::Factor factor;
+    index_t const m = dense.size() / std::max<index_t>(data.columns, 1);
+    factor.reserve(dense.size());
+    factor.set(dense.data<float>(), m, data.columns);
+    factor.prepare(data.encoding);
+    float* const out = y.data<float>();
+    // By pieces of rows that stay in the second cache while all of x passes.
+    index_t const piece = 64, pieces = (data.rows + piece - 1) / piece;
+#if defined(_OPENMP)
+#pragma omp parallel for schedule(static) if (m * data.rows * data.columns > (index_t{1} << 20))
+#endif
+    for (index_t i = 0; i < pieces; ++i)
+      detail::multiply_rows(data, factor, i * piece, std::min(data.rows, (i + 1) * piece), out, data.rows);
+    return x.dtype() == DType::f32 ? y : y.to(x.dtype());
+  }
+
+  /// rows_at - rows of the matrix, as embedding(index, weight) gives them.
+  ///
+  /// Shapes    index: [I], integer -> [I, columns]
+  /// Errors    "llama: token 600, there are 512"
+  Array rows_at(Array const& index) const {
+    Array const at = index.to(DType::i64).contiguous();
+    Shape s = index.shape();
+    s.push_back(data.columns);
+    Array y(Meta{DType::f32, s});
+    std::int64_t const* const i = at.data<std::int64_t>();
+    for (index_t k = 0; k < at.size(); ++k) {
+      if (i[k] < 0 || i[k] >= data.rows) raise("llama: token ", Position{i[k]}, ", there are ", data.rows);
+      detail::row_as_floats(data, i[k], y.data<float>() + k * data.columns);
+    }
+    return y;
+  }
+};
+
+}  // namespace dfdx::models

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSL-1.0
+// One token at a time against the model on the tape: every kind of model, cache and matrix, and no memory for a token.
+#include <dfdx/models/generate.hpp>
+#include <dfdx/models/llama_load.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "support.hpp"
+
+#include <new>
+
+using namespace dfdx;
+using namespace tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+fs::path shared(char const* below) {
+  fs::path const p = fs::path(DFDX_SHARED_DIR) / below;
+  if (std::string(DFDX_SHARED_DIR).empty() || !fs::exists(p)) SKIP("no " << p);
+  return p;
+}
+
+models::LlamaConfig small() {
+  models::LlamaConfig c;
+  c.vocabulary = 131, c.width = 64, c.hidden = 96, c.layers = 2, c.heads = 4, c.kv_heads = 2,
+  c.head_size = 18;
+  c.context = 64, c.tied = true;
+  return c;
+}
+
+// A model of random numbers.
+models::Llama random_model(models::LlamaConfig const& c) {
+  c.check();
+  models::Llama m = models::detail::outline_of(c);
+  std::uint64_t seed = 1;
+  visit_named(m, [&](std::string const& name, Array& leaf) {
+    Array x(leaf.meta());
+    for (index_t i = 0; i < x.size(); ++i)
+      x.data<float>()[i] = static_cast<float>(normal_at(Key{seed}, static_cast<std::uint64_t>(i))) *
+                               (name.ends_with("norm.weight") ? 0.2f : 0.3f) +
+                           (name.ends_with("norm.weight") ? 1.0f : 0.0f);
+    ++seed;
+    leaf = x;
+  });
+  return m;
+}
+
+models::Llama requantized(models::Llama const& m, Quant q) {
+  Weights w("memory");
+  visit_named(m, [&](std::string const& name, Array const& leaf) { w.add(gguf_name(name), leaf); });
+  models::Llama r = m;
+  models::detail::visit_matrices(r, [&](std::string const& name, auto& layer) {
+    layer.stored = models::detail::quantized(w.at(gguf_name(name)), q, 0);
+    if (layer.stored) layer.weight.reset();
+  });
+  return r;
+}
+
+// The largest difference over n tokens, from both the model and a decoder, each with a cache of its own.
+double difference(models::Llama const& m, index_t n, DType cache = DType::f32, int threads = 0) {
+  models::KvCache a = m.cache(n, {}, cache), b = m.cache(n, {}, cache);
+  models::Decoder decode(m, n, threads);
+  double worst = 0;
+  for (index_t i = 0; i < n; ++i) {
+    auto const token = static_cast<std::int32_t>((i * 37 + 1) % m.config.vocabulary);
+    Array const want = m(models::detail::token_row(std::span(&token, 1)), a).to(DType::f32).contiguous();
+    std::span<float const> const got = decode(token, b);
+    REQUIRE(static_cast<index_t>(got.size()) == want.size());
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      double const d = std::abs(double{got[k]} - double{want.data<float>()[k]});
+      if (!(d <= worst)) worst = d;
+    }
+  }
+  CHECK(b.length == n);
+  return worst;
+}
+
+bool counting = false;
+int taken = 0;
+
+}  // namespace
+
+// All memory from the heap is counted here.
+[[gnu::noinline]] void* operator new(std::size_t n) {
+  taken += counting;
+  if (void* const p = std::malloc(n != 0 ? n : 1)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+TEST_CASE("a decoder gives what its model gives", "[models]") {
+  CHECK(difference(random_model(small()), 40) < 1e-4);
+  models::LlamaConfig c = small();
+  c.kv_heads = 4, c.tied = false, c.window = 7;
+  CHECK(difference(random_model(c), 40) < 1e-4);
+  c = small();
+  c.normalized_heads = c.attention_bias = c.output_bias = c.mlp_bias = true;
+  c.kv_heads = 1;
+  CHECK(difference(random_model(c), 40) < 1e-4);
+  c = small();
+  c.rope.kind = models::RopeFrequencies::Kind::dynamic;
+  c.rope.factor = 2, c.rope.original_context = 16;
+  CHECK(difference(random_model(c), 40) < 1e-4);
+}
+
+TEST_CASE("a decoder with a cache of 16 bits", "[models]") {
+  // Where the two differ in the last bit, 16 bits may round to neighbours.
+  CHECK(difference(random_model(small()), 40, DType::f16) < 0.02);
+  CHECK(difference(random_model(small()), 40, DType::bf16) < 0.2);
+}
+
+TEST_CASE("a decoder with quantized matrices", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 256, c.hidden = 512, c.head_size = 64;
+  models::Llama const m = random_model(c);
+  for (Quant q : {Quant::q8_0, Quant::q4_0, Quant::q5_1, Quant::q4_k, Quant::q6_k}) {
+    INFO(name_of(q));
+    models::Llama const r = requantized(m, q);
+    index_t leaves = 0;
+    visit(r, [&](Array const&) { ++leaves; });
+    CHECK(leaves == 5);  // the norms
+    // A last bit may bring a neighbour of the other factor's integers, which is a step of 1 / 127.
+    models::KvCache cache = r.cache(4);
+    models::Decoder decode(r, 4);
+    std::int32_t const token = 17;
+    Array const want = r(models::detail::token_row(std::span(&token, 1)));
+    std::span<float const> const got = decode(token, cache);
+    double worst = 0, size = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      worst = std::max(worst, std::abs(double{got[i]} - double{want.data<float>()[i]}));
+      size = std::max(size, std::abs(double{got[i]}));
+    }
+    CHECK(worst < 0.02 * size);
+  }
+}
+
+TEST_CASE("a trained model's text is the same token by token", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  CHECK(difference(m, 200) < 1e-4);
+  Weights const golden = read_safetensors(shared("data/llama/hf/golden_forward.safetensors"));
+  Array const tokens = golden.array("tokens").to(DType::i32).contiguous();
+  Tokens const text(tokens.data<std::int32_t>(), tokens.data<std::int32_t>() + 200);
+  CHECK(models::generate(m, std::span(text).first(1), models::Sampler({.temperature = 0}), {.tokens = 199}) ==
+        Tokens(text.begin() + 1, text.end()));
+}
+
+TEST_CASE("a decoder takes no memory for a token", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 256, c.hidden = 512, c.head_size = 64;
+  models::Llama const plain = random_model(c);
+  for (models::Llama const& m : {plain, requantized(plain, Quant::q8_0), requantized(plain, Quant::q4_k)}) {
+    models::KvCache cache = m.cache(32);
+    models::Decoder decode(m, 32, 1);
+    decode(1, cache);
+    taken = 0, counting = true;
+    for (int i = 0; i < 20; ++i) decode(i, cache);
+    counting = false;
+    CHECK(taken == 0);
+  }
+}
+
+TEST_CASE("what a decoder refuses", "[models]") {
+  models::Llama const m = random_model(small());
+  models::KvCache cache = m.cache(2), two = m.cache(2, 2);
+  models::Decoder decode(m, 8);
+  CHECK(error_of([&] { decode(131, cache); }) == "llama: token 131, there are 131");
+  CHECK(error_of([&] { decode(-1, cache); }) == "llama: token -1, there are 131");
+  CHECK(error_of([&] { decode(1, two); }) ==
+        "decoder: the cache is not one of a single sequence in f32 or 16 bits");
+  decode(1, cache), decode(2, cache);
+  CHECK(error_of([&] { decode(3, cache); }) == "llama: 3 positions, there is room for 2");
+  models::Llama doubles = m;
+  visit(doubles, [](Array& leaf) { leaf = leaf.to(DType::f64); });
+  CHECK(error_of([&] { models::Decoder(doubles, 8); }) ==
+        "decoder: the model's numbers are not f32 in memory");
+}
