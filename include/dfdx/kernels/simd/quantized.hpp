@@ -221,7 +221,17 @@ inline void quantized_tile(index_t k, Q8Block<q8_length(F)> const* x, std::byte 
     xs[m] = x + m * blocks;
     DFDX_UNROLL for (int r = 0; r < R; ++r) sum[m][r] = _mm256_setzero_ps();
   }
-  for (index_t b = 0; b < blocks; ++b) BlockProducts<F, M, R>::add(xs, ws, b, sum);
+  // The same place of the rows that come next, at least 4 KiB away: rows are short, and side by side none of them is a
+  // stream that the processor would see.
+  std::size_t const step = R * w_row, ahead = step == 0 ? 0 : (4095 / step + 1) * step;
+  for (index_t b = 0; b < blocks; ++b) {
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      auto const* const p =
+          reinterpret_cast<char const*>(ws[r]) + static_cast<std::size_t>(b) * block_bytes(F) + ahead;
+      for (std::size_t line = 0; line < block_bytes(F); line += 64) __builtin_prefetch(p + line, 0, 2);
+    }
+    BlockProducts<F, M, R>::add(xs, ws, b, sum);
+  }
   DFDX_UNROLL for (int m = 0; m < M; ++m) {
     if constexpr (R == 4) {
       __m256 const s =
