@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // llama: texts, scores and conversations from the files of a published language model.
 #include "../common/tokenizer.hpp"
-#include "options.hpp"
-
-#include <dfdx/models.hpp>
+#include "engine.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -14,16 +12,13 @@ namespace llama {
 
 namespace {
 
-using namespace dfdx;
+namespace text = dfdx::text;
+using dfdx::error;
 using Ids = std::vector<std::int32_t>;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-DType dtype_of(std::string const& name) {
-  return name == "bf16" ? DType::bf16 : name == "f16" ? DType::f16 : DType::f32;
 }
 
 // The most memory that the program had, in MB; 0 where the system does not say.
@@ -38,9 +33,8 @@ class Runner {
  public:
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
-    model_.emplace(models::load_llama(std::filesystem::path(o_.model), dtype_of(o_.dtype)));
-    if (!o_.lora.empty()) models::load_lora(o_.lora, *model_);
-    tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->config.vocabulary));
+    model_.emplace(o_);
+    tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->vocabulary()));
     load_seconds_ = seconds_since(start);
   }
 
@@ -56,7 +50,7 @@ class Runner {
   Ids encoded(std::string const& text) const {
     Ids ids = tokenizer_->encode(text);
     if (ids.empty()) {
-      std::int32_t const bos = tokenizer_->bos() >= 0 ? tokenizer_->bos() : model_->config.bos;
+      std::int32_t const bos = tokenizer_->bos() >= 0 ? tokenizer_->bos() : model_->bos();
       if (bos < 0) throw error("the prompt is empty, and the model has no token to begin with");
       ids.push_back(bos);
     }
@@ -64,7 +58,7 @@ class Runner {
   }
 
   Ids stop_tokens() const {
-    Ids r = model_->config.eos;
+    Ids r = model_->eos();
     if (tokenizer_->eos() >= 0) r.push_back(tokenizer_->eos());
     // Llama 3 and Qwen end a turn with another token than a text.
     for (char const* end : {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>"})
@@ -76,13 +70,9 @@ class Runner {
   Ids speak(Ids const& prompt) {
     text::StreamDecoder decoder(*tokenizer_);
     for (std::int32_t id : prompt) decoder.push(id);
-    models::GenerateOptions how;
-    how.tokens = o_.tokens;
-    how.capacity = o_.context > 0 ? o_.context : std::min<index_t>(model_->config.context, 8192);
-    how.stop = stop_tokens();
     auto start = Clock::now();
     bool first = true;
-    Ids const r = models::generate(*model_, prompt, models::Sampler(o_.sampling), how, [&](std::int32_t id) {
+    Ids const r = model_->generate(prompt, stop_tokens(), [&](std::int32_t id) {
       if (std::exchange(first, false)) {
         prefill_seconds_ += seconds_since(start);
         start = Clock::now();
@@ -112,7 +102,7 @@ class Runner {
   std::vector<text::TextPart> written(std::vector<text::Message> const& messages) const {
     if (tokenizer_->find("<|start_header_id|>")) return text::llama3_chat(messages);
     if (tokenizer_->find("<|im_start|>")) return text::qwen_chat(messages);
-    if (model_->config.architecture == "mistral") return text::mistral_chat(messages);
+    if (model_->architecture() == "mistral") return text::mistral_chat(messages);
     return text::llama2_chat(messages);
   }
 
@@ -131,11 +121,11 @@ class Runner {
   void score() {
     Ids const ids = encoded(common::read_text(o_.perplexity));
     auto const start = Clock::now();
-    models::Score const s = models::score(*model_, ids, o_.context);
+    Engine::Score const s = model_->score(ids);
     prefilled_ = ids.size();
     prefill_seconds_ = seconds_since(start);
     std::printf("tokens %lld, loss %.6f, perplexity %.4f\n", static_cast<long long>(s.tokens), s.loss,
-                s.perplexity());
+                s.perplexity);
   }
 
   void print_stats() const {
@@ -151,7 +141,7 @@ class Runner {
   }
 
   Options o_;
-  std::optional<models::Llama> model_;
+  std::optional<Engine> model_;
   std::optional<text::Tokenizer> tokenizer_;
   double load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
   std::size_t prefilled_ = 0, decoded_ = 0;

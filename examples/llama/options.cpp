@@ -49,7 +49,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--tokens", o.tokens, "At most so many tokens")->check(CLI::PositiveNumber);
   app.add_option("--ctx", o.context, "Positions to keep; 0 for as many as the model has")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--dtype", o.dtype, "Numbers to compute with")->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  app.add_option(
+         "--dtype", o.dtype,
+         "Numbers to compute with; q8_0 and q4_0 quantize, stored leaves matrices as the file has them")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "q8_0", "q4_0", "stored"}));
+  app.add_option("--threads", o.threads, "Threads of OpenMP; 0 for as many as there are cores")
+      ->check(CLI::NonNegativeNumber);
   auto& s = o.sampling;
   app.add_option("--temperature", s.temperature, "0 takes the likeliest token each time");
   app.add_option("--top-k", s.top_k, "Only the k likeliest tokens; 0 for all");

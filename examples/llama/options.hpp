@@ -13,7 +13,7 @@ struct Options {
   std::string model, lora, tokenizer, file, perplexity, dtype = "f32", system;
   std::optional<std::string> prompt;
   bool chat = false, stats = false;
-  long tokens = 256, context = 0;
+  long tokens = 256, context = 0, threads = 0;
   dfdx::models::SamplingOptions sampling{.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
 };
 
