@@ -67,9 +67,10 @@ TEST_CASE("a text encoder in a whole model, and of other names", "[models]") {
 }
 
 TEST_CASE("files that do not fit a text encoder are refused", "[models]") {
+  fs::path const files = tiny();
   TemporaryFolder const folder;
   auto const config = [&](std::string const& from, std::string const& to) {
-    copy_changed(tiny(), folder / "", from, to);
+    copy_changed(files, folder / "", from, to);
     return error_of([&] { models::load_clip_text(folder / ""); });
   };
   CHECK(has(config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),

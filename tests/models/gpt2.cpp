@@ -58,9 +58,10 @@ TEST_CASE("files of GPT-2 with other names, and with what is not needed", "[mode
 }
 
 TEST_CASE("files that do not fit GPT-2 are refused", "[models]") {
+  fs::path const files = tiny();
   TemporaryFolder const folder;
   auto const config = [&](std::string const& from, std::string const& to) {
-    copy_changed(tiny(), folder / "", from, to);
+    copy_changed(files, folder / "", from, to);
     return error_of([&] { models::load_gpt2(folder / ""); });
   };
   CHECK(has(config("\"n_layer\": 2", "\"n_layer\": 3"),
