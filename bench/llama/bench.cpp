@@ -38,17 +38,6 @@ models::Llama random_model(models::LlamaConfig const& c) {
   return m;
 }
 
-models::Llama quantized(models::Llama const& m, Quant q) {
-  Weights w("memory");
-  visit_named(m, [&](std::string const& name, Array const& leaf) { w.add(gguf_name(name), leaf); });
-  models::Llama r = m;
-  models::detail::visit_matrices(r, [&](std::string const& name, auto& layer) {
-    layer.stored = models::detail::quantized(w.at(gguf_name(name)), q, 0);
-    if (layer.stored) layer.weight.reset();
-  });
-  return r;
-}
-
 double matrix_bytes(models::Llama m) {
   double sum = 0;
   models::detail::visit_matrices(m, [&](std::string const&, auto const& layer) {
@@ -140,8 +129,8 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
 void shape(char const* name, models::LlamaConfig const& c, double memory) {
   models::Llama const m = random_model(c);
   measure(name, "f32", m, 1e-5, memory);
-  measure(name, "q8_0", quantized(m, Quant::q8_0), 0.05, memory);
-  measure(name, "q4_0", quantized(m, Quant::q4_0), 0.05, memory);
+  measure(name, "q8_0", models::quantized(m, Quant::q8_0), 0.05, memory);
+  measure(name, "q4_0", models::quantized(m, Quant::q4_0), 0.05, memory);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // IDX files: all kinds of numbers, packed and not, and what is refused.
+#include "io/zip.hpp"
 #include "support.hpp"
 
 #include <dfdx/dfdx.hpp>
@@ -19,19 +20,7 @@ std::string text(std::initializer_list<int> bytes) {
   return s;
 }
 
-std::string packed(std::string const& s) {
-  z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(s.size() + 1000, '\0'), in = s;
-  z.next_in = reinterpret_cast<unsigned char*>(in.data());
-  z.avail_in = static_cast<unsigned>(in.size());
-  z.next_out = reinterpret_cast<unsigned char*>(out.data());
-  z.avail_out = static_cast<unsigned>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(out.size() - z.avail_out);
-  deflateEnd(&z);
-  return out;
-}
+std::string packed(std::string const& s) { return tests::deflated(s, 16 + MAX_WBITS); }
 
 std::string const small = text({0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255});
 

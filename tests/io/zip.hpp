@@ -21,9 +21,10 @@ struct Entry {
   std::string name, content;
   bool packed = false, wide = false;
 };
-inline std::string deflated(std::string const& s) {
+// `window` as zlib takes it: by itself, or with 16 added to a positive one in the format of gzip.
+inline std::string deflated(std::string const& s, int window = -MAX_WBITS) {
   z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY);
   std::string out(s.size() + 1000, '\0'), in = s;
   z.next_in = reinterpret_cast<unsigned char*>(in.data());
   z.avail_in = static_cast<unsigned>(in.size());

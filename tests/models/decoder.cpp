@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // One token at a time against the model on the tape: every kind of model, cache and matrix, and no memory for a token.
-#include <dfdx/models/generate.hpp>
+#include "models/hf.hpp"
+
 #include <dfdx/models/llama_load.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include "support.hpp"
 
 #include <new>
 
-using namespace dfdx;
 using namespace tests;
-namespace fs = std::filesystem;
 
 namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-fs::path shared(char const* below) {
-  fs::path const p = fs::path(DFDX_SHARED_DIR) / below;
-  if (std::string(DFDX_SHARED_DIR).empty() || !fs::exists(p)) SKIP("no " << p);
-  return p;
-}
 
 models::LlamaConfig small() {
   models::LlamaConfig c;
@@ -46,17 +33,6 @@ models::Llama random_model(models::LlamaConfig const& c) {
     leaf = x;
   });
   return m;
-}
-
-models::Llama requantized(models::Llama const& m, Quant q) {
-  Weights w("memory");
-  visit_named(m, [&](std::string const& name, Array const& leaf) { w.add(gguf_name(name), leaf); });
-  models::Llama r = m;
-  models::detail::visit_matrices(r, [&](std::string const& name, auto& layer) {
-    layer.stored = models::detail::quantized(w.at(gguf_name(name)), q, 0);
-    if (layer.stored) layer.weight.reset();
-  });
-  return r;
 }
 
 // The largest difference over n tokens, from both the model and a decoder, each with a cache of its own.
@@ -119,7 +95,7 @@ TEST_CASE("a decoder with quantized matrices", "[models]") {
   models::Llama const m = random_model(c);
   for (Quant q : {Quant::q8_0, Quant::q4_0, Quant::q5_1, Quant::q4_k, Quant::q6_k}) {
     INFO(name_of(q));
-    models::Llama const r = requantized(m, q);
+    models::Llama const r = models::quantized(m, q);
     index_t leaves = 0;
     visit(r, [&](Array const&) { ++leaves; });
     CHECK(leaves == 5);  // the norms
@@ -152,7 +128,8 @@ TEST_CASE("a decoder takes no memory for a token", "[models]") {
   models::LlamaConfig c = small();
   c.width = 256, c.hidden = 512, c.head_size = 64;
   models::Llama const plain = random_model(c);
-  for (models::Llama const& m : {plain, requantized(plain, Quant::q8_0), requantized(plain, Quant::q4_k)}) {
+  for (models::Llama const& m :
+       {plain, models::quantized(plain, Quant::q8_0), models::quantized(plain, Quant::q4_k)}) {
     models::KvCache cache = m.cache(32);
     models::Decoder decode(m, 32, 1);
     decode(1, cache);

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Models whose matrices stay as their files have them, or are quantized when they are loaded.
-#include "support.hpp"
+#include "models/hf.hpp"
 
-#include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-using namespace dfdx;
 using namespace tests;
-namespace fs = std::filesystem;
 
 namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-fs::path shared(char const* below) {
-  fs::path const p = fs::path(DFDX_SHARED_DIR) / below;
-  if (std::string(DFDX_SHARED_DIR).empty() || !fs::exists(p)) SKIP("no " << p);
-  return p;
-}
-
-double largest_difference(Array const& a, Array const& b) {
-  REQUIRE(a.shape() == b.shape());
-  return max(abs(a.to(DType::f64) - b.to(DType::f64))).item<double>();
-}
 
 index_t leaves(models::Llama const& m) {
   index_t n = 0;

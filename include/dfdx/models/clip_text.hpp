@@ -21,16 +21,7 @@ struct ClipTextConfig {
   index_t head_size() const { return width / heads; }
 
   /// Errors    "clip: layers: 0", "clip: a width of 64 is not divided by 5 heads"
-  void check() const {
-    detail::check_size("clip", "vocabulary", vocabulary);
-    detail::check_size("clip", "width", width);
-    detail::check_size("clip", "hidden width", hidden);
-    detail::check_size("clip", "layers", layers);
-    detail::check_size("clip", "heads", heads);
-    detail::check_size("clip", "context", context);
-    if (width % heads != 0) raise("clip: a width of ", width, " is not divided by ", heads, " heads");
-    detail::check_eps("clip", norm_eps);
-  }
+  void check() const { detail::check_sizes("clip", *this); }
 };
 
 struct ClipEmbeddings {

@@ -28,6 +28,20 @@ inline void check_eps(char const* family, double eps) {
   if (!(eps > 0 && eps < 1)) raise(family, ": the norms have an epsilon that is not between 0 and 1");
 }
 
+// What all transformers have, of the config of one with as many heads of keys as of queries.
+template <class Config>
+void check_sizes(char const* family, Config const& c) {
+  check_size(family, "vocabulary", c.vocabulary);
+  check_size(family, "width", c.width);
+  check_size(family, "hidden width", c.hidden);
+  check_size(family, "layers", c.layers);
+  check_size(family, "heads", c.heads);
+  check_size(family, "context", c.context);
+  if (c.width % c.heads != 0)
+    raise(family, ": a width of ", c.width, " is not divided by ", c.heads, " heads");
+  check_eps(family, c.norm_eps);
+}
+
 // One number or a list of them.
 inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const& key) {
   MetaValue const* const v = m.find(key);

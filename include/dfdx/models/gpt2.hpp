@@ -28,16 +28,7 @@ struct Gpt2Config {
   index_t head_size() const { return width / heads; }
 
   /// Errors    "gpt2: layers: 0", "gpt2: a width of 64 is not divided by 5 heads"
-  void check() const {
-    detail::check_size("gpt2", "vocabulary", vocabulary);
-    detail::check_size("gpt2", "width", width);
-    detail::check_size("gpt2", "hidden width", hidden);
-    detail::check_size("gpt2", "layers", layers);
-    detail::check_size("gpt2", "heads", heads);
-    detail::check_size("gpt2", "context", context);
-    if (width % heads != 0) raise("gpt2: a width of ", width, " is not divided by ", heads, " heads");
-    detail::check_eps("gpt2", norm_eps);
-  }
+  void check() const { detail::check_sizes("gpt2", *this); }
 };
 
 /// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it.

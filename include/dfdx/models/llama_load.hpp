@@ -161,4 +161,19 @@ inline Llama load_llama(std::filesystem::path const& path, DType dtype) {
   return load_llama(open_weights(path), {.dtype = dtype});
 }
 
+/// quantized - the model with its matrices quantized, those whose rows are whole blocks; they cannot be trained.
+///
+/// Errors    "weights: memory: output.weight: a number is too large for Q4_0, or is none"
+inline Llama quantized(Llama const& m, Quant q) {
+  Weights w;
+  visit_named(m, [&](std::string const& name, Array const& leaf) { w.add(gguf_name(name), leaf); });
+  Llama r = m;
+  detail::visit_matrices(r, [&](std::string const& name, auto& layer) {
+    if (layer.stored) return;
+    layer.stored = detail::quantized(w.at(gguf_name(name)), q, 0);
+    if (layer.stored) layer.weight.reset();
+  });
+  return r;
+}
+
 }  // namespace dfdx::models
