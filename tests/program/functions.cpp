@@ -5,6 +5,9 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -43,6 +46,12 @@ constexpr auto slope = [](Tensor<double, 4> const& x, Tensor<double, 4> const& v
 };
 
 constexpr auto x_exp_x = [](Tensor<double, 3> const& x) { return sum(x * exp(x)); };
+
+struct Many {
+  std::vector<Tensor<float, 2>> parts;
+  std::optional<Tensor<float, 3>> last;
+  DFDX_FIELDS(parts, last)
+};
 
 }  // namespace
 
@@ -291,6 +300,36 @@ TEST_CASE("results stay while they are held", "[program]") {
   auto const its = copy(one + one);
   CHECK(mine(5) == 2);
   CHECK(its(5) == 4);
+}
+
+TEST_CASE("lists of parts are trees, and no arguments of a compiled function", "[program]") {
+  Many many;
+  auto const names = [&] {
+    std::string r;
+    visit_named(many, [&](std::string const& name, auto const&) { r += name + " "; });
+    return r;
+  };
+  CHECK(names().empty());
+  many.parts = {zeros<float, 2>(), ones<float, 2>()};
+  CHECK(names() == "parts.0 parts.1 ");
+  many.last = ones<float, 3>();
+  CHECK(names() == "parts.0 parts.1 last ");
+  int leaves = 0;
+  visit(many, [&](auto const&) { ++leaves; });
+  CHECK(leaves == 3);
+
+  constexpr auto twice = [](auto const& x, auto const&) { return x + x; };
+  auto const f = compile(twice);
+  Tensor<float, 2> const x = ones<float, 2>();
+  CHECK(f(x, Many{})(1) == 2);
+  many.parts.clear();
+  std::string said;
+  try {
+    f(x, many);
+  } catch (error const& e) {
+    said = e.what();
+  }
+  CHECK(said == "program: a list in the arguments of a compiled function is not empty");
 }
 
 TEST_CASE("a graph that is large for its inputs", "[program]") {
