@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks what a compiler does not: layers, sizes, umbrella, documentation, README snippets, plain ASCII.
+"""Checks what a compiler does not: layers, sizes, umbrella, documentation, README snippets, plain ASCII, includes.
 
 lint.py                       all checks; prints one line per finding and the size of the library
 lint.py --each-source CMD...  runs CMD with the names of all C++ sources (clang-format uses this)
@@ -9,6 +9,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import standard_names
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = TOP / "include"
@@ -254,6 +256,8 @@ def main() -> int:
         check_documentation(name, lines)
     check_umbrella(headers)
     check_op_list(headers)
+    for where, what in standard_names.findings(headers):
+        report(where, what)
     for path in [*TOP.glob("*.md"), *INCLUDE.rglob("*.md"), *(TOP / "docs").rglob("*.md")]:
         check_snippets(path)
 

@@ -2,6 +2,7 @@
 // Whether bytes from a file are text.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

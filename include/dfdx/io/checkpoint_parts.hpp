@@ -3,6 +3,7 @@
 // state by name; numbers, texts and lists of numbers as tensors.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstring>
 #include <string_view>

@@ -2,6 +2,7 @@
 // JSON from outside: refuses what a parser takes and should not. Needs nlohmann-json.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <span>
 #include <string>

@@ -3,6 +3,7 @@
 // interpolations of images. Functions of several axes apply it to one after another.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

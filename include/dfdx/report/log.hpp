@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <variant>

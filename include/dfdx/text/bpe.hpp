@@ -3,6 +3,7 @@
 // is a token. A heap finds the best pair, so a piece of n characters takes O(n log n) whatever it holds.
 #pragma once
 
+#include <functional>
 #include <queue>
 
 #include <dfdx/text/vocabulary.hpp>

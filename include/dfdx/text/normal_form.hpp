@@ -6,6 +6,8 @@
 #include <dfdx/text/unicode.hpp>
 #include <dfdx/text/unicode_normal_tables.hpp>
 
+#include <utility>
+
 namespace dfdx::text {
 
 namespace detail {

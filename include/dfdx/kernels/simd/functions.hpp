@@ -7,6 +7,8 @@
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/simd/trigonometric.hpp>
 
+#include <utility>
+
 #if !defined(__CUDACC__)
 
 namespace dfdx::kernels::inline DFDX_TARGET {
