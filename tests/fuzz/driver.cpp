@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// driver SEEDS COUNT: a reader's entry on each file of a folder, and on COUNT files made of these by chance, always the
-// same. For compilers without libFuzzer, which finds more in the same time: with clang and its run-time libraries,
-// clang++ -fsanitize=fuzzer,address,undefined takes the place of this file.
-#include "fuzz/accepted.hpp"
+// fuzz READER SEEDS COUNT: a reader on each file of a folder, and on COUNT files made of these by chance, always the
+// same ones.
+// For compilers without libFuzzer, which finds more in the same time: where clang has its run-time libraries,
+// clang++ -DDFDX_LIBFUZZER -fsanitize=fuzzer,address,undefined makes a program that takes libFuzzer's arguments and the
+// reader's name from the environment variable FUZZ_READER.
+#include "fuzz/fuzz.hpp"
 
 #include <dfdx/core/random.hpp>
 
@@ -15,7 +17,15 @@
 #include <string>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size);
+#ifdef DFDX_LIBFUZZER
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  static fuzz::Read const& read = fuzz::readers().at(std::getenv("FUZZ_READER"));
+  read({reinterpret_cast<std::byte const*>(data), size});
+  return 0;
+}
+
+#else
 
 namespace {
 
@@ -97,27 +107,31 @@ class Mutator {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  auto const reader = argc == 4 ? fuzz::readers().find(argv[1]) : fuzz::readers().end();
+  if (reader == fuzz::readers().end()) {
+    std::fprintf(stderr, "fuzz READER SEEDS COUNT, with a READER of\n");
+    for (auto const& [name, read] : fuzz::readers()) std::fprintf(stderr, "  %s\n", name.c_str());
+    return 2;
+  }
+  auto const accepts = [&](Bytes const& b) { return reader->second(std::as_bytes(std::span(b))); };
   std::vector<std::filesystem::path> files;
-  for (auto const& entry : std::filesystem::directory_iterator(argv[1])) files.push_back(entry.path());
+  for (auto const& entry : std::filesystem::directory_iterator(argv[2])) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<Bytes> seeds;
   for (auto const& file : files) {
     std::ifstream in(file, std::ios::binary);
     seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-    LLVMFuzzerTestOneInput(seeds.back().data(), seeds.back().size());
-    if (fuzz::accepted != static_cast<long>(seeds.size())) {
+    if (!accepts(seeds.back())) {
       std::fprintf(stderr, "%s is refused\n", file.c_str());
       return 1;
     }
   }
   if (seeds.empty()) return 2;
   Mutator mutator(seeds);
-  long const count = std::atol(argv[2]);
-  for (long i = 0; i < count; ++i) {
-    Bytes const b = mutator.next();
-    LLVMFuzzerTestOneInput(b.data(), b.size());
-  }
-  std::printf("%zu files, %ld made of them, %ld of these accepted\n", seeds.size(), count,
-              fuzz::accepted - static_cast<long>(seeds.size()));
+  long const count = std::atol(argv[3]);
+  long accepted = 0;
+  for (long i = 0; i < count; ++i) accepted += accepts(mutator.next());
+  std::printf("%zu files, %ld made of them, %ld of these accepted\n", seeds.size(), count, accepted);
 }
+
+#endif

@@ -1,33 +1,51 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the fuzzers of readers share: a file is refused with dfdx::error, or every tensor of it can be read.
+// The table of readers that are fuzzed, and what those of tensors share: a file is refused with dfdx::error, or every
+// tensor of it can be read.
 #pragma once
-
-#include "fuzz/accepted.hpp"
 
 #include <dfdx/io/weights.hpp>
 
-#include <cstdint>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
 
 namespace fuzz {
 
-using namespace dfdx;
+using Bytes = std::span<std::byte const>;
 
-/// Calls read(bytes), which returns Weights, and reads their numbers.
-template <class Read>
-int run(std::uint8_t const* data, std::size_t size, Read const& read) {
-  try {
-    Weights const w = read(std::span<std::byte const>(reinterpret_cast<std::byte const*>(data), size));
-    for (Weight const& x : w) {
-      try {
-        x.array();
-        x.array(DType::f64);
-      } catch (error const&) {  // a type that is not supported
+/// Reads one file; says whether it was taken.
+using Read = std::function<bool(Bytes)>;
+
+inline std::map<std::string, Read>& readers() {
+  static std::map<std::string, Read> r;
+  return r;
+}
+
+/// Enters a reader into the table.
+struct Reader {
+  Reader(char const* name, Read read) { readers()[name] = std::move(read); }
+};
+
+/// Calls parse(bytes), which returns Weights, and reads their numbers.
+template <class Parse>
+Read weights(Parse parse) {
+  return [parse](Bytes bytes) {
+    try {
+      dfdx::Weights const w = parse(bytes);
+      for (dfdx::Weight const& x : w) {
+        try {
+          x.array();
+          x.array(dfdx::DType::f64);
+        } catch (dfdx::error const&) {  // a type that is not supported
+        }
       }
+      return true;
+    } catch (dfdx::error const&) {
+      return false;
     }
-    ++accepted;
-  } catch (error const&) {
-  }
-  return 0;
+  };
 }
 
 }  // namespace fuzz

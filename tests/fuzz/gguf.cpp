@@ -4,6 +4,4 @@
 
 #include <dfdx/io/gguf.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  return fuzz::run(data, size, [](auto bytes) { return dfdx::gguf_from(bytes); });
-}
+static fuzz::Reader const gguf("gguf", fuzz::weights([](auto bytes) { return dfdx::gguf_from(bytes); }));

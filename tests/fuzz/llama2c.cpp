@@ -4,6 +4,5 @@
 
 #include <dfdx/io/llama2c.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  return fuzz::run(data, size, [](auto bytes) { return dfdx::llama2c_from(bytes); });
-}
+static fuzz::Reader const llama2c("llama2c",
+                                  fuzz::weights([](auto bytes) { return dfdx::llama2c_from(bytes); }));

@@ -4,13 +4,12 @@
 
 #include <dfdx/io/npz.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  return fuzz::run(data, size, [](auto bytes) {
-    dfdx::Weights r;
-    if (!bytes.empty() && bytes[0] == std::byte{'P'}) {
-      dfdx::data::detail::ZipFile const zip(bytes, "f");
-      for (auto const& m : zip.members()) r.add(m.name, dfdx::data::npy_array(zip.read(m), "f"));
-    } else r.add("x", dfdx::data::npy_array(bytes, "f"));
-    return r;
-  });
-}
+static fuzz::Reader const npz("npz", fuzz::weights([](auto bytes) {
+                                dfdx::Weights r;
+                                if (!bytes.empty() && bytes[0] == std::byte{'P'}) {
+                                  dfdx::data::detail::ZipFile const zip(bytes, "f");
+                                  for (auto const& m : zip.members())
+                                    r.add(m.name, dfdx::data::npy_array(zip.read(m), "f"));
+                                } else r.add("x", dfdx::data::npy_array(bytes, "f"));
+                                return r;
+                              }));

@@ -4,10 +4,8 @@
 
 #include <dfdx/io/pickle.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  return fuzz::run(data, size, [](auto bytes) {
-    dfdx::detail::Pickle const p(bytes, "pt: f");
-    (void)p.root();
-    return dfdx::Weights();
-  });
-}
+static fuzz::Reader const pickle("pickle", fuzz::weights([](auto bytes) {
+                                   dfdx::detail::Pickle const p(bytes, "pt: f");
+                                   (void)p.root();
+                                   return dfdx::Weights();
+                                 }));

@@ -4,12 +4,13 @@
 
 #include <dfdx/io/safetensors_weights.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  return fuzz::run(data, size, [](auto bytes) {
-    dfdx::Weights r;
-    auto const [value, fault] = dfdx::detail::parse_json(bytes, 8);
-    if (fault == nullptr) dfdx::detail::add_config(r.metadata, "config", value);
-    for (auto const& [name, a] : dfdx::SafetensorsFile::from(bytes).arrays()) r.add(name, a);
-    return r;
-  });
-}
+static fuzz::Reader const safetensors("safetensors", fuzz::weights([](auto bytes) {
+                                        dfdx::Weights r;
+                                        auto const [value, fault] = dfdx::detail::parse_json(bytes, 8);
+                                        if (fault == nullptr)
+                                          dfdx::detail::add_config(r.metadata, "config", value);
+                                        for (auto const& [name, a] :
+                                             dfdx::SafetensorsFile::from(bytes).arrays())
+                                          r.add(name, a);
+                                        return r;
+                                      }));
