@@ -147,3 +147,65 @@ TEST_CASE("repeated blocks draw each its own", "[nn]") {
   CHECK(array_equal(
       compile([](auto const& b, auto const& v, auto const& k) { return b.train(v, k); })(blocks, x, key), y));
 }
+
+namespace {
+
+// A block whose training moves running statistics: those of two norms, one of them in a part.
+struct NormedBlock {
+  nn::Linear<4, 4> fc;
+  nn::BatchNorm1d<4> norm;
+  nn::Sequential<nn::BatchNorm1d<4>, nn::Dropout<0.25>> last;
+  DFDX_FIELDS(fc, norm, last)
+  constexpr auto operator()(auto const& x) const { return x + last(relu(norm(fc(x)))); }
+  constexpr auto train(auto const& x, auto const& key) {
+    return x + last.train(relu(norm.train(fc(x))), key);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("repeated blocks move their running statistics", "[nn]") {
+  auto const x = randn<float, 16, 4>(Key{1});
+  auto const start = repeat<3>(init<NormedBlock>(1));
+  auto const keys = nn::detail::part_keys<3>(Key{9});
+  // In memory: what the blocks one by one give.
+  std::array<NormedBlock, 3> alone{start[0], start[1], start[2]};
+  auto h = x;
+  for (index_t i = 0; i < 3; ++i) {
+    Tensor<std::int64_t> const key = keys[i];
+    h = alone[static_cast<std::size_t>(i)].train(h, key);
+  }
+  auto blocks = start;
+  CHECK(difference(blocks.train(x, Key{9}), h) < 1e-6);
+  for (index_t i = 0; i < 3; ++i) {
+    auto const& one = alone[static_cast<std::size_t>(i)];
+    CHECK(difference(blocks[i].norm.running_mean, one.norm.running_mean) < 1e-6);
+    CHECK(difference(std::get<0>(blocks[i].last.layers).running_var,
+                     std::get<0>(one.last.layers).running_var) < 1e-6);
+    CHECK(difference(blocks[i].norm.running_mean, start[i].norm.running_mean) > 1e-3);
+  }
+
+  // Compiled: the statistics after three steps are those of training on the tape.
+  auto compiled = repeat<3>(init<NormedBlock>(1)), taped = repeat<3>(init<NormedBlock>(1));
+  auto const want = randn<float, 16, 4>(Key{2});
+  auto const loss = [](auto net, auto const& in, auto const& out, auto const& key) {
+    auto const y = net.train(in, key);
+    return std::pair(mse_loss(y, out), net);
+  };
+  auto step = train_step(loss, optim::SGD{.lr = 0.05});
+  optim::Optimizer rule(optim::SGD{.lr = 0.05});
+  watch(taped);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    float const by_program = step(compiled, x, want, Tensor<std::int64_t>(k));
+    auto const y = taped.train(x, Tensor<std::int64_t>(k));
+    auto const by_tape = mse_loss(y, want);
+    by_tape.backward();
+    rule.step(taped);
+    zero_grad(taped);
+    CHECK(std::abs(by_program - by_tape.item()) < 1e-5f);
+  }
+  CHECK(difference(compiled[2].norm.running_var, taped[2].norm.running_var) < 1e-5);
+  CHECK(difference(compiled[1].norm.running_mean, taped[1].norm.running_mean) < 1e-5);
+  CHECK(difference(compiled[0].fc.weight, taped[0].fc.weight) < 1e-5);
+  CHECK(difference(compiled(x), taped(x)) < 1e-4);
+}

@@ -38,7 +38,7 @@ constexpr auto trained(M& module, X const& x, K const& key) {
     using Free = std::remove_const_t<M>;
     static_assert(
         !requires(Free& m) { m.train(x, key); } && !requires(Free& m) { m.train(x); },
-        "train: a module with running statistics must not be constant, nor stand in nn::Repeat");
+        "train: a module with running statistics must not be constant");
     return module(x);
   }
 }

@@ -51,8 +51,27 @@ struct Repeat : Stacked<Block, N> {
     }
   }
 
-  /// In training, each block with a key of its own.
+  /// In training, each block with a key of its own; blocks with running statistics move theirs.
   template <class X, dfdx::detail::random_key K>
+    requires dfdx::detail::has_buffers<Block>
+  constexpr auto train(X const& x, K const& key) {
+    using Part = std::pair<Block, Tensor<std::int64_t>>;
+    auto const r = scan(
+        [](X const& h, Part const& part) {
+          Block block = part.first;
+          auto const y = detail::trained(block, h, part.second);
+          if constexpr (refused<decltype(y)>) return Refused{};
+          else return std::pair(y, dfdx::detail::buffers_of(block));
+        },
+        x, std::pair(static_cast<Stacked<Block, N> const&>(*this), detail::part_keys<N>(key)));
+    if constexpr (refused<decltype(r)>) return Refused{};
+    else {
+      if constexpr (!refused<decltype(r.second)>) dfdx::detail::set_buffers(this->leaves, r.second);
+      return r.first;
+    }
+  }
+  template <class X, dfdx::detail::random_key K>
+    requires(!dfdx::detail::has_buffers<Block>)
   constexpr auto train(X const& x, K const& key) const {
     using Part = std::pair<Block, Tensor<std::int64_t>>;
     return scan([](X const& h, Part const& part) { return detail::trained(part.first, h, part.second); }, x,

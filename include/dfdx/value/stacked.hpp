@@ -28,20 +28,54 @@ struct with_axis<Buffer<T, D...>> {
   using more = Buffer<T, N, D...>;
 };
 
-// The leaf types of a tree, as the type of a tuple.
-template <class T>
-auto leaf_types(T const& t) {
-  if constexpr (leaf<T>) {
-    static_assert(typed<T> && T::static_shape.is_static(),
-                  "stacked: leaves must be Tensors of static shapes");
-    return std::tuple<std::conditional_t<is_buffer<T>, T, typename tensor_base<T>::type>>{};
-  } else if constexpr (keeps_leaves<T>) return leaf_types(t.leaves);
+// What f makes of each leaf of a tree, tuples, as one tuple.
+template <class T, class F>
+constexpr auto tuple_of_leaves(T const& t, F const& f) {
+  if constexpr (leaf<T>) return f(t);
+  else if constexpr (keeps_leaves<T>) return tuple_of_leaves(t.leaves, f);
   else if constexpr (is_std_array<T> || is_std_tuple<T>)
-    return std::apply([](auto const&... e) { return std::tuple_cat(leaf_types(e)...); }, t);
+    return std::apply([&](auto const&... e) { return std::tuple_cat(tuple_of_leaves(e, f)...); }, t);
   else
     return boost::hana::unpack(boost::hana::accessors<T>(), [&](auto... a) {
-      return std::tuple_cat(leaf_types(boost::hana::second(a)(t))...);
+      return std::tuple_cat(tuple_of_leaves(boost::hana::second(a)(t), f)...);
     });
+}
+
+// The leaf types of a tree, as the type of a tuple.
+struct LeafType {
+  template <class Leaf>
+  auto operator()(Leaf const&) const {
+    static_assert(typed<Leaf> && Leaf::static_shape.is_static(),
+                  "stacked: leaves must be Tensors of static shapes");
+    return std::tuple<std::conditional_t<is_buffer<Leaf>, Leaf, typename tensor_base<Leaf>::type>>{};
+  }
+};
+template <class T>
+using leaf_types = decltype(tuple_of_leaves(std::declval<T const&>(), LeafType{}));
+
+// The buffers of a tree, as a tuple of Tensors.
+struct BufferLeaf {
+  template <class Leaf>
+  constexpr auto operator()(Leaf const& leaf) const {
+    if constexpr (is_buffer<Leaf>) return std::tuple<typename tensor_base<Leaf>::type>(leaf);
+    else return std::tuple<>();
+  }
+};
+template <class T>
+constexpr auto buffers_of(T const& t) {
+  return tuple_of_leaves(t, BufferLeaf{});
+}
+template <class T>
+inline constexpr bool has_buffers = std::tuple_size_v<decltype(buffers_of(std::declval<T const&>()))> > 0;
+
+// Puts a tuple of Tensors into the buffers of a tuple of leaves.
+template <std::size_t I = 0, std::size_t From = 0, class Leaves, class Values>
+constexpr void set_buffers(Leaves& leaves, Values const& values) {
+  if constexpr (I < std::tuple_size_v<Leaves>) {
+    constexpr bool here = is_buffer<std::tuple_element_t<I, Leaves>>;
+    if constexpr (here) std::get<I>(leaves) = std::get<From>(values);
+    set_buffers<I + 1, From + here>(leaves, values);
+  }
 }
 
 template <std::size_t N, class... T>
@@ -64,8 +98,7 @@ Vec<Array> leaves_of(T const& t) {
 template <class Tree, std::size_t N>
 struct Stacked {
   using part_type = Tree;
-  using leaves_type =
-      decltype(detail::stacked_leaves<N>(decltype(detail::leaf_types(std::declval<Tree const&>())){}));
+  using leaves_type = decltype(detail::stacked_leaves<N>(detail::leaf_types<Tree>{}));
   static constexpr std::size_t count = N;
 
   leaves_type leaves;
