@@ -145,8 +145,8 @@ class Decoder {
       if (p.bias) r.bias = p.bias->data<float>();
       return r;
     };
-    for (LlamaBlock const& b : m.model.layers) {
-      LlamaAttention const& a = b.self_attn;
+    for (auto const& b : m.model.layers) {
+      auto const& a = b.self_attn;
       layers_.push_back({bound(a.q_proj), bound(a.k_proj), bound(a.v_proj), bound(a.o_proj),
                          bound(b.mlp.gate_proj), bound(b.mlp.up_proj), bound(b.mlp.down_proj),
                          b.input_layernorm.weight.data<float>(),
@@ -158,7 +158,7 @@ class Decoder {
     table_.rows = rows_of(m.model.embed_tokens.weight, m.model.embed_tokens.stored);
     head_ = m.lm_head ? bound(*m.lm_head) : table_;
     LlamaConfig const& c = config_;
-    frequencies_ = c.rope.of_head(c.head_size, 1);
+    frequencies_ = c.frequencies(1);
     auto const take = [](std::vector<float>& v, index_t n) { v.resize(static_cast<std::size_t>(n)); };
     take(cos_, c.head_size / 2), take(sin_, c.head_size / 2);
     take(h_, c.width);
@@ -220,7 +220,7 @@ class Decoder {
     // Dynamic frequencies depend on the length beyond the original context; there alone a token takes memory.
     bool const dynamic = config_.rope.kind == RopeFrequencies::Kind::dynamic;
     bool const stretch = dynamic && static_cast<double>(position + 1) > config_.rope.original_context;
-    if (stretch || stretched_) frequencies_ = config_.rope.of_head(config_.head_size, position + 1);
+    if (stretch || stretched_) frequencies_ = config_.frequencies(position + 1);
     stretched_ = stretch;
     for (std::size_t i = 0; i < cos_.size(); ++i) {
       float const angle = static_cast<float>(position) * static_cast<float>(frequencies_[i]);

@@ -56,7 +56,10 @@ inline Array activate(Activation by, Array const& x) {
 inline Array split_heads(Array const& x, index_t heads, index_t size) {
   return swapaxes(unflatten(x, -1, {heads, size}), -3, -2);
 }
-inline Array join_heads(Array const& x) { return flatten(swapaxes(x, -3, -2), -2, -1); }
+template <operand X>
+constexpr auto join_heads(X const& x) {
+  return flatten<-2, -1>(swapaxes<-3, -2>(x));
+}
 
 /// KvCache - keys and values of positions 0, ..., length - 1, so that a position is computed once. One is for one
 /// batch of sequences of equal length.
