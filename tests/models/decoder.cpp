@@ -140,6 +140,85 @@ TEST_CASE("a decoder takes no memory for a token", "[models]") {
   }
 }
 
+TEST_CASE("a decoder takes several tokens of a text at once", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 128, c.hidden = 160, c.head_size = 32, c.window = 9, c.normalized_heads = c.mlp_bias = true;
+  models::Llama const plain = random_model(c);
+  Tokens text;
+  for (std::int32_t i = 0; i < 40; ++i) text.push_back((i * 37 + 1) % 131);
+  for (models::Llama const& m :
+       {plain, models::quantized(plain, Quant::q8_0), models::quantized(plain, Quant::q4_1)}) {
+    for (DType dtype : {DType::f32, DType::f16}) {
+      models::KvCache a = m.cache(40, {}, dtype), b = m.cache(40, {}, dtype);
+      models::Decoder decode(m, 40, 1), one(m, 40, 1);
+      std::size_t at = 0;
+      for (std::size_t n : {3, 1, 20, 9, 7}) {
+        std::vector<float> want;
+        for (std::size_t i = 0; i < n; ++i) {
+          std::span<float const> const logits = one(text[at + i], b);
+          want.assign(logits.begin(), logits.end());
+        }
+        std::span<float const> const got = decode(std::span(text).subspan(at, n), a);
+        at += n;
+        REQUIRE(got.size() == want.size());
+        double worst = 0, size = 0;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+          size = std::max(size, std::abs(double{want[i]}));
+        }
+        // Below 5 tokens to the last bit; else a last bit may bring a neighbour of integers or of 16 bits.
+        CHECK(worst <= (at < 8                                                        ? 0
+                        : dtype == DType::f32 && m.model.layers[0].mlp.up_proj.weight ? 1e-5
+                                                                                      : 0.02) *
+                           size);
+        CHECK(a.length == static_cast<index_t>(at));
+      }
+    }
+  }
+}
+
+TEST_CASE("texts side by side are what they are one by one", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 128, c.hidden = 160, c.head_size = 32;
+  models::Llama const plain = random_model(c);
+  for (models::Llama const& m : {plain, models::quantized(plain, Quant::q8_0)})
+    for (std::size_t texts : {2, 5, 12}) {
+      // Texts of different lengths: the first tokens of each on their own.
+      std::vector<models::KvCache> together, alone;
+      std::vector<models::KvCache*> caches;
+      models::Decoder decode(m, 32, 1), one(m, 32, 1);
+      for (std::size_t i = 0; i < texts; ++i)
+        for (auto* all : {&together, &alone}) {
+          all->push_back(m.cache(32));
+          for (std::size_t k = 0; k < i; ++k) one(static_cast<std::int32_t>(5 * i + k), all->back());
+        }
+      for (models::KvCache& k : together) caches.push_back(&k);
+      double worst = 0, size = 0;
+      for (std::int32_t step = 0; step < 6; ++step) {
+        Tokens next;
+        for (std::size_t i = 0; i < texts; ++i)
+          next.push_back((step * 17 + static_cast<std::int32_t>(i) * 29) % 131);
+        std::span<float const> const rows = decode(next, caches);
+        REQUIRE(rows.size() == texts * 131);
+        for (std::size_t i = 0; i < texts; ++i) {
+          std::span<float const> const want = one(next[i], alone[i]);
+          for (std::size_t k = 0; k < 131; ++k) {
+            worst = std::max(worst, std::abs(double{rows[i * 131 + k]} - double{want[k]}));
+            size = std::max(size, std::abs(double{want[k]}));
+          }
+        }
+      }
+      INFO(texts);
+      bool const floats = m.model.layers[0].mlp.up_proj.weight.has_value();
+      CHECK(worst <= (texts < 5 ? 0 : floats ? 5e-5 : 0.02) * size);
+      CHECK(together[1].length == 7);
+      caches[1] = caches[0];
+      CHECK(error_of([&] { decode(Tokens(texts), caches); }) == "decoder: a cache is given twice");
+      CHECK(error_of([&] { decode(Tokens(1), caches); }) ==
+            "decoder: 1 tokens for " + std::to_string(texts) + " caches");
+    }
+}
+
 TEST_CASE("what a decoder refuses", "[models]") {
   models::Llama const m = random_model(small());
   models::KvCache cache = m.cache(2), two = m.cache(2, 2);
@@ -150,6 +229,11 @@ TEST_CASE("what a decoder refuses", "[models]") {
         "decoder: the cache is not one of a single sequence in f32 or 16 bits");
   decode(1, cache), decode(2, cache);
   CHECK(error_of([&] { decode(3, cache); }) == "llama: 3 positions, there is room for 2");
+  CHECK(error_of([&] { decode(Tokens(), cache); }) == "decoder: no tokens");
+  models::KvCache fresh = m.cache(4);
+  CHECK(error_of([&] { decode(Tokens(5), fresh); }) == "llama: 5 positions, there is room for 4");
+  CHECK(error_of([&] { decode(Tokens{1, 131}, fresh); }) == "llama: token 131, there are 131");
+  CHECK(fresh.length == 0);
   models::Llama doubles = m;
   visit(doubles, [](Array& leaf) { leaf = leaf.to(DType::f64); });
   CHECK(error_of([&] { models::Decoder(doubles, 8); }) ==
