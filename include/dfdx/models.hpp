@@ -11,3 +11,4 @@
 #include <dfdx/models/llama_save.hpp>
 #include <dfdx/models/llama_step.hpp>
 #include <dfdx/models/lora.hpp>
+#include <dfdx/models/session.hpp>
