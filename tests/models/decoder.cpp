@@ -36,7 +36,7 @@ models::Llama random_model(models::LlamaConfig const& c) {
 }
 
 // The largest difference over n tokens, from both the model and a decoder, each with a cache of its own.
-double difference(models::Llama const& m, index_t n, DType cache = DType::f32, int threads = 0) {
+double difference(models::Llama const& m, index_t n, Encoding cache = DType::f32, int threads = 0) {
   models::KvCache a = m.cache(n, {}, cache), b = m.cache(n, {}, cache);
   models::Decoder decode(m, n, threads);
   double worst = 0;
@@ -87,6 +87,39 @@ TEST_CASE("a decoder with a cache of 16 bits", "[models]") {
   // Where the two differ in the last bit, 16 bits may round to neighbours.
   CHECK(difference(random_model(small()), 40, DType::f16) < 0.02);
   CHECK(difference(random_model(small()), 40, DType::bf16) < 0.2);
+}
+
+TEST_CASE("a decoder with a cache of blocks", "[models]") {
+  models::LlamaConfig c = small();
+  c.head_size = 32;
+  models::Llama const m = random_model(c);
+  CHECK(difference(m, 40, Quant::q8_0) < 0.1);  // a last bit may bring a neighbour of integers
+  // It is near what a cache of f32 gives, in a fraction of the memory.
+  models::KvCache a = m.cache(40), b = m.cache(40, {}, Quant::q8_0), whole = m.cache(40, 2, Quant::q8_0);
+  CHECK(b.keys[0].shape() == make_shape(2, 40, 34));
+  models::Decoder decode(m, 40, 1), other(m, 40, 1);
+  Tokens text;
+  for (std::int32_t i = 0; i < 40; ++i) text.push_back((i * 37 + 1) % 131);
+  std::span<float const> const want = decode(text, a), got = other(text, b);
+  Array const two = stack({models::detail::token_row(text), models::detail::token_row(text)});
+  Array const rows = m(two, whole);
+  Array const last = slice(rows, 1, 39)[1][0].contiguous();
+  double worst = 0, batched = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(double{want[i]} - double{got[i]}));
+    batched = std::max(batched, std::abs(double{last.data<float>()[i]} - double{got[i]}));
+    size = std::max(size, std::abs(double{want[i]}));
+  }
+  CHECK(worst > 0);
+  CHECK(worst < 0.03 * size);
+  CHECK(batched < 0.01 * size);
+  taken = 0, counting = true;
+  for (std::int32_t i = 0; i < 1; ++i) b.length = 39, other(i, b);
+  counting = false;
+  CHECK(taken == 0);
+  CHECK(error_of([&] { random_model(small()).cache(4, {}, Quant::q8_0); }) ==
+        "llama: a cache of Q8_0 needs heads of a multiple of 32, got 18");
+  CHECK(error_of([&] { m.cache(4, {}, Quant::q4_0); }) == "llama: a cache of Q4_0 is not supported");
 }
 
 TEST_CASE("a decoder with quantized matrices", "[models]") {
@@ -226,7 +259,7 @@ TEST_CASE("what a decoder refuses", "[models]") {
   CHECK(error_of([&] { decode(131, cache); }) == "llama: token 131, there are 131");
   CHECK(error_of([&] { decode(-1, cache); }) == "llama: token -1, there are 131");
   CHECK(error_of([&] { decode(1, two); }) ==
-        "decoder: the cache is not one of a single sequence in f32 or 16 bits");
+        "decoder: the cache is not one of a single sequence in f32, 16 bits or blocks");
   decode(1, cache), decode(2, cache);
   CHECK(error_of([&] { decode(3, cache); }) == "llama: 3 positions, there is room for 2");
   CHECK(error_of([&] { decode(Tokens(), cache); }) == "decoder: no tokens");

@@ -48,9 +48,9 @@ class Decoder {
     visit_projections(m, [&](std::string const&, Projection const& p) { good = good && !p.has_factors(); });
     return good;
   }
-  /// supports - whether the cache is one of a single sequence, of f32 or of 16 bits.
+  /// supports - whether the cache is one of a single sequence, of f32, of 16 bits or of blocks.
   static bool supports(KvCache const& c) {
-    return !c.keys.empty() && c.keys[0].ndim() == 3 && detail::MatrixRows::supports(c.keys[0].dtype());
+    return !c.keys.empty() && c.keys[0].ndim() == 3 && detail::MatrixRows::supports(c.encoding);
   }
 
   /// `threads` is the most that take part: 0 for as many as OpenMP has, 1 without it.
@@ -139,6 +139,7 @@ class Decoder {
   struct Scratch {
     std::vector<float> x, y, scores;
     detail::Factor factor;
+    std::vector<float> keys, values;  // of a head of a cache of blocks
   };
   // A token that is computed: the cache of its text and its place there.
   struct Row {
@@ -172,11 +173,17 @@ class Decoder {
   }
   // A token at a place of a text of which so many are computed from there on.
   void add(std::int32_t token, KvCache& cache, index_t position, index_t more) {
-    if (!supports(cache)) raise("decoder: the cache is not one of a single sequence in f32 or 16 bits");
+    if (!supports(cache))
+      raise("decoder: the cache is not one of a single sequence in f32, 16 bits or blocks");
     index_t const room = std::min(cache.capacity, capacity_), end = position + more;
     if (end > room) raise("llama: ", end, " positions, there is room for ", room);
     if (token < 0 || token >= table_.rows.rows)
       raise("llama: token ", Position{token}, ", there are ", table_.rows.rows);
+    if (cache.quantized())
+      for (Scratch& m : scratch_) {
+        m.keys.resize(static_cast<std::size_t>(capacity_ * config_.head_size));
+        m.values.resize(m.keys.size());
+      }
     auto const i = static_cast<index_t>(rows_.size());
     detail::row_as_floats(table_.rows, token, h_.data() + i * config_.width);
     set_angles(position, end, i * config_.head_size / 2);
@@ -284,7 +291,7 @@ class Decoder {
       wait(threads);
       for (index_t g = c.kv_heads * thread / threads; g < c.kv_heads * (thread + 1) / threads; ++g) {
         for (index_t r = 0; r < n; ++r) keep(l, r, i, g);
-        for (index_t r = 0; r < n; ++r) attend(r, i, g, mine.scores.data());
+        for (index_t r = 0; r < n; ++r) attend(r, i, g, mine);
       }
       wait(threads);
       add_projected(l.o, seen_.data());
@@ -317,16 +324,6 @@ class Decoder {
     index_t const d = config_.head_size;
     return qkv_.data() + (r * (config_.heads + 2 * config_.kv_heads) + config_.heads + g) * d;
   }
-  // Calls f(keys, values) with those of head g in a cache.
-  template <class F>
-  static void in_cache(KvCache const& cache, std::size_t layer, index_t g, index_t d, F const& f) {
-    Array const &keys = cache.keys[layer], &values = cache.values[layer];
-    index_t const at = g * cache.capacity * d;
-    if (keys.dtype() == DType::f32) f(keys.data<float>() + at, values.data<float>() + at);
-    else if (keys.dtype() == DType::f16) f(keys.data<float16>() + at, values.data<float16>() + at);
-    else f(keys.data<bfloat16>() + at, values.data<bfloat16>() + at);
-  }
-
   // Row r, the heads that share keys and values g: all turned, the new ones into the cache.
   void keep(Layer const& l, index_t r, std::size_t layer, index_t g) {
     LlamaConfig const& c = config_;
@@ -339,10 +336,14 @@ class Decoder {
     }
     if (l.k_norm != nullptr) detail::normalize(k, l.k_norm, d, c.norm_eps, k);
     detail::turn(k, cos, sin, d);
-    in_cache(*rows_[static_cast<std::size_t>(r)].cache, layer, g, d, [&]<class E>(E* keys, E* values) {
+    rows_[static_cast<std::size_t>(r)].cache->with_head(layer, g, [&]<class E>(E* keys, E* values) {
       if constexpr (std::is_same_v<E, float>) {
         std::copy(k, k + d, keys + at * d);
         std::copy(v, v + d, values + at * d);
+      } else if constexpr (std::is_same_v<E, std::byte>) {
+        index_t const row = d / 32 * static_cast<index_t>(block_bytes(Quant::q8_0));
+        KvCache::keep_row(k, d, keys + at * row);
+        KvCache::keep_row(v, d, values + at * row);
       } else {
         kernels::narrow(keys + at * d, k, d);
         kernels::narrow(values + at * d, v, d);
@@ -350,15 +351,32 @@ class Decoder {
     });
   }
   // What they see.
-  void attend(index_t r, std::size_t layer, index_t g, float* scores) {
+  void attend(index_t r, std::size_t layer, index_t g, Scratch& mine) {
     LlamaConfig const& c = config_;
     Row const& row = rows_[static_cast<std::size_t>(r)];
     index_t const d = c.head_size, group = c.heads / c.kv_heads;
     index_t const first = c.window > 0 ? std::max<index_t>(0, row.position + 1 - c.window) : 0;
-    in_cache(*row.cache, layer, g, d, [&](auto* keys, auto* values) {
+    auto const with = [&](auto const* keys, auto const* values) {
       detail::attend_one(queries(r, g), keys + first * d, values + first * d, group, row.position + 1 - first,
-                         d, 1.0f / std::sqrt(static_cast<float>(d)), scores,
+                         d, 1.0f / std::sqrt(static_cast<float>(d)), mine.scores.data(),
                          seen_.data() + (r * c.heads + g * group) * d);
+    };
+    row.cache->with_head(layer, g, [&]<class E>(E* keys, E* values) {
+      if constexpr (std::is_same_v<E, std::byte>) {
+        // As floats, once for the tokens of a text that come together.
+        bool const again = r > 0 && rows_[static_cast<std::size_t>(r) - 1].cache == row.cache;
+        index_t last = row.position;
+        for (std::size_t i = static_cast<std::size_t>(r); i < rows_.size() && rows_[i].cache == row.cache;
+             ++i)
+          last = rows_[i].position;
+        if (!again) {
+          dequantize_row(Quant::q8_0, keys, (last + 1) * d, mine.keys.data());
+          dequantize_row(Quant::q8_0, values, (last + 1) * d, mine.values.data());
+        }
+        with(mine.keys.data(), mine.values.data());
+      } else {
+        with(keys, values);
+      }
     });
   }
 

@@ -17,11 +17,11 @@ namespace dfdx::models {
 /// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
 /// cache(...) an empty KvCache, and config.context how many positions there are.
 template <class M>
-concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, DType dtype) {
+concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, Encoding e) {
   { m(x) } -> std::same_as<Array>;
   { m.hidden(x, cache) } -> std::same_as<Array>;
   { m.head(x) } -> std::same_as<Array>;
-  { m.cache(n, std::optional<index_t>(), dtype) } -> std::same_as<KvCache>;
+  { m.cache(n, std::optional<index_t>(), e) } -> std::same_as<KvCache>;
   { m.config.context } -> std::convertible_to<index_t>;
 };
 
@@ -31,7 +31,7 @@ struct GenerateOptions {
   index_t tokens = 256;
   std::vector<std::int32_t> stop{};
   index_t capacity = 0, block = 256, keep = 1;
-  DType cache = DType::f32;
+  Encoding cache = DType::f32;
 };
 
 namespace detail {
@@ -48,7 +48,7 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
 template <language_model M>
 class Context {
  public:
-  Context(M const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
+  Context(M const& model, index_t capacity, Encoding cache = DType::f32, index_t block = 256)
       : model_(&model), cache_(model.cache(capacity, {}, cache)), block_(block) {
     tokens_.reserve(static_cast<std::size_t>(capacity));
     if (capacity < 2 || block < 1)

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include <dfdx/models/cache.hpp>
 #include <dfdx/models/llama_config.hpp>
 #include <dfdx/models/llama_sight.hpp>
 #include <dfdx/models/stored.hpp>
@@ -252,9 +253,9 @@ struct LlamaModel<LlamaSizes{}, T> {
   Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : model.embed_tokens.head(h); }
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
-  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
+  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
     return KvCache::of(static_cast<index_t>(model.layers.size()), config.kv_heads, capacity, config.head_size,
-                       batch, dtype);
+                       batch, encoding);
   }
 
  private:

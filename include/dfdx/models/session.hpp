@@ -64,12 +64,14 @@ Context<M> load_session(std::filesystem::path const& path, M const& model, index
   Weight const *const keys = w.find("keys.0"), *const told = w.find("tokens");
   bool const ours =
       w.metadata.find("session_of") != nullptr && w.metadata.text("session_of") == detail::fingerprint(model);
-  if (!ours || keys == nullptr || !keys->dtype || !is_floating(*keys->dtype) || told == nullptr ||
-      told->dtype != DType::i32)
+  if (!ours || keys == nullptr || !keys->dtype || !(is_floating(*keys->dtype) || keys->dtype == DType::u8) ||
+      told == nullptr || told->dtype != DType::i32)
     fail(" is no session, or that of another model");
   index_t const n = told->size(), room = capacity > 0 ? capacity : model.config.context;
   if (n > room) fail(": " + std::to_string(n) + " tokens, there is room for " + std::to_string(room));
-  Context<M> r(model, room, *keys->dtype, block);
+  Encoding encoding = *keys->dtype;
+  if (encoding == Encoding(DType::u8)) encoding = Quant::q8_0;
+  Context<M> r(model, room, encoding, block);
   std::vector<WantedWeight> wanted{{"tokens", {n}}};
   detail::visit_rows(r.cache(), n, [&](std::string const& name, Array const& rows) {
     wanted.push_back(detail::wanted_weight(name, rows));
