@@ -6,6 +6,7 @@
 #include <dfdx/core/random.hpp>
 #include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/llama_step.hpp>
 
 #include <cstdlib>
 
@@ -126,9 +127,65 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
   report(name + " prompt of 128", bench::best(rounds), 0, memory, bench::unknown);
 }
 
+constexpr models::LlamaSizes stories15m{.vocabulary = 32000,
+                                        .width = 288,
+                                        .hidden = 768,
+                                        .layers = 6,
+                                        .heads = 6,
+                                        .kv_heads = 6,
+                                        .head_size = 48,
+                                        .context = 512,
+                                        .tied = true};
+
+// The same numbers in a model of static sizes: its program against the decoder, in turns.
+void measure_static(models::Llama const& m, double memory) {
+  models::LlamaModel<stories15m> same;
+  std::map<std::string, Array> all;
+  visit_named(m, [&](std::string const& name, Array const& leaf) { all.emplace(name, leaf); });
+  visit(same, [](auto& leaf) { leaf = std::remove_cvref_t<decltype(leaf)>::uninitialized(); });
+  visit_state(same, [&](std::string const& name, Array const& leaf) {
+    copy_elements(all.at(name).operand(), leaf.operand());
+  });
+  using Cache = models::LlamaCache<stories15m, 256>;
+  models::LlamaStep step;
+  models::Decoder decode(m, 256, 1);
+  std::vector<double> ours, theirs;
+  double worst = 0, size = 0;
+  for (int round = 0; round < 7; ++round) {
+    Cache cache = Cache::empty();
+    models::KvCache beside = m.cache(256);
+    for (std::int32_t i = 0; i < 128; ++i) {
+      std::int32_t const token = i * 211 % 32000;
+      double const start = bench::seconds();
+      auto const logits = step(same, token, cache);
+      double const middle = bench::seconds();
+      std::span<float const> const want = decode(token, beside);
+      ours.push_back(middle - start), theirs.push_back(bench::seconds() - middle);
+      for (std::size_t k = 0; round == 0 && k < want.size(); ++k) {
+        worst = std::max(worst, std::abs(double{want[k]} - double{logits.data()[k]}));
+        size = std::max(size, std::abs(double{want[k]}));
+      }
+    }
+  }
+  if (!(worst <= 1e-5 * size)) {
+    std::fprintf(stderr, "llama: static sizes are off by %g\n", worst / size);
+    std::exit(1);
+  }
+  char note[80];
+  std::snprintf(note, sizeof note, "%.0f tokens/s, arena %td bytes", 1 / bench::median(ours),
+                models::LlamaStep::program_for<decltype(same), Cache>::arena_bytes);
+  bench::Row row{.bench = "llama", .name = "15M f32 static, a token", .ours_ms = bench::median(ours) * 1e3};
+  row.peer = "Decoder", row.peer_ms = bench::median(theirs) * 1e3;
+  row.roof = matrix_bytes(m) / bench::median(ours) / memory;
+  row.error = worst / size;
+  row.note = note;
+  bench::print(row);
+}
+
 void shape(char const* name, models::LlamaConfig const& c, double memory) {
   models::Llama const m = random_model(c);
   measure(name, "f32", m, 1e-5, memory);
+  if (c.width == stories15m.width) measure_static(m, memory);
   measure(name, "q8_0", models::quantized(m, Quant::q8_0), 0.05, memory);
   measure(name, "q4_0", models::quantized(m, Quant::q4_0), 0.05, memory);
 }

@@ -58,6 +58,9 @@ void draw(std::string const& path, Options const& o, std::vector<float> const& l
 models::Llama save(models::Llama const& model, Options const& o) {
   if (o.lora.rank == 0) {
     models::save_llama(o.output, model);
+    auto const tokenizer = common::tokenizer_path(o.tokenizer, o.model);
+    if (!common::copy_tokenizer(tokenizer, o.output))
+      std::printf("note     the tokenizer is a part of %s: give it with --tokenizer\n", tokenizer.c_str());
     return models::load_llama(std::filesystem::path(o.output));
   }
   models::save_lora(o.output, model, o.lora, o.model);

@@ -40,15 +40,16 @@ learns() {
   [ "$(loss after)" = "$(loss wrote)" ] || wrong "read back it is another: $(cat log)"
 }
 learns 1.5 --steps 40 --lr 2e-3 --output whole --log whole.csv
-[ "$(echo $(ls whole))" = 'config.json loss.svg model.safetensors' ] || wrong "files: $(ls whole)"
+[ "$(echo $(ls whole))" = 'config.json loss.svg model.safetensors tokenizer.bin' ] || wrong "files: $(ls whole)"
+cmp "$models/tok512.bin" whole/tokenizer.bin || wrong 'the tokenizer is not that of the model'
 [ "$(sed 1q whole.csv)" = step,train_loss,validation_loss ] || wrong "--log: $(cat whole.csv)"
 [ "$(wc -l < whole.csv)" -eq 7 ] || wrong "--log: $(cat whole.csv)"
 learns 1.5 --steps 40 --lr 2e-3 --output again
 cmp whole/model.safetensors again/model.safetensors || wrong 'the same seed, another model'
 learns 0.5 --steps 40 --lr 1e-2 --lora 8 --lora-targets q_proj,v_proj,up_proj,down_proj --output adapter
 [ "$(echo $(ls adapter))" = 'adapter_config.json adapter_model.safetensors loss.svg' ] || wrong "$(ls adapter)"
-# What was trained goes on to be trained.
-"$program" whole --tokenizer "$models/tok512.bin" --data text --length 64 --steps 1 --output more > log 2> progress ||
+# What was trained goes on to be trained, with the tokenizer that is beside it.
+"$program" whole --data text --length 64 --steps 1 --output more > log 2> progress ||
   wrong "a model of its own: $(cat progress)"
 awk "BEGIN { exit !($(loss before) < 3) }" || wrong "a model of its own: $(cat log)"
 

@@ -47,6 +47,7 @@
 #include <dfdx/optim/schedule.hpp>
 #include <dfdx/optim/sgd.hpp>
 #include <dfdx/program/derivatives.hpp>
+#include <dfdx/program/stateful.hpp>
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
@@ -72,6 +73,7 @@
 #include <dfdx/vocabulary/custom_vjp.hpp>
 #include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linalg.hpp>

@@ -9,4 +9,6 @@
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/llama_save.hpp>
+#include <dfdx/models/llama_step.hpp>
 #include <dfdx/models/lora.hpp>
+#include <dfdx/models/session.hpp>

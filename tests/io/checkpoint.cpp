@@ -368,6 +368,30 @@ std::string refusal(std::filesystem::path const& file, O const& rule = {.lr = 0.
 
 }  // namespace
 
+TEST_CASE("models with lists of parts, and with parts that need not be there", "[io]") {
+  struct Listed {
+    std::vector<nn::Linear<2, 3>> layers;
+    std::optional<Tensor<float, 2>> scale, shift;
+    DFDX_FIELDS(layers, scale, shift)
+  };
+  tests::TemporaryFolder const folder;
+  Listed a{std::vector<nn::Linear<2, 3>>(3), Tensor<float, 2>(), {}};
+  init(a, Key{1});
+  CHECK(!array_equal(a.layers[0].weight, a.layers[2].weight));
+  CHECK(array_equal(*a.scale, zeros({2})));
+  save_checkpoint(folder / "c", "model", a);
+  Listed b{std::vector<nn::Linear<2, 3>>(3), Tensor<float, 2>(), {}};
+  init(b, Key{2});
+  load_checkpoint(folder / "c", "model", b);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(array_equal(a.layers[i].weight, b.layers[i].weight));
+    CHECK(array_equal(a.layers[i].bias, b.layers[i].bias));
+  }
+  b.shift = ones<float, 2>();
+  CHECK(error_of([&] { load_checkpoint(folder / "c", "model", b); }).find("model.shift.there") !=
+        std::string::npos);
+}
+
 TEST_CASE("a file of another run is refused, all differences named, nothing changed", "[io]") {
   tests::TemporaryFolder const folder;
   auto const file = folder / "c";

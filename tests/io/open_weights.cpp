@@ -6,6 +6,7 @@
 
 #include <dfdx/io/gguf_write.hpp>
 #include <dfdx/io/open_weights.hpp>
+#include <dfdx/vocabulary/compare.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -42,6 +43,36 @@ TEST_CASE("files are known by what is in them, not by their names", "[io]") {
   save_safetensors(folder / "b", {{"x", Tensor<float, 2>::from({1, 2})}});
   CHECK(open_weights(folder / "b").format == "safetensors");
   CHECK(open_weights(folder / "b").array("x").at<float>({1}) == 2);
+}
+
+TEST_CASE("PyTorch's files in a folder, by their index", "[io]") {
+  std::filesystem::path const data = std::filesystem::path(DFDX_SHARED_DIR) / "data/formats/candle";
+  if (std::string(DFDX_SHARED_DIR).empty() || !std::filesystem::exists(data))
+    SKIP("no files of PyTorch: DFDX_SHARED_DIR is '" DFDX_SHARED_DIR "'");
+  TemporaryFolder const folder;
+  std::filesystem::copy_file(data / "test.pt", folder / "pytorch_model.bin");
+  folder.write("config.json", R"({"hidden_size": 5})");
+  Weights const one = open_weights(folder / "");
+  CHECK(one.format == "PyTorch");
+  CHECK(one.metadata.integer("config.hidden_size") == 5);
+  std::filesystem::rename(folder / "pytorch_model.bin", folder / "m-1.bin");
+  std::filesystem::copy_file(data / "fortran_tensor_3d.pth", folder / "m-2.bin");
+  std::string map;
+  for (char const* file : {"m-1.bin", "m-2.bin"})
+    for (Weight const& w : read_pt(folder / file))
+      map += (map.empty() ? "\"" : ", \"") + w.name + "\": \"" + file + "\"";
+  std::string const name = "pytorch_model.bin.index.json";
+  folder.write(name, R"({"weight_map": {)" + map + "}}");
+  Weights const all = open_weights(folder / "");
+  CHECK(all.metadata.integer("config.hidden_size") == 5);
+  CHECK(all.size() == one.size() + read_pt(folder / "m-2.bin").size());
+  CHECK(open_weights(folder / name).size() == all.size());
+  for (Weight const& w : one) CHECK(array_equal(all.array(w.name), w.array()));
+  folder.write(name, R"({"weight_map": {)" + map + R"(, "x": "m-2.bin"}})");
+  CHECK(error_of([&] { open_weights(folder / ""); }) ==
+        "pt: " + (folder / name).string() + " does not fit its files: x is not in m-2.bin");
+  folder.write(name, R"({"weight_map": {"x": "../m-2.bin"}})");
+  CHECK(error_of([&] { open_weights(folder / ""); }).ends_with("which is no name of a file beside it"));
 }
 
 TEST_CASE("what is of no format, or of one and damaged", "[io]") {

@@ -36,7 +36,7 @@ models::Llama random_model(models::LlamaConfig const& c) {
 }
 
 // The largest difference over n tokens, from both the model and a decoder, each with a cache of its own.
-double difference(models::Llama const& m, index_t n, DType cache = DType::f32, int threads = 0) {
+double difference(models::Llama const& m, index_t n, Encoding cache = DType::f32, int threads = 0) {
   models::KvCache a = m.cache(n, {}, cache), b = m.cache(n, {}, cache);
   models::Decoder decode(m, n, threads);
   double worst = 0;
@@ -87,6 +87,39 @@ TEST_CASE("a decoder with a cache of 16 bits", "[models]") {
   // Where the two differ in the last bit, 16 bits may round to neighbours.
   CHECK(difference(random_model(small()), 40, DType::f16) < 0.02);
   CHECK(difference(random_model(small()), 40, DType::bf16) < 0.2);
+}
+
+TEST_CASE("a decoder with a cache of blocks", "[models]") {
+  models::LlamaConfig c = small();
+  c.head_size = 32;
+  models::Llama const m = random_model(c);
+  CHECK(difference(m, 40, Quant::q8_0) < 0.1);  // a last bit may bring a neighbour of integers
+  // It is near what a cache of f32 gives, in a fraction of the memory.
+  models::KvCache a = m.cache(40), b = m.cache(40, {}, Quant::q8_0), whole = m.cache(40, 2, Quant::q8_0);
+  CHECK(b.keys[0].shape() == make_shape(2, 40, 34));
+  models::Decoder decode(m, 40, 1), other(m, 40, 1);
+  Tokens text;
+  for (std::int32_t i = 0; i < 40; ++i) text.push_back((i * 37 + 1) % 131);
+  std::span<float const> const want = decode(text, a), got = other(text, b);
+  Array const two = stack({models::detail::token_row(text), models::detail::token_row(text)});
+  Array const rows = m(two, whole);
+  Array const last = slice(rows, 1, 39)[1][0].contiguous();
+  double worst = 0, batched = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(double{want[i]} - double{got[i]}));
+    batched = std::max(batched, std::abs(double{last.data<float>()[i]} - double{got[i]}));
+    size = std::max(size, std::abs(double{want[i]}));
+  }
+  CHECK(worst > 0);
+  CHECK(worst < 0.03 * size);
+  CHECK(batched < 0.01 * size);
+  taken = 0, counting = true;
+  for (std::int32_t i = 0; i < 1; ++i) b.length = 39, other(i, b);
+  counting = false;
+  CHECK(taken == 0);
+  CHECK(error_of([&] { random_model(small()).cache(4, {}, Quant::q8_0); }) ==
+        "llama: a cache of Q8_0 needs heads of a multiple of 32, got 18");
+  CHECK(error_of([&] { m.cache(4, {}, Quant::q4_0); }) == "llama: a cache of Q4_0 is not supported");
 }
 
 TEST_CASE("a decoder with quantized matrices", "[models]") {
@@ -140,6 +173,85 @@ TEST_CASE("a decoder takes no memory for a token", "[models]") {
   }
 }
 
+TEST_CASE("a decoder takes several tokens of a text at once", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 128, c.hidden = 160, c.head_size = 32, c.window = 9, c.normalized_heads = c.mlp_bias = true;
+  models::Llama const plain = random_model(c);
+  Tokens text;
+  for (std::int32_t i = 0; i < 40; ++i) text.push_back((i * 37 + 1) % 131);
+  for (models::Llama const& m :
+       {plain, models::quantized(plain, Quant::q8_0), models::quantized(plain, Quant::q4_1)}) {
+    for (DType dtype : {DType::f32, DType::f16}) {
+      models::KvCache a = m.cache(40, {}, dtype), b = m.cache(40, {}, dtype);
+      models::Decoder decode(m, 40, 1), one(m, 40, 1);
+      std::size_t at = 0;
+      for (std::size_t n : {3, 1, 20, 9, 7}) {
+        std::vector<float> want;
+        for (std::size_t i = 0; i < n; ++i) {
+          std::span<float const> const logits = one(text[at + i], b);
+          want.assign(logits.begin(), logits.end());
+        }
+        std::span<float const> const got = decode(std::span(text).subspan(at, n), a);
+        at += n;
+        REQUIRE(got.size() == want.size());
+        double worst = 0, size = 0;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+          size = std::max(size, std::abs(double{want[i]}));
+        }
+        // Below 5 tokens to the last bit; else a last bit may bring a neighbour of integers or of 16 bits.
+        CHECK(worst <= (at < 8                                                        ? 0
+                        : dtype == DType::f32 && m.model.layers[0].mlp.up_proj.weight ? 1e-5
+                                                                                      : 0.02) *
+                           size);
+        CHECK(a.length == static_cast<index_t>(at));
+      }
+    }
+  }
+}
+
+TEST_CASE("texts side by side are what they are one by one", "[models]") {
+  models::LlamaConfig c = small();
+  c.width = 128, c.hidden = 160, c.head_size = 32;
+  models::Llama const plain = random_model(c);
+  for (models::Llama const& m : {plain, models::quantized(plain, Quant::q8_0)})
+    for (std::size_t texts : {2, 5, 12}) {
+      // Texts of different lengths: the first tokens of each on their own.
+      std::vector<models::KvCache> together, alone;
+      std::vector<models::KvCache*> caches;
+      models::Decoder decode(m, 32, 1), one(m, 32, 1);
+      for (std::size_t i = 0; i < texts; ++i)
+        for (auto* all : {&together, &alone}) {
+          all->push_back(m.cache(32));
+          for (std::size_t k = 0; k < i; ++k) one(static_cast<std::int32_t>(5 * i + k), all->back());
+        }
+      for (models::KvCache& k : together) caches.push_back(&k);
+      double worst = 0, size = 0;
+      for (std::int32_t step = 0; step < 6; ++step) {
+        Tokens next;
+        for (std::size_t i = 0; i < texts; ++i)
+          next.push_back((step * 17 + static_cast<std::int32_t>(i) * 29) % 131);
+        std::span<float const> const rows = decode(next, caches);
+        REQUIRE(rows.size() == texts * 131);
+        for (std::size_t i = 0; i < texts; ++i) {
+          std::span<float const> const want = one(next[i], alone[i]);
+          for (std::size_t k = 0; k < 131; ++k) {
+            worst = std::max(worst, std::abs(double{rows[i * 131 + k]} - double{want[k]}));
+            size = std::max(size, std::abs(double{want[k]}));
+          }
+        }
+      }
+      INFO(texts);
+      bool const floats = m.model.layers[0].mlp.up_proj.weight.has_value();
+      CHECK(worst <= (texts < 5 ? 0 : floats ? 5e-5 : 0.02) * size);
+      CHECK(together[1].length == 7);
+      caches[1] = caches[0];
+      CHECK(error_of([&] { decode(Tokens(texts), caches); }) == "decoder: a cache is given twice");
+      CHECK(error_of([&] { decode(Tokens(1), caches); }) ==
+            "decoder: 1 tokens for " + std::to_string(texts) + " caches");
+    }
+}
+
 TEST_CASE("what a decoder refuses", "[models]") {
   models::Llama const m = random_model(small());
   models::KvCache cache = m.cache(2), two = m.cache(2, 2);
@@ -147,9 +259,14 @@ TEST_CASE("what a decoder refuses", "[models]") {
   CHECK(error_of([&] { decode(131, cache); }) == "llama: token 131, there are 131");
   CHECK(error_of([&] { decode(-1, cache); }) == "llama: token -1, there are 131");
   CHECK(error_of([&] { decode(1, two); }) ==
-        "decoder: the cache is not one of a single sequence in f32 or 16 bits");
+        "decoder: the cache is not one of a single sequence in f32, 16 bits or blocks");
   decode(1, cache), decode(2, cache);
   CHECK(error_of([&] { decode(3, cache); }) == "llama: 3 positions, there is room for 2");
+  CHECK(error_of([&] { decode(Tokens(), cache); }) == "decoder: no tokens");
+  models::KvCache fresh = m.cache(4);
+  CHECK(error_of([&] { decode(Tokens(5), fresh); }) == "llama: 5 positions, there is room for 4");
+  CHECK(error_of([&] { decode(Tokens{1, 131}, fresh); }) == "llama: token 131, there are 131");
+  CHECK(fresh.length == 0);
   models::Llama doubles = m;
   visit(doubles, [](Array& leaf) { leaf = leaf.to(DType::f64); });
   CHECK(error_of([&] { models::Decoder(doubles, 8); }) ==

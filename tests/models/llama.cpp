@@ -40,6 +40,31 @@ TEST_CASE("a trained model in every format says the same", "[models]") {
   }
 }
 
+TEST_CASE("a trained model in 16 bits says nearly the same", "[models]") {
+  fs::path const hf = shared("data/llama/hf");
+  Weights const golden = read_safetensors(hf / "golden_forward.safetensors");
+  Array const tokens = golden.array("tokens"), expected = golden.array("logits_f64");
+  TemporaryFolder const folder;
+  models::save_llama(folder / "m", models::load_llama(hf, DType::bf16));
+  CHECK(open_weights(folder / "m").begin()->format == "BF16");
+  // The weights have 8 bits: read as f32, left in the file, and with all of the sums rounded to 8 bits as well.
+  models::Llama const wide = models::load_llama(folder / "m"),
+                      stored = models::load_llama(folder / "m", {.as_stored = true}),
+                      narrow = models::load_llama(folder / "m", DType::bf16);
+  CHECK(largest_difference(wide(tokens), expected) < 0.5);
+  CHECK(largest_difference(stored(tokens), wide(tokens)) < 1e-4);
+  Array const rough = narrow(tokens);
+  CHECK(rough.dtype() == DType::bf16);
+  CHECK(largest_difference(rough, expected) < 2);
+  Tokens const text = tokens_of(tokens);
+  for (models::Llama const* m : {&wide, &stored, &narrow}) {
+    models::Score const s = models::score(*m, text);
+    CHECK(std::abs(s.loss - 0.4557876439064463) < 0.02);
+    std::ptrdiff_t const n = m == &narrow ? 10 : 30;
+    CHECK(greedy(*m, {1}, n) == Tokens(text.begin() + 1, text.begin() + 1 + n));
+  }
+}
+
 TEST_CASE("a cache changes nothing", "[models]") {
   fs::path const folder = shared("data/llama/hf");
   Weights const golden = read_safetensors(folder / "golden_forward.safetensors");

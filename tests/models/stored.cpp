@@ -53,7 +53,7 @@ TEST_CASE("a checkpoint of floats is quantized when it is loaded", "[models]") {
     };
     CHECK(same(m.model.embed_tokens, theirs.model.embed_tokens));
     for (std::size_t i = 0; i < m.model.layers.size(); ++i) {
-      models::LlamaAttention const &a = m.model.layers[i].self_attn, &b = theirs.model.layers[i].self_attn;
+      auto const &a = m.model.layers[i].self_attn, &b = theirs.model.layers[i].self_attn;
       CHECK(same(a.q_proj, b.q_proj));
       CHECK(same(a.k_proj, b.k_proj));
       CHECK(same(a.v_proj, b.v_proj));

@@ -334,6 +334,25 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
   CHECK_THROWS_WITH(scatter(zeros({3}), 0, from<std::int32_t>({1, 1}), from<float>({5})),
                     "scatter: index [2] is larger than source [1]");
   Array const rows = from<std::int64_t>({2, 0, 2});
+  Array const two = from<std::int64_t>({2, 0});
+  check_op(
+      "index_copy", [](V v) { return index_copy(v[0], -1, v[1], v[2]); },
+      [](V v) {
+        Array const r = doubles(make_shape(4, 3));
+        for_indices(r.shape(), [&](index_t const* i) { cell(r, i) = value_at(v[0], i); });
+        for_indices(make_shape(4, 2), [&](index_t const* i) {
+          index_t const which[] = {i[1]}, to[] = {i[0], static_cast<index_t>(value_at(v[1], which))};
+          cell(r, to) = value_at(v[2], i);
+        });
+        return r;
+      },
+      {x, two, draw(make_shape(4, 2), {}, 2, DType::f64)}, true, true);
+  CHECK_THROWS_WITH(index_copy(x, 1, two, x), "index_copy: source [4, 3] does not fit [4, 3] at index [2]");
+  CHECK_THROWS_WITH(index_copy(x, 2, two, x), "index_copy: axis 2 out of range for [4, 3]");
+  CHECK_THROWS_WITH(index_copy(x, 1, places, x), "index_copy: a list of integers required, got i64 [4, 1]");
+  CHECK_THROWS_WITH(index_copy(x, 0, two, ones({2, 3})), "index_copy: one dtype required, got f64 and f32");
+  CHECK_THROWS_WITH(index_copy(x, 1, two + 1, ones({4, 2}, DType::f64)),
+                    "index_copy: index 3 out of range for axis 1 of [4, 3]");
   check_op(
       "index_add", [](V v) { return index_add(v[0], 1, v[1], v[2], 2); },
       [](V v) {

@@ -57,7 +57,8 @@ std::function<Array(V)> moved(Shape const& to, From const& from) {
 template <class Op>
 Array bound(Attrs const& a, V v) {
   if constexpr (Op::arity == 1) return bind<Op>(a, v[0]);
-  else return bind<Op>(a, v[0], v[1]);
+  else if constexpr (Op::arity == 2) return bind<Op>(a, v[0], v[1]);
+  else return bind<Op>(a, v[0], v[1], v[2]);
 }
 template <class Op>
 Array bound_as(Shape const& to, Attrs const& a, V v) {
@@ -483,6 +484,32 @@ struct Record<op::scatter> : RecordBase {
     for (Along const& a : alongs()) add(a, false);
     add({1, make_shape(2, 4), places({3, 0, 1, 2}, {2, 2})}, true);
     return r;
+  }
+};
+
+template <>
+struct Record<op::index_copy> : RecordBase {
+  static Case of(int axis, Shape const& s, Array const& index) {
+    Shape parts = s;
+    parts[axis] = index.shape()[0];
+    return {[=](V v) { return bound<op::index_copy>(Attrs{{axis}}, v); },
+            [=](V v) {
+              Array const y = doubles(s);
+              for_indices(s, [&](index_t const* i) { cell(y, i) = value_at(v[0], i); });
+              for_indices(parts, [&](index_t const* i) {
+                index_t j[max_rank] = {};
+                std::copy_n(i, s.rank, j);
+                j[axis] = place_at(v[1], i + axis);
+                cell(y, j) = value_at(v[2], i);
+              });
+              return y;
+            },
+            {draw(s, {}, 1, DType::f64), index, draw(parts, {}, 2, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(0, make_shape(5, 3), places({4, 0, 2}, {3})), of(1, make_shape(2, 4, 3), places({3, 1}, {2})),
+            of(2, make_shape(2, 1, 3), places({1}, {1})),    of(0, make_shape(1), places({0}, {1})),
+            of(0, make_shape(3, 2), places({}, {0})),        of(1, make_shape(0, 2), places({1}, {1}))};
   }
 };
 

@@ -37,6 +37,18 @@ std::vector<float> decoded(models::Llama const& m, int threads) {
   return {logits.begin(), logits.end()};
 }
 
+// A prompt, then several texts side by side.
+std::vector<float> decoded_together(models::Llama const& m, int threads) {
+  models::KvCache a = m.cache(40), b = m.cache(40);
+  models::Decoder decode(m, 40, threads);
+  std::vector<std::int32_t> prompt(19);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 7 % 31);
+  decode(prompt, a), decode(std::span(prompt).first(3), b);
+  models::KvCache* both[] = {&a, &b};
+  std::span<float const> const logits = decode(std::span(prompt).first(2), both);
+  return {logits.begin(), logits.end()};
+}
+
 bool same(std::vector<float> const& a, std::vector<float> const& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -55,6 +67,8 @@ int main() {
   for (models::Llama const* m : {&plain, static_cast<models::Llama const*>(&q8)}) {
     std::vector<float> const one = decoded(*m, 1);
     for (int threads : {2, 3, 5, 0}) assert(same(decoded(*m, threads), one));
+    std::vector<float> const together = decoded_together(*m, 1);
+    for (int threads : {2, 3, 5, 0}) assert(same(decoded_together(*m, threads), together));
     int wrong = 0;
 #pragma omp parallel num_threads(2) reduction(+ : wrong)
     wrong += !same(decoded(*m, 1), one) || !same(decoded(*m, 2), one);

@@ -9,7 +9,7 @@
 #include <span>
 
 #include <dfdx/graph/views.hpp>
-#include <dfdx/ops/index.hpp>
+#include <dfdx/ops/index_copy.hpp>
 #include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/apply.hpp>
@@ -175,6 +175,7 @@ class Batching {
     if (n.code() == Code::matmul && n.meta.shape.rank == 2 && !batched(n.in[0])) return matrix_times_each(n);
     if (is_op<op::take>(*n.op)) return take(n);
     if (is_op<op::rows_add>(*n.op)) return rows_add(n);
+    if (is_op<op::index_copy>(*n.op) && !batched(n.in[1])) return index_copy(n);
     if (n.op->examples == Examples::one_by_one || n.op->examples == Examples::join) return one_by_one(n);
     Node m = n;
     m.attrs = moved_on(n.op->examples, n.attrs);
@@ -238,6 +239,10 @@ class Batching {
     rows.shape[1] = graph_[n.in[1]].meta.shape.numel();
     Sym const x = bind_as<op::reshape>(rows, Attrs{}, all(n.in[0]));
     return bind_as<op::scatter>(more(n.meta), of_rows(n), x, for_rows(all(n.in[1]), rows.shape));
+  }
+  constexpr Sym index_copy(Node const& n) {
+    return bind_as<op::index_copy>(more(n.meta), moved_on(Examples::axis, n.attrs), all(n.in[0]),
+                                   known(n.in[1]), all(n.in[2]));
   }
   static constexpr Attrs of_rows(Node const& n) {
     return Attrs{{1, 0, n.attrs.i[2] != 0 ? n.attrs.i[2] : static_cast<index_t>(op::Caller::take)}};

@@ -174,6 +174,7 @@ class Order {
   // Whether group k may write its results onto the inputs now: it is their only reader left, element by element.
   constexpr bool may_overwrite(int k) const {
     Group const& x = f_.groups[k];
+    if (x.kind == Group::Kind::opaque) return may_take_over(k);
     if (x.kind != Group::Kind::loop || x.split >= 0) return false;
     bool ok = true;
     for (int id : x.members) {
@@ -188,6 +189,18 @@ class Order {
       ok = ok && readers_[input] == own && g_[id].meta.shape == x.space && goes_in_order(id);
     }
     return ok;
+  }
+  // An op with a kernel of its own may if it takes over that very input, which it reads once.
+  constexpr bool may_take_over(int k) const {
+    int const id = f_.groups[k].members[0], input = alias_[id];
+    Node const& n = g_[id];
+    if (n.op->takes_over < 0 || readers_[input] != 1) return false;
+    int reads = 0;
+    for_inputs_read(k, [&](Read const& r) { reads += r.input == input ? 1 : 0; });
+    Access const& a = access(n.in[n.op->takes_over]);
+    Node const& root = g_[a.root];
+    return reads == 1 && root.code() == Code::input && root.attrs.i[0] == input && root.meta == n.meta &&
+           is_contiguous(n.meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
   }
   constexpr void move_results(int k) {
     for (int id : f_.groups[k].members)

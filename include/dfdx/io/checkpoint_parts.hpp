@@ -204,6 +204,9 @@ class CheckpointVisitor {
       static_assert(!std::is_same_v<U, std::vector<bool>>, "checkpoint: std::vector<bool> is not supported");
       std::size_t i = 0;
       to_.list(at("size"), part, [&](auto& e) { (*this)(std::to_string(i++), e); });
+    } else if constexpr (is_optional<U>) {
+      to_.must_equal(at("there"), part.has_value());
+      if (part.has_value()) all_of(*part);
     } else if constexpr (knows_its_parts<T, CheckpointVisitor>) U::visit_checkpoint(part, *this);
     else if constexpr (keeps_leaves<U>)
       visit_state(part, [&](std::string const& name, auto& leaf) { to_.leaf(name, leaf); }, path_);

@@ -79,6 +79,57 @@ inline Weights read_safetensors(std::filesystem::path const& path) {
   return r;
 }
 
+namespace detail {
+
+// The weights in files that an index names; `add(weights, path)` adds those of one.
+inline Weights read_index(std::filesystem::path const& path, char const* op,
+                          void (*add)(Weights&, std::filesystem::path const&)) {
+  auto const index = read_json_file(path, op, 2);
+  auto const fail = [&](std::string const& why) {
+    raise_file(std::string(op) + ": " + path.string() + " " + why);
+  };
+  auto const map = index.find("weight_map");
+  if (map == index.end() || !map->is_object()) fail("has no weight_map");
+  std::map<std::string, std::string> wanted;  // the file of each
+  std::set<std::string> files;
+  for (auto const& [name, file] : map->items()) {
+    if (!file.is_string()) fail("gives no file for " + shown_name(name));
+    auto const text = file.get<std::string>();
+    // A name of a file beside the index, and nothing that leads elsewhere.
+    if (text.empty() || text == "." || text == ".." ||
+        text.find_first_of(std::string("/\\\0", 3)) != text.npos)
+      fail("gives " + shown_name(name) + " the file " + shown_name(text) +
+           ", which is no name of a file beside it");
+    wanted.emplace(name, text);
+    files.insert(text);
+  }
+  Weights r(path.string());
+  r.format = op;
+  for (std::string const& file : files) add(r, path.parent_path() / file);
+  std::string wrong;
+  auto const report = [&](std::string const& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
+  for (auto const& [name, file] : wanted) {
+    Weight const* const w = r.find(name);
+    if (w == nullptr || std::filesystem::path(w->file).filename() != file)
+      report(shown_name(name) + " is not in " + file);
+  }
+  for (Weight const& w : r)
+    if (!wanted.contains(w.name))
+      report(shown_name(w.name) + " is in " + std::filesystem::path(w.file).filename().string() +
+             " and not in the index");
+  if (!wrong.empty()) fail("does not fit its files: " + wrong);
+  r.rope = rope_of_names(r);
+  return r;
+}
+
+inline void add_folder_config(Weights& to, std::filesystem::path const& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / "config.json", ignored))
+    add_config(to.metadata, "config", read_json_file(folder / "config.json", "safetensors", 8));
+}
+
+}  // namespace detail
+
 /// read_safetensors_index - the weights in the safetensors files that an index (model.safetensors.index.json) names,
 /// which lie beside it and are mapped.
 ///
@@ -86,42 +137,7 @@ inline Weights read_safetensors(std::filesystem::path const& path) {
 ///           model-1.safetensors; b.weight is in model-2.safetensors and not in the index". All mismatches in one;
 ///           those of SafetensorsFile
 inline Weights read_safetensors_index(std::filesystem::path const& path) {
-  auto const index = detail::read_json_file(path, "safetensors", 2);
-  auto const fail = [&](std::string const& why) {
-    detail::raise_file("safetensors: " + path.string() + " " + why);
-  };
-  auto const map = index.find("weight_map");
-  if (map == index.end() || !map->is_object()) fail("has no weight_map");
-  std::map<std::string, std::string> wanted;  // the file of each
-  std::set<std::string> files;
-  for (auto const& [name, file] : map->items()) {
-    if (!file.is_string()) fail("gives no file for " + detail::shown_name(name));
-    auto const text = file.get<std::string>();
-    // A name of a file beside the index, and nothing that leads elsewhere.
-    if (text.empty() || text == "." || text == ".." ||
-        text.find_first_of(std::string("/\\\0", 3)) != text.npos)
-      fail("gives " + detail::shown_name(name) + " the file " + detail::shown_name(text) +
-           ", which is no name of a file beside it");
-    wanted.emplace(name, text);
-    files.insert(text);
-  }
-  Weights r(path.string());
-  r.format = "safetensors";
-  for (std::string const& file : files) detail::add_safetensors(r, path.parent_path() / file);
-  std::string wrong;
-  auto const report = [&](std::string const& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
-  for (auto const& [name, file] : wanted) {
-    Weight const* const w = r.find(name);
-    if (w == nullptr || std::filesystem::path(w->file).filename() != file)
-      report(detail::shown_name(name) + " is not in " + file);
-  }
-  for (Weight const& w : r)
-    if (!wanted.contains(w.name))
-      report(detail::shown_name(w.name) + " is in " + std::filesystem::path(w.file).filename().string() +
-             " and not in the index");
-  if (!wrong.empty()) fail("does not fit its files: " + wrong);
-  r.rope = rope_of_names(r);
-  return r;
+  return detail::read_index(path, "safetensors", detail::add_safetensors);
 }
 
 /// read_hugging_face - the weights in a folder of Hugging Face: model.safetensors or the shards of its index, and what
@@ -136,9 +152,7 @@ inline Weights read_hugging_face(std::filesystem::path const& folder) {
     detail::raise_file("safetensors: " + folder.string() +
                        " has neither model.safetensors nor model.safetensors.index.json");
   Weights r = sharded ? read_safetensors_index(index) : read_safetensors(one);
-  if (std::filesystem::exists(folder / "config.json", ignored))
-    detail::add_config(r.metadata, "config",
-                       detail::read_json_file(folder / "config.json", "safetensors", 8));
+  detail::add_folder_config(r, folder);
   return r;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Decoder - one token at a time through a model in memory: the numbers that Llama gives, without values, shapes and
-// memory for each op between. With OpenMP, where the including project enables it, threads share the rows.
+// Decoder - tokens through a model in memory: the numbers that Llama gives, without values, shapes and memory for each
+// op between. One token at a time, a prompt, or the next tokens of several texts. With OpenMP, where the including
+// project enables it, threads share the rows of matrices and the heads.
 #pragma once
 
-#include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/models/decoder_kernels.hpp>
 #include <dfdx/models/llama.hpp>
 
 #if defined(_OPENMP)
@@ -14,88 +15,6 @@ namespace dfdx::models {
 
 namespace detail {
 
-using Lane = kernels::lane<float>;
-
-// Calls f(i, count) for lanes of n numbers; `count` of the last may be less.
-template <class F>
-DFDX_INLINE void by_lanes(index_t n, F const& f) {
-  constexpr index_t W = kernels::lane_size<float>;
-  index_t i = 0;
-  for (; i + W <= n; i += W) f(i, static_cast<int>(W));
-  if (i < n) f(i, static_cast<int>(n - i));
-}
-
-/// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
-inline void normalize(float const* x, float const* weight, index_t n, double eps, float* y) {
-  Lane squares(0.0f);
-  by_lanes(n, [&](index_t i, int c) {
-    Lane const v = kernels::load_n(x + i, c);
-    squares = xsimd::fma(v, v, squares);
-  });
-  float const mean = xsimd::reduce_add(squares) / static_cast<float>(n);
-  Lane const by(1.0f / std::sqrt(mean + static_cast<float>(eps)));
-  by_lanes(n, [&](index_t i, int c) {
-    kernels::store_n(y + i, kernels::load_n(x + i, c) * by * kernels::load_n(weight + i, c), c);
-  });
-}
-
-/// Elements i and i + n / 2 turned together, as `rotate` does.
-inline void turn(float* x, float const* cos, float const* sin, index_t n) {
-  float* const y = x + n / 2;
-  by_lanes(n / 2, [&](index_t i, int c) {
-    Lane const a = kernels::load_n(x + i, c), b = kernels::load_n(y + i, c);
-    Lane const k = kernels::load_n(cos + i, c), s = kernels::load_n(sin + i, c);
-    kernels::store_n(x + i, a * k - b * s, c);
-    kernels::store_n(y + i, b * k + a * s, c);
-  });
-}
-
-/// x[i] = silu(x[i]) y[i]
-inline void silu_times(float* x, float const* y, index_t n) {
-  Lane const one(1.0f);
-  by_lanes(n, [&](index_t i, int c) {
-    Lane const v = kernels::load_n(x + i, c);
-    kernels::store_n(x + i, v / (one + kernels::lane_exp(-v)) * kernels::load_n(y + i, c), c);
-  });
-}
-
-inline void add_to(float* x, float const* y, index_t n) {
-  by_lanes(n, [&](index_t i, int c) {
-    kernels::store_n(x + i, kernels::load_n(x + i, c) + kernels::load_n(y + i, c), c);
-  });
-}
-
-/// x = softmax(scale x), of n > 0 numbers.
-inline void soften(float* x, index_t n, float scale) {
-  constexpr float least = std::numeric_limits<float>::lowest();
-  float top = least;
-  for (index_t i = 0; i < n; ++i) top = std::max(top, x[i]);
-  Lane const by(scale), from(top * scale);
-  Lane sum(0.0f);
-  by_lanes(n, [&](index_t i, int c) {
-    Lane e = kernels::lane_exp(xsimd::fms(kernels::load_n(x + i, c), by, from));
-    kernels::store_n(x + i, e, c);
-    sum = sum + (c == kernels::lane_size<float> ? e : kernels::load_n(x + i, c));
-  });
-  Lane const share(1.0f / xsimd::reduce_add(sum));
-  by_lanes(n, [&](index_t i, int c) { kernels::store_n(x + i, kernels::load_n(x + i, c) * share, c); });
-}
-
-/// One position's attention for the heads that share keys and values: q [heads, size] and keys and values of n
-/// positions to y [heads, size]; scores has room for heads * n.
-template <class E>
-void attend_one(float const* q, E const* keys, E const* values, index_t heads, index_t n, index_t size,
-                float scale, float* scores, float* y) {
-  kernels::store_sum const as_is;
-  using Put = kernels::detail::along_row<float, kernels::store_sum>;
-  kernels::detail::gemm_dot(heads, n, size, q, size, keys, size, Put{scores, n, as_is});
-  for (index_t h = 0; h < heads; ++h) {
-    soften(scores + h * n, n, scale);
-    kernels::detail::gemm_row(size, n, scores + h * n, index_t{1}, values, size,
-                              Put{y + h * size, size, as_is});
-  }
-}
-
 // A matrix of a layer and its bias, by their addresses.
 struct BoundMatrix {
   MatrixRows rows;
@@ -104,13 +23,18 @@ struct BoundMatrix {
 
 }  // namespace detail
 
-/// Decoder - runs a model for one token after another, for one sequence. It takes its memory when it is made, none for
-/// a token, and shares the model's arrays: what is changed within them it sees, arrays put in their place it does not.
+/// Decoder - runs a model for one token after another, for prompts, and for several texts side by side, each with a
+/// cache of its own and of its own length. It takes its memory when it is made, or when more tokens come at once than
+/// ever, none for a token, and shares the model's arrays: what is changed within them it sees, arrays put in their
+/// place it does not.
 ///
 ///   Decoder decode(model, cache.capacity);
 ///   std::span<float const> logits = decode(token, cache);  // valid until the next call
+///   logits = decode(tokens, cache);                        // of what comes after the last of them
+///   logits = decode(tokens, caches);                       // a row for each text
 ///
-/// Numerics  those of the model: equal to rounding, and for any number of threads to the last bit
+/// Numerics  those of the model: equal to rounding, and for any number of threads to the last bit. Of 5 texts or more
+///           together, and of prompts so long, the last bits may be others than one by one
 class Decoder {
  public:
   /// supports - whether the model's numbers are f32, or matrices as stored, in memory and dense, without factors
@@ -124,9 +48,9 @@ class Decoder {
     visit_projections(m, [&](std::string const&, Projection const& p) { good = good && !p.has_factors(); });
     return good;
   }
-  /// supports - whether the cache is one of a single sequence, of f32 or of 16 bits.
+  /// supports - whether the cache is one of a single sequence, of f32, of 16 bits or of blocks.
   static bool supports(KvCache const& c) {
-    return !c.keys.empty() && c.keys[0].ndim() == 3 && detail::MatrixRows::supports(c.keys[0].dtype());
+    return !c.keys.empty() && c.keys[0].ndim() == 3 && detail::MatrixRows::supports(c.encoding);
   }
 
   /// `threads` is the most that take part: 0 for as many as OpenMP has, 1 without it.
@@ -145,8 +69,8 @@ class Decoder {
       if (p.bias) r.bias = p.bias->data<float>();
       return r;
     };
-    for (LlamaBlock const& b : m.model.layers) {
-      LlamaAttention const& a = b.self_attn;
+    for (auto const& b : m.model.layers) {
+      auto const& a = b.self_attn;
       layers_.push_back({bound(a.q_proj), bound(a.k_proj), bound(a.v_proj), bound(a.o_proj),
                          bound(b.mlp.gate_proj), bound(b.mlp.up_proj), bound(b.mlp.down_proj),
                          b.input_layernorm.weight.data<float>(),
@@ -158,45 +82,52 @@ class Decoder {
     table_.rows = rows_of(m.model.embed_tokens.weight, m.model.embed_tokens.stored);
     head_ = m.lm_head ? bound(*m.lm_head) : table_;
     LlamaConfig const& c = config_;
-    frequencies_ = c.rope.of_head(c.head_size, 1);
-    auto const take = [](std::vector<float>& v, index_t n) { v.resize(static_cast<std::size_t>(n)); };
-    take(cos_, c.head_size / 2), take(sin_, c.head_size / 2);
-    take(h_, c.width);
-    take(qkv_, (c.heads + 2 * c.kv_heads) * c.head_size);
-    take(seen_, c.heads * c.head_size);
-    take(gate_, c.hidden), take(up_, c.hidden);
-    take(logits_, c.vocabulary);
+    frequencies_ = c.frequencies(1);
     scratch_.resize(static_cast<std::size_t>(threads_));
-    for (Scratch& s : scratch_) {
-      take(s.x, c.width), take(s.y, std::max(c.width, c.hidden));
-      take(s.scores, c.heads / c.kv_heads * capacity);
-      s.factor.reserve(std::max({c.width, c.hidden, c.heads * c.head_size}));
+    for (Scratch& m : scratch_) {
+      m.scores.resize(static_cast<std::size_t>(c.heads / c.kv_heads * capacity));
+      m.x.resize(static_cast<std::size_t>(c.width)), m.y.resize(static_cast<std::size_t>(c.width));
+      m.factor.reserve(std::max({c.width, c.hidden, c.heads * c.head_size}));
     }
+    reserve(1, 1);
   }
 
   /// The numbers for what comes after `token`, which is added to the cache.
   ///
   /// Errors    "llama: 65 positions, there is room for 64"; "llama: token 600, there are 512"
   std::span<float const> operator()(std::int32_t token, KvCache& cache) {
-    index_t const room = std::min(cache.capacity, capacity_);
-    if (cache.length + 1 > room) raise("llama: ", cache.length + 1, " positions, there is room for ", room);
-    if (token < 0 || token >= table_.rows.rows)
-      raise("llama: token ", Position{token}, ", there are ", table_.rows.rows);
-    if (!supports(cache)) raise("decoder: the cache is not one of a single sequence in f32 or 16 bits");
-    detail::row_as_floats(table_.rows, token, h_.data());
-    set_angles(cache.length);
-#if defined(_OPENMP)
-    if (threads_ > 1) {
-#pragma omp parallel num_threads(threads_)
-      run(cache, omp_get_thread_num(), omp_get_num_threads());
-    } else {
-      run(cache, 0, 1);
-    }
-#else
-    run(cache, 0, 1);
-#endif
-    ++cache.length;
-    return logits_;
+    return (*this)(std::span(&token, 1), cache);
+  }
+
+  /// The numbers for what comes after the last of some tokens, which are added to the cache.
+  ///
+  /// Errors    as for one
+  std::span<float const> operator()(std::span<std::int32_t const> tokens, KvCache& cache) {
+    auto const n = static_cast<index_t>(tokens.size());
+    if (n == 0) raise("decoder: no tokens");
+    begin(n, 1);
+    for (index_t i = 0; i < n; ++i) add(tokens[static_cast<std::size_t>(i)], cache, cache.length + i, n - i);
+    finish();
+    cache.length += n;
+    return {logits_.data(), static_cast<std::size_t>(config_.vocabulary)};
+  }
+
+  /// The numbers for what comes after each of some tokens, of as many texts: [texts, vocabulary].
+  ///
+  /// Errors    as for one; "decoder: 2 tokens for 3 caches"; "decoder: a cache is given twice"
+  std::span<float const> operator()(std::span<std::int32_t const> tokens, std::span<KvCache* const> caches) {
+    auto const n = static_cast<index_t>(tokens.size());
+    if (tokens.size() != caches.size())
+      raise("decoder: ", n, " tokens for ", static_cast<index_t>(caches.size()), " caches");
+    if (n == 0) raise("decoder: no tokens");
+    for (std::size_t i = 0; i < caches.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (caches[i] == caches[j]) raise("decoder: a cache is given twice");
+    begin(n, n);
+    for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i], *caches[i], caches[i]->length, 1);
+    finish();
+    for (KvCache* c : caches) ++c->length;
+    return {logits_.data(), static_cast<std::size_t>(n * config_.vocabulary)};
   }
 
  private:
@@ -204,11 +135,70 @@ class Decoder {
     detail::BoundMatrix q, k, v, o, gate, up, down;
     float const *input_norm, *middle_norm, *q_norm, *k_norm;
   };
-  // What each thread has for itself.
+  // What each thread has for itself; x, y and factor for a single token.
   struct Scratch {
     std::vector<float> x, y, scores;
     detail::Factor factor;
+    std::vector<float> keys, values;  // of a head of a cache of blocks
   };
+  // A token that is computed: the cache of its text and its place there.
+  struct Row {
+    KvCache* cache;
+    index_t position;
+  };
+
+  // Room for so many tokens at once, and for so many rows of results.
+  void reserve(index_t rows, index_t results) {
+    LlamaConfig const& c = config_;
+    auto const take = [](std::vector<float>& v, index_t n) {
+      if (v.size() < static_cast<std::size_t>(n)) v.resize(static_cast<std::size_t>(n));
+    };
+    take(logits_, results * c.vocabulary);
+    if (rows <= room_) return;
+    room_ = rows;
+    rows_.reserve(static_cast<std::size_t>(rows));
+    take(cos_, rows * c.head_size / 2), take(sin_, rows * c.head_size / 2);
+    take(h_, rows * c.width);
+    take(qkv_, rows * (c.heads + 2 * c.kv_heads) * c.head_size);
+    take(seen_, rows * c.heads * c.head_size);
+    take(gate_, rows * c.hidden), take(up_, rows * c.hidden);
+    if (rows == 1) return;
+    take(x_, rows * c.width), take(y_, rows * c.width);
+    factor_.reserve(rows * std::max({c.width, c.hidden, c.heads * c.head_size}));
+  }
+  void begin(index_t rows, index_t results) {
+    reserve(rows, results);
+    results_ = results;
+    rows_.clear();
+  }
+  // A token at a place of a text of which so many are computed from there on.
+  void add(std::int32_t token, KvCache& cache, index_t position, index_t more) {
+    if (!supports(cache))
+      raise("decoder: the cache is not one of a single sequence in f32, 16 bits or blocks");
+    index_t const room = std::min(cache.capacity, capacity_), end = position + more;
+    if (end > room) raise("llama: ", end, " positions, there is room for ", room);
+    if (token < 0 || token >= table_.rows.rows)
+      raise("llama: token ", Position{token}, ", there are ", table_.rows.rows);
+    if (cache.quantized())
+      for (Scratch& m : scratch_) {
+        m.keys.resize(static_cast<std::size_t>(capacity_ * config_.head_size));
+        m.values.resize(m.keys.size());
+      }
+    auto const i = static_cast<index_t>(rows_.size());
+    detail::row_as_floats(table_.rows, token, h_.data() + i * config_.width);
+    set_angles(position, end, i * config_.head_size / 2);
+    rows_.push_back({&cache, position});
+  }
+  void finish() {
+#if defined(_OPENMP)
+    if (threads_ > 1) {
+#pragma omp parallel num_threads(threads_)
+      run(omp_get_thread_num(), omp_get_num_threads());
+      return;
+    }
+#endif
+    run(0, 1);
+  }
 
   static detail::MatrixRows rows_of(std::optional<Array> const& weight,
                                     std::shared_ptr<StoredMatrix const> const& stored) {
@@ -216,16 +206,17 @@ class Decoder {
     return {DType::f32, weight->bytes(), weight->shape()[0], weight->shape()[1]};
   }
 
-  void set_angles(index_t position) {
+  void set_angles(index_t position, index_t length, index_t at) {
     // Dynamic frequencies depend on the length beyond the original context; there alone a token takes memory.
     bool const dynamic = config_.rope.kind == RopeFrequencies::Kind::dynamic;
-    bool const stretch = dynamic && static_cast<double>(position + 1) > config_.rope.original_context;
-    if (stretch || stretched_) frequencies_ = config_.rope.of_head(config_.head_size, position + 1);
+    bool const stretch = dynamic && static_cast<double>(length) > config_.rope.original_context;
+    if (stretch || stretched_) frequencies_ = config_.frequencies(length);
     stretched_ = stretch;
-    for (std::size_t i = 0; i < cos_.size(); ++i) {
-      float const angle = static_cast<float>(position) * static_cast<float>(frequencies_[i]);
-      cos_[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-      sin_[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    float *c = cos_.data() + at, *s = sin_.data() + at;
+    for (double f : frequencies_) {
+      auto const angle = static_cast<double>(static_cast<float>(position) * static_cast<float>(f));
+      *c++ = static_cast<float>(std::cos(angle));
+      *s++ = static_cast<float>(std::sin(angle));
     }
   }
 
@@ -238,91 +229,155 @@ class Decoder {
 #endif
   }
 
-  // Rows `first` to `last` of w x + bias into y.
-  static void project(detail::BoundMatrix const& w, detail::Factor& x, index_t first, index_t last,
-                      float* y) {
+  // Rows `first` to `last` of w of each x, and the bias, into rows of y.
+  static void project(detail::BoundMatrix const& w, detail::Factor& x, index_t first, index_t last, float* y,
+                      index_t y_row) {
     if (first >= last) return;
-    x.prepare(w.rows.encoding);
-    detail::multiply_rows(w.rows, x, first, last, y, w.rows.rows);
-    if (w.bias != nullptr) detail::add_to(y + first, w.bias + first, last - first);
+    if (x.rows() == 1) x.prepare(w.rows.encoding);
+    detail::multiply_rows(w.rows, x, first, last, y, y_row);
+    if (w.bias != nullptr)
+      for (index_t i = 0; i < x.rows(); ++i)
+        detail::add_to(y + i * y_row + first, w.bias + first, last - first);
   }
 
-  void run(KvCache& cache, int thread, int threads) {
+  void run(int thread, int threads) {
     LlamaConfig const& c = config_;
+    auto const n = static_cast<index_t>(rows_.size());
+    bool const many = n > 1;
     Scratch& mine = scratch_[static_cast<std::size_t>(thread)];
-    float *const h = h_.data(), *const x = mine.x.data();
-    auto const share = [&](index_t rows) { return detail::share_of(rows, thread, threads); };
-    // What is short every thread computes for itself: that is cheaper than to wait for another.
-    auto const normalized = [&](float const* weight) {
-      detail::normalize(h, weight, c.width, c.norm_eps, x);
-      mine.factor.set(x, 1, c.width);
+    detail::Factor& factor = many ? factor_ : mine.factor;
+    float* const h = h_.data();
+    auto const share = [&](index_t rows) { return detail::share_of(rows, thread, threads, many ? 32 : 16); };
+    auto const [from_row, to_row] = detail::share_of(n, thread, threads, 1);
+    // Rows as a factor of some matrices. Of many each thread prepares its share; what is short every thread computes
+    // for itself: that is cheaper than to wait for another.
+    auto const prepared = [&](float const* x, index_t columns, auto const&... matrices) {
+      if (!many) return factor.set(x, 1, columns);
+      if (thread == 0) factor.set(x, n, columns);
+      wait(threads);
+      if (!(std::holds_alternative<DType>(matrices.rows.encoding) && ...)) {
+        (factor.prepare_rows(matrices.rows.encoding, from_row, to_row), ...);
+        wait(threads);
+      }
     };
-    // h += w (of the vector at `from`)
+    auto const normalized = [&](float const* weight, auto const&... matrices) {
+      float* const x = many ? x_.data() : mine.x.data();
+      for (index_t i = many ? from_row : 0; i < (many ? to_row : 1); ++i)
+        detail::normalize(h + i * c.width, weight, c.width, c.norm_eps, x + i * c.width);
+      prepared(x, c.width, matrices...);
+    };
+    // h += w (of the vectors at `from`)
     auto const add_projected = [&](detail::BoundMatrix const& w, float const* from) {
-      mine.factor.set(from, 1, w.rows.columns);
+      prepared(from, w.rows.columns, w);
+      float* const y = many ? y_.data() : mine.y.data();
       auto const [first, last] = share(c.width);
-      project(w, mine.factor, first, last, mine.y.data());
-      detail::add_to(h + first, mine.y.data() + first, last - first);
+      project(w, factor, first, last, y, c.width);
+      for (index_t i = 0; i < n; ++i)
+        detail::add_to(h + i * c.width + first, y + i * c.width + first, last - first);
       wait(threads);
     };
     index_t const q_rows = c.heads * c.head_size, kv_rows = c.kv_heads * c.head_size;
-    float *const q = qkv_.data(), *const k = q + q_rows, *const v = k + kv_rows;
+    index_t const all_rows = q_rows + 2 * kv_rows;
+    float* const qkv = qkv_.data();
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       Layer const& l = layers_[i];
-      normalized(l.input_norm);
-      auto const [first, last] = share(q_rows + 2 * kv_rows);
-      auto const part = [&](detail::BoundMatrix const& w, index_t before, float* to) {
-        project(w, mine.factor, std::clamp(first - before, index_t{0}, w.rows.rows),
-                std::clamp(last - before, index_t{0}, w.rows.rows), to);
+      normalized(l.input_norm, l.q, l.k, l.v);
+      auto const [first, last] = share(all_rows);
+      auto const part = [&](detail::BoundMatrix const& w, index_t before) {
+        project(w, factor, std::clamp(first - before, index_t{0}, w.rows.rows),
+                std::clamp(last - before, index_t{0}, w.rows.rows), qkv + before, all_rows);
       };
-      part(l.q, 0, q), part(l.k, q_rows, k), part(l.v, q_rows + kv_rows, v);
+      part(l.q, 0), part(l.k, q_rows), part(l.v, q_rows + kv_rows);
       wait(threads);
-      for (index_t g = c.kv_heads * thread / threads; g < c.kv_heads * (thread + 1) / threads; ++g)
-        attend(l, cache, i, g, mine.scores.data());
+      for (index_t g = c.kv_heads * thread / threads; g < c.kv_heads * (thread + 1) / threads; ++g) {
+        for (index_t r = 0; r < n; ++r) keep(l, r, i, g);
+        for (index_t r = 0; r < n; ++r) attend(r, i, g, mine);
+      }
       wait(threads);
       add_projected(l.o, seen_.data());
-      normalized(l.middle_norm);
+      normalized(l.middle_norm, l.gate, l.up);
       auto const [from, to] = share(c.hidden);
-      project(l.gate, mine.factor, from, to, gate_.data());
-      project(l.up, mine.factor, from, to, up_.data());
-      detail::silu_times(gate_.data() + from, up_.data() + from, to - from);
+      project(l.gate, factor, from, to, gate_.data(), c.hidden);
+      project(l.up, factor, from, to, up_.data(), c.hidden);
+      for (index_t r = 0; r < n; ++r)
+        detail::silu_times(gate_.data() + r * c.hidden + from, up_.data() + r * c.hidden + from, to - from);
       wait(threads);
       add_projected(l.down, gate_.data());
     }
-    normalized(norm_);
+    if (results_ == n) {
+      normalized(norm_, head_);
+    } else {  // of the last alone
+      detail::normalize(h + (n - 1) * c.width, norm_, c.width, c.norm_eps, mine.x.data());
+      mine.factor.set(mine.x.data(), 1, c.width);
+    }
     auto const [from, to] = share(c.vocabulary);
-    project(head_, mine.factor, from, to, logits_.data());
+    project(head_, results_ == n ? factor : mine.factor, from, to, logits_.data(), c.vocabulary);
   }
 
-  // The heads that share keys and values g: the new ones into the cache, then all that is seen.
-  void attend(Layer const& l, KvCache& cache, std::size_t layer, index_t g, float* scores) {
+  // Where the queries of row r begin that share keys and values g, these and those.
+  float* queries(index_t r, index_t g) {
+    index_t const d = config_.head_size;
+    return qkv_.data() +
+           (r * (config_.heads + 2 * config_.kv_heads) + g * (config_.heads / config_.kv_heads)) * d;
+  }
+  float* key(index_t r, index_t g) {
+    index_t const d = config_.head_size;
+    return qkv_.data() + (r * (config_.heads + 2 * config_.kv_heads) + config_.heads + g) * d;
+  }
+  // Row r, the heads that share keys and values g: all turned, the new ones into the cache.
+  void keep(Layer const& l, index_t r, std::size_t layer, index_t g) {
     LlamaConfig const& c = config_;
-    index_t const d = c.head_size, group = c.heads / c.kv_heads, at = cache.length;
-    float *const q = qkv_.data() + g * group * d, *const k = qkv_.data() + (c.heads + g) * d,
-                 *const v = k + c.kv_heads * d;
-    for (index_t i = 0; i < group; ++i) {
+    index_t const d = c.head_size, at = rows_[static_cast<std::size_t>(r)].position;
+    float *const q = queries(r, g), *const k = key(r, g), *const v = k + c.kv_heads * d;
+    float const *const cos = cos_.data() + r * d / 2, *const sin = sin_.data() + r * d / 2;
+    for (index_t i = 0; i < c.heads / c.kv_heads; ++i) {
       if (l.q_norm != nullptr) detail::normalize(q + i * d, l.q_norm, d, c.norm_eps, q + i * d);
-      detail::turn(q + i * d, cos_.data(), sin_.data(), d);
+      detail::turn(q + i * d, cos, sin, d);
     }
     if (l.k_norm != nullptr) detail::normalize(k, l.k_norm, d, c.norm_eps, k);
-    detail::turn(k, cos_.data(), sin_.data(), d);
-    index_t const first = c.window > 0 ? std::max<index_t>(0, at + 1 - c.window) : 0;
-    auto const with = [&]<class E>(E* keys, E* values) {
-      keys += g * cache.capacity * d, values += g * cache.capacity * d;
+    detail::turn(k, cos, sin, d);
+    rows_[static_cast<std::size_t>(r)].cache->with_head(layer, g, [&]<class E>(E* keys, E* values) {
       if constexpr (std::is_same_v<E, float>) {
         std::copy(k, k + d, keys + at * d);
         std::copy(v, v + d, values + at * d);
+      } else if constexpr (std::is_same_v<E, std::byte>) {
+        index_t const row = d / 32 * static_cast<index_t>(block_bytes(Quant::q8_0));
+        KvCache::keep_row(k, d, keys + at * row);
+        KvCache::keep_row(v, d, values + at * row);
       } else {
         kernels::narrow(keys + at * d, k, d);
         kernels::narrow(values + at * d, v, d);
       }
-      detail::attend_one(q, keys + first * d, values + first * d, group, at + 1 - first, d,
-                         1.0f / std::sqrt(static_cast<float>(d)), scores, seen_.data() + g * group * d);
+    });
+  }
+  // What they see.
+  void attend(index_t r, std::size_t layer, index_t g, Scratch& mine) {
+    LlamaConfig const& c = config_;
+    Row const& row = rows_[static_cast<std::size_t>(r)];
+    index_t const d = c.head_size, group = c.heads / c.kv_heads;
+    index_t const first = c.window > 0 ? std::max<index_t>(0, row.position + 1 - c.window) : 0;
+    auto const with = [&](auto const* keys, auto const* values) {
+      detail::attend_one(queries(r, g), keys + first * d, values + first * d, group, row.position + 1 - first,
+                         d, 1.0f / std::sqrt(static_cast<float>(d)), mine.scores.data(),
+                         seen_.data() + (r * c.heads + g * group) * d);
     };
-    Array const &keys = cache.keys[layer], &values = cache.values[layer];
-    if (keys.dtype() == DType::f32) with(keys.data<float>(), values.data<float>());
-    else if (keys.dtype() == DType::f16) with(keys.data<float16>(), values.data<float16>());
-    else with(keys.data<bfloat16>(), values.data<bfloat16>());
+    row.cache->with_head(layer, g, [&]<class E>(E* keys, E* values) {
+      if constexpr (std::is_same_v<E, std::byte>) {
+        // As floats, once for the tokens of a text that come together.
+        bool const again = r > 0 && rows_[static_cast<std::size_t>(r) - 1].cache == row.cache;
+        index_t last = row.position;
+        for (std::size_t i = static_cast<std::size_t>(r); i < rows_.size() && rows_[i].cache == row.cache;
+             ++i)
+          last = rows_[i].position;
+        if (!again) {
+          dequantize_row(Quant::q8_0, keys, (last + 1) * d, mine.keys.data());
+          dequantize_row(Quant::q8_0, values, (last + 1) * d, mine.values.data());
+        }
+        with(mine.keys.data(), mine.values.data());
+      } else {
+        with(keys, values);
+      }
+    });
   }
 
   Llama model_;  // so that the arrays stay
@@ -335,6 +390,10 @@ class Decoder {
   bool stretched_ = false;
   std::vector<double> frequencies_;
   std::vector<float> cos_, sin_, h_, qkv_, seen_, gate_, up_, logits_;
+  index_t room_ = 0, results_ = 0;  // tokens at once; rows of logits
+  std::vector<Row> rows_;
+  std::vector<float> x_, y_;  // of many tokens
+  detail::Factor factor_;
   std::vector<Scratch> scratch_;
 };
 

@@ -17,11 +17,11 @@ namespace dfdx::models {
 /// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
 /// cache(...) an empty KvCache, and config.context how many positions there are.
 template <class M>
-concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, DType dtype) {
+concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, Encoding e) {
   { m(x) } -> std::same_as<Array>;
   { m.hidden(x, cache) } -> std::same_as<Array>;
   { m.head(x) } -> std::same_as<Array>;
-  { m.cache(n, std::optional<index_t>(), dtype) } -> std::same_as<KvCache>;
+  { m.cache(n, std::optional<index_t>(), e) } -> std::same_as<KvCache>;
   { m.config.context } -> std::convertible_to<index_t>;
 };
 
@@ -31,7 +31,7 @@ struct GenerateOptions {
   index_t tokens = 256;
   std::vector<std::int32_t> stop{};
   index_t capacity = 0, block = 256, keep = 1;
-  DType cache = DType::f32;
+  Encoding cache = DType::f32;
 };
 
 namespace detail {
@@ -48,7 +48,7 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
 template <language_model M>
 class Context {
  public:
-  Context(M const& model, index_t capacity, DType cache = DType::f32, index_t block = 256)
+  Context(M const& model, index_t capacity, Encoding cache = DType::f32, index_t block = 256)
       : model_(&model), cache_(model.cache(capacity, {}, cache)), block_(block) {
     tokens_.reserve(static_cast<std::size_t>(capacity));
     if (capacity < 2 || block < 1)
@@ -58,8 +58,8 @@ class Context {
   /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
   Array add(std::span<std::int32_t const> tokens) {
     if (tokens.empty()) raise("generate: no tokens to add");
-    if (tokens.size() == 1 && can_step()) {
-      std::span<float const> const logits = step(tokens[0]);
+    if (can_step()) {
+      std::span<float const> const logits = run(tokens);
       Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
       std::copy(logits.begin(), logits.end(), r.data<float>());
       return r;
@@ -77,13 +77,7 @@ class Context {
   /// step - adds one token, and takes no memory for it where a Decoder can run the model. The numbers are there until
   /// the next call.
   std::span<float const> step(std::int32_t token) {
-    if constexpr (std::same_as<M, Llama>)
-      if (can_step()) {
-        if (!decoder_) decoder_.emplace(*model_, cache_.capacity);
-        std::span<float const> const logits = (*decoder_)(token, cache_);
-        tokens_.push_back(token);
-        return logits;
-      }
+    if (can_step()) return run(std::span(&token, 1));
     logits_ = add(std::span(&token, 1));
     return {logits_.data<float>(), static_cast<std::size_t>(logits_.size())};
   }
@@ -102,8 +96,30 @@ class Context {
   bool full() const { return cache_.length == cache_.capacity; }
   std::vector<std::int32_t> const& tokens() const { return tokens_; }
   KvCache& cache() { return cache_; }
+  KvCache const& cache() const { return cache_; }
+  /// resume - the cache holds what has been computed of these tokens (models/session.hpp).
+  void resume(std::span<std::int32_t const> tokens) {
+    if (static_cast<index_t>(tokens.size()) > cache_.capacity)
+      raise("generate: ", static_cast<index_t>(tokens.size()), " tokens, there is room for ",
+            cache_.capacity);
+    tokens_.assign(tokens.begin(), tokens.end());
+    cache_.length = static_cast<index_t>(tokens.size());
+  }
 
  private:
+  // With the decoder, block by block.
+  std::span<float const> run(std::span<std::int32_t const> tokens) {
+    std::span<float const> logits;
+    if constexpr (std::same_as<M, Llama>) {
+      if (!decoder_) decoder_.emplace(*model_, cache_.capacity);
+      for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
+        auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
+        logits = (*decoder_)(some, cache_);
+        tokens_.insert(tokens_.end(), some.begin(), some.end());
+      }
+    }
+    return logits;
+  }
   bool can_step() const {
     if constexpr (std::same_as<M, Llama>)
       return decoder_ || (Decoder::supports(*model_) && Decoder::supports(cache_));

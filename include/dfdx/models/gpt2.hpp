@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include <dfdx/io/open_weights.hpp>
+#include <dfdx/models/cache.hpp>
 #include <dfdx/models/config.hpp>
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/linear.hpp>
@@ -105,8 +106,8 @@ struct Gpt2 {
   Array head(Array const& h) const { return linear(h, lm_head ? lm_head->weight : transformer.wte.weight); }
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
-  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
-    return KvCache::of(config.layers, config.heads, capacity, config.head_size(), batch, dtype);
+  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
+    return KvCache::of(config.layers, config.heads, capacity, config.head_size(), batch, encoding);
   }
 
  private:

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
-// Llama and its kin, for checkpoints whose sizes only the running program knows: in memory and on the tape. The names
-// of its tensors are those of Hugging Face's files.
+// Llama and its kin, for checkpoints whose sizes the running program knows, in memory and on the tape, and for those
+// whose sizes the compiler knows. The names of its tensors are those of Hugging Face's files.
 #pragma once
 
 #include <optional>
 
+#include <dfdx/models/cache.hpp>
 #include <dfdx/models/llama_config.hpp>
+#include <dfdx/models/llama_sight.hpp>
 #include <dfdx/models/stored.hpp>
-#include <dfdx/vocabulary/attention.hpp>
-#include <dfdx/vocabulary/index.hpp>
+#include <dfdx/nn/embedding.hpp>
+#include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/norm.hpp>
+#include <dfdx/nn/repeat.hpp>
 #include <dfdx/vocabulary/linear.hpp>
-#include <dfdx/vocabulary/parts.hpp>
 
 namespace dfdx::models {
 
@@ -67,45 +70,158 @@ struct RmsNorm {
   DFDX_FIELDS(weight)
 };
 
-struct LlamaAttention {
-  Projection q_proj, k_proj, v_proj, o_proj;
-  std::optional<RmsNorm> q_norm, k_norm;
-  DFDX_FIELDS(q_proj, k_proj, v_proj, o_proj, q_norm, k_norm)
+namespace detail {
+
+// The parts of a model whose sizes are S: layers of nn where the compiler knows them.
+template <LlamaSizes S, element T>
+struct LlamaParts {
+  template <index_t Out, index_t In, bool Bias>
+  using Projection =
+      std::conditional_t<S.known(),
+                         nn::Linear<static_cast<std::size_t>(In), static_cast<std::size_t>(Out), Bias, T>,
+                         models::Projection>;
+  template <index_t N>
+  using Norm = std::conditional_t<S.known(), nn::RMSNorm<static_cast<std::size_t>(N), T>, RmsNorm>;
+  // What a model need not have.
+  template <class Part, bool There>
+  using Option =
+      std::conditional_t<!S.known(), std::optional<Part>, std::conditional_t<There, Part, std::tuple<>>>;
+  template <class Block>
+  using Layers = std::conditional_t<S.known(), nn::Repeat<Block, static_cast<std::size_t>(S.layers)>,
+                                    std::vector<Block>>;
+  using Table = std::conditional_t<
+      S.known(), nn::Embedding<static_cast<std::size_t>(S.vocabulary), static_cast<std::size_t>(S.width), T>,
+      TokenTable>;
 };
 
+}  // namespace detail
+
+/// LlamaAttention - attention(sizes, x, see): `see(q, k, v)` is what queries make of keys and values, heads of all
+/// three, that know nothing of positions yet.
+template <LlamaSizes S = LlamaSizes{}, element T = float>
+struct LlamaAttention {
+  using Parts = detail::LlamaParts<S, T>;
+  typename Parts::template Projection<S.query_rows(), S.width, S.attention_bias> q_proj;
+  typename Parts::template Projection<S.kv_rows(), S.width, S.attention_bias> k_proj, v_proj;
+  typename Parts::template Projection<S.width, S.query_rows(), S.output_bias> o_proj;
+  typename Parts::template Option<typename Parts::template Norm<S.head_size>, S.normalized_heads> q_norm,
+      k_norm;
+  DFDX_FIELDS(q_proj, k_proj, v_proj, o_proj, q_norm, k_norm)
+
+  template <class X, class See>
+  constexpr auto operator()(LlamaSizes const& c, X const& x, See const& see) const {
+    auto const y = see(normalized(q_norm, heads<S.heads>(q_proj(x), c.heads, c), c),
+                       normalized(k_norm, heads<S.kv_heads>(k_proj(x), c.kv_heads, c), c),
+                       heads<S.kv_heads>(v_proj(x), c.kv_heads, c));
+    return o_proj(join_heads(y));
+  }
+
+ private:
+  template <index_t N, class X>
+  static constexpr auto heads(X const& x, index_t n, LlamaSizes const& c) {
+    if constexpr (S.known()) return swapaxes<-3, -2>(unflatten<-1, N, S.head_size>(x));
+    else return split_heads(x, n, c.head_size);
+  }
+  template <class Norm, class X>
+  static constexpr auto normalized(Norm const& norm, X const& x, LlamaSizes const& c) {
+    if constexpr (!S.known()) return norm ? rms_norm(x, norm->weight, c.norm_eps) : x;
+    else if constexpr (S.normalized_heads) return rms_norm(x, norm.weight, S.norm_eps);
+    else return x;
+  }
+};
+
+template <LlamaSizes S = LlamaSizes{}, element T = float>
 struct LlamaMlp {
-  Projection gate_proj, up_proj, down_proj;
+  using Parts = detail::LlamaParts<S, T>;
+  typename Parts::template Projection<S.hidden, S.width, S.mlp_bias> gate_proj, up_proj;
+  typename Parts::template Projection<S.width, S.hidden, S.mlp_bias> down_proj;
   DFDX_FIELDS(gate_proj, up_proj, down_proj)
 
-  Array operator()(Array const& x) const { return down_proj(silu(gate_proj(x)) * up_proj(x)); }
+  template <class X>
+  constexpr auto operator()(X const& x) const {
+    return down_proj(silu(gate_proj(x)) * up_proj(x));
+  }
 };
 
+template <LlamaSizes S = LlamaSizes{}, element T = float>
 struct LlamaBlock {
-  RmsNorm input_layernorm;
-  LlamaAttention self_attn;
-  RmsNorm post_attention_layernorm;
-  LlamaMlp mlp;
+  typename detail::LlamaParts<S, T>::template Norm<S.width> input_layernorm;
+  LlamaAttention<S, T> self_attn;
+  typename detail::LlamaParts<S, T>::template Norm<S.width> post_attention_layernorm;
+  LlamaMlp<S, T> mlp;
   DFDX_FIELDS(input_layernorm, self_attn, post_attention_layernorm, mlp)
+
+  template <class X, class See>
+  constexpr X operator()(LlamaSizes const& c, X const& x, See const& see) const {
+    X const h = x + self_attn(c, rms_norm(x, input_layernorm.weight, c.norm_eps), see);
+    return h + mlp(rms_norm(h, post_attention_layernorm.weight, c.norm_eps));
+  }
 };
 
+template <LlamaSizes S = LlamaSizes{}, element T = float>
 struct LlamaBody {
-  TokenTable embed_tokens;
-  std::vector<LlamaBlock> layers;
-  RmsNorm norm;
+  typename detail::LlamaParts<S, T>::Table embed_tokens;
+  typename detail::LlamaParts<S, T>::template Layers<LlamaBlock<S, T>> layers;
+  typename detail::LlamaParts<S, T>::template Norm<S.width> norm;
   DFDX_FIELDS(embed_tokens, layers, norm)
 };
 
-/// Llama - a decoder-only transformer with rotary positions. model(tokens) gives a number for each possible next token,
-/// at each position; model(tokens, cache) does so for tokens that come after those in the cache, and adds them to it.
+/// LlamaModel - a decoder-only transformer with rotary positions. model(tokens) gives a number for each possible next
+/// token, at each position; model(tokens, cache) does so for tokens that come after those in the cache, and adds them
+/// to it. Of given sizes S it has static shapes and compiles; models/llama_step.hpp has its cache. Llama is the one
+/// whose sizes its `config` has.
 ///
 /// Math      h += attention(norm(h)), h += W_down (silu(W_gate norm(h)) * W_up norm(h)), for each layer
 /// Shapes    tokens: [B..., T] -> [B..., T, vocabulary]
 /// Dtypes    tokens: integer; the result has the dtype of the weights
 /// Errors    "llama: 4097 positions, the model has 4096"; those of embedding for tokens out of range
 /// Source    Touvron et al. 2023; Jiang et al. 2023 for the window; the Qwen technical reports for biases and norms
-struct Llama {
+template <LlamaSizes S = LlamaSizes{}, element T = float>
+struct LlamaModel {
+  static_assert(S.heads % S.kv_heads == 0 && S.head_size % 2 == 0,
+                "llama: heads that do not share those of keys and values, or of an odd size");
+  static constexpr LlamaSizes config = S;
+  LlamaBody<S, T> model;
+  typename detail::LlamaParts<S, T>::template Option<
+      nn::Linear<static_cast<std::size_t>(S.width), static_cast<std::size_t>(S.vocabulary), false, T>,
+      !S.tied>
+      lm_head;  // empty where it is the embedding
+  DFDX_FIELDS(model, lm_head)
+
+  template <operand I>
+  constexpr auto operator()(I const& tokens) const {
+    return head(hidden(tokens));
+  }
+  /// What goes into the head, normalized: [B..., T, width].
+  template <operand I>
+  constexpr auto hidden(I const& tokens) const {
+    auto const h = model.embed_tokens(tokens);
+    using H = std::remove_const_t<decltype(h)>;
+    constexpr index_t n = I::static_shape[I::static_rank - 1];
+    static_assert(n >= 0 && n <= S.context, "llama: more tokens than the model has positions");
+    auto const angles = detail::llama_angles<S, T>(detail::places_of<n>(tokens));
+    auto const see = [&](auto const& q, auto const& k, auto const& v) {
+      return detail::seen<S.window>(rotate(q, angles), rotate(k, angles), v);
+    };
+    return normalized(scan([&](H const& x, LlamaBlock<S, T> const& block) { return block(S, x, see); }, h,
+                           static_cast<Stacked<LlamaBlock<S, T>, layers> const&>(model.layers)));
+  }
+  template <operand X>
+  constexpr auto head(X const& h) const {
+    if constexpr (S.tied) return linear(h, model.embed_tokens.weight);
+    else return lm_head(h);
+  }
+  template <operand X>
+  constexpr auto normalized(X const& h) const {
+    return rms_norm(h, model.norm.weight, S.norm_eps);
+  }
+  static constexpr auto layers = static_cast<std::size_t>(S.layers);
+};
+
+template <element T>
+struct LlamaModel<LlamaSizes{}, T> {
   LlamaConfig config;
-  LlamaBody model;
+  LlamaBody<> model;
   std::optional<Projection> lm_head;  // empty where it is the embedding
   DFDX_FIELDS(model, lm_head)
 
@@ -122,41 +238,27 @@ struct Llama {
     if (first + n > room) raise("llama: ", first + n, " positions, there is room for ", room);
     Array h = model.embed_tokens(tokens);
     if (h.dtype() != model.norm.weight.dtype()) h = h.to(model.norm.weight.dtype());
-    Angles const angles(config.rope, config.head_size, first, n, h.dtype());
+    Angles const angles(config.frequencies(first + n), first, n, h.dtype());
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      LlamaBlock const& block = model.layers[i];
       watch(static_cast<index_t>(i), h);
-      h = h + attend(block.self_attn, norm(block.input_layernorm, h), angles, first, cache, i);
-      h = h + block.mlp(norm(block.post_attention_layernorm, h));
+      h = model.layers[i](config, h, [&](Array const& q, Array k, Array v) {
+        k = rotate(k, angles);
+        if (cache != nullptr) cache->extend(i, k, v);
+        return seen(rotate(q, angles), k, v, first, n);
+      });
     }
     if (cache != nullptr) cache->length += n;
-    return norm(model.norm, h);
+    return rms_norm(h, model.norm.weight, config.norm_eps);
   }
   Array head(Array const& h) const { return lm_head ? (*lm_head)(h) : model.embed_tokens.head(h); }
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
-  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, DType dtype = DType::f32) const {
+  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
     return KvCache::of(static_cast<index_t>(model.layers.size()), config.kv_heads, capacity, config.head_size,
-                       batch, dtype);
+                       batch, encoding);
   }
 
  private:
-  Array norm(RmsNorm const& n, Array const& x) const { return rms_norm(x, n.weight, config.norm_eps); }
-
-  Array attend(LlamaAttention const& a, Array const& x, Angles const& angles, index_t first, KvCache* cache,
-               std::size_t layer) const {
-    auto const heads = [&](Array const& y, index_t n) { return split_heads(y, n, config.head_size); };
-    Array q = heads(a.q_proj(x), config.heads), k = heads(a.k_proj(x), config.kv_heads);
-    Array v = heads(a.v_proj(x), config.kv_heads);
-    if (a.q_norm) q = norm(*a.q_norm, q);
-    if (a.k_norm) k = norm(*a.k_norm, k);
-    q = rotate(q, angles);
-    k = rotate(k, angles);
-    index_t const n = q.shape()[q.shape().rank - 2];
-    if (cache != nullptr) cache->extend(layer, k, v);
-    Array const y = seen(q, k, v, first, n);
-    return a.o_proj(join_heads(y));
-  }
   Array seen(Array const& q, Array const& k, Array const& v, index_t first, index_t n) const {
     if (config.window == 0 || first + n <= config.window)
       return scaled_dot_product_attention(q, k, v, {.causal = true, .offset = first});
@@ -165,6 +267,9 @@ struct Llama {
     return scaled_dot_product_attention(q, k, v, mask);
   }
 };
+
+/// Llama - the model whose sizes the running program knows.
+using Llama = LlamaModel<>;
 
 /// visit_projections - calls f("model.layers.0.self_attn.q_proj", p) with each of a model's projections.
 template <class Model, class F>

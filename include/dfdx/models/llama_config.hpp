@@ -9,21 +9,37 @@
 
 namespace dfdx::models {
 
-/// LlamaConfig - the sizes and options of a model of the family: Llama 1 to 3.2, Mistral, Qwen 2 and 3.
-struct LlamaConfig {
-  std::string architecture = "llama";
+/// LlamaSizes - the sizes and options of a model of the family that say what is computed. As a template argument of
+/// LlamaModel they are known to the compiler; where `layers` is 0, as it is unless said otherwise, the running program
+/// knows them.
+struct LlamaSizes {
   index_t vocabulary = 0, width = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_size = 0;
   /// Positions that the model was made for.
   index_t context = 0;
   double norm_eps = 1e-5;
-  RopeFrequencies rope;
+  RopeFrequencies rope{};
   /// How far back a position sees, itself included; 0 for all of it.
   index_t window = 0;
   /// Whether the last layer is the embedding; whether queries and keys are normalized, head by head.
   bool tied = false, normalized_heads = false;
   bool attention_bias = false, output_bias = false, mlp_bias = false;
+
+  constexpr bool known() const { return layers > 0; }
+  constexpr index_t query_rows() const { return heads * head_size; }
+  constexpr index_t kv_rows() const { return kv_heads * head_size; }
+};
+
+/// LlamaConfig - what the files of a model of the family say of it: Llama 1 to 3.2, Mistral, Qwen 2 and 3.
+struct LlamaConfig : LlamaSizes {
+  std::string architecture = "llama";
+  /// What divides rotary frequencies one by one, if anything does.
+  std::vector<double> rope_divisors;
   std::int32_t bos = -1;
   std::vector<std::int32_t> eos;
+
+  std::vector<double> frequencies(index_t length) const {
+    return rope.of_head(head_size, length, rope_divisors);
+  }
 
   /// Errors    "llama: 30 heads do not share 4 of keys and values", "llama: layers: 0"
   void check() const {
@@ -42,6 +58,8 @@ struct LlamaConfig {
     detail::check_eps("llama", norm_eps);
     if (window < 0) raise("llama: a window of ", window);
     rope.check();
+    for (double d : rope_divisors)
+      if (!(d > 0 && std::isfinite(d))) raise("rope: a divisor of frequencies that is no positive number");
   }
 };
 
@@ -151,9 +169,9 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
   }
   if (Weight const* const f = w.find("rope_freqs.weight")) {
     if (f->size() != c.head_size / 2) refuse_config(w, "rope_freqs.weight does not fit the heads");
-    c.rope.divisors.resize(static_cast<std::size_t>(f->size()));
+    c.rope_divisors.resize(static_cast<std::size_t>(f->size()));
     Array const all = f->array(DType::f64);
-    for (std::size_t i = 0; i < c.rope.divisors.size(); ++i) c.rope.divisors[i] = all.data<double>()[i];
+    for (std::size_t i = 0; i < c.rope_divisors.size(); ++i) c.rope_divisors[i] = all.data<double>()[i];
   }
   Weight const& table = w.at("token_embd.weight");
   c.vocabulary = table.shape.empty() ? 0 : table.shape[0];

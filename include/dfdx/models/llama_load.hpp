@@ -2,6 +2,8 @@
 // Llama from published files.
 #pragma once
 
+#include <sstream>
+
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/kernels/reference/quantize.hpp>
 #include <dfdx/models/llama.hpp>
@@ -32,7 +34,7 @@ inline Llama outline_of(LlamaConfig const& c) {
   index_t const q = c.heads * c.head_size, kv = c.kv_heads * c.head_size;
   m.model.embed_tokens.weight = outline(make_shape(c.vocabulary, c.width));
   for (index_t i = 0; i < c.layers; ++i) {
-    LlamaBlock b;
+    LlamaBlock<> b;
     b.input_layernorm = norm(c.width);
     b.post_attention_layernorm = norm(c.width);
     b.self_attn.q_proj = projection(q, c.width, c.attention_bias);
@@ -71,6 +73,74 @@ inline Array half_split(Array const& rows, index_t head) {
 
 inline bool is_turned(std::string_view name) {
   return name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos;
+}
+
+// The weights of a file by the names of GGUF, if they are what a model needs.
+template <class Model>
+Weights fitting(Model& m, Weights const& files, LlamaConfig const& config) {
+  Weights w = with_gguf_names(files);
+  std::vector<WantedWeight> wanted;
+  visit_state(m, [&](std::string const& name, Array const& leaf) {
+    wanted.push_back(wanted_weight(gguf_name(name), leaf));
+  });
+  add_needless(wanted, w, config);
+  w.check(wanted);
+  if (files.rope == RopeLayout::unknown)
+    refuse_config(files, "it does not say which of its rows rotary embeddings turn together");
+  return w;
+}
+
+// The numbers of a leaf by its name in a model.
+inline Array loaded(Weights const& w, std::string const& name, DType dtype, index_t head) {
+  Array const x = w.array(gguf_name(name), dtype);
+  return w.rope == RopeLayout::interleaved && is_turned(name) ? half_split(x, head) : x;
+}
+
+inline std::string text_of(RopeFrequencies const& r) {
+  using Kind = RopeFrequencies::Kind;
+  std::ostringstream s;
+  s << "of base " << r.base;
+  if (r.kind == Kind::plain) return s.str();
+  s << (r.kind == Kind::linear    ? ", linear"
+        : r.kind == Kind::dynamic ? ", dynamic"
+                                  : ", llama3")
+    << " by " << r.factor;
+  if (r.kind == Kind::llama3) s << " (" << r.low_factor << " to " << r.high_factor << ")";
+  if (r.kind != Kind::linear) s << " beyond " << r.original_context;
+  return s.str();
+}
+
+// Sizes and options that a file and a model differ in, all of them.
+inline void check_equal(Weights const& files, LlamaSizes const& there, LlamaSizes const& here) {
+  std::ostringstream wrong;
+  auto const compare = [&](char const* what, auto in_file, auto in_model) {
+    if (!(in_file == in_model))
+      wrong << (wrong.tellp() == 0 ? "" : "; ") << what << ": " << in_file << " in the file, " << in_model
+            << " in the model";
+  };
+  compare("vocabulary", there.vocabulary, here.vocabulary);
+  compare("width", there.width, here.width);
+  compare("hidden width", there.hidden, here.hidden);
+  compare("layers", there.layers, here.layers);
+  compare("heads", there.heads, here.heads);
+  compare("heads of keys and values", there.kv_heads, here.kv_heads);
+  compare("head size", there.head_size, here.head_size);
+  compare("context", there.context, here.context);
+  compare("window", there.window, here.window);
+  // Files have f32 for what a model's text says in decimals.
+  compare("epsilon of norms", static_cast<float>(there.norm_eps), static_cast<float>(here.norm_eps));
+  auto const yes = [](bool b) { return b ? "yes" : "no"; };
+  auto const options = [&](char const* what, bool in_file, bool in_model) {
+    if (in_file != in_model) compare(what, yes(in_file), yes(in_model));
+  };
+  options("the head is the embedding", there.tied, here.tied);
+  options("norms of heads", there.normalized_heads, here.normalized_heads);
+  options("biases of queries, keys and values", there.attention_bias, here.attention_bias);
+  options("biases of attention's results", there.output_bias, here.output_bias);
+  options("biases of the hidden layers", there.mlp_bias, here.mlp_bias);
+  compare("rotary embeddings", text_of(there.rope), text_of(here.rope));
+  if (wrong.tellp() != 0)
+    dfdx::detail::raise_file("llama: " + files.source() + " does not fit the model: " + wrong.str());
 }
 
 // Calls f(name, layer) with every layer that has a matrix.
@@ -124,16 +194,8 @@ inline std::shared_ptr<StoredMatrix const> quantized(Weight const& w, Quant q, i
 ///           "weights: m.gguf: output.weight: a number is too large for Q4_0, or is none"
 inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
   LlamaConfig const config = llama_config(files);
-  Weights w = with_gguf_names(files);
   Llama m = detail::outline_of(config);
-  std::vector<WantedWeight> wanted;
-  visit_named(m, [&](std::string const& name, Array const& leaf) {
-    wanted.push_back(detail::wanted_weight(gguf_name(name), leaf));
-  });
-  detail::add_needless(wanted, w, config);
-  w.check(wanted);
-  if (files.rope == RopeLayout::unknown)
-    detail::refuse_config(files, "it does not say which of its rows rotary embeddings turn together");
+  Weights w = detail::fitting(m, files, config);
   bool const grouped = std::any_of(w.begin(), w.end(), [](Weight const& x) { return x.group > 0; });
   if (o.as_stored && !o.quant && !grouped) w = with_rope(w, RopeLayout::half_split, config.head_size);
   bool const turn = w.rope == RopeLayout::interleaved;
@@ -148,8 +210,7 @@ inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
     });
   }
   visit_named(m, [&](std::string const& name, Array& leaf) {
-    leaf = w.array(gguf_name(name), o.dtype);
-    if (turn && detail::is_turned(name)) leaf = detail::half_split(leaf, config.head_size);
+    leaf = detail::loaded(w, name, o.dtype, config.head_size);
   });
   return m;
 }
@@ -159,6 +220,33 @@ inline Llama load_llama(std::filesystem::path const& path, LlamaOptions const& o
 }
 inline Llama load_llama(std::filesystem::path const& path, DType dtype) {
   return load_llama(open_weights(path), {.dtype = dtype});
+}
+
+/// load_llama<sizes>(file) - a model of sizes that the compiler knows, which must be those of the file.
+///
+/// Errors    "llama: m.gguf does not fit the model: width: 64 in the file, 288 in the model; heads: 8 in the file, 6 in
+///           the model", all mismatches in one; those of load_llama(file)
+template <LlamaSizes S, element T = float>
+LlamaModel<S, T> load_llama(Weights const& files) {
+  LlamaConfig const config = llama_config(files);
+  detail::check_equal(files, config, S);
+  if (!config.rope_divisors.empty())
+    detail::refuse_config(files, "rotary frequencies that are divided one by one are not supported");
+  LlamaModel<S, T> m;
+  Weights const w = detail::fitting(m, files, config);
+  visit(m, [](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if (leaf.empty()) leaf = Leaf::uninitialized();
+  });
+  visit_state(m, [&](std::string const& name, Array const& leaf) {
+    copy_elements(detail::loaded(w, name, leaf.dtype(), config.head_size).contiguous().operand(),
+                  leaf.operand());
+  });
+  return m;
+}
+template <LlamaSizes S, element T = float>
+LlamaModel<S, T> load_llama(std::filesystem::path const& path) {
+  return load_llama<S, T>(open_weights(path));
 }
 
 /// quantized - the model with its matrices quantized, those whose rows are whole blocks; they cannot be trained.

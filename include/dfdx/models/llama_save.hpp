@@ -51,7 +51,7 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
   sayable(c.normalized_heads == qwen3, qwen3 ? "heads without norms" : "norms of heads");
   sayable(qwen2 ? c.attention_bias : c.attention_bias == c.output_bias, "biases of a part of attention");
   sayable(c.window == 0 || !(qwen2 || qwen3), "a window in all layers");
-  sayable(c.rope.divisors.empty(), "rotary frequencies that are divided one by one");
+  sayable(c.rope_divisors.empty(), "rotary frequencies that are divided one by one");
   std::string const name = qwen2                         ? "Qwen2"
                            : qwen3                       ? "Qwen3"
                            : c.architecture == "mistral" ? "Mistral"

@@ -16,14 +16,13 @@ namespace dfdx::models {
 /// RopeFrequencies - how fast each pair of a head's elements turns from position to position.
 ///
 /// Math      f_i = base^(-2 i / D); linear: f_i / factor; dynamic: base grows with the length once that exceeds the
-///           original context; llama3: slow frequencies are divided by factor, those between blended; `divisors`, if
-///           there are any, divide besides
+///           original context; llama3: slow frequencies are divided by factor, those between blended
 /// Source    Su et al. 2021; kaiokendev and bloc97 2023 for linear and dynamic; the reference code of Llama 3.1
 struct RopeFrequencies {
   enum class Kind : std::uint8_t { plain, linear, dynamic, llama3 } kind = Kind::plain;
   double base = 10000, factor = 1;
   double low_factor = 1, high_factor = 4, original_context = 8192;
-  std::vector<double> divisors;
+  bool operator==(RopeFrequencies const&) const = default;
 
   /// Errors    "rope: a base that is no positive number", "rope: llama3 with a high factor not above the low one"
   void check() const {
@@ -33,13 +32,13 @@ struct RopeFrequencies {
     positive("a base", base);
     positive("a factor", factor);
     positive("an original context", original_context);
-    for (double d : divisors) positive("a divisor of frequencies", d);
     if (kind == Kind::llama3 && !(high_factor > low_factor))
       raise("rope: llama3 with a high factor not above the low one");
   }
 
-  /// of_head - in radians for a head of `size` elements, half as many, when `length` positions are in use.
-  std::vector<double> of_head(index_t size, index_t length) const {
+  /// of_head - in radians for a head of `size` elements, half as many, when `length` positions are in use; divisors, if
+  /// there are any, divide them one by one.
+  std::vector<double> of_head(index_t size, index_t length, std::vector<double> const& divisors = {}) const {
     double b = base;
     double const d = static_cast<double>(size), n = static_cast<double>(length);
     if (kind == Kind::dynamic && n > original_context)
@@ -64,8 +63,8 @@ struct RopeFrequencies {
 struct Angles {
   Array cos, sin;
 
-  Angles(RopeFrequencies const& frequencies, index_t size, index_t first, index_t n, DType dtype) {
-    std::vector<double> const f = frequencies.of_head(size, first + n);
+  Angles(std::vector<double> const& f, index_t first, index_t n, DType dtype) {
+    auto const size = 2 * static_cast<index_t>(f.size());
     Array c(Meta{DType::f64, make_shape(n, size / 2)}), s(Meta{DType::f64, make_shape(n, size / 2)});
     double *pc = c.data<double>(), *ps = s.data<double>();
     for (index_t t = 0; t < n; ++t)

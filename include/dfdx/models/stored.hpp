@@ -7,7 +7,7 @@
 
 #include <dfdx/io/weights.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
-#include <dfdx/kernels/simd/quantized.hpp>
+#include <dfdx/kernels/simd/panel.hpp>
 #include <dfdx/value/array.hpp>
 
 namespace dfdx::models {
@@ -59,10 +59,18 @@ class Factor {
     Quant const* const q = std::get_if<Quant>(&e);
     if (q == nullptr) return;
     bool& has = q8_length(*q) == 32 ? has_small_ : has_large_;
-    if (has) return;
-    if (q8_length(*q) == 32) kernels::to_q8<32>(x_, m_ * n_, small_.data());
-    else kernels::to_q8<256>(x_, m_ * n_, large_.data());
+    if (!has) prepare_rows(e, 0, m_);
     has = true;
+  }
+  /// Some of the rows; several threads may do so, each with other rows. What is not said of all is not remembered.
+  void prepare_rows(Encoding const& e, index_t first, index_t last) {
+    Quant const* const q = std::get_if<Quant>(&e);
+    if (q == nullptr || first >= last) return;
+    auto const of = [&]<int N>(std::vector<Q8Block<N>>& to) {
+      kernels::to_q8<N>(x_ + first * n_, (last - first) * n_, to.data() + first * (n_ / N));
+    };
+    if (q8_length(*q) == 32) of(small_);
+    else of(large_);
   }
   template <Quant F>
   auto const* q8() const {
@@ -78,19 +86,37 @@ class Factor {
   std::vector<Q8Block<256>> large_;
 };
 
-/// y[i, j] = x[i] . w[j] for all rows of x and rows `first` to `last` of w; x is prepared. Which rows are computed
-/// together changes nothing in the sums.
+/// y[i, j] = x[i] . w[j] for all rows of x and rows `first` to `last` of w; x is prepared. Which rows of w are computed
+/// together changes nothing in the sums; how many rows of x there are may change their last bits.
 inline void multiply_rows(MatrixRows const& w, Factor const& x, index_t first, index_t last, float* y,
                           index_t y_row) {
   if (first >= last) return;
   index_t const n = last - first, k = w.columns;
   y += first;
+  bool const many = x.rows() >= kernels::panel_rows_from;
   if (Quant const* const q = std::get_if<Quant>(&w.encoding)) {
     dispatch(*q, [&](auto f) {
       constexpr Quant F = decltype(f)::value;
+      if (many && kernels::quantized_panels<F>(x.rows(), n, k, x.template q8<F>(), w.row(first),
+                                               w.row_bytes(), y, y_row))
+        return;
       kernels::quantized_product<F>(x.rows(), n, k, x.template q8<F>(), w.row(first), w.row_bytes(), y,
                                     y_row);
     });
+    return;
+  }
+  if (many) {
+    DType const d = std::get<DType>(w.encoding);
+    kernels::panel_product(
+        x.rows(), n, k, x.floats(), k,
+        [&](index_t j, index_t from, index_t count, float* to) {
+          std::byte const* const at = w.row(first + j) + static_cast<std::size_t>(from) * size_of(d);
+          if (d == DType::f32) return reinterpret_cast<float const*>(at);
+          if (d == DType::f16) kernels::widen(to, reinterpret_cast<float16 const*>(at), count);
+          else kernels::widen(to, reinterpret_cast<bfloat16 const*>(at), count);
+          return static_cast<float const*>(to);
+        },
+        y, y_row);
     return;
   }
   auto const dot = [&]<class B>(B const* rows) {
@@ -104,10 +130,11 @@ inline void multiply_rows(MatrixRows const& w, Factor const& x, index_t first, i
   else dot(reinterpret_cast<float const*>(w.row(first)));
 }
 
-/// Rows first to last of `rows` for one of `threads`, by tiles of 16.
-inline std::pair<index_t, index_t> share_of(index_t rows, int thread, int threads) {
-  index_t const tiles = (rows + 15) / 16;
-  return {std::min(rows, tiles * thread / threads * 16), std::min(rows, tiles * (thread + 1) / threads * 16)};
+/// Rows first to last of `rows` for one of `threads`, by tiles of so many.
+inline std::pair<index_t, index_t> share_of(index_t rows, int thread, int threads, index_t tile = 16) {
+  index_t const tiles = (rows + tile - 1) / tile;
+  return {std::min(rows, tiles * thread / threads * tile),
+          std::min(rows, tiles * (thread + 1) / threads * tile)};
 }
 
 }  // namespace detail

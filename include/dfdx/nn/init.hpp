@@ -132,8 +132,10 @@ void initialize(M& m, Key key, std::uint64_t& count) {
       initialize(part, key, count);
       m.set(static_cast<index_t>(i), part);
     }
-  } else if constexpr (is_std_array<M>) {
+  } else if constexpr (is_std_array<M> || is_list<M>) {
     for (auto& part : m) initialize(part, key, count);
+  } else if constexpr (is_optional<M>) {
+    if (m.has_value()) initialize(*m, key, count);
   } else if constexpr (is_std_tuple<M>) {
     std::apply([&](auto&... part) { (initialize(part, key, count), ...); }, m);
   } else {

@@ -144,10 +144,9 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   }
 }
 
-/// The results of program P as views of its arena.
-template <class P>
-typename P::result result_views(Storage* storage, typename P::Frame const& frame) {
-  typename P::result out{};
+/// The first results of program P, as views of its arena: those that a tree has leaves for.
+template <class P, class T>
+void view_results(T& out, Storage* storage, typename P::Frame const& frame) {
   std::size_t k = 0;
   visit(out, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
@@ -156,6 +155,11 @@ typename P::result result_views(Storage* storage, typename P::Frame const& frame
                                                   Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
                                                   resolved(r.strides, frame.symbols)));
   });
+}
+template <class P>
+typename P::result result_views(Storage* storage, typename P::Frame const& frame) {
+  typename P::result out{};
+  view_results<P>(out, storage, frame);
   return out;
 }
 

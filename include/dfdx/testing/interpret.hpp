@@ -13,6 +13,7 @@
 #include <dfdx/testing/reference.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
@@ -49,8 +50,8 @@ using LibraryOps =
              op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
              op::logical_or, op::logical_not, op::where, op::stop_gradient, op::vanishing, op::copy, op::cast,
              op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
-             op::take, op::rows_add, op::check_label, op::gather, op::scatter, op::argmax, op::pad,
-             op::concat, op::flip, op::cumsum, op::argcummax, op::argsort, op::searchsorted,
+             op::take, op::rows_add, op::check_label, op::gather, op::scatter, op::index_copy, op::argmax,
+             op::pad, op::concat, op::flip, op::cumsum, op::argcummax, op::argsort, op::searchsorted,
              op::solve_triangular, op::solve, op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input,
              op::conv_weight, op::window_argmax, op::resample, op::draw>;
 

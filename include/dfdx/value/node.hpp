@@ -125,6 +125,8 @@ struct OpInfo {
   int cost = 1;
   bool elementwise = false;
   Examples examples = Examples::one_by_one;
+  /// The operand in whose memory the result may be made, -1 if in none.
+  int takes_over = -1;
   /// Shape rule; `why` receives the text of a refusal and may be null.
   Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
   /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.

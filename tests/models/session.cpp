@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+// A text in a file: what comes after it is what would have come, and files of other things are refused.
+#include "models/hf.hpp"
+
+#include <dfdx/models/gpt2.hpp>
+#include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/session.hpp>
+
+using namespace tests;
+
+namespace {
+
+// What a model says next, and then, each token the likeliest.
+template <class M>
+std::vector<float> continuation(models::Context<M>& context, std::int32_t token, int n) {
+  std::vector<float> all;
+  for (int i = 0; i < n; ++i) {
+    std::span<float const> const logits = context.step(token);
+    all.insert(all.end(), logits.begin(), logits.end());
+    token = static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+  return all;
+}
+
+template <class M>
+void check_session(M const& m, Encoding encoding) {
+  TemporaryFolder const folder;
+  Tokens const start{1, 17, 30, 4, 9, 22, 51, 8, 3, 60};
+  models::Context<M> context(m, 32, encoding);
+  context.add(start);
+  models::save_session(folder / "s", m, context);
+  std::vector<float> const want = continuation(context, 5, 12);
+  models::Context<M> restored = models::load_session(folder / "s", m, 40);
+  CHECK(restored.tokens() == start);
+  CHECK(restored.cache().encoding == encoding);
+  CHECK(continuation(restored, 5, 12) == want);
+  CHECK(restored.tokens() == context.tokens());
+}
+
+}  // namespace
+
+TEST_CASE("a restored text goes on bit for bit", "[models]") {
+  fs::path const hf = shared("data/llama/hf"), q8 = shared("data/llama/stories260K-q8_0.gguf"),
+                 gpt2 = shared("refs/hf/gpt2-tiny");
+  models::Llama const m = models::load_llama(hf);
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) check_session(m, dtype);
+  check_session(models::load_llama(q8, {.as_stored = true}), DType::f32);
+  check_session(models::load_gpt2(gpt2), DType::f32);
+  models::LlamaConfig c;
+  c.vocabulary = 70, c.width = 64, c.hidden = 96, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_size = 32;
+  c.context = 64, c.tied = true;
+  models::Llama random = models::detail::outline_of(c);
+  std::uint64_t seed = 1;
+  visit(random, [&](Array& leaf) { leaf = randn(Extents(leaf.shape()), Key{++seed}) * 0.3; });
+  check_session(random, Quant::q8_0);
+}
+
+TEST_CASE("files that are no session of a model", "[models]") {
+  fs::path const hf = shared("data/llama/hf");
+  models::Llama const m = models::load_llama(hf), other = models::load_llama(shared("refs/hf/llama-tiny"));
+  TemporaryFolder const folder;
+  models::Context context(m, 32);
+  CHECK(error_of([&] { models::save_session(folder / "s", m, context); }) ==
+        "save_session: the context is empty");
+  context.add(Tokens{1, 2, 3, 4, 5});
+  models::save_session(folder / "s", m, context);
+  auto const load = [&](fs::path const& path, index_t room = 0) {
+    return error_of([&] { models::load_session(path, m, room); });
+  };
+  CHECK(load(folder / "s").empty());
+  CHECK(has(load(hf / "model.safetensors"), "model.safetensors is no session, or that of another model"));
+  CHECK(has(error_of([&] { models::load_session(folder / "s", other); }),
+            "is no session, or that of another model"));
+  CHECK(has(load(folder / "s", 4), ": 5 tokens, there is room for 4"));
+  CHECK(has(load(folder / "none"), "none"));
+
+  // Cut anywhere, nothing is loaded and something is said.
+  std::ifstream in(folder / "s", std::ios::binary);
+  std::string const whole((std::istreambuf_iterator<char>(in)), {});
+  for (std::size_t n : {std::size_t{0}, std::size_t{4}, std::size_t{100}, whole.size() / 2, whole.size() - 1})
+    CHECK(!load(folder.write("cut", whole.substr(0, n))).empty());
+
+  // Parts of other shapes and types.
+  Weights const w = read_safetensors(folder / "s");
+  auto const changed = [&](std::string const& name, Array const& by) {
+    std::map<std::string, Array> all = w.arrays();
+    if (by.empty()) all.erase(name);
+    else all[name] = by;
+    save_safetensors(folder / "t", all, {{"session_of", w.metadata.text("session_of")}});
+    return load(folder / "t");
+  };
+  CHECK(
+      has(changed("keys.3", ones({4, 6, 8})), "keys.3: shape [4, 6, 8] in the file, [4, 5, 8] in the model"));
+  CHECK(has(changed("values.4", {}), "values.4 is missing"));
+  CHECK(has(changed("keys.5", ones({4, 5, 8})), "keys.5 is not in the model"));
+  CHECK(has(changed("keys.2", ones({4, 5, 8}, DType::f16)), "keys.2 is not of f32"));
+  CHECK(has(changed("keys.0", ones({4, 5, 8}, DType::i32)), "is no session"));
+  CHECK(has(changed("tokens", ones({5})), "is no session"));
+  CHECK(has(changed("tokens", full({5}, 512).to(DType::i32)), "token 512, there are 512"));
+}

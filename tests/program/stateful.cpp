@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+// stateful: programs that change a state in place, and index_copy in them.
+#include <dfdx/dfdx.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+
+using namespace dfdx;
+
+namespace {
+
+struct Notes {
+  Tensor<float, 3, 8, 2> rows;
+  Tensor<std::int32_t> length;
+  DFDX_FIELDS(rows, length)
+};
+
+Notes empty_notes() { return {zeros<float, 3, 8, 2>(), zeros<std::int32_t>()}; }
+
+// Adds a row to each of three lists; the result is what the sums of the lists were before.
+constexpr auto note = [](Notes const& notes, Tensor<float, 3, 1, 2> const& row) {
+  auto const before = sum<1>(notes.rows);
+  auto const at = unsqueeze<0>(notes.length);
+  return std::pair(before, Notes{index_copy<1>(notes.rows, at, row), notes.length + 1});
+};
+using NoteProgram = Stateful<decltype(note)>::program_for<Notes, Tensor<float, 3, 1, 2>>;
+
+template <class P>
+constexpr int moves() {
+  int n = 0;
+  for (auto const& s : P::plan.steps) n += s.kind == graph::Step::Kind::move;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a program that adds to its state", "[program]") {
+  auto step = stateful(note);
+  Notes notes = empty_notes();
+  float const* const memory = notes.rows.data();
+  Tensor<float, 3, 2> expected = zeros<float, 3, 2>();
+  for (int i = 0; i < 8; ++i) {
+    auto const row = uniform<float, 3, 1, 2>(Key{static_cast<std::uint64_t>(i)}, -1, 1);
+    auto const before = step(notes, row);
+    CHECK(allclose(before, expected, 1e-6, 1e-6));
+    expected = expected + squeeze<1>(row);
+    CHECK(array_equal(slice(Array(notes.rows), 1, i, i + 1), row));
+    CHECK(notes.length.item() == i + 1);
+  }
+  CHECK(notes.rows.data() == memory);
+  CHECK_THROWS_WITH((step(notes, zeros<float, 3, 1, 2>())),
+                    "index_copy: index 8 out of range for axis 1 of [3, 8, 2]");
+}
+
+TEST_CASE("rows are written where they belong and nothing else is", "[program]") {
+  // No copy of the state: none in the arena, and nothing is moved at the end.
+  static_assert(NoteProgram::arena_bytes < 3 * 8 * 2 * 4 + 64);
+  CHECK(moves<NoteProgram>() == 0);
+  // A state of a large memory, of which a call touches a little: it would show.
+  constexpr auto put = [](Tensor<float, 1024, 64> const& s, Tensor<float, 1, 64> const& row,
+                          Tensor<std::int64_t, 1> const& at) {
+    return std::pair(sum(row), index_copy<0>(s, at, row));
+  };
+  using P = Stateful<decltype(put)>::program_for<Tensor<float, 1024, 64>, Tensor<float, 1, 64>,
+                                                 Tensor<std::int64_t, 1>>;
+  static_assert(P::arena_bytes < 1024);
+  CHECK(moves<P>() == 0);
+}
+
+TEST_CASE("a state that is read after it was changed is moved at the end", "[program]") {
+  // What replaces rows of a state by other rows of it.
+  constexpr auto turn = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 4> const& at) {
+    return std::pair(sum(s), index_copy<0>(s, at, s));
+  };
+  auto step = stateful(turn);
+  auto state = Tensor<float, 4, 2>::from({{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  step(state, Tensor<std::int64_t, 4>::from({1, 2, 3, 0}));
+  CHECK(array_equal(state, Tensor<float, 4, 2>::from({{6, 7}, {0, 1}, {2, 3}, {4, 5}})));
+  // One that is a result as well.
+  constexpr auto shown = [](Tensor<float, 4, 2> const& s, Tensor<float, 1, 2> const& row,
+                            Tensor<std::int64_t, 1> const& at) {
+    auto const next = index_copy<0>(s, at, row);
+    return std::pair(next * 2.0f, next);
+  };
+  auto both = stateful(shown);
+  auto const seen = both(state, Tensor<float, 1, 2>::from({{8, 9}}), Tensor<std::int64_t, 1>::from({2}));
+  CHECK(array_equal(state, Tensor<float, 4, 2>::from({{6, 7}, {0, 1}, {8, 9}, {4, 5}})));
+  CHECK(array_equal(seen, state * 2.0f));
+}
+
+TEST_CASE("index_copy of many examples", "[program]") {
+  constexpr auto put = [](auto const& x, auto const& at, auto const& src) {
+    return index_copy<1>(x, at, src * 2.0f);
+  };
+  auto const x = uniform<float, 3, 2, 4>(Key{1}, -1, 1);
+  auto const src = uniform<float, 3, 2, 2>(Key{2}, -1, 1);
+  auto const at = Tensor<std::int32_t, 2>::from({3, 1});
+  auto const one_place = vmap(put, in_axes<0, unmapped, 0>)(x, at, src);
+  auto const places = Tensor<std::int32_t, 3, 2>::from({{3, 1}, {0, 2}, {1, 0}});
+  auto const own_places = vmap(put)(x, places, src);
+  for (index_t i = 0; i < 3; ++i) {
+    CHECK(array_equal(one_place[i], put(x[i], at, src[i])));
+    CHECK(array_equal(own_places[i], put(x[i], places[i], src[i])));
+  }
+}
