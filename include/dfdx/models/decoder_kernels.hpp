@@ -2,6 +2,8 @@
 // What a decoder does with rows of numbers between the products: norms, turns, activations, attention of one position.
 #pragma once
 
+#include <algorithm>
+
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 
