@@ -182,8 +182,15 @@ constexpr V apply_untyped(Attrs const& attrs, X const&... x) {
 template <class Op, class... X>
 struct ElementwiseRule {
   static constexpr Meta metas[] = {static_meta_beside<X>(static_dtype_of_first<X...>())...};
-  static constexpr Meta infer(Text* why) { return Op::infer(Attrs{}, metas, why); }
   static constexpr DType common = Op::common(metas, nullptr).dtype;
+  // Operands come to the common dtype first, as in apply_untyped.
+  static constexpr Meta infer(Text* why) {
+    Meta fitted[sizeof...(X)] = {};
+    if (Meta const m = Op::common(metas, why); !m.valid()) return m;
+    for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k)
+      fitted[k] = {Op::operand_dtype(k, common), metas[k].shape};
+    return Op::infer(Attrs{}, fitted, why);
+  }
 };
 
 // Scalars in memory are computed with as the numbers they are, without the loops, and the checks, of arrays.
