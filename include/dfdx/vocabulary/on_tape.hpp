@@ -65,8 +65,7 @@ bool on_tape(X const&... x) {
         " was changed in place, through another view, after it was recorded");
 }
 inline void check_unchanged(TapeRule const& rule, Array const& x, int k) {
-  TapeNode const& from = *x.tape();
-  if (!from.is_leaf() && from.version != x.storage()->version()) refuse_changed(rule, k, x.shape());
+  if (current_node(x) == nullptr) refuse_changed(rule, k, x.shape());
 }
 
 // Through which operands a derivative flows (bit k for operand k), and which of the values its rule will read then;
@@ -90,7 +89,7 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n, unsigne
   node.arity = static_cast<std::uint8_t>(n);
   for (int k = 0; k < n; ++k) {
     if ((through >> k & 1u) == 0) continue;
-    node.in[k] = x[k]->tape();
+    node.in[k] = current_node(*x[k]);
     node.in[k]->retain();
   }
   if (y.storage() != nullptr) node.version = y.storage()->version();
