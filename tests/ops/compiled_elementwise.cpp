@@ -58,6 +58,23 @@ TEST_CASE("compiled integer division by zero", "[ops]") {
         Tensor<std::int32_t, 5>::from({0, 0, 2, -1, 4}));
 }
 
+TEST_CASE("compiled integers that no double holds", "[ops]") {
+  static constexpr std::int64_t odd = 9007199254740993;
+  constexpr auto f = [](auto const& x) {
+    auto const large = full_like(x, 4294967297.0), zero = zeros_like(x);
+    return std::tuple(x + odd, where(x > 0, x, -odd), large * large, floor_divide(large, zero),
+                      pow(zero + 3, zero + 39));
+  };
+  auto const x = Tensor<std::int64_t, 3>::from({0, 1, -1});
+  check(f, x);
+  auto const [sum, chosen, square, by_zero, power] = compile(f)(x);
+  CHECK(array_equal(sum, Tensor<std::int64_t, 3>::from({odd, odd + 1, odd - 1})));
+  CHECK(chosen(0) == -odd);
+  CHECK(square(0) == 8589934593);  // modulo 2^64
+  CHECK(by_zero(0) == 0);
+  CHECK(power(0) == 4052555153018976267);
+}
+
 TEST_CASE("compiled division of numbers by zero", "[ops]") {
   // Folded by the compiler.
   constexpr auto f = [](auto const& x) {

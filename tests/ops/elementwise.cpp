@@ -762,6 +762,26 @@ TEST_CASE("dtypes promote as in PyTorch and numbers follow their operand", "[ops
   CHECK_THROWS_AS(where(single, single, single), error);
 }
 
+TEST_CASE("plain integers beside i64 are exact", "[ops]") {
+  std::int64_t const odd = 9007199254740993, least = std::numeric_limits<std::int64_t>::min(),
+                     most = std::numeric_limits<std::int64_t>::max();
+  Array const x = from<std::int64_t>({0, 1, -1});
+  CHECK(array_equal(x + odd, from<std::int64_t>({odd, odd + 1, odd - 1})));
+  CHECK(array_equal(x - odd, from<std::int64_t>({-odd, 1 - odd, -1 - odd})));
+  CHECK(array_equal(maximum(x, most), from<std::int64_t>({most, most, most})));
+  CHECK(array_equal(x + least, from<std::int64_t>({least, least + 1, most})));
+  CHECK(array_equal(x + odd == odd + 1, from<bool>({false, true, false})));
+  CHECK(array_equal(where(x > 0, x, odd), from<std::int64_t>({odd, 1, odd})));
+  CHECK(array_equal(masked_fill(x, x > 0, odd), from<std::int64_t>({0, odd, -1})));
+  Array y = x.detach() + 0;
+  y.fill_(odd);
+  y[0] += odd;
+  CHECK(array_equal(y, from<std::int64_t>({2 * odd, odd, odd})));
+  CHECK_THROWS_WITH(ones({2}, DType::i32) + odd, "add: 9007199254740993 does not fit i32");
+  check_regimes([](V v) { return (v[0] + 9007199254740993) * 3 - 9007199254740993 * (v[0] != v[0] + 1); },
+                {x}, x * 3 + 2 * odd);
+}
+
 TEST_CASE("casts", "[ops]") {
   std::vector<DType> const all = {DType::f32, DType::f64, DType::f16, DType::bf16,
                                   DType::i32, DType::i64, DType::u8,  DType::boolean};

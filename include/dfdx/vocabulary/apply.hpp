@@ -150,11 +150,27 @@ constexpr bool has_operand_dtype() {
   else return false;
 }
 
+// Every element is that number: one that is too long for the double of a constant is the sum of two.
+template <class V, class N>
+constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
+  if constexpr (std::is_integral_v<N> && sizeof(N) == 8) {
+    auto const i = static_cast<index_t>(x);
+    constexpr index_t exact = index_t{1} << 53;
+    if (!is_floating(meta.dtype) && (i > exact || i < -exact)) {
+      if (meta.dtype != DType::i64) raise(name, ": ", Position{i}, " does not fit ", meta.dtype);
+      index_t const low = i & 0xffffffff;
+      return bind<op::add>(Attrs{}, full_as(like, meta, static_cast<double>(i - low)),
+                           full_as(like, meta, static_cast<double>(low)));
+    }
+  }
+  return full_as(like, meta, static_cast<double>(x));
+}
+
 template <class V, bool HasDtype, class X>
 constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
   if constexpr (operand<X> && HasDtype) return broadcast_to<V>(untyped(x), shape, op);
   else if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
-  else return full_as(like, Meta{dtype, shape}, static_cast<double>(x));
+  else return full_of(like, Meta{dtype, shape}, x, op);
 }
 
 template <class V, class X, class... Rest>

@@ -137,9 +137,9 @@ template <class X>
 Array& Array::div_(X const& x) {
   return *this /= x;
 }
-template <int>
-Array& Array::fill_(double value) {
-  detail::settle("fill_", *this, full_as(detach(), meta(), value));
+template <class N>
+Array& Array::fill_(N value) {
+  detail::settle("fill_", *this, detail::full_of(detach(), meta(), value, "fill_"));
   return *this;
 }
 template <int Lazy>
@@ -181,7 +181,8 @@ Array& index_put_(Array& a, X const& value, I const&... items) {
   // Which places these are, by the numbers of the elements.
   Array const places = arange(a.size()).reshape(Extents(a.shape()))(items...);
   Array const v = [&] {
-    if constexpr (std::is_arithmetic_v<X>) return full_as(places, Meta{a.dtype(), places.shape()}, value);
+    if constexpr (std::is_arithmetic_v<X>)
+      return detail::full_of(places, Meta{a.dtype(), places.shape()}, value, "index_put_");
     else return cast_to(detail::untyped(value), a.dtype());
   }();
   if (!(op::broadcast_shapes("index_put_", places.shape(), v.shape(), nullptr) == places.shape()))
