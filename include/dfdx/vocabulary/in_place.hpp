@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Changes in place, in PyTorch's manner: a.add_(b), a += b, a.fill_(0). The result goes to the target's memory, seen
-// through every view of it; on the tape the target then stands for the new value. A backward pass that needs the old
-// one says so.
+// through every view of it; on the tape the target then stands for the new value, and recorded values that view its
+// memory follow (rebase.hpp). A backward pass that needs the old one says so.
 #pragma once
 
 #include <dfdx/value/fields.hpp>

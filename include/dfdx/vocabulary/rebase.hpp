@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,7 @@ Array places_in(Array const& x, Array const& part) {
     std::sort(known.begin(), known.end());
   }
   Array places(Meta{DType::i64, part.shape()});
-  auto* to = places.template data<std::int64_t>();
+  auto* to = reinterpret_cast<std::int64_t*>(places.bytes());
   walk<1>(part.shape(), steps, [&](index_t const(&at)[1]) {
     index_t const address = from + at[0];
     if (dense) {
@@ -63,9 +64,10 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
   Array const places = places_in<Lazy>(x, change.part), replaced(Meta{DType::boolean, x.shape()});
   op::detail::set_zero(replaced.operand());
   index_t hits = 0;
+  auto const* const place = reinterpret_cast<std::int64_t const*>(places.bytes());
   for (index_t i = 0; i < places.size(); ++i)
-    if (index_t const at = places.data<std::int64_t>()[i]; at >= 0) {
-      replaced.data<bool>()[at] = true;
+    if (place[i] >= 0) {
+      reinterpret_cast<bool*>(replaced.bytes())[place[i]] = true;
       ++hits;
     }
   if (hits == 0) {
@@ -80,10 +82,10 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
     bytes += values[k].bytes();
   }
   TapeNode* const node = TapeNode::make(&put_rule<Array>, TapeNode::Payload::arrays, bytes);
-  ::new (node->payload_memory()) Attrs{};
+  ::new (node->payload_memory()) Attrs();
   PackedArray* to = arrays_of(*node);
   for (int k = 0; k < 5; ++k, to = to->next()) {
-    ::new (static_cast<void*>(to)) PackedArray(values[k]);
+    std::memcpy(to, &values[k], sizeof(PackedArray));  // (nvcc does not read a new-expression here)
     to->pack(*operands[k]);
   }
   node->arity = 4;
