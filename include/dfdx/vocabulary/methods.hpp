@@ -5,11 +5,8 @@
 #include <vector>
 
 #include <dfdx/value/element.hpp>
-#include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/indexing.hpp>
-#include <dfdx/vocabulary/linear.hpp>
-#include <dfdx/vocabulary/mathematics.hpp>
-#include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/tensor_methods.hpp>
 
 namespace dfdx {
 

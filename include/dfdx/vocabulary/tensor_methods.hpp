@@ -4,7 +4,12 @@
 
 #include <utility>
 
-#include <dfdx/vocabulary/methods.hpp>
+#include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/linear.hpp>
+#include <dfdx/vocabulary/mathematics.hpp>
+#include <dfdx/vocabulary/measure.hpp>
+#include <dfdx/vocabulary/order.hpp>
+#include <dfdx/vocabulary/parts.hpp>
 
 namespace dfdx {
 
