@@ -48,7 +48,7 @@ class Storage {
   void retain() { count_.up(); }
   // Not inline: every destructor of an array has a call.
   [[gnu::noinline]] void release() {
-    bool const has_changes = changes() != nullptr;  // then all who hold it are of one thread
+    bool const has_changes = changes_ != nullptr && !is_adopted();  // then all who hold it are of one thread
     if (count_.down()) destroy();
     else if (has_changes && handles() == 0) forget_changes();
   }
