@@ -13,8 +13,8 @@ namespace my {
 ///
 /// Math      y = x / (1 + |x|), dy/dx = 1 / (1 + |x|)^2
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "softsign: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    Bergstra et al., "Quadratic polynomials learn better image features", 2009
 struct softsign_op : dfdx::op::analytic<softsign_op, 1> {
   static constexpr char const* name = "softsign";

@@ -90,3 +90,4 @@
 #include <dfdx/vocabulary/recurrent.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>
+#include <dfdx/vocabulary/tensor_methods.hpp>

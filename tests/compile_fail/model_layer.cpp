@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: matmul: inner dimensions differ: \[64, 30\] x \[20, 10\]
-// error[clang]: matmul: inner dimensions .*differ: \[64, 30\] x \[20, 10\]
+// error: linear: inner dimensions differ: \[64, 30\] x \[20, 10\]
+// error[clang]: linear: inner dimensions .*differ: \[64, 30\] x \[20, 10\]
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 

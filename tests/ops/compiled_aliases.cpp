@@ -51,4 +51,12 @@ TEST_CASE("compiled alignment of sequences", "[ops]") {
   };
   check(f, uniform<float, 4, 2, 4>(Key{1}, -1, 1), labels, frames, sizes);
   check_vjp(f, uniform<double, 4, 2, 4>(Key{1}, -1, 1), labels, frames, sizes);
+  // The same labels one after another.
+  auto const line = Tensor<std::int32_t, 3>::from({1, 2, 3});
+  check(f, uniform<float, 4, 2, 4>(Key{1}, -1, 1), line, frames, sizes);
+  check_vjp(f, uniform<double, 4, 2, 4>(Key{1}, -1, 1), line, frames, sizes);
+  auto const x = uniform<double, 4, 2, 4>(Key{1}, -1, 1);
+  auto const [of_line] = compile(f)(x, line, frames, sizes);
+  auto const [of_rows] = compile(f)(x, labels, frames, sizes);
+  CHECK(allclose(of_line, of_rows));
 }

@@ -3,6 +3,10 @@
 // from.
 #include "ops/suite.hpp"
 
+#include <dfdx/vocabulary/in_place.hpp>
+
+#include <catch2/matchers/catch_matchers.hpp>
+
 namespace {
 
 using namespace suite;
@@ -141,8 +145,12 @@ constexpr Record records[] = {
     {"add", [](V v) { return v[0] + v[1]; }, [](N x) { return x[0] + x[1]; }, {{}, {}}, true},
     {"sub", [](V v) { return v[0] - v[1]; }, [](N x) { return x[0] - x[1]; }, {{}, {}}, true},
     {"mul", [](V v) { return v[0] * v[1]; }, [](N x) { return x[0] * x[1]; }, {{-3, 3}, {-3, 3}}, true},
-    {"div", [](V v) { return v[0] / v[1]; }, [](N x) { return x[0] / x[1]; }, {{-9, 9}, {1, 4}}, true},
-    {"pow", [](V v) { return pow(v[0], v[1]); }, [](N x) { return std::pow(x[0], x[1]); }, {{0.5, 2}, {}}},
+    {"div", [](V v) { return v[0] / v[1]; }, [](N x) { return x[0] / x[1]; }, {{-9, 9}, {1, 4}}},
+    {"pow",
+     [](V v) { return pow(v[0], v[1]); },
+     [](N x) { return std::pow(x[0], x[1]); },
+     {{1, 2}, {}},
+     true},
     {"maximum",
      [](V v) { return maximum(v[0], v[1]); },
      [](N x) { return x[0] > x[1] ? x[0] : x[1]; },
@@ -504,6 +512,27 @@ TEST_CASE("elementwise values", "[ops]") {
         }
 }
 
+TEST_CASE("functions with fractions take integers and truths as f32", "[ops]") {
+  for (Record const& r : records) {
+    bool const stays =
+        r.name == "vanishing" || r.name == "hardtanh" || (r.name == "clamp" && r.from.count == 3);
+    if (r.integers || r.kind != Kind::numbers || stays || r.name.ends_with("loss") ||
+        r.name == "bce_with_logits" || r.name == "kl_div")
+      continue;
+    for (DType d : {DType::i32, DType::i64, DType::u8, DType::boolean})
+      for (auto const& shapes : shapes_for(r.from.count)) {
+        INFO(r.name << " " << name_of(d) << " rank " << shapes[0].rank);
+        std::vector<Array> const x = operands(r, shapes, d, Layout::dense);
+        std::vector<Array> as_numbers;
+        for (Array const& v : x) as_numbers.push_back(cast_to(v, DType::f32));
+        Array const got = r.f(x);
+        REQUIRE(got.dtype() == DType::f32);
+        REQUIRE(allclose(got, r.f(as_numbers), 1e-6, 1e-6, true));
+        check_regimes(r.f, x, got);
+      }
+  }
+}
+
 TEST_CASE("elementwise gradients", "[ops]") {
   for (Record const& r : records) {
     if (r.kind == Kind::comparison || r.kind == Kind::logic || !r.rules) continue;
@@ -568,11 +597,38 @@ TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
   }
 }
 
-TEST_CASE("integers divide by zero to zero, and wrap", "[ops]") {
+TEST_CASE("quotients of integers are f32, and whole ones by zero are zero, and wrap", "[ops]") {
   std::int32_t const least = std::numeric_limits<std::int32_t>::min();
-  CHECK(array_equal(from<std::int32_t>({7, 0, -7, least}) / from<std::int32_t>({0, 0, 2, -1}),
-                    from<std::int32_t>({0, 0, -3, least})));
-  CHECK(array_equal(from<std::uint8_t>({7, 9}) / from<std::uint8_t>({0, 2}), from<std::uint8_t>({0, 4})));
+  Array const x = from<std::int32_t>({7, 0, -7, least}), y = from<std::int32_t>({0, 0, 2, -1});
+  CHECK(array_equal(div(x, y, Rounding::trunc), from<std::int32_t>({0, 0, -3, least})));
+  CHECK(array_equal(floor_divide(x, y), from<std::int32_t>({0, 0, -4, least})));
+  CHECK(allclose(x / y, from({HUGE_VALF, NAN, -3.5f, 2147483648.0f}), 0, 0, true));
+  CHECK((x / 2).dtype() == DType::f32);
+  CHECK((1 / x).dtype() == DType::f32);
+  CHECK((from<bool>({true}) / from<bool>({true})).dtype() == DType::f32);
+  CHECK(reciprocal(y).dtype() == DType::f32);
+  CHECK_THROWS_WITH(div(x, y, Rounding::none),
+                    "div: a quotient of integers that is not rounded is none: div(x, y)");
+  Array z = x;
+  CHECK_THROWS_WITH(z /= y, "div_: a result of f32 does not fit the target of i32");
+  CHECK(array_equal(z, from<std::int32_t>({7, 0, -7, least})));
+  Tensor<std::int32_t, 2> const a = Tensor<std::int32_t, 2>::from({7, -7});
+  static_assert(std::is_same_v<decltype(a / a), Tensor<float, 2>>);
+  static_assert(std::is_same_v<decltype(sqrt(a > 0)), Tensor<float, 2>>);
+  static_assert(std::is_same_v<decltype(div(a, 2, Rounding::trunc)), Tensor<std::int32_t, 2>>);
+  CHECK(array_equal(div(a, 2, Rounding::trunc), from<std::int32_t>({3, -3})));
+}
+
+TEST_CASE("powers of integers are exact", "[ops]") {
+  std::int64_t const large = 3037000499;
+  Array const x = from<std::int64_t>({large, -3, 0, 1, -1, 2});
+  CHECK(array_equal(pow(x, 2), from<std::int64_t>({large * large, 9, 0, 1, 1, 4})));
+  CHECK(array_equal(pow(x, from<std::int64_t>({1, -1, -2, -5, -3, 62})),
+                    from<std::int64_t>({large, 0, 0, 1, -1, std::int64_t{1} << 62})));
+  CHECK(pow(x, 2.0).dtype() == DType::f32);
+  CHECK(pow(2, cast_to(x, DType::i32)).dtype() == DType::i32);
+  CHECK_THROWS_WITH(pow(x, -1), "pow: integers to a negative power, -1");
+  static_assert(std::is_same_v<decltype(pow(Tensor<std::uint8_t, 2>{}, 3)), Tensor<std::uint8_t, 2>>);
 }
 
 TEST_CASE("division with remainder rounds towards zero or down, and by an integer 0 keeps the dividend",
@@ -699,8 +755,31 @@ TEST_CASE("dtypes promote as in PyTorch and numbers follow their operand", "[ops
   CHECK((i32 * 0.5).dtype() == DType::f32);
   CHECK((truth + 1).dtype() == DType::i64);
   CHECK_THROWS_AS(truth + truth, error);
-  CHECK_THROWS_AS(exp(i32), error);
+  CHECK(exp(i32).dtype() == DType::f32);
+  CHECK((i64 / i32).dtype() == DType::f32);
+  CHECK((i64 / half).dtype() == DType::f16);
+  CHECK(atan2(truth, wide).dtype() == DType::f64);
   CHECK_THROWS_AS(where(single, single, single), error);
+}
+
+TEST_CASE("plain integers beside i64 are exact", "[ops]") {
+  std::int64_t const odd = 9007199254740993, least = std::numeric_limits<std::int64_t>::min(),
+                     most = std::numeric_limits<std::int64_t>::max();
+  Array const x = from<std::int64_t>({0, 1, -1});
+  CHECK(array_equal(x + odd, from<std::int64_t>({odd, odd + 1, odd - 1})));
+  CHECK(array_equal(x - odd, from<std::int64_t>({-odd, 1 - odd, -1 - odd})));
+  CHECK(array_equal(maximum(x, most), from<std::int64_t>({most, most, most})));
+  CHECK(array_equal(x + least, from<std::int64_t>({least, least + 1, most})));
+  CHECK(array_equal(x + odd == odd + 1, from<bool>({false, true, false})));
+  CHECK(array_equal(where(x > 0, x, odd), from<std::int64_t>({odd, 1, odd})));
+  CHECK(array_equal(masked_fill(x, x > 0, odd), from<std::int64_t>({0, odd, -1})));
+  Array y = x.detach() + 0;
+  y.fill_(odd);
+  y[0] += odd;
+  CHECK(array_equal(y, from<std::int64_t>({2 * odd, odd, odd})));
+  CHECK_THROWS_WITH(ones({2}, DType::i32) + odd, "add: 9007199254740993 does not fit i32");
+  check_regimes([](V v) { return (v[0] + 9007199254740993) * 3 - 9007199254740993 * (v[0] != v[0] + 1); },
+                {x}, x * 3 + 2 * odd);
 }
 
 TEST_CASE("casts", "[ops]") {

@@ -138,7 +138,13 @@ TEST_CASE("products by name", "[ops]") {
   CHECK_THROWS_WITH(linear(zeros({2, 3}), zeros({5, 4})), "linear: inner dimensions differ: [2, 3] x [4, 5]");
   CHECK_THROWS_WITH(linear(zeros({2, 3}), zeros({5, 3}), zeros({4})),
                     "linear: shapes do not broadcast: [4] x [2, 5]");
-  CHECK_THROWS_AS(outer(zeros({2, 2}), zeros({3})), error);
+  CHECK_THROWS_WITH(outer(zeros({2, 2}), zeros({3})), "outer: two vectors required, got [2, 2] x [3]");
+  CHECK_THROWS_WITH(bilinear(zeros({2, 3}), zeros({2, 5}), zeros({5, 3, 4})),
+                    "bilinear: weight [5, 3, 4] does not fit [2, 3] and [2, 5]");
+  CHECK_THROWS_WITH(bilinear(zeros({2, 3}), zeros({4, 4}), zeros({5, 3, 4})),
+                    "bilinear: one axis of extents 2 and 4");
+  CHECK_THROWS_WITH(bilinear(zeros({2, 3}), zeros({2, 4}), zeros({5, 3, 4}), zeros({4})),
+                    "bilinear: shapes do not broadcast: [4] x [2, 5]");
   CHECK_THROWS_WITH(kron(zeros({2}), zeros({2, 3})),
                     "kron: operands of equal ranks up to 4 required, got [2] x [2, 3]");
 }

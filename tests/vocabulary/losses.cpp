@@ -338,7 +338,8 @@ TEST_CASE("losses refuse what does not fit, in words", "[vocabulary]") {
   CHECK(error_of([&] { glu(x, 0); }) == "glu: axis 0 of [3, 4] must be even");
   CHECK(error_of([&] { softmax(x, -3); }) == "softmax: axis -3 out of range for [3, 4]");
   CHECK(error_of([&] { softmax(three, 0); }) == "softmax: floating dtype required, got i64");
-  CHECK(error_of([&] { logsumexp(three, 0); }) == "logsumexp: floating dtype required, got i64");
+  CHECK(error_of([&] { norm(three, 2); }) == "norm: floating dtype required, got i64");
+  CHECK(logsumexp(three, 0).dtype() == DType::f32);
   CHECK(error_of([&] { softmin(x, 2); }) == "softmin: axis 2 out of range for [3, 4]");
   CHECK(error_of([&] { cosine_similarity(x, x, 2); }) == "cosine_similarity: axis 2 out of range for [3, 4]");
   // Losses made of elementwise ops speak for themselves.

@@ -38,6 +38,16 @@ template <class X>
 inline constexpr bool is_number = std::is_arithmetic_v<X>;
 
 namespace detail {
+// By squaring; unsigned, so that what is too large wraps.
+template <class X>
+constexpr X integer_power(X x, X y) {
+  if constexpr (std::is_signed_v<X>)
+    if (y < 0) return x == X(1) || (x == X(-1) && y % 2 == 0) ? X(1) : x == X(-1) ? x : X(0);
+  std::uint64_t power = 1, square = static_cast<std::uint64_t>(x);
+  for (; y != 0; y = static_cast<X>(y / 2), square *= square)
+    if (y % 2 != 0) power *= square;
+  return static_cast<X>(power);
+}
 template <class X>
 struct element_of_lane {
   using type = X;
@@ -232,9 +242,11 @@ DFDX_INLINE constexpr X round(X const& x) {
   else return static_cast<X>(std::nearbyint(x));
 }
 
+/// pow - x^y. Of integers exactly, modulo the range of the type; negative powers truncate, and of 0 are 0.
 template <class X>
 DFDX_INLINE constexpr X pow(X const& x, X const& y) {
   if constexpr (!is_number<X>) return lane_functions<X>::pow(x, y);
+  else if constexpr (std::is_integral_v<X>) return detail::integer_power(x, y);
   else if (DFDX_IN_CONSTANT_EXPRESSION)
     return static_cast<X>(constant_math::pow(static_cast<double>(x), static_cast<double>(y)));
   else return static_cast<X>(std::pow(x, y));

@@ -157,6 +157,7 @@ class Count {
     return n == 0;
   }
   bool is_one() const { return n_.load(std::memory_order_acquire) == 1; }
+  int value() const { return n_.load(std::memory_order_acquire); }
 
  private:
   static bool alone() {

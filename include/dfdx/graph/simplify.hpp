@@ -6,6 +6,7 @@
 #include <bit>
 
 #include <dfdx/ops/region.hpp>
+#include <dfdx/ops/rounding.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
@@ -56,6 +57,18 @@ class Rewriter {
     if (d == DType::boolean) return v != 0 ? 1 : 0;
     if (!is_floating(d) && v < 9e18 && v > -9e18) return static_cast<double>(static_cast<index_t>(v));
     return v;
+  }
+
+  // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
+  static constexpr bool is_folded(Node const& n, double by) {
+    Code const c = n.code();
+    bool const divides = c == op::floor_divide::code || c == op::fmod::code || c == op::remainder::code;
+    return is_floating(n.meta.dtype) || (c != op::pow::code && !(divides && by == 0));
+  }
+  static constexpr bool fits(DType d, double y) {
+    if (is_floating(d) || d == DType::boolean) return true;
+    double const most = d == DType::u8 ? 255 : d == DType::i32 ? 2147483647 : 9007199254740991;
+    return y <= most && y >= (d == DType::u8 ? 0 : -most);
   }
 
   // An existing node with n's value, or `changed` (n was rewritten: look again), or `unchanged`.
@@ -138,9 +151,9 @@ class Rewriter {
     if (n.code() == op::stop_gradient::code) return a;
     if (n.code() == op::vanishing::code) return become_constant(n, 0);
     if (n.code() == op::copy::code) return unchanged;
-    if (is_constant(a) && is_constant(b) && is_constant(c)) {
-      double const x[3] = {value(a), value(b), value(c)};
-      return become_constant(n, n.op->fold(x));
+    if (is_constant(a) && is_constant(b) && is_constant(c) && is_folded(n, value(b))) {
+      double const x[3] = {value(a), value(b), value(c)}, y = n.op->fold(x);
+      if (fits(n.meta.dtype, y)) return become_constant(n, y);
     }
     if (n.code() == op::add::code) {
       if (is_constant(b, 0)) return a;

@@ -13,7 +13,7 @@ namespace dfdx::nn {
 /// Math      y_o = x1' W_o x2 + b_o
 /// Shapes    x1: [..., In1], x2: [..., In2] -> y: [..., Out]
 /// Dtypes    floating; the parameters have element type T
-/// Errors    those of einsum
+/// Errors    "bilinear: weight [5, 3, 4] does not fit [2, 3] and [2, 5]"
 /// Source    torch.nn.Bilinear, also for the initial values: U(-1/sqrt(In1), 1/sqrt(In1)) for both
 template <std::size_t In1, std::size_t In2, std::size_t Out, bool Bias = true, element T = float>
 struct Bilinear {

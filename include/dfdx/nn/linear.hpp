@@ -3,7 +3,7 @@
 #pragma once
 
 #include <dfdx/nn/init.hpp>
-#include <dfdx/vocabulary/contract.hpp>
+#include <dfdx/vocabulary/linear.hpp>
 
 namespace dfdx::nn {
 
@@ -12,7 +12,7 @@ namespace dfdx::nn {
 /// Math      y = x W' + b
 /// Shapes    x: [..., In] -> y: [..., Out]
 /// Dtypes    those of matmul; the parameters have element type T
-/// Errors    "matmul: inner dimensions differ: [32, 20] x [30, 200]"
+/// Errors    "linear: inner dimensions differ: [32, 20] x [30, 200]"
 /// Source    torch.nn.Linear, also for the initial values: U(-1/sqrt(In), 1/sqrt(In)) for both
 template <std::size_t In, std::size_t Out, bool Bias = true, element T = float>
 struct Linear {
@@ -20,7 +20,7 @@ struct Linear {
   Tensor<T, Out> bias;
   DFDX_FIELDS(weight, bias)
 
-  constexpr auto operator()(operand auto const& x) const { return matmul(x, transpose(weight)) + bias; }
+  constexpr auto operator()(operand auto const& x) const { return linear(x, weight, bias); }
 
   void reset(Key key) {
     double const bound = 1 / std::sqrt(static_cast<double>(In));
@@ -34,7 +34,7 @@ struct Linear<In, Out, false, T> {
   Tensor<T, Out, In> weight;
   DFDX_FIELDS(weight)
 
-  constexpr auto operator()(operand auto const& x) const { return matmul(x, transpose(weight)); }
+  constexpr auto operator()(operand auto const& x) const { return linear(x, weight); }
 
   void reset(Key key) {
     double const bound = 1 / std::sqrt(static_cast<double>(In));

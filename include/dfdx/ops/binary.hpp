@@ -70,14 +70,14 @@ struct fused<66> {
   using type = mul;
 };
 
-/// div - x over y; integers truncate, and by zero give zero.
+/// div - x over y; of integers too their quotient, as in PyTorch (floor_divide is of integers an integer).
 ///
 /// Math      z = x / y, dz/dx = 1 / y, dz/dy = -z / y; with eps y / (y^2 + eps), -x / (y^2 + eps)
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    all but bool, promoted
+/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32
 /// Errors    "div: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct div : arithmetic<div, 2> {
+struct div : analytic<div, 2> {
   static constexpr char const* name = "div";
   static constexpr Code code = numbered(67);
   static constexpr int cost = 2;
@@ -98,17 +98,18 @@ struct fused<67> {
   using type = div;
 };
 
-/// pow - x to the power y.
+/// pow - x to the power y; integers to integer powers are exact, modulo 2^64.
 ///
 /// Math      z = x^y, dz/dx = y x^(y-1) (0 where y = 0), dz/dy = z ln x (0 where x = 0 and y >= 0);
 ///           with eps x + eps in the place of x
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    f32 f64 f16 bf16
+/// Dtypes    all but bool, promoted
 /// Errors    "pow: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct pow : analytic<pow, 2> {
+struct pow : arithmetic<pow, 2> {
   static constexpr char const* name = "pow";
   static constexpr Code code = numbered(68);
+  static constexpr int cost = 8;
   static constexpr auto eval(auto const& x, auto const& y) { return math::pow(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {

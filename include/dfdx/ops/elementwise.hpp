@@ -59,6 +59,12 @@ struct elementwise_op : operation {
   }
 };
 
+/// real - integers and truths as f32, what functions with fractions take them for (PyTorch's rule).
+constexpr Meta real(Meta m) {
+  if (m.valid() && !is_floating(m.dtype)) m.dtype = DType::f32;
+  return m;
+}
+
 /// guarded - x + eps, where the op has such an attribute: what rules divide by, so that a pole is finite.
 template <class V>
 constexpr V guarded(V const& x, Attrs const& attrs) {
@@ -76,10 +82,13 @@ struct arithmetic : elementwise_op<Self, Arity> {
   }
 };
 
-/// analytic - floating dtypes only.
+/// analytic - floating dtypes only; the vocabulary brings integers and truths to f32 before it binds.
 template <class Self, int Arity>
 struct analytic : elementwise_op<Self, Arity> {
   static constexpr int cost = 8;
+  static constexpr Meta common(Meta const* in, Text* why) {
+    return real(elementwise_op<Self, Arity>::common(in, why));
+  }
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     Meta const r = elementwise_op<Self, Arity>::common(in, why);
     if (r.valid() && !is_floating(r.dtype))

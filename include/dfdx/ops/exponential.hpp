@@ -12,8 +12,8 @@ namespace dfdx::op {
 ///
 /// Math      y = 2^x, dy/dx = y ln 2
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "exp2: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct exp2 : analytic<exp2, 1> {
   static constexpr char const* name = "exp2";
@@ -33,8 +33,8 @@ struct fused<96> {
 ///
 /// Math      y = log2 x, dy/dx = 1 / ((x + eps) ln 2), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "log2: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct log2 : analytic<log2, 1> {
   static constexpr char const* name = "log2";
@@ -54,8 +54,8 @@ struct fused<97> {
 ///
 /// Math      y = log10 x, dy/dx = 1 / ((x + eps) ln 10), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "log10: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct log10 : analytic<log10, 1> {
   static constexpr char const* name = "log10";
@@ -75,8 +75,8 @@ struct fused<98> {
 ///
 /// Math      y = x^(1/3), dy/dx = 1 / (3 y^2 + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "cbrt: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct cbrt : analytic<cbrt, 1> {
   static constexpr char const* name = "cbrt";
@@ -96,7 +96,7 @@ struct fused<99> {
 ///
 /// Math      z = ln(e^x + e^y), dz/dx = 1 / (1 + e^(y - x)), dz/dy = 1 / (1 + e^(x - y)); 1/2 for equal infinities
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    f32 f64 f16 bf16
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "logaddexp: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
 struct logaddexp : analytic<logaddexp, 2> {

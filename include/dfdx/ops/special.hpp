@@ -11,8 +11,8 @@ namespace dfdx::op {
 ///
 /// Math      y = 2/sqrt(pi) int_x^inf e^(-u^2) du, dy/dx = -2/sqrt(pi) e^(-x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "erfc: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct erfc : analytic<erfc, 1> {
   static constexpr char const* name = "erfc";
@@ -32,8 +32,8 @@ struct fused<109> {
 ///
 /// Math      y = ln |Gamma(x)|, dy/dx = digamma(x)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "lgamma: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct lgamma : analytic<lgamma, 1> {
   static constexpr char const* name = "lgamma";
@@ -54,8 +54,8 @@ struct fused<110> {
 ///
 /// Math      y = Gamma'(x) / Gamma(x), dy/dx = polygamma(1, x)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "digamma: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct digamma : analytic<digamma, 1> {
   static constexpr char const* name = "digamma";
@@ -76,7 +76,7 @@ struct fused<111> {
 ///
 /// Math      z = digamma^(x)(y), dz/dy = polygamma(x + 1, y)
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    f32 f64 f16 bf16
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "polygamma: shapes do not broadcast: [2, 3] x [4]"
 /// Source    Abramowitz and Stegun, Handbook of Mathematical Functions, 6.4
 struct polygamma : analytic<polygamma, 2> {

@@ -11,8 +11,8 @@ namespace dfdx::op {
 ///
 /// Math      y = tan x, dy/dx = 1 + y^2
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "tan: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct tan : analytic<tan, 1> {
   static constexpr char const* name = "tan";
@@ -32,8 +32,8 @@ struct fused<100> {
 ///
 /// Math      y = arcsin x, dy/dx = 1 / sqrt(1 - x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "asin: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct asin : analytic<asin, 1> {
   static constexpr char const* name = "asin";
@@ -53,8 +53,8 @@ struct fused<101> {
 ///
 /// Math      y = arccos x, dy/dx = -1 / sqrt(1 - x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "acos: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct acos : analytic<acos, 1> {
   static constexpr char const* name = "acos";
@@ -74,8 +74,8 @@ struct fused<102> {
 ///
 /// Math      y = arctan x, dy/dx = 1 / (1 + x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "atan: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct atan : analytic<atan, 1> {
   static constexpr char const* name = "atan";
@@ -95,8 +95,8 @@ struct fused<103> {
 ///
 /// Math      y = sinh x, dy/dx = cosh x
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "sinh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct sinh : analytic<sinh, 1> {
   static constexpr char const* name = "sinh";
@@ -116,8 +116,8 @@ struct fused<104> {
 ///
 /// Math      y = cosh x, dy/dx = sinh x
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "cosh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct cosh : analytic<cosh, 1> {
   static constexpr char const* name = "cosh";
@@ -137,8 +137,8 @@ struct fused<105> {
 ///
 /// Math      y = arsinh x, dy/dx = 1 / sqrt(x^2 + 1)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "asinh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct asinh : analytic<asinh, 1> {
   static constexpr char const* name = "asinh";
@@ -158,8 +158,8 @@ struct fused<106> {
 ///
 /// Math      y = arcosh x, dy/dx = 1 / sqrt(x^2 - 1)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "acosh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct acosh : analytic<acosh, 1> {
   static constexpr char const* name = "acosh";
@@ -179,8 +179,8 @@ struct fused<107> {
 ///
 /// Math      y = artanh x, dy/dx = 1 / (1 - x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "atanh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct atanh : analytic<atanh, 1> {
   static constexpr char const* name = "atanh";
@@ -200,7 +200,7 @@ struct fused<108> {
 ///
 /// Math      z = arg(y + i x), dz/dx = y / (x^2 + y^2), dz/dy = -x / (x^2 + y^2)
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    f32 f64 f16 bf16
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "atan2: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
 struct atan2 : analytic<atan2, 2> {
@@ -223,7 +223,7 @@ struct fused<117> {
 ///
 /// Math      z = sqrt(x^2 + y^2), dz/dx = x / z, dz/dy = y / z
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
-/// Dtypes    f32 f64 f16 bf16
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "hypot: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
 struct hypot : analytic<hypot, 2> {

@@ -35,8 +35,8 @@ struct fused<32> {
 ///
 /// Math      y = e^x, dy/dx = y
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "exp: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct exp : analytic<exp, 1> {
   static constexpr char const* name = "exp";
@@ -56,8 +56,8 @@ struct fused<33> {
 ///
 /// Math      y = e^x - 1, dy/dx = y + 1
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "expm1: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct expm1 : analytic<expm1, 1> {
   static constexpr char const* name = "expm1";
@@ -77,8 +77,8 @@ struct fused<34> {
 ///
 /// Math      y = ln x, dy/dx = 1 / (x + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "log: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct log : analytic<log, 1> {
   static constexpr char const* name = "log";
@@ -98,8 +98,8 @@ struct fused<35> {
 ///
 /// Math      y = ln(1 + x), dy/dx = 1 / (1 + x + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "log1p: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct log1p : analytic<log1p, 1> {
   static constexpr char const* name = "log1p";
@@ -119,8 +119,8 @@ struct fused<36> {
 ///
 /// Math      y = x^(1/2), dy/dx = 1 / (2 y + eps), eps 0 by default
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "sqrt: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct sqrt : analytic<sqrt, 1> {
   static constexpr char const* name = "sqrt";
@@ -140,8 +140,8 @@ struct fused<37> {
 ///
 /// Math      y = x^(-1/2), dy/dx = -y^3 / 2, with eps -1 / (2 x sqrt(x) + eps)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "rsqrt: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct rsqrt : analytic<rsqrt, 1> {
   static constexpr char const* name = "rsqrt";
@@ -225,8 +225,8 @@ struct fused<41> {
 ///
 /// Math      y = sin x, dy/dx = cos x
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "sin: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct sin : analytic<sin, 1> {
   static constexpr char const* name = "sin";
@@ -246,8 +246,8 @@ struct fused<42> {
 ///
 /// Math      y = cos x, dy/dx = -sin x
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "cos: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct cos : analytic<cos, 1> {
   static constexpr char const* name = "cos";
@@ -267,8 +267,8 @@ struct fused<43> {
 ///
 /// Math      y = tanh x, dy/dx = 1 - y^2
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "tanh: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct tanh : analytic<tanh, 1> {
   static constexpr char const* name = "tanh";
@@ -288,8 +288,8 @@ struct fused<44> {
 ///
 /// Math      y = 1 / (1 + e^-x), dy/dx = y (1 - y)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "sigmoid: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct sigmoid : analytic<sigmoid, 1> {
   static constexpr char const* name = "sigmoid";
@@ -309,8 +309,8 @@ struct fused<45> {
 ///
 /// Math      y = 2/sqrt(pi) int_0^x e^(-u^2) du, dy/dx = 2/sqrt(pi) e^(-x^2)
 /// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    f32 f64 f16 bf16
-/// Errors    "erf: floating dtype required, got i32"
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Errors    none
 /// Source    elementary calculus
 struct erf : analytic<erf, 1> {
   static constexpr char const* name = "erf";

@@ -89,7 +89,10 @@ template <int Lazy = 0>
 class Pass {
  public:
   Pass(Array const& root, Array const& ct, BackwardOptions options)
-      : root_(root), ct_(ct), create_(options.create_graph), keep_(create_ || options.retain_graph) {}
+      : root_(dfdx::detail::known_node(root)),
+        ct_(ct),
+        create_(options.create_graph),
+        keep_(create_ || options.retain_graph) {}
   Pass(Pass const&) = delete;
   Pass& operator=(Pass const&) = delete;
   ~Pass() {
@@ -112,7 +115,7 @@ class Pass {
     find_nodes();
     std::vector<int> places;
     for (Array const& x : wanted) {
-      places.push_back(x.requires_grad() ? known_place(*x.tape()) : -1);
+      places.push_back(x.requires_grad() ? known_place(dfdx::detail::known_node(x)) : -1);
       if (places.back() >= 0) entry(places.back()).wanted = true;
     }
     capturing_ = true;
@@ -160,7 +163,7 @@ class Pass {
 
   // The list is also the queue of the search.
   void find_nodes() {
-    receive(place_of(*root_.tape()), Array(ct_));
+    receive(place_of(root_), Array(ct_));
     for (std::size_t i = 0; i < lists_.entries.size(); ++i) find_operands(*lists_.entries[i].node);
   }
   void find_operands(TapeNode& n) {
@@ -176,7 +179,7 @@ class Pass {
 
   void propagate() {
     no_grad const mode(create_);
-    if (!root_.tape()->is_leaf()) lists_.ready.push_back(0);  // all others wait for somebody
+    if (!root_.is_leaf()) lists_.ready.push_back(0);  // all others wait for somebody
     while (!lists_.ready.empty()) {
       detail::Entry& e = entry(lists_.ready.back());
       lists_.ready.pop_back();
@@ -303,6 +306,7 @@ class Pass {
     if (node == nullptr || x.empty()) return;
     node->retain();
     x.put_on_tape(node);
+    if (x.ndim() == 0 && detail::is_ours(x)) x.storage()->version(node->version);
   }
   static void check_versions(TapeNode& n, int which) {
     dfdx::detail::PackedArray* p = dfdx::detail::arrays_of(n);
@@ -387,7 +391,8 @@ class Pass {
     extras.grad = std::move(ct);
   }
 
-  Array const &root_, &ct_;
+  TapeNode& root_;
+  Array const& ct_;
   detail::Lists<Lazy>& lists_ = detail::take_lists<Lazy>();
   bool create_, keep_, capturing_ = false, anomaly_ = detect_anomaly::is_enabled();
 };

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <dfdx/core/random.hpp>
-#include <dfdx/value/lists.hpp>
+#include <dfdx/value/array_methods.hpp>
 #include <dfdx/value/node.hpp>
 #include <dfdx/value/storage.hpp>
 #include <dfdx/value/tape_node.hpp>
@@ -18,7 +18,7 @@ namespace dfdx {
 ///
 /// Copies are shallow: they view the same memory. Three states: empty, in memory, recorded (a node of a graph).
 /// Errors    at, item and data throw dfdx::error when there is no memory or the dtype is another
-class Array {
+class Array : public ArrayMethods {
  public:
   constexpr Array() = default;
 
@@ -207,6 +207,7 @@ class Array {
     return r;
   }
 
+  using ArrayMethods::view;
   /// view - the same memory, walked another way; what a tape knows of it is left behind. `offset` counts elements.
   constexpr Array view(Shape const& shape, Strides const& strides, index_t offset = 0) const {
     Array r;
@@ -230,72 +231,6 @@ class Array {
     return *this;
   }
 
-  // --- functions of the vocabulary as methods (vocabulary/methods.hpp) ---
-  /// T - the axes in reverse order.
-  template <int = 0>
-  Array T() const;
-  template <int = 0>
-  Array reshape(Extents const& to) const;
-  template <int = 0>
-  Array flatten(int start = 0, int end = -1) const;
-  template <int = 0>
-  Array transpose(int a, int b) const;
-  template <int = 0>
-  Array permute(Axes const& axes) const;
-  template <int = 0>
-  Array squeeze() const;
-  template <int = 0>
-  Array squeeze(Axes const& axes) const;
-  template <int = 0>
-  Array unsqueeze(int axis) const;
-  template <int = 0>
-  Array expand(Extents const& to) const;
-  template <int = 0>
-  Array sum(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array mean(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array prod(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array max(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array min(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array var(Axes const& axes = {}, int correction = 1, bool keep = false) const;
-  template <int = 0>
-  Array std(Axes const& axes = {}, int correction = 1, bool keep = false) const;
-  template <int = 0>
-  Array argmax(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array argmin(Axes const& axes = {}, bool keep = false) const;
-  template <int = 0>
-  Array matmul(Array const& x) const;
-  /// to - the numbers in another dtype; clone - in memory of its own; contiguous - that, unless it is dense already.
-  template <int = 0>
-  Array to(DType dtype) const;
-  template <int = 0>
-  Array clone() const;
-  template <int = 0>
-  Array contiguous() const;
-  template <class X>
-  Array pow(X const& exponent) const;
-  template <int = 0>
-  Array exp() const;
-  template <int = 0>
-  Array log() const;
-  template <int = 0>
-  Array sqrt() const;
-  template <int = 0>
-  Array abs() const;
-  template <int = 0>
-  Array tanh() const;
-  template <int = 0>
-  Array sigmoid() const;
-  template <int = 0>
-  Array relu() const;
-  template <int = 0>
-  Array softmax(int axis = -1) const;
-
   /// add_, sub_, mul_, div_ - the operation in place, as += and its kin; copy_ takes over numbers (broadcast,
   /// converted);
   /// fill_, uniform_ (from [low, high)) and normal_ set new ones. See vocabulary/in_place.hpp.
@@ -307,8 +242,8 @@ class Array {
   Array& mul_(X const& x);
   template <class X>
   Array& div_(X const& x);
-  template <int = 0>
-  Array& fill_(double value);
+  template <class N>
+  Array& fill_(N value);
   template <int = 0>
   Array& copy_(Array const& x);
   template <int = 0>
@@ -368,6 +303,8 @@ class Array {
   Meta meta_{};
   Strides strides_{};
 };
+
+inline Array const& ArrayMethods::self() const { return static_cast<Array const&>(*this); }
 
 /// Iteration over the first axis, a[0], a[1], ... (A template, so that a program that does not iterate needs no
 /// vocabulary.)

@@ -71,7 +71,7 @@ struct PackedArray {
   }
   /// Writes the array behind its description.
   void pack(Array const& x) {
-    if (storage != nullptr) storage->retain();
+    if (storage != nullptr) storage->retain_saved();
     for (int i = 0; i < rank; ++i) extents()[i] = x.shape()[i];
     for (int i = 0; i < rank && !is_dense; ++i) extents()[rank + i] = x.strides()[i];
   }
@@ -120,6 +120,37 @@ class Operands {
   int size_ = 0;
 };
 
+/// What was done in place, on the tape, to memory that several arrays view: with it those that are recorded since take
+/// their place behind the change (vocabulary/rebase.hpp). The memory owns it.
+struct Changes {
+  /// The part that was changed as it is since then. It does not hold the memory.
+  struct Change {
+    std::uint32_t version;
+    bool whole;  // no element of the memory is what it was
+    Array part;
+  };
+  /// Whose node is another now: nodes, as arrays without memory.
+  struct Rebased {
+    Array from, to;
+  };
+  /// The node of a value as it is now; null if nobody knows.
+  using Current = TapeNode* (*)(Changes&, Array const&);
+
+  Current current;
+  Vec<Change> list{};
+  Vec<Rebased> rebased{};
+};
+
+inline void discard(Changes* c) { delete c; }
+
+/// The node that a value of the tape has now, after changes in place through other views; null if nobody knows.
+inline TapeNode* current_node(Array const& x) {
+  TapeNode* const n = x.tape();
+  if (n->is_leaf() || n->version == x.storage()->version()) return n;
+  Changes* const c = x.storage()->changes();
+  return c != nullptr ? c->current(*c, x) : nullptr;
+}
+
 /// A function of a gradient, of any type.
 struct TapeHook {
   TapeHook* next = nullptr;
@@ -163,6 +194,12 @@ inline TapeExtras& extras_of(TapeNode& n) {
   return *n.extras;
 }
 
+// The node that a value's hooks and gradient are with.
+inline TapeNode& known_node(Array const& x) {
+  TapeNode* const n = current_node(x);
+  return n != nullptr ? *n : *x.tape();
+}
+
 [[noreturn]] inline void refuse_untaped(char const* what, Shape const& s) {
   raise(what, ": the value of shape ", s, " does not require a gradient");
 }
@@ -173,7 +210,7 @@ inline void TapeNode::drop_values() {
   if (payload == Payload::arrays) {
     detail::PackedArray* p = detail::arrays_of(*this);
     for (int k = 0; k <= arity; ++k, p = p->next())
-      if (p->storage != nullptr) p->storage->release();
+      if (p->storage != nullptr) p->storage->release_saved();
   }
   payload = Payload::none;
 }
@@ -193,21 +230,26 @@ inline Array& Array::requires_grad(bool on) {
 }
 
 inline Array Array::grad() const {
-  if (tape_ == nullptr || tape_->extras == nullptr) return {};
-  detail::TapeExtras::Lock const lock(*tape_->extras);
-  return tape_->extras->grad;
+  if (tape_ == nullptr) return {};
+  detail::TapeExtras* const extras = detail::known_node(*this).extras;
+  if (extras == nullptr) return {};
+  detail::TapeExtras::Lock const lock(*extras);
+  return extras->grad;
 }
 
 inline void Array::zero_grad() const {
-  if (tape_ == nullptr || tape_->extras == nullptr) return;
-  detail::TapeExtras::Lock const lock(*tape_->extras);
-  tape_->extras->grad = {};
+  if (tape_ == nullptr) return;
+  detail::TapeExtras* const extras = detail::known_node(*this).extras;
+  if (extras == nullptr) return;
+  detail::TapeExtras::Lock const lock(*extras);
+  extras->grad = {};
 }
 
 inline void Array::retain_grad() const {
   if (tape_ == nullptr) detail::refuse_untaped("retain_grad", shape());
-  detail::extras_of(*tape_);
-  tape_->retains_grad = true;
+  TapeNode& node = detail::known_node(*this);
+  detail::extras_of(node);
+  node.retains_grad = true;
 }
 
 template <class F>
@@ -221,7 +263,7 @@ void Array::register_hook(F f) const {
     F function;
   };
   if (tape_ == nullptr) detail::refuse_untaped("register_hook", shape());
-  detail::TapeHook** last = &detail::extras_of(*tape_).hooks;
+  detail::TapeHook** last = &detail::extras_of(detail::known_node(*this)).hooks;
   while (*last != nullptr) last = &(*last)->next;
   *last = new Hook(std::move(f));
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <dfdx/value/array.hpp>
+#include <dfdx/value/tensor_methods.hpp>
 
 namespace dfdx {
 
@@ -29,7 +30,9 @@ Array at_first(Array const& x, index_t i) {
 /// Errors    "tensor: shape [2, 3] required, got [4]" when an Array of another shape or dtype is made a Tensor
 /// Example   examples/01_values.cpp
 template <element E, std::size_t... Dims>
-class Tensor : public Array {
+class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
+  using Base = TensorMethods<Tensor, Array>;
+
  public:
   using value_type = E;
   static constexpr int static_rank = static_cast<int>(sizeof...(Dims));
@@ -38,18 +41,18 @@ class Tensor : public Array {
   static constexpr Meta static_meta{dtype_v<E>, static_shape};
 
   /// No memory yet: reading it is an error. Use zeros(), from(), ... for one that holds numbers.
-  constexpr Tensor() : Array(nullptr, -1, static_meta) {}
+  constexpr Tensor() : Base(nullptr, -1, static_meta) {}
 
   /// A value that the caller has shown to have this dtype and shape.
   struct Unchecked {};
-  constexpr Tensor(Unchecked, Array a) : Array(std::move(a)) {}
+  constexpr Tensor(Unchecked, Array a) : Base(std::move(a)) {}
 
   /// Checked view of an untyped value.
-  constexpr explicit Tensor(Array a) : Array(std::move(a)) { check(); }
+  constexpr explicit Tensor(Array a) : Base(std::move(a)) { check(); }
 
   constexpr Tensor(E value)
     requires(sizeof...(Dims) == 0)
-      : Array(Scalar{}, value) {}
+      : Base(typename Array::Scalar{}, value) {}
 
   /// borrow - a row-major view of numbers that the caller owns and that must outlive it: nothing is copied. With dyn
   /// dims give the shape too.
@@ -121,9 +124,10 @@ class Tensor : public Array {
   decltype(auto) operator[](index_t i) const
     requires(sizeof...(Dims) > 0)
   {
-    if (i < 0 || i >= shape()[0]) raise("at: index ", Position{i}, " out of range for axis 0 of ", shape());
+    if (i < 0 || i >= this->shape()[0])
+      raise("at: index ", Position{i}, " out of range for axis 0 of ", this->shape());
     if constexpr (sizeof...(Dims) == 1) {
-      return data()[i * strides()[0]];
+      return data()[i * this->strides()[0]];
     } else {
       return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, detail::at_first(*this, i));
     }
@@ -156,7 +160,7 @@ class Tensor : public Array {
   iterator end() const
     requires(sizeof...(Dims) > 0)
   {
-    return {this, shape()[0]};
+    return {this, this->shape()[0]};
   }
 
  private:
@@ -188,9 +192,11 @@ class Tensor : public Array {
   }
 
   constexpr void check() const {
-    bool ok = dtype() == dtype_v<E> && shape().rank == static_rank;
-    for (int i = 0; ok && i < static_rank; ++i) ok = static_shape[i] < 0 || shape()[i] == static_shape[i];
-    if (!ok) raise("tensor: ", dtype_v<E>, " ", static_shape, " required, got ", dtype(), " ", shape());
+    bool ok = this->dtype() == dtype_v<E> && this->shape().rank == static_rank;
+    for (int i = 0; ok && i < static_rank; ++i)
+      ok = static_shape[i] < 0 || this->shape()[i] == static_shape[i];
+    if (!ok)
+      raise("tensor: ", dtype_v<E>, " ", static_shape, " required, got ", this->dtype(), " ", this->shape());
   }
 };
 

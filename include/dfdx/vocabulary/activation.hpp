@@ -114,7 +114,7 @@ constexpr auto selu(X const& x) {
 /// log_sigmoid(x) - log(1 / (1 + e^-x)).
 template <operand X>
 constexpr auto log_sigmoid(X const& x) {
-  return -softplus(-x);
+  return -softplus(-detail::real(x));
 }
 /// mish(x) - x tanh(softplus(x)) (Misra 2019).
 template <operand X>
@@ -128,15 +128,17 @@ constexpr auto quick_gelu(X const& x) {
 }
 /// softsign(x) - x / (1 + |x|).
 template <operand X>
-constexpr auto softsign(X const& x) {
+constexpr auto softsign(X const& given) {
+  auto const x = detail::real(given);
   return x / (abs(x) + 1.0);
 }
 /// tanhshrink(x) - x - tanh(x), in double, for the difference cancels near 0.
 template <operand X>
-constexpr auto tanhshrink(X const& x) {
+constexpr auto tanhshrink(X const& given) {
+  auto const x = detail::real(given);
   if constexpr (typed<X>) {
     auto const wide = cast<double>(x);
-    return cast<typename X::value_type>(wide - tanh(wide));
+    return cast<typename std::remove_const_t<decltype(x)>::value_type>(wide - tanh(wide));
   } else {
     X const wide = cast_to(x, DType::f64);
     return cast_to<X>(wide - tanh(wide), x.dtype());

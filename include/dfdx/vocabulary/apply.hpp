@@ -150,11 +150,27 @@ constexpr bool has_operand_dtype() {
   else return false;
 }
 
+// Every element is that number: one that is too long for the double of a constant is the sum of two.
+template <class V, class N>
+constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
+  if constexpr (std::is_integral_v<N> && sizeof(N) == 8) {
+    auto const i = static_cast<index_t>(x);
+    constexpr index_t exact = index_t{1} << 53;
+    if (!is_floating(meta.dtype) && (i > exact || i < -exact)) {
+      if (meta.dtype != DType::i64) raise(name, ": ", Position{i}, " does not fit ", meta.dtype);
+      index_t const low = i & 0xffffffff;
+      return bind<op::add>(Attrs{}, full_as(like, meta, static_cast<double>(i - low)),
+                           full_as(like, meta, static_cast<double>(low)));
+    }
+  }
+  return full_as(like, meta, static_cast<double>(x));
+}
+
 template <class V, bool HasDtype, class X>
 constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
   if constexpr (operand<X> && HasDtype) return broadcast_to<V>(untyped(x), shape, op);
   else if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
-  else return full_as(like, Meta{dtype, shape}, static_cast<double>(x));
+  else return full_of(like, Meta{dtype, shape}, x, op);
 }
 
 template <class V, class X, class... Rest>
@@ -182,8 +198,15 @@ constexpr V apply_untyped(Attrs const& attrs, X const&... x) {
 template <class Op, class... X>
 struct ElementwiseRule {
   static constexpr Meta metas[] = {static_meta_beside<X>(static_dtype_of_first<X...>())...};
-  static constexpr Meta infer(Text* why) { return Op::infer(Attrs{}, metas, why); }
   static constexpr DType common = Op::common(metas, nullptr).dtype;
+  // Operands come to the common dtype first, as in apply_untyped.
+  static constexpr Meta infer(Text* why) {
+    Meta fitted[sizeof...(X)] = {};
+    if (Meta const m = Op::common(metas, why); !m.valid()) return m;
+    for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k)
+      fitted[k] = {Op::operand_dtype(k, common), metas[k].shape};
+    return Op::infer(Attrs{}, fitted, why);
+  }
 };
 
 // Scalars in memory are computed with as the numbers they are, without the loops, and the checks, of arrays.

@@ -186,6 +186,15 @@ constexpr auto floating(X const& x) {
   else return call(Fixed<Floating<Name>{}>{}, x);
 }
 
+// The operand in f32 if it holds integers or truths.
+template <operand X>
+constexpr auto real(X const& x) {
+  if constexpr (refused<X> || plain<X>) return x;
+  else if constexpr (!typed<X>) return cast_to(x, op::real(x.meta()).dtype);
+  else if constexpr (is_floating(X::static_meta.dtype)) return x;
+  else return cast<float>(x);
+}
+
 /// bind_element, bind_element_as - bind with the element type, which only memory has a use for.
 template <class Op, class T, class V, class... X>
 constexpr V bind_element(Attrs const& attrs, V const& x, X const&... rest) {

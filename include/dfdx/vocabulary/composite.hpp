@@ -39,8 +39,9 @@ constexpr auto log_softmax_over(X const& x, P const& over) {
   return z - log(reduce<op::sum>(exp(z), over));
 }
 template <class P, operand X>
-constexpr auto logsumexp_over(X const& x, P const& over) {
-  auto const m = largest<"logsumexp">(floating<"logsumexp">(x), over);
+constexpr auto logsumexp_over(X const& given, P const& over) {
+  auto const x = real(given);
+  auto const m = largest<"logsumexp">(x, over);
   auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
   auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
   // The sum over axes of extent 1 drops them, in any regime.
@@ -101,7 +102,8 @@ constexpr auto gelu(X const& x) {
 
 /// gelu_tanh(x) - the tanh approximation of gelu of the same paper.
 template <operand X>
-constexpr auto gelu_tanh(X const& x) {
+constexpr auto gelu_tanh(X const& given) {
+  auto const x = detail::real(given);
   return x * 0.5 * (1.0 + tanh((x + x * x * x * 0.044715) * 0.79788456080286536));
 }
 
@@ -117,12 +119,13 @@ constexpr auto gelu(X const& x, Approximate by) {
 /// silu(x) - x sigmoid(x) (Elfwing et al. 2017), also called swish.
 template <operand X>
 constexpr auto silu(X const& x) {
-  return x * sigmoid(detail::floating<"silu">(x));
+  return x * sigmoid(x);
 }
 
 /// softplus(x) - log(1 + e^x), computed as max(x, 0) + log1p(e^-|x|).
 template <operand X>
-constexpr auto softplus(X const& x) {
+constexpr auto softplus(X const& given) {
+  auto const x = detail::real(given);
   auto const positive = x > 0;
   // |x| by selection, so that the derivative at 0 is 1/2 as it should be.
   return where(positive, x, zeros_like(x)) + log1p(exp(where(positive, -x, x)));
@@ -130,7 +133,8 @@ constexpr auto softplus(X const& x) {
 /// softplus(x, beta, threshold) - log(1 + e^(beta x)) / beta; x itself, with derivative 1, where beta x is above the
 /// threshold, as PyTorch has it.
 template <operand X>
-constexpr auto softplus(X const& x, double beta, double threshold = 20) {
+constexpr auto softplus(X const& given, double beta, double threshold = 20) {
+  auto const x = detail::real(given);
   auto const large = x * beta > threshold;
   return where(large, x, softplus(where(large, zeros_like(x), x * beta)) / beta);
 }

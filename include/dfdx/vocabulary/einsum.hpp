@@ -156,7 +156,8 @@ struct Labelled {
 template <class T, class V>
 class EinsumSteps {
  public:
-  constexpr EinsumSteps(EinsumPlan const& plan, V const* x, int count) : plan_(plan), x_(x), count_(count) {}
+  constexpr EinsumSteps(char const* name, EinsumPlan const& plan, V const* x, int count)
+      : name_(name), plan_(plan), x_(x), count_(count) {}
 
   constexpr V run() {
     Labelled<V> r = operand(0, nullptr);
@@ -206,7 +207,7 @@ class EinsumSteps {
   constexpr V in_order(Labelled<V> const& x, Labels const& to, Shape const& shape) const {
     Axes axes;
     for (int i = 0; i < to.n; ++i) axes.push(x.labels.find(to.v[i]));
-    return broadcast_to(call(Permute{axes}, x.value), shape, "einsum");
+    return broadcast_to(call(Permute{axes}, x.value), shape, name_);
   }
 
   constexpr Labelled<V> product(Labelled<V> const& x, Labelled<V> const& y, int from) const {
@@ -251,9 +252,10 @@ class EinsumSteps {
     V const x = reshape_to(a, make_shape(s[0], s[1], s[2])), y = reshape_to(b, make_shape(s[0], s[2], s[3]));
     if (inner) return bind_element<op::matmul, T>(Attrs{}, x, y);
     Shape const all = make_shape(s[0], s[1], s[3]);
-    return bind_element<op::mul, T>(Attrs{}, broadcast_to(x, all, "einsum"), broadcast_to(y, all, "einsum"));
+    return bind_element<op::mul, T>(Attrs{}, broadcast_to(x, all, name_), broadcast_to(y, all, name_));
   }
 
+  char const* name_;
   EinsumPlan const& plan_;
   V const* x_;
   int count_;
@@ -274,7 +276,7 @@ struct Einsum {
     return compute<T>(y, all);
   }
   template <class T, class V>
-  constexpr V compute(Meta const& y, V const* x) const {
+  constexpr V compute(Meta const& y, V const* x, char const* name = "einsum") const {
     V values[EinsumPlan::max_operands];
     Meta metas[EinsumPlan::max_operands];
     for (int i = 0; i < count; ++i) {
@@ -283,7 +285,7 @@ struct Einsum {
       metas[i] = values[i].meta();
     }
     EinsumPlan const plan = EinsumReader(equation, metas, count, nullptr).read();
-    return EinsumSteps<T, V>(plan, values, count).run();
+    return EinsumSteps<T, V>(name, plan, values, count).run();
   }
 };
 

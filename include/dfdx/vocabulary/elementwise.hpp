@@ -86,9 +86,15 @@ constexpr decltype(applied<op::logical_not, X>())::type logical_not(X const& x) 
   return apply<op::logical_not>(x);
 }
 
+/// pow(x, y) - of integers an integer, as in PyTorch.
+///
+/// Errors    "pow: integers to a negative power, -1", if the power is a plain number
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::pow, X, Y>())::type pow(X const& x, Y const& y, Guard guard = {}) {
+  if constexpr (std::is_integral_v<Y> && !detail::plain<X> && !refused<X>)
+    if (y < Y(0) && !is_floating(x.dtype()))
+      raise("pow: integers to a negative power, ", Position{index_t{y}});
   return apply_with<op::pow>(guard.attrs(), x, y);
 }
 template <class X, class Y>

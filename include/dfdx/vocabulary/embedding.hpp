@@ -108,14 +108,14 @@ struct SparseRows {
 ///   index_add_(table, 0, used.indices, used.rows.grad(), -lr);
 ///
 /// Shapes    table: [N, R...], index: [I...] -> indices: [K], rows: [K, R...], places: [I...]
-/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+/// Errors    "sparse_rows: index 30 out of range for axis 0 of [27, 10]"
 template <class W, class I>
   requires(std::is_base_of_v<Array, W> && std::is_base_of_v<Array, I>)
 SparseRows sparse_rows(W const& table, I const& index) {
   SparseRows r;
   r.indices = unique(index);
   r.places = searchsorted(r.indices, detail::untyped(index));
-  r.rows = take(detail::lazy<sizeof(W)>(table).detach(), r.indices);
+  r.rows = detail::take_for<op::Caller::sparse_rows>(detail::lazy<sizeof(W)>(table).detach(), r.indices);
   r.rows.requires_grad(true);
   return r;
 }

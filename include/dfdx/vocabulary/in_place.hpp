@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Changes in place, in PyTorch's manner: a.add_(b), a += b, a.fill_(0). The result goes to the target's memory, seen
-// through every view of it; on the tape the target then stands for the new value. A backward pass that needs the old
-// one says so.
+// through every view of it; on the tape the target then stands for the new value, and recorded values that view its
+// memory follow (rebase.hpp). A backward pass that needs the old one says so.
 #pragma once
 
 #include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/methods.hpp>
+#include <dfdx/vocabulary/rebase.hpp>
 
 namespace dfdx {
 
@@ -41,7 +42,7 @@ inline void check_target(char const* name, Array const& target) {
 
 /// Puts a result of the target's shape into its memory, and the target in the result's place on the tape.
 // (A template, so that programs without changes in place do not compile it.)
-template <int = 0>
+template <int Lazy = 0>
 void settle(char const* name, Array& target, Array result) {
   if (!(result.shape() == target.shape()))
     raise(name, ": a result of shape ", result.shape(), " does not fit the target of shape ", target.shape());
@@ -60,6 +61,20 @@ void settle(char const* name, Array& target, Array result) {
     node->version = target.storage()->version();
   }
   target.put_on_tape(node);
+  remember_change<Lazy>(target);
+}
+
+// The target as it was, in memory of its own: for a rule that reads it after the change.
+template <int = 0>
+Array as_it_was(Array const& target) {
+  Array old(target.meta());
+  copy_elements(target.operand(), old.operand());
+  if (TapeNode* const node = target.requires_grad() ? current_node(target) : nullptr) {
+    node->retain();
+    old.put_on_tape(node);
+    old.storage()->version(node->version);
+  }
+  return old;
 }
 
 // target = f(target): where a program is being recorded there is no memory, and a new value takes its name.
@@ -91,7 +106,12 @@ constexpr A&& operator-=(A&& a, X const& x) {
 template <class A, class X>
   requires leaf<A> && math_operands<A, X>
 constexpr A&& operator*=(A&& a, X const& x) {
-  detail::change("mul_", a, [&](auto const& v) { return v * x; });
+  detail::change("mul_", a, [&](auto const& v) {
+    if constexpr (leaf<X>)  // whose gradient needs what the target was
+      if (!v.recorded() && is_grad_enabled() && x.requires_grad() && !v.empty())
+        return detail::untyped(detail::as_it_was<sizeof(A)>(v) * x);
+    return detail::untyped(v * x);
+  });
   return static_cast<A&&>(a);
 }
 template <class A, class X>
@@ -117,9 +137,9 @@ template <class X>
 Array& Array::div_(X const& x) {
   return *this /= x;
 }
-template <int>
-Array& Array::fill_(double value) {
-  detail::settle("fill_", *this, full_as(detach(), meta(), value));
+template <class N>
+Array& Array::fill_(N value) {
+  detail::settle("fill_", *this, detail::full_of(detach(), meta(), value, "fill_"));
   return *this;
 }
 template <int Lazy>
@@ -161,7 +181,8 @@ Array& index_put_(Array& a, X const& value, I const&... items) {
   // Which places these are, by the numbers of the elements.
   Array const places = arange(a.size()).reshape(Extents(a.shape()))(items...);
   Array const v = [&] {
-    if constexpr (std::is_arithmetic_v<X>) return full_as(places, Meta{a.dtype(), places.shape()}, value);
+    if constexpr (std::is_arithmetic_v<X>)
+      return detail::full_of(places, Meta{a.dtype(), places.shape()}, value, "index_put_");
     else return cast_to(detail::untyped(value), a.dtype());
   }();
   if (!(op::broadcast_shapes("index_put_", places.shape(), v.shape(), nullptr) == places.shape()))

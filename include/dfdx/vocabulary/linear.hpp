@@ -52,6 +52,36 @@ struct Kron {
   }
 };
 
+// einsum by another name, of operands that fit what that says.
+struct Outer : Einsum {
+  constexpr Outer() : Einsum{"i,j->ij", 2} {}
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    if (in[0].shape.rank != 1 || in[1].shape.rank != 1)
+      return refuse(why, "outer: two vectors required, got ", in[0].shape, " x ", in[1].shape);
+    return Einsum::infer(in, why);
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& a, V const& b) const {
+    V const all[] = {a, b};
+    return compute<T>(y, all, "outer");
+  }
+};
+struct Bilinear : Einsum {
+  constexpr Bilinear() : Einsum{"...i,oij,...j->...o", 3} {}
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const &x = in[0].shape, &w = in[1].shape, &y = in[2].shape;
+    bool const fits = x.rank > 0 && w.rank == 3 && y.rank > 0 && op::extents_agree(x[x.rank - 1], w[1]) &&
+                      op::extents_agree(y[y.rank - 1], w[2]);
+    if (!fits) return refuse(why, "bilinear: weight ", w, " does not fit ", x, " and ", y);
+    return Einsum::infer(in, why);
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& z, V const& x, V const& w, V const& y) const {
+    V const all[] = {x, w, y};
+    return compute<T>(z, all, "bilinear");
+  }
+};
+
 }  // namespace detail
 
 /// mm(x, y), bmm(x, y), dot(x, y) - matmul of two matrices, two batches of matrices, two vectors.
@@ -81,9 +111,11 @@ constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, doub
 }
 
 /// outer(x, y) - the products of all pairs of elements of two vectors.
+///
+/// Errors    "outer: two vectors required, got [2, 2] x [3]"
 template <operand X, operand Y>
 constexpr auto outer(X const& x, Y const& y) {
-  return einsum<"i,j->ij">(x, y);
+  return detail::call(detail::named<"outer">(detail::Fixed<detail::Outer{}>{}), x, y);
 }
 
 /// kron(x, y) - the Kronecker product of operands of equal rank.
@@ -95,6 +127,7 @@ constexpr auto kron(X const& x, Y const& y) {
 /// linear(x, weight, bias) - x weight^T + bias.
 ///
 /// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]
+/// Errors    "linear: inner dimensions differ: [32, 20] x [30, 200]"
 template <operand X, operand W>
 constexpr auto linear(X const& x, W const& weight) {
   using namespace detail;
@@ -110,13 +143,15 @@ constexpr auto linear(X const& x, W const& weight, B const& bias) {
 /// bilinear(x, y, weight, bias) - x^T weight_o y + bias_o for each o.
 ///
 /// Shapes    x: [B..., I], y: [B..., J], weight: [O, I, J], bias: [O] -> [B..., O]
+/// Errors    "bilinear: weight [5, 3, 4] does not fit [2, 3] and [2, 5]"
 template <operand X, operand Y, operand W>
 constexpr auto bilinear(X const& x, Y const& y, W const& weight) {
-  return einsum<"...i,oij,...j->...o">(x, weight, y);
+  return detail::call(detail::named<"bilinear">(detail::Fixed<detail::Bilinear{}>{}), x, weight, y);
 }
 template <operand X, operand Y, operand W, operand B>
 constexpr auto bilinear(X const& x, Y const& y, W const& weight, B const& bias) {
-  return bilinear(x, y, weight) + bias;
+  auto const z = bilinear(x, y, weight);
+  return z + detail::beside<"bilinear">(bias, z);
 }
 
 }  // namespace dfdx

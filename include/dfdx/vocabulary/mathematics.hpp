@@ -159,15 +159,30 @@ constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, G
 /// Rounding - what div does with a quotient: nothing, or rounds it towards 0, or down.
 enum class Rounding { none, trunc, floor };
 
-/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient. Of integers it is truncated in any
-/// case, unless it is rounded down.
+/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient, and of integers it is one.
+///
+/// Errors    "div: a quotient of integers that is not rounded is none: div(x, y)"
 template <class X, class Y>
   requires math_operands<X, Y>
-constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
+constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
   if (how == Rounding::floor) return floor_divide(x, y);
-  auto const z = div(x, y);
-  return how == Rounding::trunc ? trunc(z) : z;
+  auto const rounded = [how](auto const& z) { return how == Rounding::trunc ? trunc(z) : z; };
+  auto const whole = [how](auto const& u, auto const& v) {
+    if (how == Rounding::none) raise("div: a quotient of integers that is not rounded is none: div(x, y)");
+    return floor_divide(u - fmod(u, v), v);  // what is left is a multiple of v
+  };
+  using R = typename decltype(applied<op::floor_divide, X, Y>())::type;
+  if constexpr (refused<R>) return {};
+  else if constexpr (std::is_same_v<R, PlainNumber>) return rounded(div(x, y));
+  else if constexpr (!typed<R>) {
+    DType const beside = detail::dtype_of_first(x, y);
+    bool const real = is_floating(detail::meta_beside(x, beside).dtype) ||
+                      is_floating(detail::meta_beside(y, beside).dtype);
+    return real ? rounded(div(x, y)) : whole(x, y);
+  } else if constexpr (is_floating(R::static_meta.dtype)) return rounded(div(x, y));
+  else return whole(x, y);
 }
+
 /// reciprocal(x) - 1 / x; of integers in f32.
 template <operand X>
 constexpr auto reciprocal(X const& x, Guard guard = {}) {
@@ -195,15 +210,15 @@ constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
   return where(mask, value, detail::beside<"masked_fill">(x, mask));
 }
 
-/// lerp(a, b, w) - a + w (b - a), exactly b at w = 1.
+/// lerp(a, b, w) - a + w (b - a), exactly b at w = 1; of integers in f32.
 template <operand A, operand B, class W>
   requires math_operands<A, W>
 constexpr auto lerp(A const& a, B const& b, W const& w) {
-  auto const d = b - detail::beside<"lerp">(a, b);
+  auto const d = detail::real(b) - detail::beside<"lerp">(a, b);
   if constexpr (number<W>) {
     return w < 0.5 ? a + d * w : b - d * (1.0 - static_cast<double>(w));
   } else {
-    auto const t = detail::beside<"lerp">(w, d);
+    auto const t = detail::beside<"lerp">(detail::real(w), d);
     return where(abs(t) < 0.5, a + t * d, b - d * (1.0 - t));
   }
 }

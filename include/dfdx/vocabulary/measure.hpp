@@ -34,8 +34,8 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
 }
 template <Literal Name = "norm", class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
-  auto const checked = having<Name>(x, over);
-  if constexpr (refused<decltype(sqrt(x))> || refused<decltype(checked)>) return Refused{};
+  auto const checked = having<Name>(floating<Name>(x), over);
+  if constexpr (refused<decltype(checked)>) return Refused{};
   else return rounded_as(real_norm(in_f32(checked), p, over), x);
 }
 template <Literal Name = "count_nonzero", class P, operand X>

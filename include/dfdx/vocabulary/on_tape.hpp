@@ -64,33 +64,36 @@ bool on_tape(X const&... x) {
   raise(rule.name, ": operand ", k, " of shape ", s,
         " was changed in place, through another view, after it was recorded");
 }
-inline void check_unchanged(TapeRule const& rule, Array const& x, int k) {
-  TapeNode const& from = *x.tape();
-  if (!from.is_leaf() && from.version != x.storage()->version()) refuse_changed(rule, k, x.shape());
+// The node of an operand as it is now.
+inline TapeNode* checked_node(TapeRule const& rule, Array const& x, int k) {
+  TapeNode* const node = current_node(x);
+  if (node == nullptr) refuse_changed(rule, k, x.shape());
+  return node;
 }
 
 // Through which operands a derivative flows (bit k for operand k), and which of the values its rule will read then;
 // refuses operands that are not what was recorded.
 struct Flow {
   unsigned through = 0, reads = 0;
+  TapeNode* from[max_arity];  // of those operands
 
   Flow(TapeRule const& rule, Array const* const* x, int n) {
     for (int k = 0; k < n; ++k) {
       if (x[k] == nullptr || !x[k]->requires_grad()) continue;
       unsigned const r = rule.reads(k);
       if ((r & PlainNumber::nothing) != 0) continue;
-      check_unchanged(rule, *x[k], k);
+      from[k] = checked_node(rule, *x[k], k);
       reads |= r;
       through |= 1u << k;
     }
   }
 };
 
-inline void link(TapeNode& node, Array& y, Array const* const* x, int n, unsigned through) {
+inline void link(TapeNode& node, Array& y, TapeNode* const* from, int n, unsigned through) {
   node.arity = static_cast<std::uint8_t>(n);
   for (int k = 0; k < n; ++k) {
     if ((through >> k & 1u) == 0) continue;
-    node.in[k] = x[k]->tape();
+    node.in[k] = from[k];
     node.in[k]->retain();
   }
   if (y.storage() != nullptr) node.version = y.storage()->version();
@@ -128,7 +131,7 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n, unsigne
     ::new (static_cast<void*>(to)) PackedArray(values[k]);
     to->pack(k < n ? *x[k] : y);
   }
-  link(*node, y, x, n, flow.through);
+  link(*node, y, flow.from, n, flow.through);
 }
 
 /// The same for scalars: `values` are those of the N operands (of which some may be plain numbers, x[k] == nullptr)
@@ -136,8 +139,8 @@ inline void link(TapeNode& node, Array& y, Array const* const* x, int n, unsigne
 template <int N>
 [[gnu::noinline]] void record_numbers(TapeRule const& rule, double const* values, Array& y,
                                       Array const* const* x) {
-  unsigned const through = Flow(rule, x, N).through;
-  if (through == 0) return;
+  Flow const flow(rule, x, N);
+  if (flow.through == 0) return;
   if (detect_anomaly::is_enabled() && values[N] != values[N]) {
     bool of_numbers = true;
     for (int k = 0; k < N; ++k) of_numbers = of_numbers && values[k] == values[k];
@@ -145,20 +148,19 @@ template <int N>
   }
   TapeNode* const node = TapeNode::make(&rule, TapeNode::Payload::numbers, sizeof(double) * (N + 1));
   for (int k = 0; k <= N; ++k) node->numbers()[k] = values[k];
-  link(*node, y, x, N, through);
+  link(*node, y, flow.from, N, flow.through);
 }
 
 /// The same for y, the part of x at a position of its first axis.
 [[gnu::noinline]] inline void record_position(TapeRule const& rule, index_t at, Array& y, Array const& x) {
   if (!x.requires_grad()) return;
-  check_unchanged(rule, x, 0);
+  TapeNode* const from = checked_node(rule, x, 0);
   PackedArray const whole = PackedArray::describe(x, false);
   TapeNode* const node =
       TapeNode::make(&rule, TapeNode::Payload::position, offsetof(PackedPosition, whole) + whole.bytes());
   PackedPosition& to = *::new (node->payload_memory()) PackedPosition{at, whole};
   to.whole.pack(x);
-  Array const* const operands[] = {&x};
-  link(*node, y, operands, 1, 1);
+  link(*node, y, &from, 1, 1);
 }
 
 }  // namespace detail

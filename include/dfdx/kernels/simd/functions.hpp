@@ -134,7 +134,9 @@ struct lane_functions<xsimd::batch<T, A>> {
   static DFDX_INLINE X round(X const& x) { return xsimd::copysign(xsimd::nearbyint(x), x); }
 
   static DFDX_INLINE X pow(X const& x, X const& y) {
-    return wide([](auto const& v, auto const& w) { return kernels::lane_pow(v, w); }, x, y);
+    if constexpr (std::is_integral_v<T>)
+      return kernels::detail::one_by_one([](T v, T w) { return math::pow(v, w); }, x, y);
+    else return wide([](auto const& v, auto const& w) { return kernels::lane_pow(v, w); }, x, y);
   }
   static DFDX_INLINE X atan2(X const& y, X const& x) {
     return wide([](auto const& v, auto const& w) { return kernels::lane_atan2(v, w); }, y, x);
