@@ -72,6 +72,25 @@ TEST_CASE("what cannot be changed says so and stays as it was") {
   CHECK(error_of([&] { a.copy_(full({2}, 1)); }) ==
         "copy_: a value of shape [2] does not fit the target of shape [3]");
   CHECK(error_of([&] { Array().fill_(1); }) == "fill_: the target of shape [] holds no memory");
+  Array x = full({3}, 2, DType::f64);
+  x.requires_grad(true);
+  Array plain = full({2, 3}, 1, DType::f64), other = plain;
+  for (auto const &change :
+       {+[](Array p, Array const& v) { p[0] += v * 2; }, +[](Array p, Array const& v) { p[1].copy_(v); },
+        +[](Array p, Array const& v) { p += v; }})
+    CHECK(error_of([&] {
+            change(plain, x);
+          }).find(", memory without a gradient that others view; stack the parts, or clone() the target") !=
+          std::string::npos);
+  CHECK(error_of([&] { plain[0] += x; }) ==
+        "add_: a recorded value cannot change the target of shape [3], memory without a gradient that others "
+        "view; stack the parts, or clone() the target");
+  CHECK(array_equal(plain, full({2, 3}, 1, DType::f64)));
+  {
+    no_grad const mode;
+    plain[0] += x;  // numbers only
+  }
+  CHECK(at(other, 0) == 3);
   CHECK(at(a, 0) == 1);
   CHECK(at(i, 0) == 1);
 }

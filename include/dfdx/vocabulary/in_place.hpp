@@ -52,6 +52,11 @@ void settle(char const* name, Array& target, Array result) {
     result = cast_to(result, target.dtype());
   }
   check_target(name, target);
+  // Recorded values that view the memory would follow (rebase.hpp); plain ones would not know.
+  if (is_grad_enabled() && result.requires_grad() && !target.requires_grad() &&
+      target.storage()->handles() > 1)
+    raise(name, ": a recorded value cannot change the target of shape ", target.shape(),
+          ", memory without a gradient that others view; stack the parts, or clone() the target");
   copy_elements(result.operand(), target.operand());
   target.storage()->changed();
   if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
