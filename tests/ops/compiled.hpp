@@ -8,9 +8,25 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <map>
+#include <set>
+#include <string>
+
 namespace compiled {
 
 using namespace dfdx;
+
+/// In how many compiled programs of this run each op is (compiled_twice.cpp looks).
+inline std::map<std::string, int>& uses() {
+  static std::map<std::string, int> r;
+  return r;
+}
+inline std::vector<Array> interpret(Graph const& g, std::vector<Array> const& inputs) {
+  std::set<std::string> names;
+  for (int i = 0; i < g.size(); ++i) names.insert(g[i].op->name);
+  for (std::string const& name : names) ++uses()[name];
+  return testing::interpret(g, inputs);
+}
 
 inline double tolerance(DType d) {
   if (d == DType::f64) return 1e-12;
@@ -46,7 +62,7 @@ void check(F const& f, A const&... args) {
   std::vector<Array> const got = leaves(result);
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
-  require_same(got, testing::interpret(trace<F, A...>(testing::new_graph()), inputs), "compiled");
+  require_same(got, interpret(trace<F, A...>(testing::new_graph()), inputs), "compiled");
   require_same(leaves(f(args...)), got, "eager");
 }
 
@@ -64,8 +80,7 @@ void check_vjp(F const& f, A const&... args) {
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
   visit(ct, [&](auto const& leaf) { inputs.push_back(leaf); });
-  require_same(leaves(result), testing::interpret(trace<Vjp<F>, A..., Y>(testing::new_graph()), inputs),
-               "vjp");
+  require_same(leaves(result), interpret(trace<Vjp<F>, A..., Y>(testing::new_graph()), inputs), "vjp");
 }
 
 }  // namespace compiled

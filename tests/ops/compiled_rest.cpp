@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+// Compiled programs of ops that no other file has two of: random numbers, copies, parts put in, weights of
+// convolutions.
+#include "ops/compiled.hpp"
+
+#include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
+#include <dfdx/vocabulary/random.hpp>
+#include <dfdx/vocabulary/tensor_methods.hpp>
+
+namespace {
+
+using namespace compiled;
+
+constexpr auto noise = [](auto const& x, auto const& key) {
+  return std::tuple(uniform_like(x, key), randn_like(x, key) + x, dropout(x * 2.0, 0.5, key));
+};
+constexpr auto copies = [](auto const& x) {
+  auto const y = x.clone();
+  return std::tuple(y * 2.0, tanh(transpose(x).clone()));
+};
+constexpr auto parts = [](auto const& x, auto const& at, auto const& columns) {
+  return std::tuple(index_copy<1>(x, at, columns), tanh(index_copy<0>(transpose(x), at, transpose(columns))));
+};
+constexpr auto filtered = [](auto const& x, auto const& w) { return conv1d(x, w); };
+
+}  // namespace
+
+TEST_CASE("compiled random numbers", "[ops]") {
+  check(noise, uniform<float, 3, 5>(Key{1}, -1, 1), Tensor<std::int64_t>(7));
+  check(noise, uniform<double, 17>(Key{1}, -1, 1), Tensor<std::int64_t>(8));
+}
+
+TEST_CASE("compiled copies", "[ops]") {
+  check(copies, uniform<float, 3, 5>(Key{1}, -1, 1));
+  check_vjp(copies, uniform<double, 3, 5>(Key{1}, -1, 1));
+}
+
+TEST_CASE("compiled parts put in", "[ops]") {
+  auto const at = Tensor<std::int64_t, 2>::from({4, 1});
+  check(parts, uniform<float, 3, 5>(Key{1}, -1, 1), at, uniform<float, 3, 2>(Key{2}, -1, 1));
+  check(parts, randint<std::int32_t, 2, 6>(Key{1}, -9, 9), at, randint<std::int32_t, 2, 2>(Key{2}, -9, 9));
+  check_vjp(parts, uniform<double, 3, 5>(Key{1}, -1, 1), at, uniform<double, 3, 2>(Key{2}, -1, 1));
+}
+
+TEST_CASE("compiled gradients of the weights of a convolution", "[ops]") {
+  check_vjp(filtered, uniform<double, 2, 2, 9>(Key{1}, -1, 1), uniform<double, 3, 2, 4>(Key{2}, -1, 1));
+}
