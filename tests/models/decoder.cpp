@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // One token at a time against the model on the tape: every kind of model, cache and matrix, and no memory for a token.
+#include "allocations.hpp"
 #include "models/hf.hpp"
 
 #include <dfdx/models/llama_load.hpp>
-
-#include <new>
 
 using namespace tests;
 
@@ -54,19 +53,7 @@ double difference(models::Llama const& m, index_t n, Encoding cache = DType::f32
   return worst;
 }
 
-bool counting = false;
-int taken = 0;
-
 }  // namespace
-
-// All memory from the heap is counted here.
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  taken += counting;
-  if (void* const p = std::malloc(n != 0 ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 TEST_CASE("a decoder gives what its model gives", "[models]") {
   CHECK(difference(random_model(small()), 40) < 1e-4);
@@ -113,10 +100,9 @@ TEST_CASE("a decoder with a cache of blocks", "[models]") {
   CHECK(worst > 0);
   CHECK(worst < 0.03 * size);
   CHECK(batched < 0.01 * size);
-  taken = 0, counting = true;
+  std::int64_t const before = tests::allocations();
   for (std::int32_t i = 0; i < 1; ++i) b.length = 39, other(i, b);
-  counting = false;
-  CHECK(taken == 0);
+  CHECK(tests::allocations() == before);
   CHECK(error_of([&] { random_model(small()).cache(4, {}, Quant::q8_0); }) ==
         "llama: a cache of Q8_0 needs heads of a multiple of 32, got 18");
   CHECK(error_of([&] { m.cache(4, {}, Quant::q4_0); }) == "llama: a cache of Q4_0 is not supported");
@@ -166,10 +152,9 @@ TEST_CASE("a decoder takes no memory for a token", "[models]") {
     models::KvCache cache = m.cache(32);
     models::Decoder decode(m, 32, 1);
     decode(1, cache);
-    taken = 0, counting = true;
+    std::int64_t const before = tests::allocations();
     for (int i = 0; i < 20; ++i) decode(i, cache);
-    counting = false;
-    CHECK(taken == 0);
+    CHECK(tests::allocations() == before);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Llamas whose sizes the compiler knows, against those whose sizes the running program knows: from files, compiled,
 // token by token, in training.
+#include "allocations.hpp"
 #include "models/hf.hpp"
 
 #include <dfdx/dfdx.hpp>
@@ -9,8 +10,6 @@
 #include <dfdx/text/load.hpp>
 
 #include <catch2/catch_message.hpp>
-
-#include <new>
 
 using namespace tests;
 
@@ -84,26 +83,7 @@ Tensor<std::int32_t, N> some_tokens(index_t vocabulary, index_t from = 0) {
   return r;
 }
 
-bool counting = false;
-int taken = 0;
-
 }  // namespace
-
-// All memory from the heap is counted here.
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  taken += counting;
-  if (void* const p = std::malloc(n != 0 ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a) {
-  taken += counting;
-  auto const align = static_cast<std::size_t>(a);
-  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 TEST_CASE("a file's model of static sizes, compiled", "[models]") {
   fs::path const folder = shared("data/llama");
@@ -137,12 +117,14 @@ TEST_CASE("a file's model of static sizes token by token", "[models]") {
   decode(1, theirs);
   Tokens told{1};
   double worst = 0;
+  std::int64_t taken = 0;
   while (told.size() < text.size()) {
     float const* const p = logits.data();
     told.push_back(static_cast<std::int32_t>(std::max_element(p, p + 512) - p));
-    counting = told.size() >= 4;  // two results at a time have memory of their own
+    std::int64_t const before = tests::allocations();
     logits = step(m, told.back(), cache);
-    counting = false;
+    if (told.size() >= 4)
+      taken += tests::allocations() - before;  // two results at a time have memory of their own
     std::span<float const> const want = decode(told.back(), theirs);
     for (std::size_t i = 0; i < want.size(); ++i)
       worst = std::max(worst, std::abs(double{want[i]} - double{logits.data()[i]}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Training steps: DESIGN 10 (b), equality with a step written by hand, reproducibility, and no allocation after the
 // first step.
+#include "allocations.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_approx.hpp>
@@ -8,34 +10,6 @@
 #include <catch2/matchers/catch_matchers.hpp>
 
 #include <cmath>
-#include <cstdlib>
-#include <new>
-
-namespace {
-std::size_t allocations = 0;
-
-[[gnu::noinline]] void* counted(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  void* p = nullptr;
-  if (posix_memalign(&p, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes == 0 ? 1 : bytes) != 0)
-    throw std::bad_alloc();
-  return p;
-}
-[[gnu::noinline]] void give_back(void* p) { std::free(p); }
-}  // namespace
-
-void* operator new(std::size_t n) { return counted(n, alignof(std::max_align_t)); }
-void* operator new[](std::size_t n) { return counted(n, alignof(std::max_align_t)); }
-void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { give_back(p); }
-void operator delete[](void* p) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
-void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
 
 namespace {
 
@@ -156,21 +130,21 @@ TEST_CASE("no allocation after the first step or call", "[program]") {
   auto const x = images(1);
   auto const y = labels(2);
   step(model, x, y);
-  std::size_t before = allocations;
+  std::int64_t before = tests::allocations();
   for (int i = 0; i < 10; ++i) step(model, x, y);
-  CHECK(allocations == before);
+  CHECK(tests::allocations() == before);
 
   auto gradient = value_and_grad(loss);
   static_cast<void>(gradient(model, x, y));
-  before = allocations;
+  before = tests::allocations();
   float total = 0;
   for (int i = 0; i < 10; ++i) total += gradient(model, x, y).first.item();
-  CHECK(allocations == before);
+  CHECK(tests::allocations() == before);
   CHECK(std::isfinite(total));
   // The counter counts.
-  before = allocations;
+  before = tests::allocations();
   auto const fresh = zeros<float, (1 << 20)>();  // more than is kept for reuse
-  CHECK(allocations > before);
+  CHECK(tests::allocations() > before);
   static_cast<void>(fresh);
 }
 

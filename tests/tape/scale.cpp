@@ -1,34 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Tapes of a million nodes, and the memory they hold.
+#include "allocations.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
-
-#include <cstdlib>
-#include <new>
-
-namespace {
-
-// How often the global allocator was asked.
-std::atomic<std::int64_t> asked{0};
-
-}  // namespace
-
-void* operator new(std::size_t n) {
-  asked.fetch_add(1, std::memory_order_relaxed);
-  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t n, std::align_val_t a) {
-  asked.fetch_add(1, std::memory_order_relaxed);
-  auto const align = static_cast<std::size_t>(a);
-  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -123,9 +99,9 @@ TEST_CASE("the tape asks the allocator for nothing once it has what it needs") {
   };
   for (int i = 0; i < 3; ++i) round();
 #if DFDX_KEEPS_BLOCKS
-  std::int64_t const before = asked.load();
+  std::int64_t const before = tests::allocations();
   round();
-  CHECK(asked.load() == before);
+  CHECK(tests::allocations() == before);
 #endif
 }
 
