@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include <dfdx/value/fields.hpp>
 #include <dfdx/vocabulary/activation.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/parts.hpp>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/ops/index.hpp>
+#include <dfdx/ops/views.hpp>
 
 namespace dfdx::op {
 
