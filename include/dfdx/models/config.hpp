@@ -10,6 +10,7 @@
 #include <dfdx/io/weights.hpp>
 #include <dfdx/models/parts.hpp>
 #include <dfdx/value/fields.hpp>
+#include <dfdx/vocabulary/create.hpp>
 
 namespace dfdx::models::detail {
 
