@@ -88,6 +88,18 @@ TEST_CASE("a state that is read after it was changed is moved at the end", "[pro
   CHECK(array_equal(seen, state * 2.0f));
 }
 
+TEST_CASE("a place out of range leaves the state as it was", "[program]") {
+  constexpr auto put = [](Tensor<float, 4, 2> const& s, Tensor<float, 2, 2> const& rows,
+                          Tensor<std::int64_t, 2> const& at) {
+    return std::pair(sum(rows), index_copy<0>(s, at, rows));
+  };
+  auto step = stateful(put);
+  auto state = zeros<float, 4, 2>();
+  CHECK_THROWS_WITH(step(state, ones<float, 2, 2>(), Tensor<std::int64_t, 2>::from({1, 4})),
+                    "index_copy: index 4 out of range for axis 0 of [4, 2]");
+  CHECK(array_equal(state, zeros<float, 4, 2>()));
+}
+
 TEST_CASE("index_copy of many examples", "[program]") {
   constexpr auto put = [](auto const& x, auto const& at, auto const& src) {
     return index_copy<1>(x, at, src * 2.0f);

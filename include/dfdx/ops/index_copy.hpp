@@ -54,6 +54,9 @@ struct index_copy : operation {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
+    for (index_t k = 0; k < in[1].meta.shape[0]; ++k)  // all of them before anything is written
+      detail::checked_index(name, read_index(in[1], k * in[1].strides[0]), out.meta.shape[axis], axis,
+                            out.meta.shape);
     if (out.data != in[0].data) copy_elements(in[0], out);
     Operand from = in[2], to = out;
     from.meta.shape[axis] = to.meta.shape[axis] = 1;
