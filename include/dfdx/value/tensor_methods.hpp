@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The methods of Tensor that are functions of the vocabulary by another name. What they do stands with those functions.
+// The methods of Tensor that are functions of the vocabulary by another name. Defined in
+// vocabulary/tensor_methods.hpp, where those functions are; what they do stands there.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +9,6 @@
 #include <dfdx/value/lists.hpp>
 
 namespace dfdx {
-
-namespace detail {
-// The functions of the vocabulary for Tensors; defined in vocabulary/tensor_methods.hpp.
-template <std::size_t>
-struct Vocabulary;
-}  // namespace detail
 
 /// TensorMethods - of Tensor, over what it is otherwise: their results are Tensors. Axes and extents stand in angle
 /// brackets, x.sum<0>(), x.reshape<2, 3>(); as arguments they are known at run time, and so is the result's shape.
@@ -25,281 +20,143 @@ class TensorMethods : public Base {
   constexpr explicit TensorMethods(Base&& b) : Base(std::move(b)) {}
 
   template <int Lazy = 0>
-  constexpr auto exp() const {
-    return detail::Vocabulary<Lazy>::exp(self());
-  }
+  constexpr auto exp() const;
   template <int Lazy = 0>
-  constexpr auto log() const {
-    return detail::Vocabulary<Lazy>::log(self());
-  }
+  constexpr auto log() const;
   template <int Lazy = 0>
-  constexpr auto sqrt() const {
-    return detail::Vocabulary<Lazy>::sqrt(self());
-  }
+  constexpr auto sqrt() const;
   template <int Lazy = 0>
-  constexpr auto square() const {
-    return detail::Vocabulary<Lazy>::square(self());
-  }
+  constexpr auto square() const;
   template <int Lazy = 0>
-  constexpr auto abs() const {
-    return detail::Vocabulary<Lazy>::abs(self());
-  }
+  constexpr auto abs() const;
   template <int Lazy = 0>
-  constexpr auto sin() const {
-    return detail::Vocabulary<Lazy>::sin(self());
-  }
+  constexpr auto sin() const;
   template <int Lazy = 0>
-  constexpr auto cos() const {
-    return detail::Vocabulary<Lazy>::cos(self());
-  }
+  constexpr auto cos() const;
   template <int Lazy = 0>
-  constexpr auto tanh() const {
-    return detail::Vocabulary<Lazy>::tanh(self());
-  }
+  constexpr auto tanh() const;
   template <int Lazy = 0>
-  constexpr auto sigmoid() const {
-    return detail::Vocabulary<Lazy>::sigmoid(self());
-  }
+  constexpr auto sigmoid() const;
   template <int Lazy = 0>
-  constexpr auto relu() const {
-    return detail::Vocabulary<Lazy>::relu(self());
-  }
+  constexpr auto relu() const;
   template <int Lazy = 0>
-  constexpr auto floor() const {
-    return detail::Vocabulary<Lazy>::floor(self());
-  }
+  constexpr auto floor() const;
   template <int Lazy = 0>
-  constexpr auto ceil() const {
-    return detail::Vocabulary<Lazy>::ceil(self());
-  }
+  constexpr auto ceil() const;
   template <int Lazy = 0>
-  constexpr auto round() const {
-    return detail::Vocabulary<Lazy>::round(self());
-  }
+  constexpr auto round() const;
   template <int Lazy = 0>
-  constexpr auto T() const {
-    return detail::Vocabulary<Lazy>::T(self());
-  }
+  constexpr auto T() const;
   template <int... A>
-  constexpr auto transpose() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template transpose<A...>(self());
-  }
+  constexpr auto transpose() const;
   template <int Lazy = 0>
-  constexpr auto transpose(int a, int b) const {
-    return detail::Vocabulary<Lazy>::transpose(self(), a, b);
-  }
+  constexpr auto transpose(int a, int b) const;
   template <int... A>
-  constexpr auto permute() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template permute<A...>(self());
-  }
+  constexpr auto permute() const;
   template <int Lazy = 0>
-  constexpr auto permute(Axes const& axes) const {
-    return detail::Vocabulary<Lazy>::permute(self(), axes);
-  }
+  constexpr auto permute(Axes const& axes) const;
   template <index_t... Dims>
-  constexpr auto reshape() const {
-    return detail::Vocabulary<sizeof...(Dims) * 0>::template reshape<Dims...>(self());
-  }
+  constexpr auto reshape() const;
   template <int Lazy = 0>
-  constexpr auto reshape(Extents const& to) const {
-    return detail::Vocabulary<Lazy>::reshape(self(), to);
-  }
+  constexpr auto reshape(Extents const& to) const;
   template <index_t... Dims>
-  constexpr auto view() const {
-    return detail::Vocabulary<sizeof...(Dims) * 0>::template view<Dims...>(self());
-  }
+  constexpr auto view() const;
   template <int Lazy = 0>
-  constexpr auto view(Extents const& to) const {
-    return detail::Vocabulary<Lazy>::view(self(), to);
-  }
+  constexpr auto view(Extents const& to) const;
   template <index_t... Dims>
-  constexpr auto expand() const {
-    return detail::Vocabulary<sizeof...(Dims) * 0>::template expand<Dims...>(self());
-  }
+  constexpr auto expand() const;
   template <int Lazy = 0>
-  constexpr auto expand(Extents const& to) const {
-    return detail::Vocabulary<Lazy>::expand(self(), to);
-  }
+  constexpr auto expand(Extents const& to) const;
   template <int Start = 0, int End = -1>
-  constexpr auto flatten() const {
-    return detail::Vocabulary<End * 0>::template flatten<Start, End>(self());
-  }
+  constexpr auto flatten() const;
   template <int Lazy = 0>
-  constexpr auto flatten(int start, int end = -1) const {
-    return detail::Vocabulary<Lazy>::flatten(self(), start, end);
-  }
+  constexpr auto flatten(int start, int end = -1) const;
   template <int... A>
-  constexpr auto squeeze() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template squeeze<A...>(self());
-  }
+  constexpr auto squeeze() const;
   template <int Lazy = 0>
-  constexpr auto squeeze(Axes const& axes) const {
-    return detail::Vocabulary<Lazy>::squeeze(self(), axes);
-  }
+  constexpr auto squeeze(Axes const& axes) const;
   template <int Axis>
-  constexpr auto unsqueeze() const {
-    return detail::Vocabulary<Axis * 0>::template unsqueeze<Axis>(self());
-  }
+  constexpr auto unsqueeze() const;
   template <int Lazy = 0>
-  constexpr auto unsqueeze(int axis) const {
-    return detail::Vocabulary<Lazy>::unsqueeze(self(), axis);
-  }
+  constexpr auto unsqueeze(int axis) const;
   template <int... A>
-  constexpr auto sum() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template sum<A...>(self());
-  }
+  constexpr auto sum() const;
   template <int Lazy = 0>
-  constexpr auto sum(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::sum(self(), axes, keep);
-  }
+  constexpr auto sum(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto mean() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template mean<A...>(self());
-  }
+  constexpr auto mean() const;
   template <int Lazy = 0>
-  constexpr auto mean(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::mean(self(), axes, keep);
-  }
+  constexpr auto mean(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto prod() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template prod<A...>(self());
-  }
+  constexpr auto prod() const;
   template <int Lazy = 0>
-  constexpr auto prod(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::prod(self(), axes, keep);
-  }
+  constexpr auto prod(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto max() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template max<A...>(self());
-  }
+  constexpr auto max() const;
   template <int Lazy = 0>
-  constexpr auto max(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::max(self(), axes, keep);
-  }
+  constexpr auto max(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto min() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template min<A...>(self());
-  }
+  constexpr auto min() const;
   template <int Lazy = 0>
-  constexpr auto min(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::min(self(), axes, keep);
-  }
+  constexpr auto min(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto any() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template any<A...>(self());
-  }
+  constexpr auto any() const;
   template <int Lazy = 0>
-  constexpr auto any(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::any(self(), axes, keep);
-  }
+  constexpr auto any(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto all() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template all<A...>(self());
-  }
+  constexpr auto all() const;
   template <int Lazy = 0>
-  constexpr auto all(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::all(self(), axes, keep);
-  }
+  constexpr auto all(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto argmax() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template argmax<A...>(self());
-  }
+  constexpr auto argmax() const;
   template <int Lazy = 0>
-  constexpr auto argmax(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::argmax(self(), axes, keep);
-  }
+  constexpr auto argmax(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto argmin() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template argmin<A...>(self());
-  }
+  constexpr auto argmin() const;
   template <int Lazy = 0>
-  constexpr auto argmin(Axes const& axes, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::argmin(self(), axes, keep);
-  }
+  constexpr auto argmin(Axes const& axes, bool keep = false) const;
   template <int... A>
-  constexpr auto var() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template var<A...>(self());
-  }
+  constexpr auto var() const;
   template <int Lazy = 0>
-  constexpr auto var(Axes const& axes, int correction = 1, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::var(self(), axes, correction, keep);
-  }
+  constexpr auto var(Axes const& axes, int correction = 1, bool keep = false) const;
   template <int... A>
-  constexpr auto std() const {
-    return detail::Vocabulary<sizeof...(A) * 0>::template std<A...>(self());
-  }
+  constexpr auto std() const;
   template <int Lazy = 0>
-  constexpr auto std(Axes const& axes, int correction = 1, bool keep = false) const {
-    return detail::Vocabulary<Lazy>::std(self(), axes, correction, keep);
-  }
+  constexpr auto std(Axes const& axes, int correction = 1, bool keep = false) const;
   template <int Axis = -1>
-  constexpr auto softmax() const {
-    return detail::Vocabulary<Axis * 0>::template softmax<Axis>(self());
-  }
+  constexpr auto softmax() const;
   template <int Lazy = 0>
-  constexpr auto softmax(int axis) const {
-    return detail::Vocabulary<Lazy>::softmax(self(), axis);
-  }
+  constexpr auto softmax(int axis) const;
   template <int Axis = -1>
-  constexpr auto log_softmax() const {
-    return detail::Vocabulary<Axis * 0>::template log_softmax<Axis>(self());
-  }
+  constexpr auto log_softmax() const;
   template <int Lazy = 0>
-  constexpr auto log_softmax(int axis) const {
-    return detail::Vocabulary<Lazy>::log_softmax(self(), axis);
-  }
+  constexpr auto log_softmax(int axis) const;
   template <int Axis = -1>
-  constexpr auto sort() const {
-    return detail::Vocabulary<Axis * 0>::template sort<Axis>(self());
-  }
+  constexpr auto sort() const;
   template <int Lazy = 0>
-  constexpr auto sort(int axis, bool descending = false) const {
-    return detail::Vocabulary<Lazy>::sort(self(), axis, descending);
-  }
+  constexpr auto sort(int axis, bool descending = false) const;
   template <int Axis>
-  constexpr auto cumsum() const {
-    return detail::Vocabulary<Axis * 0>::template cumsum<Axis>(self());
-  }
+  constexpr auto cumsum() const;
   template <int Lazy = 0>
-  constexpr auto cumsum(int axis) const {
-    return detail::Vocabulary<Lazy>::cumsum(self(), axis);
-  }
+  constexpr auto cumsum(int axis) const;
   template <index_t K, int Axis = -1>
-  constexpr auto topk() const {
-    return detail::Vocabulary<Axis * 0>::template topk<K, Axis>(self());
-  }
+  constexpr auto topk() const;
   template <int Lazy = 0>
-  constexpr auto topk(index_t k, int axis = -1, bool largest = true) const {
-    return detail::Vocabulary<Lazy>::topk(self(), k, axis, largest);
-  }
+  constexpr auto topk(index_t k, int axis = -1, bool largest = true) const;
   template <class X>
-  constexpr auto matmul(X const& x) const {
-    return detail::Vocabulary<sizeof(X) * 0>::matmul(self(), x);
-  }
+  constexpr auto matmul(X const& x) const;
   template <class X>
-  constexpr auto dot(X const& x) const {
-    return detail::Vocabulary<sizeof(X) * 0>::dot(self(), x);
-  }
+  constexpr auto dot(X const& x) const;
   template <class X>
-  constexpr auto pow(X const& x) const {
-    return detail::Vocabulary<sizeof(X) * 0>::pow(self(), x);
-  }
+  constexpr auto pow(X const& x) const;
   template <class L, class H>
-  constexpr auto clamp(L const& low, H const& high) const {
-    return detail::Vocabulary<sizeof(H) * 0>::clamp(self(), low, high);
-  }
+  constexpr auto clamp(L const& low, H const& high) const;
   template <class E>
-  constexpr auto to() const {
-    return detail::Vocabulary<sizeof(E) * 0>::template to<E>(self());
-  }
+  constexpr auto to() const;
   template <int Lazy = 0>
-  constexpr auto to(DType dtype) const {
-    return detail::Vocabulary<Lazy>::to(self(), dtype);
-  }
+  constexpr auto to(DType dtype) const;
   template <int Lazy = 0>
-  constexpr auto clone() const {
-    return detail::Vocabulary<Lazy>::clone(self());
-  }
+  constexpr auto clone() const;
 
   /// detach - the same memory, unknown to the tape.
   Self detach() const { return Self(typename Self::Unchecked{}, Base::detach()); }

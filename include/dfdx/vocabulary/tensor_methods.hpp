@@ -18,287 +18,352 @@ template <class X, int... I>
 constexpr auto axes_reversed(X const& x, std::integer_sequence<int, I...>) {
   return dfdx::permute<(static_cast<int>(sizeof...(I)) - 1 - I)...>(x);
 }
-
-template <std::size_t>
-struct Vocabulary {
-  template <class Self>
-  static constexpr auto exp(Self const& self) {
-    return dfdx::exp(self);
-  }
-  template <class Self>
-  static constexpr auto log(Self const& self) {
-    return dfdx::log(self);
-  }
-  template <class Self>
-  static constexpr auto sqrt(Self const& self) {
-    return dfdx::sqrt(self);
-  }
-  template <class Self>
-  static constexpr auto square(Self const& self) {
-    return dfdx::square(self);
-  }
-  template <class Self>
-  static constexpr auto abs(Self const& self) {
-    return dfdx::abs(self);
-  }
-  template <class Self>
-  static constexpr auto sin(Self const& self) {
-    return dfdx::sin(self);
-  }
-  template <class Self>
-  static constexpr auto cos(Self const& self) {
-    return dfdx::cos(self);
-  }
-  template <class Self>
-  static constexpr auto tanh(Self const& self) {
-    return dfdx::tanh(self);
-  }
-  template <class Self>
-  static constexpr auto sigmoid(Self const& self) {
-    return dfdx::sigmoid(self);
-  }
-  template <class Self>
-  static constexpr auto relu(Self const& self) {
-    return dfdx::relu(self);
-  }
-  template <class Self>
-  static constexpr auto floor(Self const& self) {
-    return dfdx::floor(self);
-  }
-  template <class Self>
-  static constexpr auto ceil(Self const& self) {
-    return dfdx::ceil(self);
-  }
-  template <class Self>
-  static constexpr auto round(Self const& self) {
-    return dfdx::round(self);
-  }
-  template <class Self>
-  static constexpr auto T(Self const& self) {
-    return detail::axes_reversed(self, std::make_integer_sequence<int, Self::static_rank>{});
-  }
-  template <int... A, class Self>
-  static constexpr auto transpose(Self const& self) {
-    return dfdx::transpose<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto transpose(Self const& self, int a, int b) {
-    return dfdx::transpose(lazy<sizeof(Self)>(self), a, b);
-  }
-  template <int... A, class Self>
-  static constexpr auto permute(Self const& self) {
-    return dfdx::permute<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto permute(Self const& self, Axes const& axes) {
-    return dfdx::permute(lazy<sizeof(Self)>(self), axes);
-  }
-  template <index_t... Dims, class Self>
-  static constexpr auto reshape(Self const& self) {
-    return dfdx::reshape<Dims...>(self);
-  }
-  template <class Self>
-  static constexpr auto reshape(Self const& self, Extents const& to) {
-    return dfdx::reshape(lazy<sizeof(Self)>(self), to);
-  }
-  template <index_t... Dims, class Self>
-  static constexpr auto view(Self const& self) {
-    return dfdx::view<Dims...>(self);
-  }
-  template <class Self>
-  static constexpr auto view(Self const& self, Extents const& to) {
-    return dfdx::view(lazy<sizeof(Self)>(self), to);
-  }
-  template <index_t... Dims, class Self>
-  static constexpr auto expand(Self const& self) {
-    return dfdx::expand<Dims...>(self);
-  }
-  template <class Self>
-  static constexpr auto expand(Self const& self, Extents const& to) {
-    return dfdx::expand(lazy<sizeof(Self)>(self), to);
-  }
-  template <int Start, int End, class Self>
-  static constexpr auto flatten(Self const& self) {
-    return dfdx::flatten<Start, End>(self);
-  }
-  template <class Self>
-  static constexpr auto flatten(Self const& self, int start, int end) {
-    return dfdx::flatten(lazy<sizeof(Self)>(self), start, end);
-  }
-  template <int... A, class Self>
-  static constexpr auto squeeze(Self const& self) {
-    return dfdx::squeeze<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto squeeze(Self const& self, Axes const& axes) {
-    return dfdx::squeeze(lazy<sizeof(Self)>(self), axes);
-  }
-  template <int Axis, class Self>
-  static constexpr auto unsqueeze(Self const& self) {
-    return dfdx::unsqueeze<Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto unsqueeze(Self const& self, int axis) {
-    return dfdx::unsqueeze(lazy<sizeof(Self)>(self), axis);
-  }
-  template <int... A, class Self>
-  static constexpr auto sum(Self const& self) {
-    return dfdx::sum<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto sum(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::sum(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto mean(Self const& self) {
-    return dfdx::mean<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto mean(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::mean(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto prod(Self const& self) {
-    return dfdx::prod<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto prod(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::prod(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto max(Self const& self) {
-    return dfdx::max<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto max(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::max(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto min(Self const& self) {
-    return dfdx::min<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto min(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::min(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto any(Self const& self) {
-    return dfdx::any<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto any(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::any(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto all(Self const& self) {
-    return dfdx::all<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto all(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::all(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto argmax(Self const& self) {
-    return dfdx::argmax<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto argmax(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::argmax(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto argmin(Self const& self) {
-    return dfdx::argmin<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto argmin(Self const& self, Axes const& axes, bool keep) {
-    return dfdx::argmin(lazy<sizeof(Self)>(self), axes, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto var(Self const& self) {
-    return dfdx::var<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto var(Self const& self, Axes const& axes, int correction, bool keep) {
-    return dfdx::var(lazy<sizeof(Self)>(self), axes, correction, keep);
-  }
-  template <int... A, class Self>
-  static constexpr auto std(Self const& self) {
-    return dfdx::std<A...>(self);
-  }
-  template <class Self>
-  static constexpr auto std(Self const& self, Axes const& axes, int correction, bool keep) {
-    return dfdx::std(lazy<sizeof(Self)>(self), axes, correction, keep);
-  }
-  template <int Axis, class Self>
-  static constexpr auto softmax(Self const& self) {
-    return dfdx::softmax<Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto softmax(Self const& self, int axis) {
-    return dfdx::softmax(lazy<sizeof(Self)>(self), axis);
-  }
-  template <int Axis, class Self>
-  static constexpr auto log_softmax(Self const& self) {
-    return dfdx::log_softmax<Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto log_softmax(Self const& self, int axis) {
-    return dfdx::log_softmax(lazy<sizeof(Self)>(self), axis);
-  }
-  template <int Axis, class Self>
-  static constexpr auto sort(Self const& self) {
-    return dfdx::sort<Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto sort(Self const& self, int axis, bool descending) {
-    return dfdx::sort(lazy<sizeof(Self)>(self), axis, descending);
-  }
-  template <int Axis, class Self>
-  static constexpr auto cumsum(Self const& self) {
-    return dfdx::cumsum<Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto cumsum(Self const& self, int axis) {
-    return dfdx::cumsum(lazy<sizeof(Self)>(self), axis);
-  }
-  template <index_t K, int Axis, class Self>
-  static constexpr auto topk(Self const& self) {
-    return dfdx::topk<K, Axis>(self);
-  }
-  template <class Self>
-  static constexpr auto topk(Self const& self, index_t k, int axis, bool largest) {
-    return dfdx::topk(lazy<sizeof(Self)>(self), k, axis, largest);
-  }
-  template <class Self, class Y>
-  static constexpr auto matmul(Self const& self, Y const& x) {
-    return dfdx::matmul(self, x);
-  }
-  template <class Self, class Y>
-  static constexpr auto dot(Self const& self, Y const& x) {
-    return dfdx::dot(self, x);
-  }
-  template <class Self, class Y>
-  static constexpr auto pow(Self const& self, Y const& x) {
-    return dfdx::pow(self, x);
-  }
-  template <class Self, class L, class H>
-  static constexpr auto clamp(Self const& self, L const& low, H const& high) {
-    return dfdx::clamp(self, low, high);
-  }
-  template <class E, class Self>
-  static constexpr auto to(Self const& self) {
-    return dfdx::cast<E>(self);
-  }
-  template <class Self>
-  static constexpr auto to(Self const& self, DType dtype) {
-    return cast_to(lazy<sizeof(Self)>(self), dtype);
-  }
-  template <class Self>
-  static constexpr auto clone(Self const& self) {
-    return dfdx::apply<op::copy>(self);
-  }
-};
-
 }  // namespace detail
+
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::exp() const {
+  return dfdx::exp(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::log() const {
+  return dfdx::log(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::sqrt() const {
+  return dfdx::sqrt(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::square() const {
+  return dfdx::square(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::abs() const {
+  return dfdx::abs(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::sin() const {
+  return dfdx::sin(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::cos() const {
+  return dfdx::cos(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::tanh() const {
+  return dfdx::tanh(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::sigmoid() const {
+  return dfdx::sigmoid(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::relu() const {
+  return dfdx::relu(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::floor() const {
+  return dfdx::floor(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::ceil() const {
+  return dfdx::ceil(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::round() const {
+  return dfdx::round(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::T() const {
+  return detail::axes_reversed(self(), std::make_integer_sequence<int, Self::static_rank>{});
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::transpose() const {
+  return dfdx::transpose<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::transpose(int a, int b) const {
+  return dfdx::transpose(detail::lazy<sizeof(Self)>(self()), a, b);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::permute() const {
+  return dfdx::permute<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::permute(Axes const& axes) const {
+  return dfdx::permute(detail::lazy<sizeof(Self)>(self()), axes);
+}
+template <class Self, class Base>
+template <index_t... Dims>
+constexpr auto TensorMethods<Self, Base>::reshape() const {
+  return dfdx::reshape<Dims...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::reshape(Extents const& to) const {
+  return dfdx::reshape(detail::lazy<sizeof(Self)>(self()), to);
+}
+template <class Self, class Base>
+template <index_t... Dims>
+constexpr auto TensorMethods<Self, Base>::view() const {
+  return dfdx::view<Dims...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::view(Extents const& to) const {
+  return dfdx::view(detail::lazy<sizeof(Self)>(self()), to);
+}
+template <class Self, class Base>
+template <index_t... Dims>
+constexpr auto TensorMethods<Self, Base>::expand() const {
+  return dfdx::expand<Dims...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::expand(Extents const& to) const {
+  return dfdx::expand(detail::lazy<sizeof(Self)>(self()), to);
+}
+template <class Self, class Base>
+template <int Start, int End>
+constexpr auto TensorMethods<Self, Base>::flatten() const {
+  return dfdx::flatten<Start, End>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::flatten(int start, int end) const {
+  return dfdx::flatten(detail::lazy<sizeof(Self)>(self()), start, end);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::squeeze() const {
+  return dfdx::squeeze<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::squeeze(Axes const& axes) const {
+  return dfdx::squeeze(detail::lazy<sizeof(Self)>(self()), axes);
+}
+template <class Self, class Base>
+template <int Axis>
+constexpr auto TensorMethods<Self, Base>::unsqueeze() const {
+  return dfdx::unsqueeze<Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::unsqueeze(int axis) const {
+  return dfdx::unsqueeze(detail::lazy<sizeof(Self)>(self()), axis);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::sum() const {
+  return dfdx::sum<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::sum(Axes const& axes, bool keep) const {
+  return dfdx::sum(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::mean() const {
+  return dfdx::mean<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::mean(Axes const& axes, bool keep) const {
+  return dfdx::mean(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::prod() const {
+  return dfdx::prod<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::prod(Axes const& axes, bool keep) const {
+  return dfdx::prod(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::max() const {
+  return dfdx::max<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::max(Axes const& axes, bool keep) const {
+  return dfdx::max(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::min() const {
+  return dfdx::min<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::min(Axes const& axes, bool keep) const {
+  return dfdx::min(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::any() const {
+  return dfdx::any<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::any(Axes const& axes, bool keep) const {
+  return dfdx::any(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::all() const {
+  return dfdx::all<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::all(Axes const& axes, bool keep) const {
+  return dfdx::all(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::argmax() const {
+  return dfdx::argmax<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::argmax(Axes const& axes, bool keep) const {
+  return dfdx::argmax(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::argmin() const {
+  return dfdx::argmin<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::argmin(Axes const& axes, bool keep) const {
+  return dfdx::argmin(detail::lazy<sizeof(Self)>(self()), axes, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::var() const {
+  return dfdx::var<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::var(Axes const& axes, int correction, bool keep) const {
+  return dfdx::var(detail::lazy<sizeof(Self)>(self()), axes, correction, keep);
+}
+template <class Self, class Base>
+template <int... A>
+constexpr auto TensorMethods<Self, Base>::std() const {
+  return dfdx::std<A...>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::std(Axes const& axes, int correction, bool keep) const {
+  return dfdx::std(detail::lazy<sizeof(Self)>(self()), axes, correction, keep);
+}
+template <class Self, class Base>
+template <int Axis>
+constexpr auto TensorMethods<Self, Base>::softmax() const {
+  return dfdx::softmax<Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::softmax(int axis) const {
+  return dfdx::softmax(detail::lazy<sizeof(Self)>(self()), axis);
+}
+template <class Self, class Base>
+template <int Axis>
+constexpr auto TensorMethods<Self, Base>::log_softmax() const {
+  return dfdx::log_softmax<Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::log_softmax(int axis) const {
+  return dfdx::log_softmax(detail::lazy<sizeof(Self)>(self()), axis);
+}
+template <class Self, class Base>
+template <int Axis>
+constexpr auto TensorMethods<Self, Base>::sort() const {
+  return dfdx::sort<Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::sort(int axis, bool descending) const {
+  return dfdx::sort(detail::lazy<sizeof(Self)>(self()), axis, descending);
+}
+template <class Self, class Base>
+template <int Axis>
+constexpr auto TensorMethods<Self, Base>::cumsum() const {
+  return dfdx::cumsum<Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::cumsum(int axis) const {
+  return dfdx::cumsum(detail::lazy<sizeof(Self)>(self()), axis);
+}
+template <class Self, class Base>
+template <index_t K, int Axis>
+constexpr auto TensorMethods<Self, Base>::topk() const {
+  return dfdx::topk<K, Axis>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::topk(index_t k, int axis, bool largest) const {
+  return dfdx::topk(detail::lazy<sizeof(Self)>(self()), k, axis, largest);
+}
+template <class Self, class Base>
+template <class X>
+constexpr auto TensorMethods<Self, Base>::matmul(X const& x) const {
+  return dfdx::matmul(self(), x);
+}
+template <class Self, class Base>
+template <class X>
+constexpr auto TensorMethods<Self, Base>::dot(X const& x) const {
+  return dfdx::dot(self(), x);
+}
+template <class Self, class Base>
+template <class X>
+constexpr auto TensorMethods<Self, Base>::pow(X const& x) const {
+  return dfdx::pow(self(), x);
+}
+template <class Self, class Base>
+template <class L, class H>
+constexpr auto TensorMethods<Self, Base>::clamp(L const& low, H const& high) const {
+  return dfdx::clamp(self(), low, high);
+}
+template <class Self, class Base>
+template <class E>
+constexpr auto TensorMethods<Self, Base>::to() const {
+  return dfdx::cast<E>(self());
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::to(DType dtype) const {
+  return cast_to(detail::lazy<sizeof(Self)>(self()), dtype);
+}
+template <class Self, class Base>
+template <int>
+constexpr auto TensorMethods<Self, Base>::clone() const {
+  return dfdx::apply<op::copy>(self());
+}
 
 }  // namespace dfdx
