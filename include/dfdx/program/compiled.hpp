@@ -77,39 +77,53 @@ class OwnArenas {
   Arenas* arenas_ = nullptr;
 };
 
-/// Inputs - the addresses of a program's inputs and what it needs to know of them at run time.
-template <class P>
-struct Inputs {
-  std::byte* data[P::inputs + 1] = {};
+/// InputList - what a program needs to know of its inputs at run time, beside their addresses. It knows no types: all
+/// programs share its code.
+template <class = void>
+struct InputList {
   index_t symbols[max_symbols] = {};
   int count = 0, known = 0;
   Device device{};    // of all of them: a program runs where its arguments are
   Vec<Array> packed;  // row-major copies of arguments that are not
 
-  template <class T>
-  void add(T const& t) {
-    visit(t, [&](auto const& leaf) {
-      using Leaf = std::remove_cvref_t<decltype(leaf)>;
-      if (count == P::inputs) raise("program: a list in the arguments of a compiled function is not empty");
-      if (leaf.bytes() == nullptr) raise("program: argument of shape ", leaf.shape(), " holds no memory");
-      if (count == 0) device = leaf.device();
-      if (leaf.device() != device) raise("program: arguments on ", device, " and on ", leaf.device());
-      for (int i = 0; i < Leaf::static_rank; ++i)
-        if (Leaf::static_shape[i] == extent::unknown) symbols[known++] = leaf.shape()[i];
-      if (leaf.contiguous_memory()) {
-        data[count++] = leaf.bytes();
-      } else {
-        packed.push_back(detail::packed(leaf));
-        data[count++] = packed.back().bytes();
-      }
-    });
+  /// The address of the next input, of `most`; `type` is the shape that its type says.
+  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type, int most) {
+    if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
+    if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
+    if (count == 0) device = x.device();
+    if (x.device() != device) raise("program: arguments on ", device, " and on ", x.device());
+    for (int i = 0; i < type.rank; ++i)
+      if (type[i] == extent::unknown) symbols[known++] = x.shape()[i];
+    ++count;
+    if (x.contiguous_memory()) return x.bytes();
+    packed.push_back(detail::packed(x));
+    return packed.back().bytes();
   }
 
-  void check() const {
-    for (SameExtent const& r : P::plan.requirements) {
+  [[gnu::noinline]] void check(SameExtent const* rules, std::size_t n) const {
+    for (std::size_t i = 0; i < n; ++i) {
+      SameExtent const& r = rules[i];
       index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
       if (!r.holds(a, b)) raise(r.op, r.or_less ? ": extent too small: " : ": extents differ: ", a, " x ", b);
     }
+  }
+};
+
+/// Inputs - the addresses of the inputs of program P, and what it needs to know of them.
+template <class P>
+struct Inputs : InputList<> {
+  std::byte* data[P::inputs + 1] = {};
+
+  template <class T>
+  void add(T const& t) {
+    visit(t, [&](auto const& leaf) {
+      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape, P::inputs);
+      data[count - 1] = at;
+    });
+  }
+  void check() const {
+    if constexpr (P::plan.requirements.size() != 0)
+      InputList<>::check(P::plan.requirements.data(), P::plan.requirements.size());
   }
 };
 
@@ -144,6 +158,14 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   }
 }
 
+// A result that lies at an address of an arena.
+template <class = void>
+[[gnu::noinline]] Array result_view(graph::Result const& r, Storage* storage, std::byte* at,
+                                    index_t const* symbols) {
+  return Array(storage, at, Meta{r.meta.dtype, resolved(r.meta.shape, symbols)},
+               resolved(r.strides, symbols));
+}
+
 /// The first results of program P, as views of its arena: those that a tree has leaves for.
 template <class P, class T>
 void view_results(T& out, Storage* storage, typename P::Frame const& frame) {
@@ -151,9 +173,8 @@ void view_results(T& out, Storage* storage, typename P::Frame const& frame) {
   visit(out, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     graph::Result const& r = P::plan.results[k++];
-    leaf = Leaf(typename Leaf::Unchecked{}, Array(storage, P::address(r.memory, frame),
-                                                  Meta{r.meta.dtype, resolved(r.meta.shape, frame.symbols)},
-                                                  resolved(r.strides, frame.symbols)));
+    leaf =
+        Leaf(typename Leaf::Unchecked{}, result_view(r, storage, P::address(r.memory, frame), frame.symbols));
   });
 }
 template <class P>

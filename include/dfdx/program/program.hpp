@@ -61,24 +61,30 @@ void run_move(void* const* base, void*, index_t const* symbols) {
   std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
 }
 
-// An op with a kernel of its own: operands as the run-time kernel takes them.
+// An op with a kernel of its own: operands as the run-time kernel takes them. `code` holds their ranks, shapes and
+// strides. All programs share it: one step of them says no more than where its numbers are.
+template <std::size_t N>
+[[gnu::noinline]] void run_own(graph::OwnKernel const& own, graph::Argument const* arguments,
+                               index_t const* code, void* const* base, index_t const* symbols) {
+  Operand operands[N];
+  for (std::size_t i = 0; i < N; ++i) {
+    Operand& o = operands[i];
+    o.data = base[i];
+    o.meta.dtype = arguments[i].dtype;
+    o.meta.shape.rank = o.strides.rank = static_cast<int>(*code++);
+    for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(*code++, symbols);
+    for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(*code++, symbols);
+  }
+  own.run(own.attrs, operands, operands[N - 1]);
+}
 template <class P, int S>
 void run_opaque(void* const* base, void*, index_t const* symbols) {
   constexpr graph::Step step = P::plan.steps[static_cast<std::size_t>(S)];
-  constexpr graph::OwnKernel own = P::plan.own_kernels[static_cast<std::size_t>(step.own_kernel)];
-  constexpr std::size_t n = step.arguments;
   auto const& plan = P::plan;
-  Operand operands[n];
-  auto at = static_cast<std::size_t>(step.code);
-  for (std::size_t i = 0; i < n; ++i) {
-    Operand& o = operands[i];
-    o.data = base[i];
-    o.meta.dtype = plan.arguments[static_cast<std::size_t>(step.argument) + i].dtype;
-    o.meta.shape.rank = o.strides.rank = static_cast<int>(plan.code[at++]);
-    for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(plan.code[at++], symbols);
-    for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(plan.code[at++], symbols);
-  }
-  own.run(own.attrs, operands, operands[n - 1]);
+  run_own<static_cast<std::size_t>(step.arguments)>(
+      plan.own_kernels[static_cast<std::size_t>(step.own_kernel)],
+      plan.arguments.data() + static_cast<std::size_t>(step.argument),
+      plan.code.data() + static_cast<std::size_t>(step.code), base, symbols);
 }
 
 }  // namespace dfdx::detail::inline DFDX_TARGET
