@@ -36,7 +36,7 @@ struct ConvStep {
 };
 
 template <std::size_t N, class Ours>
-void compare(char const* name, double published, [[maybe_unused]] auto const& weights, Ours const& ours) {
+void compare(char const* name, double published, [[maybe_unused]] auto const& weights, Ours ours) {
   bench::Row row{.bench = "inference", .name = std::string(name) + " " + std::to_string(N)};
   std::vector<std::vector<float>> samples(16, std::vector<float>(N));
   unsigned state = 7;
@@ -102,8 +102,7 @@ template <std::size_t N>
 void dense(double published) {
   auto const model = init<nn::Linear<N, N>>(1);
   auto x = zeros<float, N>();
-  auto const f = compile([](auto const& m, auto const& v) { return m(v); }).bind(model, x);
-  auto& run = const_cast<std::remove_const_t<decltype(f)>&>(f);
+  auto run = compile([](auto const& m, auto const& v) { return m(v); }).bind(model, x);
   compare<N>("dense", published, weights_of(model), [&](float const* sample) {
     std::copy_n(sample, N, x.data());
     return run().data();
@@ -114,10 +113,10 @@ void dense(double published) {
 template <std::size_t N, class Model, class State, class F>
 void with_state(char const* name, double published, State state, auto x, F f) {
   auto const model = init<Model>(1);
-  auto step = stateful(f);
+  auto step = stateful(f).bind(state, model, x);
   compare<N>(name, published, weights_of(model), [&](float const* sample) {
     std::copy_n(sample, N, x.data());
-    return step(state, model, x).data();
+    return step().data();
   });
 }
 

@@ -109,9 +109,9 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
   /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.
   template <bool Tail, class V>
   static DFDX_INLINE V at(void* const* base, index_t const* symbols, V sum, index_t m, index_t n, int count) {
-    static_assert(dims == 2 && split == 1 && phases == 1);
+    static_assert(dims == split + 1 && split <= 1 && phases == 1);  // a matrix, or its only row
     State s{base, symbols};
-    Body::template advance<0>(s, m);
+    if constexpr (split == 1) Body::template advance<0>(s, m);
     Body::template run_row<0>(s, all_instructions);
     V result = sum;
     detail::Absent none, none_either;
