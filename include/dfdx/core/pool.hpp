@@ -18,6 +18,8 @@
 #if defined(__linux__) && defined(__has_include)
 #if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
+#endif
+#if defined(MADV_HUGEPAGE)
 #define DFDX_KNOWS_HUGE_PAGES 1
 #endif
 #endif
