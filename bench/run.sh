@@ -1,17 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm llama compile; all without
-# a name) in release below build/bench, runs them, prints one table and writes its rows to build/bench/results.json.
+# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm llama elementwise
+# normalise attention movement inference compile; all without a name) in release below build/bench, runs them, prints one table and writes its rows to build/bench/results.json.
 # peers.sh installs what they compare with.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm llama compile
+[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm llama \
+  elementwise normalise attention movement inference compile
 targets=''
 for name in "$@"; do
   case $name in
-    ad | tape | transforms | words | fashion | mlp | gpt | gemm | llama) targets="$targets bench_$name" ;;
+    ad | tape | transforms | words | fashion | mlp | gpt | gemm | llama | elementwise | normalise | attention | \
+      movement | inference) targets="$targets bench_$name" ;;
     compile) ;;
-    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, llama and compile" >&2 && exit 1 ;;
+    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, llama," \
+      "elementwise, normalise, attention, movement, inference and compile" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1

@@ -7,52 +7,14 @@
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
-#include <unordered_map>
 
 #include <torch/torch.h>
+
+#include "torch_pool.hpp"
 
 namespace torch_trainer {
 
 namespace {
-
-// Keeps blocks that were given back for the next tensor of that size, and counts. Not for several threads.
-class Pool final : public c10::Allocator {
- public:
-  c10::DataPtr allocate(std::size_t bytes) const override {
-    auto& kept = free_[bytes];
-    char* block = nullptr;  // its size stands in front
-    if (kept.empty()) {
-      block =
-          static_cast<char*>(std::aligned_alloc(front, front + (bytes + front - 1) / front * front)) + front;
-      *reinterpret_cast<std::size_t*>(block - front) = bytes;
-    } else {
-      block = kept.back();
-      kept.pop_back();
-    }
-    peak_ = std::max(peak_, live_ += bytes);
-    return {block, block, &give_back, c10::Device(c10::DeviceType::CPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
-  std::size_t peak() const { return peak_; }
-  void forget_peak() { peak_ = live_; }
-
- private:
-  static constexpr std::size_t front = 64;
-  static void give_back(void* block);
-  mutable std::unordered_map<std::size_t, std::vector<char*>> free_;
-  mutable std::size_t live_ = 0, peak_ = 0;
-};
-
-Pool& pool() {
-  static auto* const one = new Pool;  // tensors may outlive everything else
-  return *one;
-}
-void Pool::give_back(void* block) {
-  auto* const data = static_cast<char*>(block);
-  std::size_t const bytes = *reinterpret_cast<std::size_t*>(data - front);
-  pool().free_[bytes].push_back(data);
-  pool().live_ -= bytes;
-}
 
 using torch::Tensor;
 namespace nn = torch::nn;
@@ -184,8 +146,7 @@ struct Trainer::State {
 };
 
 Trainer::Trainer(std::string const& network, std::vector<Weight> const& weights, double lr) {
-  at::set_num_threads(1);
-  c10::SetAllocator(c10::DeviceType::CPU, &pool(), 100);
+  use_pool();
   state_ = std::make_unique<State>();
   state_->net = make(network);
   state_->optimizer = state_->net->optimizer(lr);

@@ -170,6 +170,16 @@ TEST_CASE("static products: four layouts, tails and epilogues, f64", "[kernels]"
   CHECK(first_failure<double, 23, 41, 31>() == -1);
 }
 
+TEST_CASE("a vector times a small matrix: lanes, tails and rows that are far apart", "[kernels]") {
+  for (int epilogue : {0, 1, 2}) {
+    CHECK(agrees<gemm_nt<float, 1, 48, 16>>(epilogue));
+    CHECK(agrees<gemm_nt<float, 1, 33, 100>>(epilogue));
+    CHECK(agrees<gemm_nt<float, 50, 1, 70>>(epilogue));
+    CHECK(agrees<gemm_nt<double, 1, 17, 41>>(epilogue));
+    CHECK(agrees<gemm_shape<float, 1, 40, 64, 64, 1, 1, 75, 40>>(epilogue));
+  }
+}
+
 TEST_CASE("static products with rows longer than the matrix", "[kernels]") {
   for (int epilogue : {0, 1, 2}) {
     CHECK(agrees<gemm_shape<float, 19, 21, 23, 29, 1, 31, 1, 37>>(epilogue));

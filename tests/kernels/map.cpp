@@ -118,4 +118,22 @@ TEST_CASE("gather by an index that is the same for a row") {
   }
 }
 
+TEST_CASE("operands that lie across each other are walked in tiles") {
+  for (DType const d :
+       {DType::f32, DType::f64, DType::f16, DType::i32, DType::i64, DType::u8, DType::boolean})
+    for (auto const& [rows, columns] : {std::pair{16, 17}, {17, 16}, {33, 48}, {40, 100}}) {
+      // A batch between the axes, so that neither is next to the other.
+      Array const x = numbers(make_shape(rows, 2, columns), d, 1),
+                  y = numbers(make_shape(columns, 2, rows), d, 4);
+      bool const adds = is_floating(d) || d == DType::i64;
+      Array const across = transpose(x, 0, 2), copy = across.contiguous(), sum = adds ? across + y : copy;
+      bool agree = copy.contiguous_memory() && copy.shape() == y.shape();
+      each_index(y.shape(), [&](auto const& i) {
+        double const v = at(x, {i[2], i[1], i[0]});
+        agree = agree && at(copy, i) == v && (!adds || at(sum, i) == v + at(y, i));
+      });
+      CHECK(agree);
+    }
+}
+
 }  // namespace

@@ -58,7 +58,8 @@ template <class Op>
 Array bound(Attrs const& a, V v) {
   if constexpr (Op::arity == 1) return bind<Op>(a, v[0]);
   else if constexpr (Op::arity == 2) return bind<Op>(a, v[0], v[1]);
-  else return bind<Op>(a, v[0], v[1], v[2]);
+  else if constexpr (Op::arity == 3) return bind<Op>(a, v[0], v[1], v[2]);
+  else return bind<Op>(a, v[0], v[1], v[2], v[3]);
 }
 template <class Op>
 Array bound_as(Shape const& to, Attrs const& a, V v) {
@@ -926,6 +927,93 @@ struct Record<op::qr> : Analytic {
     }
     return r;
   }
+};
+
+// --- attention by blocks -------------------------------------------------------------------------------------------
+
+// What both ops compute, one number at a time. f(head of the queries, query, head of the keys, key, score).
+struct Heads {
+  index_t batch, heads, shared, queries, keys, size, width;
+  op::AttentionOptions o;
+
+  Shape q() const { return make_shape(batch, heads * shared, queries, size); }
+  Shape k() const { return make_shape(batch, heads, keys, size); }
+  Shape v() const { return make_shape(batch, heads, keys, width); }
+  index_t rows() const { return batch * heads * shared * queries; }
+  static double at(Array const& x, index_t row, index_t column) {
+    return read_real(x.operand(), row * x.shape()[x.ndim() - 1] + column);
+  }
+  // Row of the queries, row of the keys, score.
+  template <class F>
+  void each_seen(V v, index_t row, F const& f) const {
+    for (index_t j = 0; j < keys; ++j) {
+      if (o.causal && j > row % queries + o.offset) continue;
+      index_t const key = row / queries / shared * keys + j;
+      double s = 0;
+      for (index_t d = 0; d < size; ++d) s += at(v[0], row, d) * at(v[1], key, d);
+      f(key, s * o.scale);
+    }
+  }
+  Array forward(V v) const {
+    Array const out = doubles(make_shape(rows() * (width + 1)));
+    double* const y = out.data<double>();
+    for (index_t row = 0; row < rows(); ++row) {
+      double total = 0;
+      each_seen(v, row, [&](index_t, double s) { total += std::exp(s); });
+      each_seen(v, row, [&](index_t key, double s) {
+        for (index_t e = 0; e < width; ++e) y[row * width + e] += std::exp(s) / total * at(v[2], key, e);
+      });
+      y[rows() * width + row] = std::log(total);
+    }
+    return out;
+  }
+  Array backward(V v) const {
+    Array const out = doubles(make_shape(q().numel() + k().numel() + this->v().numel()));
+    double *const dq = out.data<double>(), *const dk = dq + q().numel(), *const dv = dk + k().numel();
+    auto const given = [&](index_t i) { return read_real(v[3].operand(), i); };
+    index_t const l = rows() * width, d = l + rows();
+    for (index_t row = 0; row < rows(); ++row)
+      each_seen(v, row, [&](index_t key, double s) {
+        double const p = std::exp(s - given(l + row));
+        double dp = 0;
+        for (index_t e = 0; e < width; ++e) {
+          dp += given(row * width + e) * at(v[2], key, e);
+          dv[key * width + e] += p * given(row * width + e);
+        }
+        for (index_t i = 0; i < size; ++i) {
+          dq[row * size + i] += o.scale * p * (dp - given(d + row)) * at(v[1], key, i);
+          dk[key * size + i] += o.scale * p * (dp - given(d + row)) * at(v[0], row, i);
+        }
+      });
+    return out;
+  }
+  std::vector<Array> operands(bool given) const {
+    std::vector<Array> x{draw(q(), {-1, 1}, 1, DType::f64), draw(k(), {-1, 1}, 2, DType::f64),
+                         draw(v(), {-1, 1}, 3, DType::f64)};
+    if (given) x.push_back(draw(make_shape(rows() * (width + 2)), {-1, 1}, 4, DType::f64));
+    return x;
+  }
+  template <class Op>
+  static Cases cases(Array (Heads::*value)(V) const, bool given) {
+    Cases r;
+    for (Heads const& h :
+         {Heads{1, 1, 1, 1, 1, 1, 1, {}}, Heads{2, 1, 1, 3, 4, 2, 3, {false, 0, 0.7}},
+          Heads{1, 2, 2, 3, 5, 2, 1, {true, 2, 1}}, Heads{1, 1, 1, 4, 3, 1, 2, {true, 0, -0.5}}})
+      r.push_back({[=](V v) { return bound<Op>(h.o.attrs(), v); }, [=](V v) { return (h.*value)(v); },
+                   h.operands(given)});
+    return r;
+  }
+};
+struct Attending : Analytic {
+  static constexpr bool nothing = false;
+};
+template <>
+struct Record<op::attend> : Attending {
+  static Cases cases() { return Heads::cases<op::attend>(&Heads::forward, false); }
+};
+template <>
+struct Record<op::attend_back> : Attending {
+  static Cases cases() { return Heads::cases<op::attend_back>(&Heads::backward, true); }
 };
 
 // --- all of them --------------------------------------------------------------------------------------------------

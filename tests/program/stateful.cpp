@@ -52,6 +52,26 @@ TEST_CASE("a program that adds to its state", "[program]") {
                     "index_copy: index 8 out of range for axis 1 of [3, 8, 2]");
 }
 
+TEST_CASE("a step tied to its state and arguments", "[program]") {
+  Notes notes = empty_notes(), others = empty_notes();
+  auto row = uniform<float, 3, 1, 2>(Key{1}, -1, 1);
+  auto loose = stateful(note);
+  auto step = loose.bind(notes, row);
+  for (int i = 0; i < 4; ++i) {
+    row.data()[0] = static_cast<float>(i);
+    CHECK(array_equal(step(), loose(others, row)));
+    CHECK(array_equal(notes.rows, others.rows));
+    CHECK(notes.length.item() == i + 1);
+  }
+  constexpr auto add = [](Tensor<float, 2, 3> const& s, Tensor<float> const& x) {
+    return std::pair(sum(s), s + x);
+  };
+  Tensor<float, 2, 3> across = transpose(zeros<float, 3, 2>());
+  Tensor<float> const one(1.0f);
+  CHECK_THROWS_WITH(stateful(add).bind(across, one), "stateful: a state must be contiguous");
+  CHECK_THROWS_WITH(stateful(add)(across, one), "stateful: a state must be contiguous");
+}
+
 TEST_CASE("rows are written where they belong and nothing else is", "[program]") {
   // No copy of the state: none in the arena, and nothing is moved at the end.
   static_assert(NoteProgram::arena_bytes < 3 * 8 * 2 * 4 + 64);

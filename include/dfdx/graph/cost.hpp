@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/graph/plan.hpp>
+#include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
 
@@ -16,11 +17,18 @@ constexpr index_t conv_flops(Shape const& y, Shape const& w, index_t const* symb
   return w[0] == 0 ? 0 : 2 * extent::resolve(y.numel(), symbols) * (w.numel() / w[0]);
 }
 
+// Two for each term of the products of attention by blocks, hidden keys included: so many with the size of the keys,
+// so many with that of the values.
+constexpr index_t attention_flops(Shape const& q, Shape const& v, index_t of_keys, index_t of_values) {
+  index_t const pairs = q.numel() / q[q.rank - 1] * v[v.rank - 2];
+  return 2 * pairs * (of_keys * q[q.rank - 1] + of_values * v[v.rank - 1]);
+}
+
 }  // namespace detail
 
 /// flops - arithmetic operations of one node of `nodes`: one for each result of an elementwise op (exp counts as one),
-/// one for each element that a reduction joins, two for each term of a matrix product or convolution; none for views,
-/// copies and other ops with kernels of their own.
+/// one for each element that a reduction joins, two for each term of a matrix product, convolution or attention; none
+/// for views, copies and other ops with kernels of their own.
 template <class Nodes>
 constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbols = nullptr) {
   auto const shape_of = [&](int k) -> Shape const& { return nodes[n.in[k]].meta.shape; };
@@ -32,6 +40,8 @@ constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbol
   if (is_op<op::conv>(*n.op)) return detail::conv_flops(n.meta.shape, shape_of(1), symbols);
   if (is_op<op::conv_input>(*n.op)) return detail::conv_flops(operand, shape_of(1), symbols);
   if (is_op<op::conv_weight>(*n.op)) return detail::conv_flops(shape_of(1), n.meta.shape, symbols);
+  if (is_op<op::attend>(*n.op)) return detail::attention_flops(operand, shape_of(2), 1, 1);
+  if (is_op<op::attend_back>(*n.op)) return detail::attention_flops(operand, shape_of(2), 3, 2);
   bool const moves = n.code() == op::copy::code || n.code() == op::stop_gradient::code;
   return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
 }

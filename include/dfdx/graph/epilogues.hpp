@@ -22,13 +22,25 @@ class Epilogues {
 
   /// is_result - whether a member of a group can be what the kernel of the product `made` stores.
   constexpr bool is_result(int id, int made) const {
-    Place const& p = f_.place[id];
-    return stored_[id] != 0 && !is_view(g_[id]) && g_[id].meta == g_[made].meta && p.axis[0] == 0 &&
-           p.axis[1] == 1;
+    Node const& n = g_[id];
+    Shape const& space = f_.groups[group_of(id)].space;
+    return stored_[id] != 0 && !is_view(n) && n.meta.dtype == g_[made].meta.dtype &&
+           is_matrix(n.meta.shape, g_[made].meta.shape) && walks_as(n.meta.shape, f_.place[id], space);
   }
 
  private:
   constexpr Access const& access(int id) const { return f_.access[id]; }
+
+  // Whether a shape is that of a product; if this is a row, the row alone will do.
+  static constexpr bool is_matrix(Shape const& s, Shape const& made) {
+    return s == made || (made[0] == 1 && s.rank == 1 && s[0] == made[1]);
+  }
+  // Whether a value stands in the space of its group with its last axes.
+  static constexpr bool walks_as(Shape const& s, Place const& p, Shape const& space) {
+    bool ok = s.rank <= space.rank;
+    for (int a = 0; ok && a < s.rank; ++a) ok = s[a] == 1 || p.axis[a] == a + space.rank - s.rank;
+    return ok;
+  }
   constexpr int group_of(int id) const { return f_.place[id].group; }
 
   constexpr void find() {
@@ -58,10 +70,8 @@ class Epilogues {
   constexpr bool fits(int k, int made) const {
     Group const& x = f_.groups[k];
     Meta const& result = g_[made].meta;
-    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != g_[made].region ||
-        !(x.space == result.shape) || x.space.rank != 2)
-      return false;
-    if (x.space[0] == 1 || x.space[1] == 1) return false;
+    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != g_[made].region) return false;
+    if (result.shape.rank != 2 || result.shape[1] == 1 || !is_matrix(x.space, result.shape)) return false;
     if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
     bool stores = false;
     for (int id : x.members) {
@@ -72,7 +82,7 @@ class Epilogues {
         // Read where it is made: same axes, same places.
         Shape const& shape = g_[g_[id].in[i]].meta.shape;
         bool const in_place = a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
-                              shape == result.shape && p.axis[0] == 0 && p.axis[1] == 1;
+                              is_matrix(shape, result.shape) && walks_as(shape, p, x.space);
         if (!in_place) return false;
       }
       stores = stores || is_result(id, made);

@@ -6,30 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include <dfdx/core/pool.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
+#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
-
-/// Scratch - memory from the pool.
-template <class E>
-class Scratch {
- public:
-  explicit Scratch(std::size_t n)
-      : bytes_(n * sizeof(E)), data_(bytes_ == 0 ? nullptr : static_cast<E*>(take_block(bytes_))) {}
-  Scratch(Scratch const&) = delete;
-  Scratch& operator=(Scratch const&) = delete;
-  ~Scratch() {
-    if (data_ != nullptr) give_block(data_, bytes_);
-  }
-  E* get() const { return data_; }
-
- private:
-  std::size_t bytes_;
-  E* data_;
-};
 
 /// Conv - the three products of one geometry. K below is the size of a window over all channels of a group.
 template <class E>

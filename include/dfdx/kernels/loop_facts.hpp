@@ -51,6 +51,12 @@ struct LoopFacts {
       return (0 + ... + instruction_cost<static_cast<int>(I)>());
     }(std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
   }
+  // The same of one phase.
+  static constexpr int phase_cost(int p) {
+    return [p]<std::size_t... I>(std::index_sequence<I...>) {
+      return (0 + ... + (in_phase(static_cast<int>(I), p) ? instruction_cost<static_cast<int>(I)>() : 0));
+    }(std::make_index_sequence<static_cast<std::size_t>(instructions)>{});
+  }
   static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
 
   // The n-th reduction of a phase, -1 if there are fewer.

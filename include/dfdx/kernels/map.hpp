@@ -10,6 +10,7 @@
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/half.hpp>
+#include <dfdx/kernels/simd/transpose.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -63,6 +64,14 @@ template <class To, class From>
 void convert_rows(void* to, void const* from, Rows const& r) {
   auto* y = static_cast<To*>(to);
   auto const* x = static_cast<From const*>(from);
+#if !defined(__CUDACC__)
+  if constexpr (std::is_same_v<To, From> && (sizeof(To) == 4 || sizeof(To) == 8))
+    if (r.from_row == 1 && r.to_step == 1 && r.from_step != 1 && r.rows > 1) {
+      using F = std::conditional_t<sizeof(To) == 4, float, double>;  // moves of bits
+      return kernels::transpose(static_cast<F const*>(from), r.from_step, r.n, r.rows, static_cast<F*>(to),
+                                r.to_row);
+    }
+#endif
   for (index_t row = 0; row < r.rows; ++row, y += r.to_row, x += r.from_row) {
     if constexpr (std::is_same_v<To, From>)
       if (r.from_step == 0 && r.to_step == 1) {
@@ -162,6 +171,32 @@ inline void join_axes(Shape& s, Strides* t, int operands) {
   for (int k = 0; k < operands; ++k) t[k].rank = kept;
 }
 
+/// How many elements of a row are taken at once where an operand lies the other way: a line of f32.
+inline constexpr index_t across = 16;
+
+// The axis along which an operand lies close that is not close along the last; -1 if there is none.
+inline int crossing_axis(Shape const& s, Strides const* t, int operands) {
+  int const last = s.rank - 1;
+  for (int k = 0; k < operands; ++k)
+    for (int a = 0; a < last && t[k][last] > 1; ++a)
+      if (t[k][a] == 1 && s[a] >= across && s[last] > across) return a;
+  return -1;
+}
+// Leaves `across` elements of the last axis, which it divides, behind the crossing one: tiles, of which both sides are
+// short enough to stay in the first cache.
+inline void cut_across(Shape& s, Strides* t, int operands, int crossing) {
+  auto const cut = [&](auto& x, index_t at_crossing, index_t of_parts, index_t of_tile) {
+    int const last = s.rank - 1;
+    for (int a = crossing; a + 1 < last; ++a) x[a] = x[a + 1];
+    x[last - 1] = of_parts;
+    x[last] = at_crossing;
+    x.push_back(of_tile);
+  };
+  int const last = s.rank - 1;
+  for (int k = 0; k < operands; ++k) cut(t[k], t[k][crossing], t[k][last] * across, t[k][last]);
+  cut(s, s[crossing], s[last] / across, across);
+}
+
 }  // namespace detail
 
 /// Blocks - an operand or the result of a map, and the dtype that the MapBlock has it in.
@@ -190,6 +225,30 @@ void map(MapBlock f, Blocks const* in, int n, Blocks out) {
   }
   if (direct) return f(out.operand->data, data, shape.numel());
   detail::join_axes(shape, strides, n + 1);
+  if (int const crossing = detail::crossing_axis(shape, strides, n); crossing >= 0 && shape.rank < max_rank) {
+    index_t const columns = shape[shape.rank - 1], rest = columns % detail::across;
+    if (rest != 0) {
+      // The columns that fill tiles, and those that are left.
+      for (index_t const first : {index_t{0}, columns - rest}) {
+        Operand parts[RowWalk::max_operands];
+        Blocks blocks[RowWalk::max_operands];
+        for (int k = 0; k <= n; ++k) {
+          Blocks const& b = k < n ? in[k] : out;
+          parts[k] = *b.operand;
+          parts[k].meta.shape = shape;
+          parts[k].meta.shape[shape.rank - 1] = first == 0 ? columns - rest : rest;
+          parts[k].strides = strides[k];
+          parts[k].data =
+              static_cast<std::byte*>(parts[k].data) +
+              first * strides[k][shape.rank - 1] * static_cast<index_t>(size_of(parts[k].meta.dtype));
+          blocks[k] = {&parts[k], b.as};
+        }
+        map<Converts>(f, blocks, n, blocks[n]);
+      }
+      return;
+    }
+    detail::cut_across(shape, strides, n + 1, crossing);
+  }
   // Rows that are short are taken many at once.
   index_t size = 1, step[RowWalk::max_operands] = {};
   if (shape.rank > 1 && shape[shape.rank - 1] <= detail::buffered / 2) {

@@ -7,6 +7,12 @@
 
 namespace dfdx::op {
 
+namespace detail {
+// Defined with the vocabulary, which may use kernels.
+template <class Op>
+void run_draw(Attrs const& a, Operand const& key, Operand const& out);
+}  // namespace detail
+
 /// draw - numbers from [0, 1) for each element of x, whose shape alone counts: element i is drawn at counter i of the
 /// key, in stream attrs.i[1]. The dtype is attrs.i[0].
 ///
@@ -27,18 +33,7 @@ struct draw : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    Key const key(static_cast<std::uint64_t>(*static_cast<std::int64_t const*>(in[1].data)));
-    auto const stream = static_cast<std::uint64_t>(a.i[1]);
-    Strides const strides[1] = {out.strides};
-    std::uint64_t i = 0;
-    auto const fill = [&](auto* y, double highest) {
-      walk<1>(out.meta.shape, strides, [&](index_t const(&o)[1]) {
-        double const u = uniform_at(key, i++, stream);
-        y[o[0]] = static_cast<std::remove_reference_t<decltype(*y)>>(u < highest ? u : highest);
-      });
-    };
-    if (out.meta.dtype == DType::f64) fill(static_cast<double*>(out.data), 1);
-    else fill(static_cast<float*>(out.data), 1 - 0x1p-24);  // the last that does not round to 1
+    detail::run_draw<draw>(a, in[1], out);
   }
 };
 

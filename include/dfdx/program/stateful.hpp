@@ -40,6 +40,14 @@ struct WithState {
   }
 };
 
+/// BoundStep - a program with a state, tied to it, to its other arguments and to its arena: see Bound.
+template <class P, class... A>
+class BoundStep : Bound<P, A...> {
+ public:
+  using Bound<P, A...>::Bound;
+  auto const& operator()() { return Bound<P, A...>::operator()().first; }
+};
+
 /// Stateful - a compiled function of a state and other arguments that writes the state's next value in its place.
 ///
 /// Cost      after the first calls no allocation, unless earlier results are still held
@@ -56,9 +64,7 @@ class Stateful {
   auto operator()(State& state, A const&... args) {
     using P = program_for<State, A...>;
     using Result = typename P::result::first_type;
-    visit(state, [](auto const& leaf) {
-      if (!leaf.empty() && !leaf.contiguous_memory()) raise("stateful: a state must be contiguous");
-    });
+    check(state);
     if (is_grad_enabled()) (detail::require_off_tape(args), ...);
     auto const views = [](Storage* storage, typename P::Frame const& frame) {
       Result out{};
@@ -68,7 +74,21 @@ class Stateful {
     return detail::run_and_take<P>(arenas_.get(), views, state, detail::as_argument(args)...);
   }
 
+  /// bind(state, args...) - this function tied to a state and other arguments, whose memory it reads and writes as it
+  /// is at each call: the call returns the result, and costs no more than its kernels.
+  template <class State, class... A>
+  auto bind(State& state, A const&... args) const {
+    check(state);
+    return BoundStep<program_for<State, A...>, State, argument_t<A>...>(state, detail::as_argument(args)...);
+  }
+
  private:
+  template <class State>
+  static void check(State const& state) {
+    visit(state, [](auto const& leaf) {
+      if (!leaf.empty() && !leaf.contiguous_memory()) raise("stateful: a state must be contiguous");
+    });
+  }
   detail::OwnArenas arenas_;
 };
 

@@ -11,6 +11,7 @@
 #include <dfdx/graph/differentiate.hpp>
 #include <dfdx/graph/simplify.hpp>
 #include <dfdx/testing/reference.hpp>
+#include <dfdx/vocabulary/attention_rules.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
@@ -53,7 +54,7 @@ using LibraryOps =
              op::take, op::rows_add, op::check_label, op::gather, op::scatter, op::index_copy, op::argmax,
              op::pad, op::concat, op::flip, op::cumsum, op::argcummax, op::argsort, op::searchsorted,
              op::solve_triangular, op::solve, op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input,
-             op::conv_weight, op::window_argmax, op::resample, op::draw>;
+             op::conv_weight, op::window_argmax, op::resample, op::draw, op::attend, op::attend_back>;
 
 namespace detail {
 // Not inline, so that one source file may compile it for many (see the end of this header).
@@ -88,7 +89,8 @@ template <class Op>
 Array run_node(Node const& n, Array const* x) {
   if constexpr (Op::arity == 1) return reference::run<Op>(n.meta, n.attrs, x[0]);
   else if constexpr (Op::arity == 2) return reference::run<Op>(n.meta, n.attrs, x[0], x[1]);
-  else return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
+  else if constexpr (Op::arity == 3) return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
+  else return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2], x[3]);
 }
 
 /// The reference version of an op of the list, null for others.

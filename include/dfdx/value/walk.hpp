@@ -87,8 +87,16 @@ inline void copy_elements(Operand const& from, Operand const& to) {
       std::memcpy(dst, src, n * size);
     return;
   }
-  Strides const strides[2] = {from.strides, to.strides};
-  RowWalk row(from.meta.shape, strides, 2);
+  // Without axes of one element, so that rows are as long as they can be.
+  Shape shape;
+  Strides strides[2];
+  for (int a = 0; a < from.meta.shape.rank; ++a) {
+    if (from.meta.shape[a] == 1) continue;
+    shape.push_back(from.meta.shape[a]);
+    strides[0].push_back(from.strides[a]);
+    strides[1].push_back(to.strides[a]);
+  }
+  RowWalk row(shape, strides, 2);
   if (row.empty()) return;
   bool const dense = row.step[0] == 1 && row.step[1] == 1;
   auto const bytes = static_cast<index_t>(size);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <dfdx/vocabulary/attention_rules.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/random.hpp>
 
@@ -72,13 +73,6 @@ struct Alibi {
   }
 };
 
-template <class V>
-constexpr V causal_mask(V const& like, index_t queries, index_t keys, index_t offset) {
-  Meta const i{DType::i64, make_shape(queries, keys)};
-  V const row = iota_as(like, i, 0), column = iota_as(like, i, 1);
-  return column <= row + static_cast<double>(offset);
-}
-
 struct Attend {
   int masks, keys;
   Attention o{};
@@ -130,6 +124,10 @@ struct Attend {
     scores_shape[r - 1] = places;
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
+    if (goes_by_blocks(q, k, v)) {
+      V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(), q, k, v);
+      return rounded_as(reshape_to(slice_axis(all, 0, 0, y.shape.numel()), y.shape), given_q);
+    }
     V scores =
         reshape_to(call(Matmul{}, reshape_to(q * factor, joint), call(Transpose{-2, -1}, k)), scores_shape);
     if (o.alibi) scores = scores + cast_to(call(Alibi{o.offset}, scores), scores.dtype());
@@ -149,6 +147,23 @@ struct Attend {
   }
 
  private:
+  // In programs the weights of long sequences are never in memory at once. (Not where autocast asks for products of
+  // 16 bits.)
+  template <class V>
+  constexpr bool goes_by_blocks([[maybe_unused]] V const& q, [[maybe_unused]] V const& k,
+                                [[maybe_unused]] V const& v) const {
+#if defined(__CUDACC__)
+    return false;
+#else
+    Shape const &a = q.shape(), &b = k.shape(), &c = v.shape();
+    bool const plain = masks == 0 && keys == 0 && !o.alibi && o.offset >= 0;
+    Graph const* const g = recorder_of(q);
+    return g != nullptr && g->products == DType::f32 && plain && a.is_static() && b.is_static() &&
+           c.is_static() && a.numel() > 0 && c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
+#endif
+  }
+  static constexpr index_t least_weights = 128 * 128;
+
   // A query that sees no keys has weights of zero.
   template <class V>
   static constexpr V softmax_of(V const& x, bool may_be_empty) {
@@ -244,6 +259,8 @@ struct Rotate {
 ///           [B..., H, T, S] -> [B..., H, T, E]
 /// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
+/// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
+///           has 2^14 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
 template <operand Q, operand K, operand V>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v,
                                             Attention const& options = {}) {

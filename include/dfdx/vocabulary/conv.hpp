@@ -4,6 +4,7 @@
 
 #include <dfdx/kernels/conv.hpp>
 #include <dfdx/ops/conv.hpp>
+#include <dfdx/vocabulary/contract.hpp>
 #include <dfdx/vocabulary/windows.hpp>
 
 namespace dfdx {
@@ -124,6 +125,13 @@ struct Convolution {
     Attrs a;
     for (int i = 0; i < N; ++i) a.i[i] = window(i, w.shape()[2 + i]).packed();
     using Op = std::conditional_t<Transposed, op::conv_input, op::conv>;
+    if constexpr (!Transposed)
+      if (is_product(y.shape, x.shape(), w.shape(), y.dtype)) {
+        index_t const places = w.shape().numel() / w.shape()[0];
+        V const rows = reshape_to(x, make_shape(batched ? x.shape()[0] : 1, places));
+        V const weights = reshape_to(w, make_shape(w.shape()[0], places));
+        return reshape_to(call(Matmul{}, rows, call(Transpose{-2, -1}, weights)), y.shape);
+      }
     return reshape_to(
         bind_as<Op>(Meta{y.dtype, with_batch(y.shape)}, a, reshape_to(x, with_batch(x.shape())), w), y.shape);
   }
@@ -135,6 +143,14 @@ struct Convolution {
   }
 
  private:
+  // Whether there is one window only, the whole input: then its numbers lie in a row, and so do those of the weight.
+  constexpr bool is_product(Shape const& y, Shape const& x, Shape const& w, DType d) const {
+    bool ok = o.groups == 1 && is_floating(d) && w.numel() > 0;
+    for (int i = 0; i < N; ++i)
+      ok = ok && y[y.rank - 1 - i] == 1 && x[x.rank - 1 - i] == w[w.rank - 1 - i] &&
+           padding(N - 1 - i, w[w.rank - 1 - i]) == 0;
+    return ok;
+  }
   // How far both ends of an axis are extended, together.
   constexpr index_t padding(int i, index_t size) const {
     if constexpr (Transposed) return 2 * for_axis(o.padding, i);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include <dfdx/core/random.hpp>
+#include <dfdx/kernels/random.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/lists.hpp>
 #include <dfdx/value/tensor.hpp>
@@ -72,8 +72,14 @@ inline Array uniform_array(char const* name, Shape const& shape, DType dtype, Ke
   }
   return r;
 }
-inline Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
+template <int = 0>
+Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
   require_floating(name, dtype);
+  if (dtype == DType::f32) {
+    Array r(Meta{dtype, sized(name, shape)});
+    kernels::draw_normal(key, r.data<float>(), r.size());
+    return r;
+  }
   return generate_as(name, shape, dtype,
                      [key](index_t i) { return normal_at(key, static_cast<std::uint64_t>(i)); });
 }
@@ -224,7 +230,8 @@ auto uniform(Key key, double low = 0, double high = 1,
 }
 
 /// randn - independent draws from the standard normal distribution.
-inline Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
+template <int = 0>
+Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
   return detail::normal_array("randn", shape.shape, dtype, key);
 }
 template <class T, std::size_t... Dims>

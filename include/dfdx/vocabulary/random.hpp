@@ -6,11 +6,34 @@
 
 #include <limits>
 
+#include <dfdx/kernels/random.hpp>
 #include <dfdx/ops/random.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/order.hpp>
 
 namespace dfdx {
+
+namespace op::detail {
+
+template <class Op>
+void run_draw(Attrs const& a, Operand const& key_at, Operand const& out) {
+  Key const key(static_cast<std::uint64_t>(*static_cast<std::int64_t const*>(key_at.data)));
+  auto const stream = static_cast<std::uint64_t>(a.i[1]);
+  auto const fill = [&](auto* y, double most) {
+    if (is_contiguous(out.meta.shape, out.strides))
+      return kernels::draw_uniform(key, stream, y, out.meta.shape.numel(), most);
+    Strides const strides[1] = {out.strides};
+    std::uint64_t i = 0;
+    walk<1>(out.meta.shape, strides, [&](index_t const(&o)[1]) {
+      double const u = uniform_at(key, i++, stream);
+      y[o[0]] = static_cast<std::remove_reference_t<decltype(*y)>>(u < most ? u : most);
+    });
+  };
+  if (out.meta.dtype == DType::f64) fill(static_cast<double*>(out.data), 1);
+  else fill(static_cast<float*>(out.data), 1 - 0x1p-24);  // the last that does not round to 1
+}
+
+}  // namespace op::detail
 
 /// Dropout - options of dropout. Draws of one key in different streams are unrelated.
 struct Dropout {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+// Work that moves numbers or makes them: an embedding and the gradient of its table, a transpose, dropout, random
+// normal numbers.
+#include "works.hpp"
+
+namespace {
+
+using namespace dfdx;
+
+void embedding_table() {
+  nn::Embedding<32000, 256> table;
+  table.weight = bench::numbers<Tensor<float, 32000, 256>>(1);
+  auto const index = bench::integers<Tensor<std::int32_t, 8192>>(2, 32000);
+  auto const ct = bench::numbers<Tensor<float, 8192, 256>>(3);
+  auto gather = compile([](auto const& t, auto const& i) { return t(i); });
+  bench::compare_works(
+      {"movement", "embedding, 8192 rows of 32000x256", "embedding"}, [&] { return gather(table, index); },
+      bench::plain(table.weight), bench::plain(index));
+  auto its = vjp([](auto const& t, auto const& i) { return t(i); });
+  bench::compare_works(
+      {"movement", "embedding, vjp, 8192 rows of 32000x256", "embedding"},
+      [&] {
+        auto r = its(table, index, ct);
+        return std::pair(r.first, std::get<0>(r.second));
+      },
+      bench::wanted(table.weight), bench::plain(index), bench::plain(ct));
+}
+
+void transposed() {
+  auto const x = bench::numbers<Tensor<float, 4096, 4096>>(4);
+  bench::compare_works(
+      {"movement", "transpose 4096x4096", "transpose"}, [&] { return transpose(x).contiguous(); },
+      bench::plain(x));
+}
+
+void drop() {
+  using T = Tensor<float, 1'000'000>;
+  auto const x = bench::numbers<T>(5), ct = bench::numbers<T>(6);
+  auto f = vjp([](auto const& v, auto const& key) { return nn::Dropout<0.5>{}.train(v, key); });
+  Tensor<std::int64_t> const key(7);
+  bench::compare_works(
+      {"movement", "dropout 1000000, vjp", "dropout", 1, true}, [&] { return f(x, key, ct); },
+      bench::wanted(x), bench::plain(ct));
+}
+
+void normals() {
+  auto const x = zeros<float, 10'000'000>();
+  bench::compare_works(
+      {"movement", "randn 10000000, eager", "randn", 1, true},
+      [&] { return randn<float, 10'000'000>(Key{8}); }, bench::plain(x));
+  auto f = compile([](auto const& v, auto const& key) { return randn_like(v, key); });
+  Tensor<std::int64_t> const key(9);
+  bench::compare_works(
+      {"movement", "randn_like 10000000", "randn", 1, true}, [&] { return f(x, key); }, bench::plain(x));
+}
+
+}  // namespace
+
+int main() {
+  embedding_table();
+  transposed();
+  drop();
+  normals();
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSL-1.0
+// The body of a fused loop: what runs for one row of the nest, phase by phase, generated from its description
+// (core/loop_code.hpp). In a phase, loops over the inner dims run its instructions on lane values.
+//
+// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The
+// steps are inlined into one another, so that a phase becomes straight code over registers.
+#pragma once
+
+#include <bit>
+#include <type_traits>
+#include <utility>
+
+#include <dfdx/kernels/loop_facts.hpp>
+#include <dfdx/kernels/loop_values.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+/// LoopBody - the phases of one row of a description, in lanes of a width. Given and Stored are operands that are
+/// handed over in registers (kernels/loop.hpp).
+template <class Code, index_t Width, int Given, int Stored>
+class LoopBody : protected LoopFacts<Code> {
+ protected:
+  using Facts = LoopFacts<Code>;
+  using Facts::dims, Facts::split, Facts::operands, Facts::instructions, Facts::phases;
+  using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
+  using Facts::is_reduce, Facts::in_phase, Facts::reduction, Facts::ordinal, Facts::touches,
+      Facts::phase_cost;
+  using L = Lanes<Width>;
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
+
+  template <int K>
+  using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
+  // The type an instruction computes in.
+  template <int I>
+  using value_t = compute_t<element_t<static_cast<DType>(field(I, loop_code::type))>>;
+
+  template <int D>
+  static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
+    constexpr index_t e = extent_code(D);
+    if constexpr (e >= 0) return e;
+    else return extent::resolve(e, symbols);
+  }
+  template <int K, int D>
+  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
+    constexpr index_t s = stride_code(K, D);
+    if constexpr (s >= 0) return s;
+    else return extent::resolve(s, symbols);
+  }
+
+  struct State {
+    void* const* base;
+    index_t const* symbols;
+    index_t at[operands + 1] = {};
+    detail::Cell cells[instructions + 1] = {};
+  };
+
+  template <int K>
+  static DFDX_INLINE auto* pointer(State const& s) {
+    return static_cast<memory_t<K>*>(s.base[K]) + s.at[K];
+  }
+
+  template <int D, std::size_t... K>
+  static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
+    ((s.at[K] += times * stride<static_cast<int>(K), D>(s.symbols)), ...);
+  }
+  template <int D>
+  static DFDX_INLINE void advance(State& s, index_t times) {
+    advance<D>(s, times, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+  }
+
+  // Row level
+  // -------------------------------------------------------------------------------------------------------
+
+  template <int I>
+  static DFDX_INLINE auto row_value(State const& s) {
+    using T = value_t<I>;
+    if constexpr (field(I, loop_code::code) == loop_code::constant)
+      return static_cast<T>(std::bit_cast<double>(field(I, loop_code::immediate)));
+    else return s.cells[I].template get<T>();
+  }
+
+  template <int I>
+  static DFDX_INLINE void run_row_instruction(State& s) {
+    constexpr index_t what = field(I, loop_code::code);
+    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
+                  c = static_cast<int>(field(I, loop_code::c));
+    using T = value_t<I>;
+    if constexpr (what == loop_code::constant || what == loop_code::carry || is_reduce(I)) {
+    } else if constexpr (what == loop_code::load) {
+      s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
+    } else if constexpr (what == loop_code::iota) {
+      s.cells[I].template set<T>(static_cast<T>(s.at[a]));
+    } else if constexpr (what == loop_code::cast) {
+      s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
+    } else if constexpr (what == loop_code::store) {
+      L::store_row(pointer<a>(s), row_value<b>(s));
+    } else if constexpr (what == loop_code::accumulate) {
+      using M = memory_t<a>;
+      auto* p = pointer<a>(s);
+      *p = static_cast<M>(
+          Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
+    } else {
+      using Op = typename op::fused<static_cast<int>(what)>::type;
+      if constexpr (c >= 0)
+        s.cells[I].template set<T>(Op::eval(row_value<a>(s), row_value<b>(s), row_value<c>(s)));
+      else if constexpr (b >= 0)
+        s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s), row_value<b>(s))));
+      else s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s))));
+    }
+  }
+
+  // The row-level instructions that are due before phase P, in order.
+  template <int P, std::size_t... I>
+  static DFDX_INLINE void run_row(State& s, std::index_sequence<I...>) {
+    auto const one = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (Facts::field(k, loop_code::level) == loop_code::row_level &&
+                    Facts::field(k, loop_code::phase) == P)
+        run_row_instruction<k>(s);
+    };
+    (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
+
+  // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
+  template <bool First, std::size_t... I>
+  static DFDX_INLINE void carry(State& s, std::index_sequence<I...>) {
+    detail::Cell next[instructions + 1];
+    auto const read = [&](auto i) {
+      constexpr int k = decltype(i)::value, from = Facts::carried_from(k, First);
+      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*pointer<from>(s));
+      else if constexpr (from >= 0) next[k].template set<value_t<k>>(row_value<from>(s));
+    };
+    auto const write = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (Facts::carried_from(k, First) >= 0) s.cells[k] = next[k];
+    };
+    (read(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+    (write(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
+
+  // Element level
+  // ---------------------------------------------------------------------------------------------------
+
+  // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
+  template <int I, class... V>
+  static DFDX_INLINE auto lane_value(State const& s, V const&... v) {
+    if constexpr (field(I, loop_code::code) == loop_code::constant ||
+                  field(I, loop_code::level) == loop_code::row_level)
+      return L::template splat<value_t<I>>(row_value<I>(s));
+    else return detail::pick<I>(v...);
+  }
+
+  template <int K, bool Tail>
+  static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
+    index_t const step = stride<K, dims - 1>(s.symbols);
+    return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
+  }
+
+  template <int I, int P, bool Tail, class... V>
+  static DFDX_INLINE auto evaluate(State& s, index_t i, int count, V const&... v) {
+    constexpr index_t what = field(I, loop_code::code);
+    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
+                  c = static_cast<int>(field(I, loop_code::c));
+    constexpr int stash = static_cast<int>(field(I, loop_code::stash));
+    using T = value_t<I>;
+    if constexpr (stash >= 0 && P > static_cast<int>(field(I, loop_code::phase))) {
+      return load_lane<stash, Tail>(s, i, count);
+    } else if constexpr (what == loop_code::load) {
+      return load_lane<a, Tail>(s, i, count);
+    } else if constexpr (what == loop_code::iota) {
+      index_t const step = stride<a, dims - 1>(s.symbols);
+      return L::template positions<T>(s.at[a] + i * step, step);
+    } else if constexpr (what == loop_code::cast) {
+      return L::template convert<T, value_t<a>>(lane_value<a>(s, v...));
+    } else if constexpr (what == loop_code::store) {
+      index_t const step = stride<a, dims - 1>(s.symbols);
+      L::template store<Tail>(pointer<a>(s) + i * step, step, lane_value<b>(s, v...), count);
+      return detail::Absent{};
+    } else if constexpr (what == loop_code::accumulate) {
+      accumulate<a, Tail>(s, i, count, lane_value<b>(s, v...));
+      return detail::Absent{};
+    } else {
+      using Op = typename op::fused<static_cast<int>(what)>::type;
+      if constexpr (c >= 0)
+        return detail::choose<L, T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
+      else if constexpr (b >= 0)
+        return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
+      else return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...)));
+    }
+  }
+
+  template <int K, bool Tail, class X>
+  static DFDX_INLINE void accumulate(State& s, index_t i, int count, X const& x) {
+    using M = memory_t<K>;
+    using T = compute_t<M>;
+    using Join = Combination<record(K, loop_code::combine)>;
+    index_t const step = stride<K, dims - 1>(s.symbols);
+    M* p = pointer<K>(s) + i * step;
+    if (step != 0) {
+      L::template store<Tail>(p, step, Join::apply(L::template load<Tail>(p, step, count), x), count);
+    } else {
+      X part = x;
+      if constexpr (Tail) part = L::template only_first<T>(x, count, Join::template identity<T>());
+      *p = static_cast<M>(
+          Join::apply(static_cast<T>(*p), L::template horizontal<record(K, loop_code::combine), T>(part)));
+    }
+  }
+
+  // Runs instruction I of phase P on the lanes from element i on, then those after it.
+  template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
+  static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
+                               V const&... v) {
+    if constexpr (I < instructions) {
+      constexpr bool runs = in_phase(I, P) &&
+                            (is_reduce(I) || field(I, loop_code::level) == loop_code::element_level) &&
+                            field(I, loop_code::code) != loop_code::constant;
+      if constexpr (!runs) {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (is_reduce(I)) {
+        using T = value_t<I>;
+        using Join = Combination<field(I, loop_code::code)>;
+        auto x = lane_value<static_cast<int>(field(I, loop_code::a))>(s, v...);
+        if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
+        auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
+        sum = Join::apply(sum, x);
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (touches(I, loop_code::load, Given)) {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
+      } else if constexpr (touches(I, loop_code::store, Stored)) {
+        a1 = lane_value<static_cast<int>(field(I, loop_code::b))>(s, v...);
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else {
+        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
+      }
+    }
+  }
+
+  // The inner dims from D on; the last of them in lanes. Several chains of sums take turns, a0 to a3 being those of the
+  // first.
+  template <int D, int P, class... A>
+  static DFDX_INLINE void inner(State& s, A&... sums) {
+    index_t const n = extent_of<D>(s.symbols);
+    if constexpr (D + 1 < dims) {
+      for (index_t k = 0; k < n; ++k) {
+        inner<D + 1, P>(s, sums...);
+        advance<D>(s, 1);
+      }
+      advance<D>(s, -n);
+    } else {
+      lanes_of_row<P>(s, n, sums...);
+    }
+  }
+  template <int P, class A0, class A1, class A2, class A3, class... More>
+  static DFDX_INLINE void lanes_of_row(State& s, index_t n, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
+    index_t i = 0;
+    constexpr index_t e = extent_code(dims - 1);
+    constexpr index_t at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * L::size;
+    if constexpr (sizeof...(More) > 0)
+      for (; i + at_once <= n; i += at_once) {
+        step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
+        chains<P>(s, i + L::size, more...);
+      }
+    if constexpr (e < 0 || e >= L::size)
+      for (; i + L::size <= n; i += L::size) step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
+    if constexpr (L::size > 1 && (e < 0 || e % L::size != 0))
+      if (i < n) step<0, P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3);
+  }
+  template <int P, class A0, class A1, class A2, class A3, class... More>
+  static DFDX_INLINE void chains(State& s, index_t i, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
+    step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
+    if constexpr (sizeof...(More) > 0) chains<P>(s, i + L::size, more...);
+  }
+
+  // An addition takes as long as several that do not wait for each other: a phase that does little else runs in
+  // four chains.
+  template <int P>
+  static constexpr bool in_chains() {
+    constexpr index_t e = extent_code(dims - 1);
+    return L::size > 1 && reduction(P, 0) >= 0 && (e < 0 || e >= 8 * L::size) && phase_cost(P) <= 6;
+  }
+  template <int P, int N, class A>
+  static DFDX_INLINE void join(A& a, A const& b, A const& c, A const& d) {
+    constexpr int i = reduction(P, N);
+    if constexpr (i >= 0) {
+      using Join = Combination<field(i, loop_code::code)>;
+      a = Join::apply(Join::apply(a, b), Join::apply(c, d));
+    }
+  }
+
+  template <int P, int N>
+  static DFDX_INLINE auto identity() {
+    constexpr int i = reduction(P, N);
+    if constexpr (i < 0) return detail::Absent{};
+    else
+      return L::template splat<value_t<i>>(
+          Combination<field(i, loop_code::code)>::template identity<value_t<i>>());
+  }
+  template <int P, int N, class A>
+  static DFDX_INLINE void finish(State& s, A const& sum) {
+    constexpr int i = reduction(P, N);
+    if constexpr (i >= 0)
+      s.cells[i].template set<value_t<i>>(L::template horizontal<field(i, loop_code::code), value_t<i>>(sum));
+  }
+
+  template <int P>
+  static DFDX_INLINE void phase(State& s) {
+    run_row<P>(s, all_instructions);
+    if constexpr (P < phases) {
+      auto a0 = identity<P, 0>();
+      auto a1 = identity<P, 1>();
+      auto a2 = identity<P, 2>();
+      auto a3 = identity<P, 3>();
+      if constexpr (in_chains<P>()) {
+        auto b0 = a0, c0 = a0, d0 = a0;
+        auto b1 = a1, c1 = a1, d1 = a1;
+        auto b2 = a2, c2 = a2, d2 = a2;
+        auto b3 = a3, c3 = a3, d3 = a3;
+        inner<split, P>(s, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3);
+        join<P, 0>(a0, b0, c0, d0);
+        join<P, 1>(a1, b1, c1, d1);
+        join<P, 2>(a2, b2, c2, d2);
+        join<P, 3>(a3, b3, c3, d3);
+      } else {
+        inner<split, P>(s, a0, a1, a2, a3);
+      }
+      finish<P, 0>(s, a0);
+      finish<P, 1>(s, a1);
+      finish<P, 2>(s, a2);
+      finish<P, 3>(s, a3);
+      phase<P + 1>(s);
+    }
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+// Many numbers of a key's streams at once (core/random.hpp): the same numbers, each lane of 64 bits computing one
+// counter. Philox multiplies words of 32 bits, and a lane is as wide as their product.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include <dfdx/core/random.hpp>
+#include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/simd/functions.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+namespace detail {
+
+/// How many numbers are made at a time: whole lanes of every target.
+inline constexpr index_t drawn_at_once = 64;
+
+#if !defined(__CUDACC__)
+
+using Words = xsimd::batch<std::uint64_t>;
+
+/// word_product - the products of the low halves of lanes.
+template <class X>
+DFDX_INLINE X word_product(X const& x, X const& y) {
+  constexpr std::size_t bytes = register_bytes<std::uint64_t>;
+#if defined(__AVX512F__)
+  if constexpr (bytes == 64) return X(_mm512_mul_epu32(x, y));
+#endif
+#if defined(__AVX2__)
+  if constexpr (bytes == 32) return X(_mm256_mul_epu32(x, y));
+#endif
+#if defined(__SSE2__)
+  if constexpr (bytes == 16) return X(_mm_mul_epu32(x, y));
+#endif
+  if constexpr (bytes != 64 && bytes != 32 && bytes != 16) {
+    X const low(0xffffffffu);
+    return (x & low) * (y & low);
+  }
+}
+
+/// PhiloxLanes - philox of as many counters as a lane has places. Only the low halves of the words count: what is left
+/// in the upper ones never reaches them.
+struct PhiloxLanes {
+  std::uint64_t keys[2][10];
+  std::uint64_t stream;
+
+  PhiloxLanes(Key key, std::uint64_t stream_number) : stream(stream_number) {
+    auto k0 = static_cast<std::uint32_t>(key.seed), k1 = static_cast<std::uint32_t>(key.seed >> 32);
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+      keys[0][round] = k0, keys[1][round] = k1;
+  }
+
+  DFDX_INLINE void draw(Words const& counter, Words (&c)[4]) const {
+    Words const first(0xD2511F53u), second(0xCD9E8D57u);
+    c[0] = counter, c[1] = counter >> 32, c[2] = Words(stream), c[3] = Words(stream >> 32);
+    DFDX_UNROLL for (int round = 0; round < 10; ++round) {
+      Words const a = word_product(c[0], first), b = word_product(c[2], second);
+      c[0] = (b >> 32) ^ c[1] ^ Words(keys[0][round]);
+      c[2] = (a >> 32) ^ c[3] ^ Words(keys[1][round]);
+      c[1] = b;
+      c[3] = a;
+    }
+  }
+};
+
+/// upper_bits - the upper 53 of 64 bits, given in two words, as a whole number.
+DFDX_INLINE lane<double> upper_bits(Words const& high, Words const& low) {
+  Words const word(0xffffffffu), exponent(0x4330000000000000u);  // 2^52, whose last place is 1
+  lane<double> const unit(0x1p52);
+  auto const whole = [&](Words const& w) { return xsimd::bitwise_cast<double>(w | exponent) - unit; };
+  return whole(high & word) * lane<double>(0x1p21) + whole((low & word) >> 11);
+}
+
+/// Numbers first, first + 1, ... of a stream, made by f of the four words.
+template <class F>
+DFDX_INLINE void draw_block(PhiloxLanes const& philox, std::uint64_t first, double* y, F const& f) {
+  constexpr int W = lane_size<double>;
+  alignas(64) std::uint64_t counters[W];
+  for (int i = 0; i < W; ++i) counters[i] = first + static_cast<std::uint64_t>(i);
+  Words counter = Words::load_aligned(counters);
+  for (index_t i = 0; i < drawn_at_once; i += W, counter = counter + Words(static_cast<std::uint64_t>(W))) {
+    Words words[4];
+    philox.draw(counter, words);
+    f(words).store_aligned(y + i);
+  }
+}
+
+template <int = 0>
+void uniform_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
+  draw_block(philox, first, y,
+             [](Words const(&w)[4]) { return upper_bits(w[1], w[0]) * lane<double>(0x1p-53); });
+}
+
+/// minus_two_log - -2 ln u for normal u in (0, 1], within 1e-13: ln u = e ln 2 + 2 artanh((m - 1) / (m + 1))
+/// with u = m 2^e and m between sqrt(1/2) and sqrt(2), by the first terms of the series.
+DFDX_INLINE lane<double> minus_two_log(lane<double> const& u) {
+  using X = lane<double>;
+  auto const bits = xsimd::bitwise_cast<std::int64_t>(u);
+  xsimd::batch<std::int64_t> const root(0x3fe6a09e667f3bcdll), exponents(-(1ll << 52));
+  auto const exponent = (bits - root) & exponents;
+  X const m = xsimd::bitwise_cast<double>(bits - exponent);
+  // As a whole number of 2^52, which the lowest places of a number near 2^52 + 2^51 show.
+  xsimd::batch<std::int64_t> const magic(0x4338000000000000ll);
+  X const e = xsimd::bitwise_cast<double>((exponent >> 52) + magic) - X(0x1.8p52);
+  X const s = (m - X(1.0)) / (m + X(1.0));
+  X const p = polynomial(s * s, 4.0 / 15, 4.0 / 13, 4.0 / 11, 4.0 / 9, 4.0 / 7, 4.0 / 5, 4.0 / 3, 4.0);
+  return xsimd::fnma(e, X(2 * 0.693147180559945309), -(s * p));
+}
+
+/// turn_cosine - cos(2 pi v) for v in [0, 1], within 1e-13: folded to sin x for |x| <= pi / 2, and its series.
+DFDX_INLINE lane<double> turn_cosine(lane<double> const& v) {
+  using X = lane<double>;
+  X const x = (xsimd::abs(v - X(0.5)) - X(0.25)) * X(2 * constant_math::pi);
+  X const p = polynomial(x * x, 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
+                         -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
+  return x * p;
+}
+
+/// Within normal_bound of normal_at: the series end below 1e-13, and no number is beyond 9.
+inline constexpr double normal_bound = 2e-12;
+template <int = 0>
+void normal_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
+  using X = lane<double>;
+  draw_block(philox, first, y, [](Words const(&w)[4]) {
+    X const u = (upper_bits(w[1], w[0]) + X(0.5)) * X(0x1p-53), v = upper_bits(w[3], w[2]) * X(0x1p-53);
+    return xsimd::sqrt(minus_two_log(u)) * turn_cosine(v);
+  });
+}
+
+#endif
+
+}  // namespace detail
+
+/// draw_uniform - y[i] = uniform_at(key, i, stream) for i < n, none above `most`, rounded to T.
+template <class T>
+void draw_uniform(Key key, std::uint64_t stream, T* y, index_t n, double most = 1) {
+  index_t i = 0;
+#if !defined(__CUDACC__)
+  detail::PhiloxLanes const philox(key, stream);
+  alignas(64) double block[detail::drawn_at_once];
+  for (; i < n; i += detail::drawn_at_once) {
+    detail::uniform_block(philox, static_cast<std::uint64_t>(i), block);
+    for (double& u : block) u = u < most ? u : most;
+    if (n - i >= detail::drawn_at_once) std::copy_n(block, detail::drawn_at_once, y + i);
+    else std::copy_n(block, n - i, y + i);
+  }
+#endif
+  for (; i < n; ++i) {
+    double const u = uniform_at(key, static_cast<std::uint64_t>(i), stream);
+    y[i] = static_cast<T>(u < most ? u : most);
+  }
+}
+
+/// draw_normal - y[i] = normal_at(key, i) for i < n, rounded to f32. What is computed fast is as near to normal_at as
+/// its own bound, so that where both ends of that bound are rounded to one number, this is it; the few others are
+/// computed as normal_at does (Ziv, ACM TOMS 17, 1991). So no platform's arithmetic shows in the numbers.
+template <int = 0>
+void draw_normal(Key key, float* y, index_t n) {
+  index_t i = 0;
+#if !defined(__CUDACC__)
+  constexpr index_t size = detail::drawn_at_once;
+  detail::PhiloxLanes const philox(key, 0);
+  alignas(64) double block[size];
+  alignas(64) float below[size], above[size];
+  for (; i < n; i += size) {
+    detail::normal_block(philox, static_cast<std::uint64_t>(i), block);
+    for (index_t k = 0; k < size; ++k) below[k] = static_cast<float>(block[k] - detail::normal_bound);
+    for (index_t k = 0; k < size; ++k) above[k] = static_cast<float>(block[k] + detail::normal_bound);
+    if (std::memcmp(below, above, sizeof below) != 0)
+      for (index_t k = 0; k < size; ++k)
+        if (below[k] != above[k])
+          below[k] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i + k)));
+    std::memcpy(y + i, below, static_cast<std::size_t>(n - i < size ? n - i : size) * sizeof(float));
+  }
+#endif
+  for (; i < n; ++i) y[i] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i)));
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+// Attention block by block: what programs compute in place of two products and a softmax where the matrix of all
+// weights would be large. Rules for derivatives are vocabulary/attention_rules.hpp.
+#pragma once
+
+#include <bit>
+
+#include <dfdx/ops/op.hpp>
+
+namespace dfdx::op {
+
+namespace detail {
+
+// Defined with the vocabulary, which knows kernels and functions of several ops.
+template <class Op>
+void run_attention(Attrs const& a, Operand const* in, Operand const& out);
+template <class Op, int I, class V>
+constexpr V attention_vjp(V const& ct, Site<V> const& s);
+template <class Op, int I, class V>
+constexpr V attention_jvp(V const& t, Site<V> const& s);
+
+}  // namespace detail
+
+/// AttentionOptions - what attrs say: whether keys behind query + offset are hidden, and the factor of scores.
+struct AttentionOptions {
+  bool causal = false;
+  index_t offset = 0;
+  double scale = 1;
+
+  constexpr Attrs attrs() const { return Attrs{{causal ? 1 : 0, offset, std::bit_cast<index_t>(scale)}}; }
+  static constexpr AttentionOptions of(Attrs const& a) {
+    return {a.i[0] != 0, a.i[1], std::bit_cast<double>(a.i[2])};
+  }
+};
+
+/// attend - attention and, behind its elements, for each query the logarithm of the sum that its weights were divided
+/// by: enough to compute the weights again, so that none are kept (Dao et al. 2022). All extents are known, none is 0,
+/// and with `causal` the offset is not negative: each query sees a key.
+///
+/// Math      y_i = sum_j p_ij v_j, p_ij = exp(s_ij - l_i), l_i = ln sum_j exp s_ij, s = scale q k^T
+/// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H -> [B H T E + B H T]
+/// Dtypes    floating; 16 bits are computed in f32
+/// Errors    "attend: floating dtype required, got i32"; else scaled_dot_product_attention has asked
+/// Source    Vaswani et al. 2017; Milakov and Gimelshein 2018 for sums over blocks; Dao et al. 2022
+struct attend : operation {
+  static constexpr char const* name = "attend";
+  static constexpr int arity = 3;
+  static constexpr int cost = 100;
+  static constexpr index_t rows(Shape const& q) { return q.numel() / q[q.rank - 1]; }
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    Shape const &q = in[0].shape, &v = in[2].shape;
+    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
+    return Meta{in[0].dtype, make_shape(rows(q) * (v[v.rank - 1] + 1))};
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return detail::attention_vjp<attend, I>(ct, s);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return detail::attention_jvp<attend, I>(t, s);
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attention<attend>(a, in, out);
+  }
+};
+
+/// attend_back - the gradients of attention with respect to q, k and v, one after another. `given` has the cotangents
+/// of the elements of y, then l, then the row sums d = sum ct y, less the cotangent of l.
+///
+/// Math      d_v = p^T ct, r = p (ct v^T - d), d_q = scale r k, d_k = scale r^T q
+/// Shapes    q, k, v: as attend; given: [B H T E + 2 B H T] -> [size of q + size of k + size of v]
+/// Dtypes    floating; 16 bits are computed in f32
+/// Errors    "attend_back: floating dtype required, got i32"
+/// Source    Dao et al. 2022
+struct attend_back : operation {
+  static constexpr char const* name = "attend_back";
+  static constexpr int arity = 4;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
+    return Meta{in[0].dtype, make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return detail::attention_vjp<attend_back, I>(ct, s);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return detail::attention_jvp<attend_back, I>(t, s);
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attention<attend_back>(a, in, out);
+  }
+};
+
+}  // namespace dfdx::op
