@@ -18,6 +18,14 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+// xsimd has no vectors for RISC-V unless their length is fixed when compiling. Its portable ones, arrays of four
+// floats, serve kernels that have no version in kernels/rvv.
+#if defined(__riscv) && !defined(__riscv_v_fixed_vlen)
+#define XSIMD_WITH_EMULATED 1
+#define XSIMD_DEFAULT_ARCH emulated<128>
+#include <xsimd/config/xsimd_config.hpp>
+#undef XSIMD_NO_SUPPORTED_ARCHITECTURE
+#endif
 #include <xsimd/xsimd.hpp>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
