@@ -3,8 +3,8 @@
 // dims, and for each row its phases, loops over the inner dims in which the instructions of that phase run on lane
 // values.
 //
-// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The
-// steps are inlined into one another, so that a phase becomes straight code over registers.
+// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. Steps are
+// inlined into one another: a phase becomes straight code over registers.
 #pragma once
 
 #include <bit>
@@ -155,6 +155,10 @@ class Loop : LoopFacts<Code> {
     return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
   }
 
+  template <class Op, class T, int... Of, class... V>
+  static DFDX_INLINE auto apply(State const& s, V const&... v) {
+    return detail::applied<L, Op, T, value_t<Of>...>(lane_value<Of>(s, v...)...);
+  }
   template <int I, int P, bool Tail, class... V>
   static DFDX_INLINE auto evaluate(State& s, index_t i, int count, V const&... v) {
     constexpr index_t what = field(I, loop_code::code);
@@ -180,11 +184,9 @@ class Loop : LoopFacts<Code> {
       return detail::Absent{};
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
-      if constexpr (c >= 0)
-        return detail::choose<L, T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
-      else if constexpr (b >= 0)
-        return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
-      else return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...)));
+      if constexpr (c >= 0) return apply<Op, T, a, b, c>(s, v...);
+      else if constexpr (b >= 0) return apply<Op, T, a, b>(s, v...);
+      else return apply<Op, T, a>(s, v...);
     }
   }
 
@@ -192,16 +194,17 @@ class Loop : LoopFacts<Code> {
   static DFDX_INLINE void accumulate(State& s, index_t i, int count, X const& x) {
     using M = memory_t<K>;
     using T = compute_t<M>;
-    using Join = Combination<record(K, loop_code::combine)>;
+    constexpr index_t how = record(K, loop_code::combine);
+    using Join = Combination<how>;
     index_t const step = stride<K, dims - 1>(s.symbols);
     M* p = pointer<K>(s) + i * step;
     if (step != 0) {
-      L::template store<Tail>(p, step, Join::apply(L::template load<Tail>(p, step, count), x), count);
+      auto const sum = detail::joined<L, how, T>(L::template load<Tail>(p, step, count), x);
+      L::template store<Tail>(p, step, sum, count);
     } else {
-      X part = x;
+      auto part = x;
       if constexpr (Tail) part = L::template only_first<T>(x, count, Join::template identity<T>());
-      *p = static_cast<M>(
-          Join::apply(static_cast<T>(*p), L::template horizontal<record(K, loop_code::combine), T>(part)));
+      *p = static_cast<M>(Join::apply(static_cast<T>(*p), L::template horizontal<how, T>(part)));
     }
   }
 
@@ -221,7 +224,7 @@ class Loop : LoopFacts<Code> {
         auto x = lane_value<static_cast<int>(field(I, loop_code::a))>(s, v...);
         if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
         auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
-        sum = Join::apply(sum, x);
+        sum = detail::joined<L, field(I, loop_code::code), T>(sum, x);
         step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (touches(I, loop_code::load, Given)) {
         step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
@@ -245,11 +248,12 @@ class Loop : LoopFacts<Code> {
       }
       advance<D>(s, -n);
     } else {
+      constexpr index_t e = extent_code(D), known = detail::known_size<L>;
+      index_t const size = detail::lane_size_of<L>();
       index_t i = 0;
-      constexpr index_t e = extent_code(D);
-      if constexpr (e < 0 || e >= L::size)
-        for (; i + L::size <= n; i += L::size) step<0, P, false>(s, i, L::size, sums...);
-      if constexpr (L::size > 1 && (e < 0 || e % L::size != 0))
+      if constexpr (e < 0 || e >= known)
+        for (; i + size <= n; i += size) step<0, P, false>(s, i, static_cast<int>(size), sums...);
+      if constexpr (known != 1 && (e < 0 || known == 0 || e % known != 0))
         if (i < n) step<0, P, true>(s, i, static_cast<int>(n - i), sums...);
     }
   }
@@ -306,13 +310,9 @@ class Loop : LoopFacts<Code> {
   template <int K>
   static DFDX_INLINE void fill(State const& s) {
     constexpr index_t elements = record(K, loop_code::fill);
-    if constexpr (elements != 0) {
-      index_t const n = extent::resolve(elements, s.symbols);
-      using M = memory_t<K>;
-      auto* p = static_cast<M*>(s.base[K]);
-      for (index_t i = 0; i < n; ++i)
-        p[i] = static_cast<M>(Combination<record(K, loop_code::combine)>::template identity<compute_t<M>>());
-    }
+    if constexpr (elements != 0)
+      detail::fill_with_identity<record(K, loop_code::combine), memory_t<K>>(
+          s.base[K], extent::resolve(elements, s.symbols));
   }
 
   // For backends that divide the nest: goes to position `index` of the dims [First, Last), counted row by row.
