@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm llama compile; all without
 # a name) in release below build/bench, runs them, prints one table and writes its rows to build/bench/results.json.
-# peers.sh installs what they compare with.
+# peers.sh installs what they compare with. `run.sh rvv`, on its own, counts instructions on RISC-V vectors.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm llama compile
+if [ "$1" = rvv ]; then
+  sh cmake/install_dependencies.sh cross
+  exec python3 bench/rvv/count.py build/bench/rvv -Iinclude -isystem build/deps/usr/include
+fi
 targets=''
 for name in "$@"; do
   case $name in

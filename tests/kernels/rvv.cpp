@@ -225,6 +225,24 @@ TEST_CASE("rvv half numbers, every one of them", "[kernels]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("rvv rows of half numbers", "[kernels]") {
+  auto const wrong = []<class H>(H) {
+    index_t count = 0;
+    for (index_t n : sizes()) {
+      Flush<H> x(n), back(n);
+      Flush<float> y(n);
+      for (index_t i = 0; i < n; ++i) x.data[i] = H(static_cast<float>(i) * 0.37f - 3.0f);
+      widen(y.data, x.data, n);
+      narrow(back.data, y.data, n);
+      for (index_t i = 0; i < n; ++i)
+        count += y.data[i] != static_cast<float>(x.data[i]) || back.data[i].bits != x.data[i].bits;
+    }
+    return count;
+  };
+  CHECK(wrong(float16{}) == 0);
+  CHECK(wrong(bfloat16{}) == 0);
+}
+
 TEST_CASE("rvv reductions", "[kernels]") {
   CHECK(folds<Code::reduce_sum, float>());
   CHECK(folds<Code::reduce_max, float>());

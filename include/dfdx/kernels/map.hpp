@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <dfdx/core/math.hpp>
+#include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
-#include <dfdx/kernels/simd/half.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {

@@ -6,9 +6,9 @@
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
 #include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
-#include <dfdx/kernels/simd/half.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

@@ -191,6 +191,10 @@ DFDX_INLINE Mask compared(A const& a, B const& b) {
 template <Do What, class A, class B, class C>
 DFDX_INLINE auto multiplied(A const& a, B const& b, C const& c) {
   if constexpr (is_a_number<B> && !is_a_number<A>) return multiplied<What>(b, a, c);
+  // A number is added by an instruction, while a vector of it would take a register: a polynomial has more of them than
+  // there are, and to fetch one costs more than the multiply-add saves.
+  else if constexpr (is_a_number<C> && What == Do::fma)
+    return arithmetic<Do::add>(arithmetic<Do::mul>(a, b), c);
   else {
     auto const sum = vector_operand(c);
     auto const factor = vector_operand(b);
