@@ -4,6 +4,7 @@
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/lanes.hpp>
 #include <dfdx/kernels/map.hpp>
+#include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/reduce.hpp>
 #include <dfdx/ops/binary.hpp>
 #include <dfdx/ops/unary.hpp>
@@ -267,6 +268,43 @@ TEST_CASE("rvv transpose", "[kernels]") {
         for (index_t j = 0; j < columns; ++j) wrong += y.data[j * rows + i] != x.data[i * columns + j];
     }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("rvv products with quantized rows", "[kernels]") {
+  auto const wrong = []<Quant F>(std::integral_constant<Quant, F>) {
+    index_t count = 0;
+    std::mt19937 chance(3);
+    for (index_t blocks : {0, 1, 2, 7})
+      for (index_t n : {1, 5}) {
+        Flush<std::byte> w(n * blocks * static_cast<index_t>(block_bytes(F)));
+        for (index_t i = 0; i < n * blocks * static_cast<index_t>(block_bytes(F)); ++i)
+          w.data[i] = static_cast<std::byte>(chance() % 256);
+        for (index_t b = 0; b < n * blocks; ++b)  // scales that are numbers
+          for (index_t at : {1, 3}) w.data[b * static_cast<index_t>(block_bytes(F)) + at] &= std::byte{0x3f};
+        constexpr index_t m = 3;
+        std::vector<float> x(static_cast<std::size_t>(m * blocks * 32)),
+            y(static_cast<std::size_t>(m * n), -1.0f);
+        for (float& v : x) v = static_cast<float>(static_cast<int>(chance() % 2001) - 1000) * 1e-3f;
+        std::vector<Q8Block<32>> q(static_cast<std::size_t>(m * blocks));
+        to_q8<32>(x.data(), m * blocks * 32, q.data());
+        std::size_t const row = static_cast<std::size_t>(blocks) * block_bytes(F);
+        multiply_quantized<F>(m, n, blocks * 32, q.data(), w.data, row, y.data(), n);
+        for (index_t i = 0; i < m; ++i)
+          for (index_t j = 0; j < n; ++j) {
+            auto const* at = w.data + static_cast<std::size_t>(j) * row;
+            float const want = dfdx::quantized_dot<F>(at, q.data() + i * blocks, blocks * 32);
+            float size = 0;
+            for (index_t b = 0; b < blocks; ++b)
+              size += std::abs(dfdx::quantized_dot<F>(at + static_cast<std::size_t>(b) * block_bytes(F),
+                                                      q.data() + i * blocks + b, 32));
+            count += !(std::abs(y[static_cast<std::size_t>(i * n + j)] - want) <= 4e-6f * size);
+          }
+      }
+    return count;
+  };
+  CHECK(wrong(std::integral_constant<Quant, Quant::q8_0>{}) == 0);
+  CHECK(wrong(std::integral_constant<Quant, Quant::q4_0>{}) == 0);
+  CHECK(wrong(std::integral_constant<Quant, Quant::q5_1>{}) == 0);
 }
 
 #endif
