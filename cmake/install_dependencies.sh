@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# install_dependencies.sh demo|test - install what building needs and is missing (Debian, root). With everything in
+# install_dependencies.sh demo|test|cross - install what building needs and is missing (Debian, root). With everything in
 # place it only looks at a few files. System packages come from the machine's own apt sources, which stay as they are;
 # headers that these sources have only in too old a version (xsimd >= 13, Catch2 >= 3) come from a newer suite of the
-# same mirror and are unpacked below build/deps, where cmake/dependencies.cmake looks first.
+# same mirror and are unpacked below build/deps, where cmake/dependencies.cmake looks first. `cross` gets what the presets
+# rvv and neon need: compilers for other processors, qemu, and the source of Catch2.
 set -eu
 what=${1:-test}
 cd "$(dirname "$0")/.."
@@ -55,6 +56,14 @@ has_header nlohmann/json.hpp || want nlohmann-json nlohmann-json3-dev
 has_header CLI/CLI.hpp || want CLI11 libcli11-dev
 [ -e /usr/share/dict/words ] || want 'a word list' wamerican
 has_xsimd || missing="$missing, xsimd >= 13"
+if [ "$what" = cross ]; then
+  has_command clang++-19 || want clang-19 clang-19
+  has_command ld.lld-19 || want lld-19 lld-19
+  has_command riscv64-linux-gnu-g++ || want 'g++ for RISC-V' g++-riscv64-linux-gnu
+  has_command aarch64-linux-gnu-g++ || want 'g++ for Arm' g++-aarch64-linux-gnu
+  has_command qemu-riscv64-static || has_command qemu-riscv64 || want qemu-user qemu-user-static
+  [ -e $deps/src/catch2/CMakeLists.txt ] || missing="$missing, the source of Catch2"
+fi
 if [ "$what" = test ]; then
   has_header zlib.h || want zlib zlib1g-dev
   has_catch2 || missing="$missing, Catch2 >= 3"
@@ -138,8 +147,8 @@ if [ -n "$tables" ]; then
 fi
 
 # --- newer headers, below build/deps -----------------------------------------------------------------------------
-# unpack SUITE PACKAGE - with an apt state of its own: its lists, cache and sources lie below build/deps/apt
-unpack() {
+# own_apt SUITE TYPE COMMAND... - apt-get with a state of its own: its lists, cache and sources lie below build/deps/apt
+own_apt() {
   state=$PWD/$deps/apt/$1
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/etc/parts"
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
@@ -147,20 +156,34 @@ unpack() {
   [ -n "$mirror" ] || return 1
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   if [ -e $keyring ]; then options="[signed-by=$keyring] "; else options=''; fi
-  echo "deb $options$mirror $1 main" > "$state/etc/sources.list"
+  echo "$2 $options$mirror $1 main" > "$state/etc/sources.list"
   : > "$state/status"
-  set -- "$2" -o Dir::State="$state" -o Dir::State::lists="$state/lists" -o Dir::State::status="$state/status" \
-    -o Dir::Cache="$state/cache" -o Dir::Etc::sourcelist="$state/etc/sources.list" \
-    -o Dir::Etc::sourceparts="$state/etc/parts" -o Dir::Etc::preferencesparts="$state/etc/parts" \
-    -o Dir::Etc::preferences="$state/etc/none" -o Acquire::Languages=none -o APT::Sandbox::User=root
-  package=$1
-  shift
-  run apt-get "$@" update -q || return 1
-  (cd "$state" && apt-get "$@" download "$package") >>$log 2>&1 || return 1
-  for deb in "$state"/"$package"_*.deb; do run dpkg-deb -x "$deb" $deps || return 1; done
+  shift 2
+  own_apt_get() {
+    apt-get -q -o Dir::State="$state" -o Dir::State::lists="$state/lists" \
+      -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache" \
+      -o Dir::Etc::sourcelist="$state/etc/sources.list" -o Dir::Etc::sourceparts="$state/etc/parts" \
+      -o Dir::Etc::preferencesparts="$state/etc/parts" -o Dir::Etc::preferences="$state/etc/none" \
+      -o Acquire::Languages=none -o APT::Sandbox::User=root "$@"
+  }
+  run own_apt_get update || return 1
+  (cd "$state" && own_apt_get "$@") >>$log 2>&1
+}
+# unpack SUITE PACKAGE
+unpack() {
+  own_apt "$1" deb download "$2" || return 1
+  for deb in "$state"/"$2"_*.deb; do run dpkg-deb -x "$deb" $deps || return 1; done
+  rm -rf "$state"
+}
+unpack_catch2_source() {
+  own_apt bookworm-backports deb-src source --download-only catch2 || return 1
+  rm -rf $deps/src/catch2 && mkdir -p $deps/src/catch2
+  run tar -x -f "$state"/catch2_*.orig.tar.* -C $deps/src/catch2 --strip-components=1 || return 1
   rm -rf "$state"
 }
 for entry in $private; do
   unpack "${entry%/*}" "${entry#*/}" ||
     echo "install_dependencies: no ${entry#*/} from ${entry%/*} ($log); cmake will try to download its source" >&2
 done
+[ "$what" != cross ] || [ -e $deps/src/catch2/CMakeLists.txt ] || unpack_catch2_source ||
+  echo "install_dependencies: no source of Catch2 ($log); cmake will try to download it" >&2

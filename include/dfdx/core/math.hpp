@@ -19,15 +19,15 @@ namespace dfdx {
 namespace detail::lookup {
 // Calls by unqualified name from a namespace that declares none of these names.
 template <class X>
-DFDX_INLINE auto call_abs(X const& x) {
+DFDX_INLINE constexpr auto call_abs(X const& x) {
   return abs(x);
 }
 template <class X>
-DFDX_INLINE auto call_sqrt(X const& x) {
+DFDX_INLINE constexpr auto call_sqrt(X const& x) {
   return sqrt(x);
 }
 template <class C, class X>
-DFDX_INLINE auto call_select(C const& c, X const& x, X const& y) {
+DFDX_INLINE constexpr auto call_select(C const& c, X const& x, X const& y) {
   return select(c, x, y);
 }
 }  // namespace detail::lookup

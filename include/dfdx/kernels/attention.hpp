@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include <dfdx/kernels/exponential.hpp>
 #include <dfdx/kernels/scratch.hpp>
-#include <dfdx/kernels/simd/exponential.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {

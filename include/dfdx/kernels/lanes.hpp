@@ -8,6 +8,7 @@
 
 #include <dfdx/core/loop_code.hpp>
 #include <dfdx/core/math.hpp>
+#include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -84,7 +85,14 @@ struct Lanes {
   }
 };
 
-#if !defined(__CUDACC__)
+#if defined(DFDX_RVV)
+
+template <>
+struct Lanes<loop_code::four_bytes> : rvv::Lanes<Combination> {};
+template <>
+struct Lanes<loop_code::eight_bytes> : rvv::Lanes<Combination> {};
+
+#elif !defined(__CUDACC__)
 
 namespace detail {
 

@@ -39,13 +39,13 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
   template <int K>
   static DFDX_INLINE void fill(State const& s) {
     constexpr index_t elements = record(K, loop_code::fill);
-    if constexpr (elements != 0) {
-      index_t const n = extent::resolve(elements, s.symbols);
-      using M = memory_t<K>;
-      auto* p = static_cast<M*>(s.base[K]);
-      for (index_t i = 0; i < n; ++i)
-        p[i] = static_cast<M>(Combination<record(K, loop_code::combine)>::template identity<compute_t<M>>());
-    }
+    if constexpr (elements != 0)
+      detail::fill_with_identity<record(K, loop_code::combine), memory_t<K>>(
+          s.base[K], extent::resolve(elements, s.symbols));
+  }
+  template <std::size_t... K>
+  static DFDX_INLINE void fill(State const& s, std::index_sequence<K...>) {
+    (fill<static_cast<int>(K)>(s), ...);
   }
 
   // For backends that divide the nest: goes to position `index` of the dims [First, Last), counted row by row.
@@ -101,9 +101,9 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
     auto const n = static_cast<position_t>(Body::template extent_of<dims - 1>(symbols));
     auto const at = static_cast<position_t>(index);
     seek<0, dims - 1>(s, static_cast<position_t>(at / n));
-    Body::template run_row<0>(s, all_instructions);
+    Body::template run_row<0>(s);
     detail::Absent none;
-    Body::template step<0, 0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
+    Body::template lanes<0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
   }
 
   /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.
@@ -112,19 +112,17 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
     static_assert(dims == split + 1 && split <= 1 && phases == 1);  // a matrix, or its only row
     State s{base, symbols};
     if constexpr (split == 1) Body::template advance<0>(s, m);
-    Body::template run_row<0>(s, all_instructions);
+    Body::template run_row<0>(s);
     V result = sum;
     detail::Absent none, none_either;
-    Body::template step<0, 0, Tail>(s, n, count, sum, result, none, none_either);
+    Body::template lanes<0, Tail>(s, n, count, sum, result, none, none_either);
     return result;
   }
 
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
   static void run(void* const* base, void*, index_t const* symbols) {
     State s{base, symbols};
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      (fill<static_cast<int>(K)>(s), ...);
-    }(std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);
     outer<0>(s);
   }

@@ -23,8 +23,8 @@ class LoopBody : protected LoopFacts<Code> {
   using Facts = LoopFacts<Code>;
   using Facts::dims, Facts::split, Facts::operands, Facts::instructions, Facts::phases;
   using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
-  using Facts::is_reduce, Facts::in_phase, Facts::reduction, Facts::ordinal, Facts::touches,
-      Facts::phase_cost;
+  using Facts::is_reduce, Facts::reduction, Facts::ordinal, Facts::touches, Facts::phase_cost;
+  using Facts::next_run, Facts::runs_before, Facts::row_instructions, Facts::row_instruction;
   using L = Lanes<Width>;
   static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
 
@@ -85,8 +85,7 @@ class LoopBody : protected LoopFacts<Code> {
     constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
                   c = static_cast<int>(field(I, loop_code::c));
     using T = value_t<I>;
-    if constexpr (what == loop_code::constant || what == loop_code::carry || is_reduce(I)) {
-    } else if constexpr (what == loop_code::load) {
+    if constexpr (what == loop_code::load) {
       s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
@@ -110,15 +109,14 @@ class LoopBody : protected LoopFacts<Code> {
   }
 
   // The row-level instructions that are due before phase P, in order.
-  template <int P, std::size_t... I>
-  static DFDX_INLINE void run_row(State& s, std::index_sequence<I...>) {
-    auto const one = [&](auto i) {
-      constexpr int k = decltype(i)::value;
-      if constexpr (Facts::field(k, loop_code::level) == loop_code::row_level &&
-                    Facts::field(k, loop_code::phase) == P)
-        run_row_instruction<k>(s);
-    };
-    (one(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  template <int P>
+  static DFDX_INLINE void run_row(State& s) {
+    constexpr int n = row_instructions(P);
+    if constexpr (n != 0) run_row<P>(s, std::make_index_sequence<static_cast<std::size_t>(n)>{});
+  }
+  template <int P, std::size_t... N>
+  static DFDX_INLINE void run_row(State& s, std::index_sequence<N...>) {
+    (run_row_instruction<row_instruction(P, static_cast<int>(N))>(s), ...);
   }
 
   // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
@@ -142,12 +140,12 @@ class LoopBody : protected LoopFacts<Code> {
   // ---------------------------------------------------------------------------------------------------
 
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
-  template <int I, class... V>
+  template <int I, int P, class... V>
   static DFDX_INLINE auto lane_value(State const& s, V const&... v) {
     if constexpr (field(I, loop_code::code) == loop_code::constant ||
                   field(I, loop_code::level) == loop_code::row_level)
       return L::template splat<value_t<I>>(row_value<I>(s));
-    else return detail::pick<I>(v...);
+    else return detail::pick<runs_before(I, P)>(v...);
   }
 
   template <int K, bool Tail>
@@ -156,6 +154,10 @@ class LoopBody : protected LoopFacts<Code> {
     return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
   }
 
+  template <int P, class Op, class T, int... Of, class... V>
+  static DFDX_INLINE auto apply(State const& s, V const&... v) {
+    return detail::applied<L, Op, T, value_t<Of>...>(lane_value<Of, P>(s, v...)...);
+  }
   template <int I, int P, bool Tail, class... V>
   static DFDX_INLINE auto evaluate(State& s, index_t i, int count, V const&... v) {
     constexpr index_t what = field(I, loop_code::code);
@@ -171,21 +173,19 @@ class LoopBody : protected LoopFacts<Code> {
       index_t const step = stride<a, dims - 1>(s.symbols);
       return L::template positions<T>(s.at[a] + i * step, step);
     } else if constexpr (what == loop_code::cast) {
-      return L::template convert<T, value_t<a>>(lane_value<a>(s, v...));
+      return L::template convert<T, value_t<a>>(lane_value<a, P>(s, v...));
     } else if constexpr (what == loop_code::store) {
       index_t const step = stride<a, dims - 1>(s.symbols);
-      L::template store<Tail>(pointer<a>(s) + i * step, step, lane_value<b>(s, v...), count);
+      L::template store<Tail>(pointer<a>(s) + i * step, step, lane_value<b, P>(s, v...), count);
       return detail::Absent{};
     } else if constexpr (what == loop_code::accumulate) {
-      accumulate<a, Tail>(s, i, count, lane_value<b>(s, v...));
+      accumulate<a, Tail>(s, i, count, lane_value<b, P>(s, v...));
       return detail::Absent{};
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
-      if constexpr (c >= 0)
-        return detail::choose<L, T>(lane_value<a>(s, v...), lane_value<b>(s, v...), lane_value<c>(s, v...));
-      else if constexpr (b >= 0)
-        return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...), lane_value<b>(s, v...)));
-      else return detail::uniform<L, T>(Op::eval(lane_value<a>(s, v...)));
+      if constexpr (c >= 0) return apply<P, Op, T, a, b, c>(s, v...);
+      else if constexpr (b >= 0) return apply<P, Op, T, a, b>(s, v...);
+      else return apply<P, Op, T, a>(s, v...);
     }
   }
 
@@ -193,44 +193,46 @@ class LoopBody : protected LoopFacts<Code> {
   static DFDX_INLINE void accumulate(State& s, index_t i, int count, X const& x) {
     using M = memory_t<K>;
     using T = compute_t<M>;
-    using Join = Combination<record(K, loop_code::combine)>;
+    constexpr index_t how = record(K, loop_code::combine);
+    using Join = Combination<how>;
     index_t const step = stride<K, dims - 1>(s.symbols);
     M* p = pointer<K>(s) + i * step;
     if (step != 0) {
-      L::template store<Tail>(p, step, Join::apply(L::template load<Tail>(p, step, count), x), count);
+      auto const sum = detail::joined<L, how, T>(L::template load<Tail>(p, step, count), x);
+      L::template store<Tail>(p, step, sum, count);
     } else {
-      X part = x;
+      auto part = x;
       if constexpr (Tail) part = L::template only_first<T>(x, count, Join::template identity<T>());
-      *p = static_cast<M>(
-          Join::apply(static_cast<T>(*p), L::template horizontal<record(K, loop_code::combine), T>(part)));
+      *p = static_cast<M>(Join::apply(static_cast<T>(*p), L::template horizontal<how, T>(part)));
     }
   }
 
-  // Runs instruction I of phase P on the lanes from element i on, then those after it.
+  // Runs phase P on the lanes from element i on.
+  template <int P, bool Tail, class A0, class A1, class A2, class A3>
+  static DFDX_INLINE void lanes(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3) {
+    step<next_run(0, P), P, Tail>(s, i, count, a0, a1, a2, a3);
+  }
+  // Runs instruction I of phase P, then those after it. `v` are the values of those before it that run in P.
   template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
   static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
                                V const&... v) {
     if constexpr (I < instructions) {
-      constexpr bool runs = in_phase(I, P) &&
-                            (is_reduce(I) || field(I, loop_code::level) == loop_code::element_level) &&
-                            field(I, loop_code::code) != loop_code::constant;
-      if constexpr (!runs) {
-        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
-      } else if constexpr (is_reduce(I)) {
+      constexpr int then = next_run(I + 1, P);
+      if constexpr (is_reduce(I)) {
         using T = value_t<I>;
         using Join = Combination<field(I, loop_code::code)>;
-        auto x = lane_value<static_cast<int>(field(I, loop_code::a))>(s, v...);
+        auto x = lane_value<static_cast<int>(field(I, loop_code::a)), P>(s, v...);
         if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
         auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
-        sum = Join::apply(sum, x);
-        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+        sum = detail::joined<L, field(I, loop_code::code), T>(sum, x);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (touches(I, loop_code::load, Given)) {
-        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
       } else if constexpr (touches(I, loop_code::store, Stored)) {
-        a1 = lane_value<static_cast<int>(field(I, loop_code::b))>(s, v...);
-        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+        a1 = lane_value<static_cast<int>(field(I, loop_code::b)), P>(s, v...);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else {
-        step<I + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
       }
     }
   }
@@ -252,38 +254,39 @@ class LoopBody : protected LoopFacts<Code> {
   }
   template <int P, class A0, class A1, class A2, class A3, class... More>
   static DFDX_INLINE void lanes_of_row(State& s, index_t n, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
+    constexpr index_t e = extent_code(dims - 1), known = detail::known_size<L>;
+    index_t const size = detail::lane_size_of<L>();
     index_t i = 0;
-    constexpr index_t e = extent_code(dims - 1);
-    constexpr index_t at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * L::size;
     if constexpr (sizeof...(More) > 0)
-      for (; i + at_once <= n; i += at_once) {
-        step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
-        chains<P>(s, i + L::size, more...);
-      }
-    if constexpr (e < 0 || e >= L::size)
-      for (; i + L::size <= n; i += L::size) step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
-    if constexpr (L::size > 1 && (e < 0 || e % L::size != 0))
-      if (i < n) step<0, P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3);
+      for (index_t const at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * size; i + at_once <= n;
+           i += at_once)
+        chains<P>(s, i, a0, a1, a2, a3, more...);
+    if constexpr (e < 0 || e >= known)
+      for (; i + size <= n; i += size) lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3);
+    if constexpr (known != 1 && (e < 0 || known == 0 || e % known != 0))
+      if (i < n) lanes<P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3);
   }
   template <int P, class A0, class A1, class A2, class A3, class... More>
   static DFDX_INLINE void chains(State& s, index_t i, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
-    step<0, P, false>(s, i, L::size, a0, a1, a2, a3);
-    if constexpr (sizeof...(More) > 0) chains<P>(s, i + L::size, more...);
+    index_t const size = detail::lane_size_of<L>();
+    lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3);
+    if constexpr (sizeof...(More) > 0) chains<P>(s, i + size, more...);
   }
 
   // An addition takes as long as several that do not wait for each other: a phase that does little else runs in
   // four chains.
   template <int P>
   static constexpr bool in_chains() {
-    constexpr index_t e = extent_code(dims - 1);
-    return L::size > 1 && reduction(P, 0) >= 0 && (e < 0 || e >= 8 * L::size) && phase_cost(P) <= 6;
+    constexpr index_t e = extent_code(dims - 1), known = detail::known_size<L>;
+    return known > 1 && reduction(P, 0) >= 0 && (e < 0 || e >= 8 * known) && phase_cost(P) <= 6;
   }
   template <int P, int N, class A>
   static DFDX_INLINE void join(A& a, A const& b, A const& c, A const& d) {
     constexpr int i = reduction(P, N);
     if constexpr (i >= 0) {
-      using Join = Combination<field(i, loop_code::code)>;
-      a = Join::apply(Join::apply(a, b), Join::apply(c, d));
+      constexpr index_t how = field(i, loop_code::code);
+      using T = value_t<i>;
+      a = detail::joined<L, how, T>(detail::joined<L, how, T>(a, b), detail::joined<L, how, T>(c, d));
     }
   }
 
@@ -304,31 +307,40 @@ class LoopBody : protected LoopFacts<Code> {
 
   template <int P>
   static DFDX_INLINE void phase(State& s) {
-    run_row<P>(s, all_instructions);
+    run_row<P>(s);
     if constexpr (P < phases) {
-      auto a0 = identity<P, 0>();
-      auto a1 = identity<P, 1>();
-      auto a2 = identity<P, 2>();
-      auto a3 = identity<P, 3>();
-      if constexpr (in_chains<P>()) {
-        auto b0 = a0, c0 = a0, d0 = a0;
-        auto b1 = a1, c1 = a1, d1 = a1;
-        auto b2 = a2, c2 = a2, d2 = a2;
-        auto b3 = a3, c3 = a3, d3 = a3;
-        inner<split, P>(s, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3);
-        join<P, 0>(a0, b0, c0, d0);
-        join<P, 1>(a1, b1, c1, d1);
-        join<P, 2>(a2, b2, c2, d2);
-        join<P, 3>(a3, b3, c3, d3);
+      if constexpr (reduction(P, 0) < 0) {
+        detail::Absent none;
+        inner<split, P>(s, none, none, none, none);
       } else {
-        inner<split, P>(s, a0, a1, a2, a3);
+        reduce<P>(s);
       }
-      finish<P, 0>(s, a0);
-      finish<P, 1>(s, a1);
-      finish<P, 2>(s, a2);
-      finish<P, 3>(s, a3);
       phase<P + 1>(s);
     }
+  }
+  template <int P>
+  static DFDX_INLINE void reduce(State& s) {
+    auto a0 = identity<P, 0>();
+    auto a1 = identity<P, 1>();
+    auto a2 = identity<P, 2>();
+    auto a3 = identity<P, 3>();
+    if constexpr (in_chains<P>()) {
+      auto b0 = a0, c0 = a0, d0 = a0;
+      auto b1 = a1, c1 = a1, d1 = a1;
+      auto b2 = a2, c2 = a2, d2 = a2;
+      auto b3 = a3, c3 = a3, d3 = a3;
+      inner<split, P>(s, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3);
+      join<P, 0>(a0, b0, c0, d0);
+      join<P, 1>(a1, b1, c1, d1);
+      join<P, 2>(a2, b2, c2, d2);
+      join<P, 3>(a3, b3, c3, d3);
+    } else {
+      inner<split, P>(s, a0, a1, a2, a3);
+    }
+    finish<P, 0>(s, a0);
+    finish<P, 1>(s, a1);
+    finish<P, 2>(s, a2);
+    finish<P, 3>(s, a3);
   }
 };
 

@@ -59,6 +59,38 @@ struct LoopFacts {
   }
   static constexpr bool in_phase(int i, int p) { return (field(i, loop_code::mask) >> p & 1) != 0; }
 
+  // Whether instruction i has lane values in phase p, or takes them in.
+  static constexpr bool runs(int i, int p) {
+    return in_phase(i, p) && (is_reduce(i) || field(i, loop_code::level) == loop_code::element_level) &&
+           field(i, loop_code::code) != loop_code::constant;
+  }
+  // The first that runs in phase p, from instruction i on; `instructions` if none does.
+  static constexpr int next_run(int i, int p) {
+    while (i < instructions && !runs(i, p)) ++i;
+    return i;
+  }
+  static constexpr int runs_before(int i, int p) {
+    int n = 0;
+    for (int j = 0; j < i; ++j) n += runs(j, p);
+    return n;
+  }
+  // What is computed once for a row, before phase p: how many instructions, and the n-th of them.
+  static constexpr bool is_row_instruction(int i, int p) {
+    index_t const what = field(i, loop_code::code);
+    return field(i, loop_code::level) == loop_code::row_level && field(i, loop_code::phase) == p &&
+           what != loop_code::constant && what != loop_code::carry && !is_reduce(i);
+  }
+  static constexpr int row_instructions(int p) {
+    int n = 0;
+    for (int i = 0; i < instructions; ++i) n += is_row_instruction(i, p);
+    return n;
+  }
+  static constexpr int row_instruction(int p, int n) {
+    int i = 0;
+    while (!is_row_instruction(i, p) || n-- != 0) ++i;
+    return i;
+  }
+
   // The n-th reduction of a phase, -1 if there are fewer.
   static constexpr int reduction(int p, int n) {
     for (int i = 0; i < instructions; ++i)
@@ -73,6 +105,13 @@ struct LoopFacts {
 
   static constexpr bool touches(int i, index_t what, int operand) {
     return operand >= 0 && field(i, loop_code::code) == what && field(i, loop_code::a) == operand;
+  }
+
+  // Whether memory is to be filled before the loop runs, that of operands which it accumulates in.
+  static constexpr bool fills() {
+    for (int k = 0; k < operands; ++k)
+      if (record(k, loop_code::fill) != 0) return true;
+    return false;
   }
 
   /// is_small - positions fit 32 bits, as far as one knows now.

@@ -51,32 +51,44 @@ union Cell {
 /// Absent - stands for a lane value that a phase does not compute.
 struct Absent {};
 
-template <std::size_t>
-struct Any {
-  template <class X>
-  DFDX_INLINE constexpr Any(X const&) {}
-};
-
+// Pointers, for they convert without a call.
 template <class Before>
 struct Picker;
 template <std::size_t... Before>
 struct Picker<std::index_sequence<Before...>> {
+  template <std::size_t>
+  using any = void const*;
   template <class X, class... After>
-  static DFDX_INLINE constexpr X const& pick(Any<Before>..., X const& x, After const&...) {
-    return x;
+  static DFDX_INLINE constexpr X const& pick(any<Before>..., X const* x, After const*...) {
+    return *x;
   }
 };
 
 /// pick - the I-th of some values.
 template <int I, class... V>
 DFDX_INLINE constexpr auto const& pick(V const&... v) {
-  return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(v...);
+  return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(&v...);
 }
 
 template <int I, class A, class... Rest>
 DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
   if constexpr (I == 0) return a;
   else return pick_mutable<I - 1>(rest...);
+}
+
+/// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.
+template <class L>
+concept sizeless = L::is_sizeless;
+/// known_size - the number of lanes, 0 if only the running program knows; lane_size_of - the number as it runs.
+template <class L>
+inline constexpr index_t known_size = [] {
+  if constexpr (sizeless<L>) return index_t{0};
+  else return index_t{L::size};
+}();
+template <class L>
+DFDX_INLINE constexpr index_t lane_size_of() {
+  if constexpr (sizeless<L>) return L::count();
+  else return L::size;
 }
 
 // Comparisons of integers give truths of integers; all truths of a loop have one type.
@@ -99,6 +111,27 @@ DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
   else
 #endif
     return math::select(c, x, y);
+}
+
+/// fill_with_identity - n numbers at p.
+template <index_t Do, class M>
+DFDX_INLINE void fill_with_identity(void* p, index_t n) {
+  auto* const x = static_cast<M*>(p);
+  for (index_t i = 0; i < n; ++i) x[i] = static_cast<M>(Combination<Do>::template identity<compute_t<M>>());
+}
+
+/// applied - an op on lane values of types Of; a value of type T.
+template <class L, class Op, class T, class... Of, class... X>
+DFDX_INLINE auto applied(X const&... x) {
+  if constexpr (sizeless<L>) return L::template apply<Op, T, Of...>(x...);
+  else if constexpr (sizeof...(X) == 3) return choose<L, T>(x...);
+  else return uniform<L, T>(Op::eval(x...));
+}
+/// joined - two lane values of type T combined.
+template <class L, index_t Do, class T, class X>
+DFDX_INLINE X joined(X const& x, X const& y) {
+  if constexpr (sizeless<L>) return L::template combine<Do, T>(x, y);
+  else return Combination<Do>::apply(x, y);
 }
 
 }  // namespace detail

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include <dfdx/core/math.hpp>
+#include <dfdx/kernels/half.hpp>
+#include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
-#include <dfdx/kernels/simd/half.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -22,7 +23,15 @@ using MapBlock = void (*)(void* out, void const* const* in, index_t n);
 template <class Op, class R, class... T>
 void map_row(R* y, index_t n, T const*... x) {
   index_t i = 0;
-#if !defined(__CUDACC__)
+#if defined(DFDX_RVV)
+  if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
+    for (index_t const w = rvv::lanes(); i < n; i += w) {
+      auto const count = static_cast<std::size_t>(n - i < w ? n - i : w);
+      rvv::store_part(y + i, 1, rvv::evaluate<Op, T...>(rvv::load_part(x + i, 1, count)...), count);
+    }
+    return;
+  }
+#elif !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
     constexpr index_t w = lane_size<R>;
     for (; i + w <= n; i += w) lane<R>(Op::eval(lane<R>::load_unaligned(x + i)...)).store_unaligned(y + i);

@@ -5,10 +5,10 @@
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/loop.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
-#include <dfdx/kernels/simd/gemm.hpp>
-#include <dfdx/kernels/simd/half.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -68,7 +68,11 @@ class Matmul {
   using Widened = gemm_shape<float, m, n, k, a_col == 1 ? k : 1, a_col == 1 ? 1 : m, b_col == 1 ? n : 1,
                              b_col == 1 ? 1 : k, n>;
   // Few rows times rows that are contiguous: the second factor is widened in registers.
+#if defined(DFDX_RVV)
+  static constexpr bool is_dot = false;
+#else
   static constexpr bool is_dot = is_widened && m > 0 && m <= 8 && a_col == 1 && b_row == 1;
+#endif
   struct narrowed {
     T* c;
     index_t c_row;
@@ -101,7 +105,7 @@ class Matmul {
     s.a_row = a_col == 1 ? s.k : 1, s.a_col = a_col == 1 ? 1 : s.m;
     s.b_row = b_col == 1 ? s.n : 1, s.b_col = b_col == 1 ? 1 : s.k;
     s.c_row = s.n;
-    gemm<Widened>(as, bs, cs, cs + aligned(s.m * s.n), store_sum{}, s);
+    multiply<Widened>(as, bs, cs, cs + aligned(s.m * s.n), store_sum{}, s);
     for (index_t i = 0; i < s.m; ++i) narrow(c + i * c_step, cs + i * s.n, s.n);
   }
 #endif
@@ -122,7 +126,7 @@ class Matmul {
       sizes.b_col = by(1, rank - 1);
       sizes.c_row = by(2, rank - 2);
       if constexpr (is_widened) multiply_widened(a, b, c, workspace, sizes);
-      else gemm<Shape>(a, b, c, workspace, epilogue, sizes);
+      else multiply<Shape>(a, b, c, workspace, epilogue, sizes);
       return;
     }
 #endif
@@ -158,9 +162,9 @@ class Matmul {
       if constexpr (is_widened) {
         auto const copies = static_cast<std::size_t>(aligned(sizes.m * sizes.k) + aligned(sizes.k * sizes.n) +
                                                      aligned(sizes.m * sizes.n));
-        return copies * sizeof(float) + workspace_bytes<Widened, store_sum>(sizes);
+        return copies * sizeof(float) + multiply_workspace<Widened, store_sum>(sizes);
       } else {
-        return workspace_bytes<Shape, Epilogue>(sizes);
+        return multiply_workspace<Shape, Epilogue>(sizes);
       }
     }
 #endif

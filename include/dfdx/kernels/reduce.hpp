@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <dfdx/core/pool.hpp>
+#include <dfdx/kernels/lanes.hpp>
 #include <dfdx/kernels/map.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -36,7 +37,26 @@ void fold_row(void* sum, void const* from, index_t n) {
   auto const* x = static_cast<T const*>(from);
   A total = *static_cast<A*>(sum);
   index_t i = 0;
-#if !defined(__CUDACC__)
+#if defined(DFDX_RVV)
+  if constexpr (std::is_floating_point_v<T>) {
+    using L = Lanes<loop_code::four_bytes>;
+    constexpr auto how =
+        static_cast<index_t>(C) - static_cast<index_t>(Code::reduce_sum) + loop_code::reduce_sum;
+    index_t const w = L::count(), block = 64 * w;
+    while (i < n) {
+      auto part = L::splat(F::identity);
+      index_t const end = i + (n - i < block ? n - i : block);
+      for (; i + w <= end; i += w)
+        part = L::template combine<how, T>(part, rvv::load_part(x + i, 1, rvv::every));
+      if (int const rest = static_cast<int>(end - i); rest > 0) {
+        auto const last = L::template load<true>(x + i, 1, rest);
+        part = L::template combine<how, T>(part, L::template only_first<T>(last, rest, F::identity));
+      }
+      i = end;
+      total = Fold<C, A>::combine(total, L::template horizontal<how, A>(L::template convert<A, T>(part)));
+    }
+  }
+#elif !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<T>) {
     constexpr index_t w = lane_size<T>, block = 4096;
     auto const join = [&](lane<T> const& lanes) {
@@ -74,7 +94,20 @@ void fold_rows(void* sums, void const* from, index_t n) {
   auto const* DFDX_RESTRICT x = static_cast<T const*>(from);
   auto* DFDX_RESTRICT y = static_cast<A*>(sums);
   index_t i = 0;
-#if !defined(__CUDACC__)
+#if defined(DFDX_RVV)
+  if constexpr (std::is_floating_point_v<T>) {
+    using L = Lanes<loop_code::eight_bytes>;
+    constexpr auto how =
+        static_cast<index_t>(C) - static_cast<index_t>(Code::reduce_sum) + loop_code::reduce_sum;
+    for (index_t const w = L::count(); i < n; i += w) {
+      int const count = static_cast<int>(n - i < w ? n - i : w);
+      auto const wide = L::template convert<A, T>(L::template load<true>(x + i, 1, count));
+      auto const joined = L::template combine<how, A>(L::template load<true>(y + i, 1, count), wide);
+      L::template store<true>(y + i, 1, joined, count);
+    }
+    return;
+  }
+#elif !defined(__CUDACC__)
   if constexpr (std::is_same_v<T, double>)
     for (constexpr index_t w = lane_size<T>; i + w <= n; i += w)
       Fold<C, T>::combine(lane<T>::load_unaligned(y + i), lane<T>::load_unaligned(x + i))

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <dfdx/io/weights.hpp>
+#include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/kernels/simd/panel.hpp>
 #include <dfdx/value/array.hpp>
@@ -100,8 +101,8 @@ inline void multiply_rows(MatrixRows const& w, Factor const& x, index_t first, i
       if (many && kernels::quantized_panels<F>(x.rows(), n, k, x.template q8<F>(), w.row(first),
                                                w.row_bytes(), y, y_row))
         return;
-      kernels::quantized_product<F>(x.rows(), n, k, x.template q8<F>(), w.row(first), w.row_bytes(), y,
-                                    y_row);
+      kernels::multiply_quantized<F>(x.rows(), n, k, x.template q8<F>(), w.row(first), w.row_bytes(), y,
+                                     y_row);
     });
     return;
   }

@@ -3,9 +3,9 @@
 // a kernel now, or, for ops that only rename positions, make a view.
 #pragma once
 
+#include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/reduce.hpp>
-#include <dfdx/kernels/simd/gemm.hpp>
 #include <dfdx/ops/cast.hpp>
 #include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/index.hpp>
@@ -105,10 +105,11 @@ void multiply(Array const& a, Array const& b, Array const& c) {
     sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
     sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
     sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
-    std::size_t const bytes = kernels::workspace_bytes<Any, kernels::reference::store_as_is>(sizes);
+    std::size_t const bytes = kernels::multiply_workspace<Any, kernels::reference::store_as_is>(sizes);
     void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
     walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-      kernels::gemm<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::reference::store_as_is{}, sizes);
+      kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::reference::store_as_is{},
+                             sizes);
     });
     if (bytes != 0) give_block(workspace, bytes);
     return;

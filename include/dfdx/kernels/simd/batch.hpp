@@ -18,7 +18,42 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+// xsimd has no vectors for RISC-V unless their length is fixed when compiling. Its portable ones, arrays of four
+// floats, serve kernels that have no version in kernels/rvv.
+#if defined(__riscv) && !defined(__riscv_v_fixed_vlen)
+#define XSIMD_WITH_EMULATED 1
+#define XSIMD_DEFAULT_ARCH emulated<128>
+#include <xsimd/config/xsimd_config.hpp>
+#undef XSIMD_NO_SUPPORTED_ARCHITECTURE
+#endif
+// On 64-bit Arm xsimd 13 divides floats, and takes their roots, as on 32-bit Arm: by approximations, which are wrong in
+// the last places and give NaN for the root of infinity. Its calls find what is declared before it.
+#if defined(__aarch64__) && !defined(__ARM_FEATURE_SVE_BITS)
+#define DFDX_XSIMD_NEON64 1
+#include <xsimd/config/xsimd_config.hpp>
+#include <xsimd/config/xsimd_inline.hpp>
+#include <xsimd/types/xsimd_neon64_register.hpp>
+#include <xsimd/types/xsimd_utils.hpp>
+namespace xsimd::kernel {
+template <class A>
+batch<float, A> div(batch<float, A> const& x, batch<float, A> const& y, requires_arch<neon64>) noexcept;
+template <class A>
+batch<float, A> sqrt(batch<float, A> const& x, requires_arch<neon64>) noexcept;
+}  // namespace xsimd::kernel
+#endif
 #include <xsimd/xsimd.hpp>
+#if defined(DFDX_XSIMD_NEON64)
+namespace xsimd::kernel {
+template <class A>
+batch<float, A> div(batch<float, A> const& x, batch<float, A> const& y, requires_arch<neon64>) noexcept {
+  return vdivq_f32(x, y);
+}
+template <class A>
+batch<float, A> sqrt(batch<float, A> const& x, requires_arch<neon64>) noexcept {
+  return vsqrtq_f32(x);
+}
+}  // namespace xsimd::kernel
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <dfdx/core/special_math.hpp>
-#include <dfdx/kernels/simd/trigonometric.hpp>
+#include <dfdx/kernels/trigonometric.hpp>
 
 #include <utility>
 

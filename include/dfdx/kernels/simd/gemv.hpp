@@ -7,8 +7,8 @@
 // matrix are added up.
 #pragma once
 
+#include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/simd/gemm_micro.hpp>
-#include <dfdx/kernels/simd/half.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
 #if !defined(__CUDACC__)

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include <dfdx/kernels/simd/exponential.hpp>
+#include <dfdx/kernels/exponential.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -39,8 +39,8 @@ struct Angle {
 inline constexpr double largest_angle = 1e6;
 
 template <class X>
-DFDX_INLINE Angle<X> reduced_angle(X const& x) {
-  X const n = xsimd::nearbyint(x * X(0.63661977236758134308));
+DFDX_INLINE constexpr Angle<X> reduced_angle(X const& x) {
+  X const n = vectors::nearbyint(x * X(0.63661977236758134308));
   // Products of n with the first three parts are exact.
   Pair<X> const a = exact_sum(x - n * X(0x1.921fb54400000p+0), n * X(-0x1.0b4611a600000p-34));
   Pair<X> const b = exact_sum(a.high, n * X(-0x1.3198a2e000000p-69));
@@ -50,16 +50,16 @@ DFDX_INLINE Angle<X> reduced_angle(X const& x) {
 
 /// sine, cosine - of a reduced angle, as pairs.
 template <class X>
-DFDX_INLINE Pair<X> sine(Pair<X> const& r) {
+DFDX_INLINE constexpr Pair<X> sine(Pair<X> const& r) {
   X const z = r.high * r.high, cube = z * r.high;
   X const p = polynomial(z, -7.5854864852359381405e-13, 1.6058510875319194913e-10, -2.505210610025598923e-8,
                          2.7557319218954762264e-6, -0.00019841269841264565895, 0.0083333333333333312588,
                          -0.16666666666666666665);
-  X const rest = xsimd::fma(cube, p, r.low - X(0.5) * z * r.low), high = r.high + rest;
+  X const rest = vectors::fma(cube, p, r.low - X(0.5) * z * r.low), high = r.high + rest;
   return {high, (r.high - high) + rest};
 }
 template <class X>
-DFDX_INLINE Pair<X> cosine(Pair<X> const& r) {
+DFDX_INLINE constexpr Pair<X> cosine(Pair<X> const& r) {
   X const z = r.high * r.high, half = X(0.5) * z, one(1.0), w = one - half;
   X const p = polynomial(z, -1.1380868171449913386e-11, 2.0876121534608455566e-9, -2.7557317151858864553e-7,
                          0.000024801587298532259045, -0.0013888888888887241376, 0.041666666666666665227);
@@ -71,11 +71,11 @@ DFDX_INLINE Pair<X> cosine(Pair<X> const& r) {
 
 // sin(x + turns pi / 2)
 template <class X>
-DFDX_INLINE X turned_sine(X const& x, double turns) {
+DFDX_INLINE constexpr X turned_sine(X const& x, double turns) {
   auto const a = reduced_angle(x);
   X const n = a.turns + X(turns), quarter = n * X(0.25), half = n * X(0.5);
-  auto const swap = xsimd::floor(half) != half;
-  auto const minus = quarter - xsimd::floor(quarter) >= X(0.5);
+  auto const swap = vectors::floor(half) != half;
+  auto const minus = quarter - vectors::floor(quarter) >= X(0.5);
   X const r = select(swap, cosine(a.rest).high, sine(a.rest).high);
   return select(minus, -r, r);
 }
@@ -83,24 +83,24 @@ DFDX_INLINE X turned_sine(X const& x, double turns) {
 }  // namespace detail
 
 template <class X>
-DFDX_INLINE X lane_sin(X const& x) {
-  if (xsimd::any(xsimd::abs(x) > X(detail::largest_angle))) [[unlikely]]
+DFDX_INLINE constexpr X lane_sin(X const& x) {
+  if (vectors::any(vectors::abs(x) > X(detail::largest_angle))) [[unlikely]]
     return detail::one_by_one([](double v) { return std::sin(v); }, x);
   return select(x == X(0.0), x, detail::turned_sine(x, 0));
 }
 template <class X>
-DFDX_INLINE X lane_cos(X const& x) {
-  if (xsimd::any(xsimd::abs(x) > X(detail::largest_angle))) [[unlikely]]
+DFDX_INLINE constexpr X lane_cos(X const& x) {
+  if (vectors::any(vectors::abs(x) > X(detail::largest_angle))) [[unlikely]]
     return detail::one_by_one([](double v) { return std::cos(v); }, x);
   return detail::turned_sine(x, 1);
 }
 template <class X>
-DFDX_INLINE X lane_tan(X const& x) {
-  if (xsimd::any(xsimd::abs(x) > X(detail::largest_angle))) [[unlikely]]
+DFDX_INLINE constexpr X lane_tan(X const& x) {
+  if (vectors::any(vectors::abs(x) > X(detail::largest_angle))) [[unlikely]]
     return detail::one_by_one([](double v) { return std::tan(v); }, x);
   auto const a = detail::reduced_angle(x);
   X const half = a.turns * X(0.5);
-  auto const swap = xsimd::floor(half) != half;  // tan(r + pi/2) = -cos r / sin r
+  auto const swap = vectors::floor(half) != half;  // tan(r + pi/2) = -cos r / sin r
   auto const s = detail::sine(a.rest), c = detail::cosine(a.rest);
   X const top = select(swap, -c.high, s.high), top_low = select(swap, -c.low, s.low);
   X const below = select(swap, s.high, c.high), below_low = select(swap, s.low, c.low);
@@ -115,7 +115,7 @@ namespace detail {
 /// arc - atan of |x| for x >= 0, as base + rest: atan c + atan((x - c) / (1 + c x)) with c the nearest of 0, 1/2, 1,
 /// 3/2 and infinity (as in Sun's fdlibm).
 template <class X>
-DFDX_INLINE Pair<X> arc(X const& x) {
+DFDX_INLINE constexpr Pair<X> arc(X const& x) {
   X const zero(0.0), one(1.0);
   auto const c0 = x < X(0.4375), c1 = x < X(0.6875), c2 = x < X(1.1875), c3 = x < X(2.4375);
   X const c = select(c1, X(0.5), select(c2, one, X(1.5)));
@@ -144,19 +144,19 @@ DFDX_INLINE Pair<X> arc(X const& x) {
 }  // namespace detail
 
 template <class X>
-DFDX_INLINE X lane_atan(X const& x) {
-  return xsimd::copysign(detail::arc(xsimd::abs(x)).high, x);
+DFDX_INLINE constexpr X lane_atan(X const& x) {
+  return vectors::copysign(detail::arc(vectors::abs(x)).high, x);
 }
 
 template <class X>
-DFDX_INLINE X lane_atan2(X const& y, X const& x) {
-  X const a = xsimd::abs(y), b = xsimd::abs(x), zero(0.0), one(1.0);
+DFDX_INLINE constexpr X lane_atan2(X const& y, X const& x) {
+  X const a = vectors::abs(y), b = vectors::abs(x), zero(0.0), one(1.0);
   // Equal ones, infinite ones among them, have the quotient 1; of zeros it is 0.
   X const q = select(a == zero && b == zero, zero, select(a == b, one, a / b));
   auto const r = detail::arc(q);
-  auto const left = xsimd::copysign(one, x) < zero;
+  auto const left = vectors::copysign(one, x) < zero;
   X const turned = X(3.1415926535897931) - (r.high - (X(1.2246467991473531772e-16) - r.low));
-  return select(x == x && y == y, xsimd::copysign(select(left, turned, r.high), y), x + y);
+  return select(x == x && y == y, vectors::copysign(select(left, turned, r.high), y), x + y);
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

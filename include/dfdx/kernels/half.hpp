@@ -6,6 +6,7 @@
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/rvv/vectors.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
 #if !defined(__CUDACC__)
@@ -61,6 +62,12 @@ void narrow_block(T* y, float const* x) {
 template <half_number T>
 void widen(float* y, T const* x, index_t n) {
   index_t i = 0;
+#if defined(DFDX_RVV)
+  for (index_t const w = rvv::lanes(); i < n; i += w) {
+    auto const count = static_cast<std::size_t>(n - i < w ? n - i : w);
+    rvv::store_part(y + i, 1, rvv::load_half(x + i, 1, count), count);
+  }
+#endif
   for (; i + detail::converted_together <= n; i += detail::converted_together)
     detail::widen_block(y + i, x + i);
   for (; i < n; ++i) y[i] = static_cast<float>(x[i]);
@@ -68,6 +75,12 @@ void widen(float* y, T const* x, index_t n) {
 template <half_number T>
 void narrow(T* y, float const* x, index_t n) {
   index_t i = 0;
+#if defined(DFDX_RVV)
+  for (index_t const w = rvv::lanes(); i < n; i += w) {
+    auto const count = static_cast<std::size_t>(n - i < w ? n - i : w);
+    rvv::store_half(y + i, 1, rvv::load_part(x + i, 1, count), count);
+  }
+#endif
   for (; i + detail::converted_together <= n; i += detail::converted_together)
     detail::narrow_block(y + i, x + i);
   for (; i < n; ++i) y[i] = static_cast<T>(x[i]);

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/vectors.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -19,9 +19,9 @@ inline constexpr bool is_single = sizeof(typename X::value_type) == 4;
 
 /// polynomial - by Horner's rule; the coefficient of the highest power comes first.
 template <class X, class... C>
-DFDX_INLINE X polynomial(X const& x, double first, C... rest) {
+DFDX_INLINE constexpr X polynomial(X const& x, double first, C... rest) {
   X r(static_cast<typename X::value_type>(first));
-  ((r = xsimd::fma(r, x, X(static_cast<typename X::value_type>(rest)))), ...);
+  ((r = vectors::fma(r, x, X(static_cast<typename X::value_type>(rest)))), ...);
   return r;
 }
 
@@ -32,16 +32,16 @@ struct Pair {
 };
 
 template <class X>
-DFDX_INLINE Pair<X> exact_sum(X const& a, X const& b) {
+DFDX_INLINE constexpr Pair<X> exact_sum(X const& a, X const& b) {
   X const s = a + b, of_b = s - a;
   return {s, (a - (s - of_b)) + (b - of_b)};
 }
 /// exact_product - a b without rounding (Dekker 1971 where there is no fused multiply-add).
 template <class X>
-DFDX_INLINE Pair<X> exact_product(X const& a, X const& b) {
+DFDX_INLINE constexpr Pair<X> exact_product(X const& a, X const& b) {
   X const p = a * b;
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
-  return {p, xsimd::fms(a, b, p)};
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(DFDX_RVV)
+  return {p, vectors::fms(a, b, p)};
 #else
   X const splitter(static_cast<typename X::value_type>(is_single<X> ? 4097 : 134217729));
   X const ca = splitter * a, a1 = ca - (ca - a), a2 = a - a1;
@@ -52,34 +52,34 @@ DFDX_INLINE Pair<X> exact_product(X const& a, X const& b) {
 
 /// power_of_two - 2^n for integral n in the range of normal exponents.
 template <class X>
-DFDX_INLINE X power_of_two(X const& n) {
+DFDX_INLINE constexpr X power_of_two(X const& n) {
   if constexpr (is_single<X>) {
-    auto const bits = xsimd::bitwise_cast<std::int32_t>(n + X(12582912.0f + 127));  // 1.5 * 2^23
-    return xsimd::bitwise_cast<float>(bits << 23);
+    auto const bits = vectors::bitwise_cast<std::int32_t>(n + X(12582912.0f + 127));  // 1.5 * 2^23
+    return vectors::bitwise_cast<float>(bits << 23);
   } else {
-    auto const bits = xsimd::bitwise_cast<std::int64_t>(n + X(6755399441055744.0 + 1023));  // 1.5 * 2^52
-    return xsimd::bitwise_cast<double>(bits << 52);
+    auto const bits = vectors::bitwise_cast<std::int64_t>(n + X(6755399441055744.0 + 1023));  // 1.5 * 2^52
+    return vectors::bitwise_cast<double>(bits << 52);
   }
 }
 
 /// scaled - x 2^n, rounded once, for |n| up to twice the largest exponent.
 template <class X>
-DFDX_INLINE X scaled(X const& x, X const& n) {
+DFDX_INLINE constexpr X scaled(X const& x, X const& n) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(typename X::register_type) == 64) {
     if constexpr (is_single<X>) return X(_mm512_scalef_ps(x, n));
     else return X(_mm512_scalef_pd(x, n));
   }
 #endif
-  X const half = xsimd::floor(n * X(typename X::value_type(0.5)));
+  X const half = vectors::floor(n * X(typename X::value_type(0.5)));
   return x * power_of_two(half) * power_of_two(n - half);
 }
 
 /// bounded - x between two bounds; NaN stays NaN, for these return their second operand where one is.
 template <class X>
-DFDX_INLINE X bounded(X const& x, double low, double high) {
+DFDX_INLINE constexpr X bounded(X const& x, double low, double high) {
   X const l(static_cast<typename X::value_type>(low)), h(static_cast<typename X::value_type>(high));
-  return xsimd::max(l, xsimd::min(h, x));
+  return vectors::max(l, vectors::min(h, x));
 }
 
 /// Power - what exponentials are made of: (1 + rest) 2^n.
@@ -90,14 +90,14 @@ struct Power {
 
 /// natural_power - e^(x + low) for |x| up to the exponents' range.
 template <class X>
-DFDX_INLINE Power<X> natural_power(X const& x, X const& low) {
+DFDX_INLINE constexpr Power<X> natural_power(X const& x, X const& low) {
   using E = typename X::value_type;
-  X const n = xsimd::nearbyint(x * X(E(1.4426950408889634)));
+  X const n = vectors::nearbyint(x * X(E(1.4426950408889634)));
   if constexpr (is_single<X>) {
-    X const r = xsimd::fnma(n, X(-2.12194440e-4f), xsimd::fnma(n, X(0.693359375f), x)) + low;
+    X const r = vectors::fnma(n, X(-2.12194440e-4f), vectors::fnma(n, X(0.693359375f), x)) + low;
     X const p = polynomial(r, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
                            0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
-    return {xsimd::fma(r * r, p, r), n};
+    return {vectors::fma(r * r, p, r), n};
   } else {
     X const exact = x - n * X(0x1.62e42fefa3800p-1);  // n times the upper bits of ln 2 is exact
     X const tail = n * X(5.4979230187083711747e-14) - low, r = exact - tail, lost = (exact - r) - tail;
@@ -105,7 +105,7 @@ DFDX_INLINE Power<X> natural_power(X const& x, X const& low) {
                            2.7557252833516909748e-6, 0.000024801587327007186731, 0.00019841269876864354929,
                            0.0013888888888883326674, 0.0083333333333255446996, 0.041666666666666670074,
                            0.16666666666666671438, 0.5);
-    return {r + xsimd::fma(r * r, p, lost), n};
+    return {r + vectors::fma(r * r, p, lost), n};
   }
 }
 
@@ -118,7 +118,7 @@ inline constexpr double largest_exponent = is_single<X> ? 89 : 710;
 }  // namespace detail
 
 template <class X>
-DFDX_INLINE X lane_exp(X const& x) {
+DFDX_INLINE constexpr X lane_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X>);
   auto const p = detail::natural_power(in, X(E(0)));
@@ -127,7 +127,7 @@ DFDX_INLINE X lane_exp(X const& x) {
 
 /// e^x / 2, which is finite where sinh and cosh are.
 template <class X>
-DFDX_INLINE X lane_half_exp(X const& x) {
+DFDX_INLINE constexpr X lane_half_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X> + 1);
   auto const p = detail::natural_power(in, X(E(0)));
@@ -135,36 +135,36 @@ DFDX_INLINE X lane_half_exp(X const& x) {
 }
 
 template <class X>
-DFDX_INLINE X lane_cosh(X const& x) {
-  X const h = lane_half_exp(xsimd::abs(x));
+DFDX_INLINE constexpr X lane_cosh(X const& x) {
+  X const h = lane_half_exp(vectors::abs(x));
   return h + X(typename X::value_type(0.25)) / h;
 }
 /// sinh - below 1 by its series.
 template <class X>
-DFDX_INLINE X lane_sinh(X const& x) {
+DFDX_INLINE constexpr X lane_sinh(X const& x) {
   using E = typename X::value_type;
-  X const a = xsimd::abs(x), h = lane_half_exp(a), z = x * x;
+  X const a = vectors::abs(x), h = lane_half_exp(a), z = x * x;
   X const p =
       detail::polynomial(z, 1.0 / 121645100408832000, 1.0 / 355687428096000, 1.0 / 1307674368000,
                          1.0 / 6227020800, 1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6);
-  return select(a < X(E(1)), xsimd::fma(x * z, p, x), xsimd::copysign(h - X(E(0.25)) / h, x));
+  return select(a < X(E(1)), vectors::fma(x * z, p, x), vectors::copysign(h - X(E(0.25)) / h, x));
 }
 
 template <class X>
-DFDX_INLINE X lane_expm1(X const& x) {
+DFDX_INLINE constexpr X lane_expm1(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, -50, detail::largest_exponent<X>);
   auto const p = detail::natural_power(in, X(E(0)));
   // (1 + rest) 2^n - 1 = (rest + (1 - 2^-n)) 2^n
-  X const one(E(1)), shift = one - detail::power_of_two(-xsimd::min(p.n, X(E(64))));
+  X const one(E(1)), shift = one - detail::power_of_two(-vectors::min(p.n, X(E(64))));
   return select(x == X(E(0)), x, detail::scaled(p.rest + shift, p.n));
 }
 
 /// sigmoid by the exponential that is at most 1, with what its roundings lost put back.
 template <class X>
-DFDX_INLINE X lane_sigmoid(X const& x) {
+DFDX_INLINE constexpr X lane_sigmoid(X const& x) {
   using E = typename X::value_type;
-  X const one(E(1)), zero(E(0)), in = detail::bounded(-xsimd::abs(x), detail::least_exponent<X>, 0);
+  X const one(E(1)), zero(E(0)), in = detail::bounded(-vectors::abs(x), detail::least_exponent<X>, 0);
   auto const p = detail::natural_power(in, zero);
   X const e1 = one + p.rest, e = detail::scaled(e1, p.n), e_low = detail::scaled(p.rest - (e1 - one), p.n);
   X const below = one + e, below_low = (e - (below - one)) + e_low;
@@ -174,23 +174,23 @@ DFDX_INLINE X lane_sigmoid(X const& x) {
 }
 
 template <class X>
-DFDX_INLINE X lane_exp2(X const& x) {
+DFDX_INLINE constexpr X lane_exp2(X const& x) {
   using E = typename X::value_type;
   constexpr double limit = detail::is_single<X> ? 152 : 1076;
-  X const in = detail::bounded(x, -limit, limit), n = xsimd::nearbyint(in), r = in - n;
+  X const in = detail::bounded(x, -limit, limit), n = vectors::nearbyint(in), r = in - n;
   X const one(E(1)), ln2(E(0.69314718055994530942));
   if constexpr (detail::is_single<X>) {
     X const p =
         detail::polynomial(r, 0.000015291717629198683425, 0.0001545416208791722114, 0.0013333520851226754851,
                            0.0096180806652697813272, 0.055504108717664897372, 0.24022650764548662216);
-    return detail::scaled(xsimd::fma(r, xsimd::fma(r, p, ln2), one), n);
+    return detail::scaled(vectors::fma(r, vectors::fma(r, p, ln2), one), n);
   } else {
     X const p =
         detail::polynomial(r, 2.5726018970817549722e-11, 4.455150180376138403e-10, 7.0548994824676859185e-9,
                            1.0178061488425538194e-7, 1.3215486803689255311e-6, 0.000015252733831422687823,
                            0.00015403530393375441157, 0.0013333558146415981399, 0.0096181291076284779486,
                            0.055504108664821595844, 0.24022650695910071233);
-    return detail::scaled(xsimd::fma(r, xsimd::fma(r, p, ln2), one), n);
+    return detail::scaled(vectors::fma(r, vectors::fma(r, p, ln2), one), n);
   }
 }
 
@@ -199,14 +199,15 @@ namespace detail {
 /// logarithm - ln x as a pair, for positive normal x scaled by 2^-shift: 2 artanh((m - 1) / (m + 1)) + e ln 2, whose
 /// first two terms are carried with twice the digits.
 template <class X>
-DFDX_INLINE Pair<X> logarithm(X const& x, X const& shift) {
+DFDX_INLINE constexpr Pair<X> logarithm(X const& x, X const& shift) {
   static_assert(!is_single<X>);
-  auto const bits = xsimd::bitwise_cast<std::int64_t>(x);
+  auto const bits = vectors::bitwise_cast<std::int64_t>(x);
+  using I = std::remove_const_t<decltype(bits)>;
   // x = m 2^e with m between sqrt(1/2) and sqrt(2)
-  auto const offset = bits - xsimd::batch<std::int64_t, typename X::arch_type>(0x3fe6a09e667f3bcdll);
-  auto const exponent = offset & xsimd::batch<std::int64_t, typename X::arch_type>(-(1ll << 52));
-  X const m = xsimd::bitwise_cast<double>(bits - exponent), one(1.0);
-  X const e = xsimd::batch_cast<double>(exponent >> 52) + shift;
+  auto const offset = bits - I(0x3fe6a09e667f3bcdll);
+  auto const exponent = offset & I(-(1ll << 52));
+  X const m = vectors::bitwise_cast<double>(bits - exponent), one(1.0);
+  X const e = vectors::batch_cast<double>(exponent >> 52) + shift;
   X const f = m - one, g = m + one, g_low = m - (g - one), s = f / g;
   Pair<X> const back = exact_product(s, g);
   X const s_low = ((f - back.high) - back.low - s * g_low) / g;
@@ -232,12 +233,12 @@ DFDX_INLINE Pair<X> logarithm(X const& x, X const& shift) {
 
 /// pow - special values are those of C99 (F.9.4.4).
 template <class X>
-DFDX_INLINE X lane_pow(X const& x, X const& y) {
+DFDX_INLINE constexpr X lane_pow(X const& x, X const& y) {
   static_assert(!detail::is_single<X>);
   using Limits = std::numeric_limits<double>;
-  X const zero(0.0), one(1.0), half = y * X(0.5), magnitude = xsimd::abs(x), infinity(Limits::infinity());
-  auto const integer = xsimd::floor(y) == y;  // infinite y are even integers
-  auto const odd = integer && xsimd::floor(half) != half;
+  X const zero(0.0), one(1.0), half = y * X(0.5), magnitude = vectors::abs(x), infinity(Limits::infinity());
+  auto const integer = vectors::floor(y) == y;  // infinite y are even integers
+  auto const odd = integer && vectors::floor(half) != half;
   auto const subnormal = magnitude < X(Limits::min());
   X const in = select(subnormal, magnitude * X(0x1p54), magnitude);
   auto const log = detail::logarithm(in, select(subnormal, X(-54.0), zero));
@@ -245,7 +246,7 @@ DFDX_INLINE X lane_pow(X const& x, X const& y) {
   X const rough = select(magnitude == zero, -infinity, select(limit, infinity, log.high)) * y;
   auto const product = detail::exact_product(log.high, y);
   // Far outside of the range the tail does not matter, and may be no number.
-  auto const within = xsimd::abs(rough) < X(800.0);
+  auto const within = vectors::abs(rough) < X(800.0);
   X const tail = select(within, product.low + log.low * y, zero);
   auto const p = detail::natural_power(detail::bounded(rough, -746, 711), tail);
   X power = detail::scaled(p.rest + one, p.n);
@@ -254,29 +255,29 @@ DFDX_INLINE X lane_pow(X const& x, X const& y) {
   auto const is_one = y == zero || x == one || (magnitude == one && y == y);
   power = select(is_one, one, select(x == x && y == y, power, x + y));
   auto const invalid = x < zero && !integer && magnitude != infinity;
-  return select(invalid, X(Limits::quiet_NaN()), select(odd, xsimd::copysign(power, x), power));
+  return select(invalid, X(Limits::quiet_NaN()), select(odd, vectors::copysign(power, x), power));
 }
 
 template <class X>
-DFDX_INLINE X lane_erfc(X const& x);
+DFDX_INLINE constexpr X lane_erfc(X const& x);
 
 namespace detail {
 
 /// Error function below 0.84, by its series.
 template <class X>
-DFDX_INLINE X small_erf(X const& x) {
+DFDX_INLINE constexpr X small_erf(X const& x) {
   X const z = x * x;
   X const p = polynomial(z, 1.068768619146984616e-8, -1.5701227105190676279e-7, 1.6399720736388882054e-6,
                          -0.000014921969577624702136, 0.00012055192652208320313, -0.00085483235756379701303,
                          0.005223977572514906989, -0.026866170640384130049, 0.11283791670933264183,
                          -0.37612638903183359418, 0.1283791670955125622);
-  return xsimd::fma(x, p, x);
+  return vectors::fma(x, p, x);
 }
 
 /// erfc of numbers from 0.6 on: e^(-x^2) (1 + 2 x)^-1 times a polynomial in (x - k) / (x + k) (Shepherd and
 /// Laframboise, Mathematics of Computation 36, 1981).
 template <class X>
-DFDX_INLINE X tail_erfc(X const& from) {
+DFDX_INLINE constexpr X tail_erfc(X const& from) {
   static_assert(!is_single<X>);
   X const x = bounded(from, 0.6, 28), k(3.75), one(1.0);
   X const t = (x - k) / (x + k);
@@ -289,21 +290,21 @@ DFDX_INLINE X tail_erfc(X const& from) {
                          0.0035854154854657239059, -0.1402405985855468095, 1.2375126308378275771);
   Pair<X> const square = exact_product(x, x);
   auto const e = natural_power(-square.high, -square.low);
-  return scaled((e.rest + one) * p / xsimd::fma(X(2.0), x, one), e.n);
+  return scaled((e.rest + one) * p / vectors::fma(X(2.0), x, one), e.n);
 }
 
 }  // namespace detail
 
 template <class X>
-DFDX_INLINE X lane_erfc(X const& x) {
-  X const a = xsimd::abs(x), one(1.0), tail = detail::tail_erfc(a);
+DFDX_INLINE constexpr X lane_erfc(X const& x) {
+  X const a = vectors::abs(x), one(1.0), tail = detail::tail_erfc(a);
   return select(a < X(0.75), one - detail::small_erf(x), select(x < X(0.0), X(2.0) - tail, tail));
 }
 
 template <class X>
-DFDX_INLINE X lane_erf(X const& x) {
+DFDX_INLINE constexpr X lane_erf(X const& x) {
   using E = typename X::value_type;
-  X const a = xsimd::abs(x), one(E(1));
+  X const a = vectors::abs(x), one(E(1));
   if constexpr (detail::is_single<X>) {
     X const b = detail::bounded(a, 0, 4), z = b * b;
     X const p = detail::polynomial(z, 0.000078758750626854883411, -0.00080168642871658695293,
@@ -316,10 +317,10 @@ DFDX_INLINE X lane_erf(X const& x) {
                                    -1.1302334348419940295, 0.00032013804967769883665);
     auto const e = detail::natural_power(l, X(E(0)));
     X const large = one - detail::scaled(e.rest + one, e.n);
-    return select(a < one, xsimd::fma(x, p, x), xsimd::copysign(large, x));
+    return select(a < one, vectors::fma(x, p, x), vectors::copysign(large, x));
   } else {
     X const small = detail::small_erf(x), large = one - detail::tail_erfc(a);
-    return select(a < X(0.75), small, xsimd::copysign(large, x));
+    return select(a < X(0.75), small, vectors::copysign(large, x));
   }
 }
 

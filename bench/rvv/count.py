@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""count.py FOLDER [COMPILER FLAG...] - instructions that kernels retire on RISC-V, one table.
+
+qemu's user mode has no clock worth reading and, in version 7.2, no counter. It logs the instructions of each block that
+it translates and each block that it runs; their products are the instructions retired. A kernel is run twice and once,
+and the difference counted: what starts and checks the program is in both.
+"""
+import os
+import subprocess
+import sys
+
+CASES = {"gelu": "gelu(a x + b) + r", "axpy": "a x + b", "softmax": "softmax of rows of 512", "sum": "sum of 16384",
+         "transpose": "transpose 128 x 128", "gemm64": "product 64^3", "gemm256": "product 256^3"}
+TARGETED = ("gelu", "axpy", "gemm64", "gemm256")  # the rows that the target is about
+LENGTHS = (128, 256, 512, 1024)
+FIXED = (128, 256, 512)  # those that xsimd has
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMON = ["clang++-19", "--target=riscv64-linux-gnu", "-std=c++20", "-O2", "-static", "-fuse-ld=lld-19",
+          "-fno-omit-frame-pointer"]
+
+
+def build(folder, name, flags):
+    program = os.path.join(folder, name)
+    subprocess.run(COMMON + flags + [os.path.join(HERE, "kernels.cpp"), "-o", program], check=True)
+    return program
+
+
+def instructions(program, case, how, times, length):
+    """All that the program retires."""
+    cpu = "rv64,v=true,vext_spec=v1.0,vlen=%d" % length
+    run = subprocess.Popen(["qemu-riscv64-static", "-cpu", cpu, "-d", "in_asm,exec,nochain", program, case, how,
+                            str(times)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    sizes, total, at, count = {}, 0, None, 0
+    for line in run.stderr:
+        if line.startswith(b"Trace"):
+            if at is not None:
+                sizes[at] = count
+                at = None
+            total += sizes[line.split(b"/", 2)[1]]
+        elif line.startswith(b"0x"):
+            if at is None:
+                at, count = line[2:line.index(b":")].rjust(16, b"0"), 0
+            count += 1
+        elif line.startswith(b"IN:") and at is not None:
+            sizes[at] = count
+            at = None
+    output = run.stdout.read().decode()
+    if run.wait() != 0:
+        raise SystemExit("count.py: %s %s at VLEN %d: status %d %s" % (case, how, length, run.returncode, output))
+    return total
+
+
+def cost(program, case, how, length):
+    return instructions(program, case, how, 2, length) - instructions(program, case, how, 1, length)
+
+
+def main():
+    folder, flags = sys.argv[1], sys.argv[2:]
+    os.makedirs(folder, exist_ok=True)
+    ours = build(folder, "any_length", flags + ["-march=rv64gcv"])
+    plain = build(folder, "plain", flags + ["-march=rv64gc"])
+    fixed = {n: build(folder, "xsimd%d" % n, flags + ["-march=rv64gcv_zvl%db" % n, "-mrvv-vector-bits=zvl"])
+             for n in FIXED}
+    print("%-24s %5s %10s %10s %10s %9s %9s %7s" % ("kernel", "VLEN", "ours", "plain", "xsimd", "plain by", "xsimd by",
+                                                      "target"))
+    missed = 0
+    for case, title in CASES.items():
+        scalar = cost(plain, case, "plain", 128)
+        for length in LENGTHS:
+            mine = cost(ours, case, "library", length)
+            theirs = cost(fixed[length], case, "library", length) if length in fixed else None
+            target = 0.8 * length / 32 if case in TARGETED else None
+            missed += target is not None and scalar / mine < target
+            print("%-24s %5d %10d %10d %10s %9.2f %9s %7s" % (
+                title, length, mine, scalar, theirs or "-", scalar / mine,
+                "%.2f" % (theirs / mine) if theirs else "-", "%.1f" % target if target else "-"), flush=True)
+    return missed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+// Products with quantized rows by the processor's own kernel. Not part of <dfdx/dfdx.hpp>.
+#pragma once
+
+#include <dfdx/kernels/rvv/quantized.hpp>
+#include <dfdx/kernels/simd/quantized.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+/// multiply_quantized - as quantized_product (simd/quantized.hpp).
+template <Quant F>
+void multiply_quantized(index_t m, index_t n, index_t k, Q8Block<q8_length(F)> const* x, std::byte const* w,
+                        std::size_t w_row, float* y, index_t y_row) {
+#if defined(DFDX_RVV)
+  index_t const blocks = k / block_length(F);
+  for (index_t j = 0; j < n; ++j)
+    for (index_t i = 0; i < m; ++i)
+      y[i * y_row + j] = rvv::quantized_dot<F>(w + static_cast<std::size_t>(j) * w_row, x + i * blocks, k);
+#else
+  quantized_product<F>(m, n, k, x, w, w_row, y, y_row);
+#endif
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+#endif  // !__CUDACC__
