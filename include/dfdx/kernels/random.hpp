@@ -52,13 +52,15 @@ struct PhiloxLanes {
       keys[0][round] = k0, keys[1][round] = k1;
   }
 
-  DFDX_INLINE void draw(Words const& counter, Words (&c)[4]) const {
-    Words const first(0xD2511F53u), second(0xCD9E8D57u);
-    c[0] = counter, c[1] = counter >> 32, c[2] = Words(stream), c[3] = Words(stream >> 32);
+  // W is Words. (Templates, here and below: what they need of xsimd is compiled by programs that draw.)
+  template <class W>
+  DFDX_INLINE void draw(W const& counter, W (&c)[4]) const {
+    W const first(0xD2511F53u), second(0xCD9E8D57u);
+    c[0] = counter, c[1] = counter >> 32, c[2] = W(stream), c[3] = W(stream >> 32);
     DFDX_UNROLL for (int round = 0; round < 10; ++round) {
-      Words const a = word_product(c[0], first), b = word_product(c[2], second);
-      c[0] = (b >> 32) ^ c[1] ^ Words(keys[0][round]);
-      c[2] = (a >> 32) ^ c[3] ^ Words(keys[1][round]);
+      W const a = word_product(c[0], first), b = word_product(c[2], second);
+      c[0] = (b >> 32) ^ c[1] ^ W(keys[0][round]);
+      c[2] = (a >> 32) ^ c[3] ^ W(keys[1][round]);
       c[1] = b;
       c[3] = a;
     }
@@ -66,11 +68,12 @@ struct PhiloxLanes {
 };
 
 /// upper_bits - the upper 53 of 64 bits, given in two words, as a whole number.
-DFDX_INLINE lane<double> upper_bits(Words const& high, Words const& low) {
-  Words const word(0xffffffffu), exponent(0x4330000000000000u);  // 2^52, whose last place is 1
-  lane<double> const unit(0x1p52);
-  auto const whole = [&](Words const& w) { return xsimd::bitwise_cast<double>(w | exponent) - unit; };
-  return whole(high & word) * lane<double>(0x1p21) + whole((low & word) >> 11);
+template <class W>
+DFDX_INLINE lane<double> upper_bits(W const& high, W const& low) {
+  using X = xsimd::batch<double, typename W::arch_type>;
+  W const word(0xffffffffu), exponent(0x4330000000000000u);  // 2^52, whose last place is 1
+  auto const whole = [&](W const& w) { return xsimd::bitwise_cast<double>(w | exponent) - X(0x1p52); };
+  return whole(high & word) * X(0x1p21) + whole((low & word) >> 11);
 }
 
 /// Numbers first, first + 1, ... of a stream, made by f of the four words.
@@ -95,14 +98,14 @@ void uniform_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
 
 /// minus_two_log - -2 ln u for normal u in (0, 1], within 1e-13: ln u = e ln 2 + 2 artanh((m - 1) / (m + 1))
 /// with u = m 2^e and m between sqrt(1/2) and sqrt(2), by the first terms of the series.
-DFDX_INLINE lane<double> minus_two_log(lane<double> const& u) {
-  using X = lane<double>;
-  auto const bits = xsimd::bitwise_cast<std::int64_t>(u);
-  xsimd::batch<std::int64_t> const root(0x3fe6a09e667f3bcdll), exponents(-(1ll << 52));
-  auto const exponent = (bits - root) & exponents;
+template <class X>
+DFDX_INLINE X minus_two_log(X const& u) {
+  using I = xsimd::batch<std::int64_t, typename X::arch_type>;
+  I const bits = xsimd::bitwise_cast<std::int64_t>(u), root(0x3fe6a09e667f3bcdll), exponents(-(1ll << 52));
+  I const exponent = (bits - root) & exponents;
   X const m = xsimd::bitwise_cast<double>(bits - exponent);
   // As a whole number of 2^52, which the lowest places of a number near 2^52 + 2^51 show.
-  xsimd::batch<std::int64_t> const magic(0x4338000000000000ll);
+  I const magic(0x4338000000000000ll);
   X const e = xsimd::bitwise_cast<double>((exponent >> 52) + magic) - X(0x1.8p52);
   X const s = (m - X(1.0)) / (m + X(1.0));
   X const p = polynomial(s * s, 4.0 / 15, 4.0 / 13, 4.0 / 11, 4.0 / 9, 4.0 / 7, 4.0 / 5, 4.0 / 3, 4.0);
@@ -110,8 +113,8 @@ DFDX_INLINE lane<double> minus_two_log(lane<double> const& u) {
 }
 
 /// turn_cosine - cos(2 pi v) for v in [0, 1], within 1e-13: folded to sin x for |x| <= pi / 2, and its series.
-DFDX_INLINE lane<double> turn_cosine(lane<double> const& v) {
-  using X = lane<double>;
+template <class X>
+DFDX_INLINE X turn_cosine(X const& v) {
   X const x = (xsimd::abs(v - X(0.5)) - X(0.25)) * X(2 * constant_math::pi);
   X const p = polynomial(x * x, 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
                          -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
