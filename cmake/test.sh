@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
 # test.sh [CTEST ARGUMENTS]: installs what is missing, builds the preset dev, and runs every test. The lint, the
-# headers, the examples and the consumer projects are tests like any other.
+# headers, the examples and the consumer projects are tests like any other. Of other processors there is one small test;
+# after `install_dependencies.sh cross` the workflows rvv and neon (CMakePresets.json) run all of them under qemu.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)

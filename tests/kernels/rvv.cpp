@@ -7,6 +7,7 @@
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/reduce.hpp>
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/unary.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -195,6 +196,30 @@ TEST_CASE("rvv loads and stores", "[kernels]") {
   CHECK(wrong_copies<bfloat16>() == 0);
   CHECK(wrong_copies<float16>() == 0);
   CHECK(wrong_copies<bool>() == 0);
+}
+
+TEST_CASE("rvv conversions", "[kernels]") {
+  using L = Lanes<loop_code::four_bytes>;
+  auto const wrong = []<class From, class To>(From, To) {
+    index_t const w = rvv::lanes();
+    index_t count = 0;
+    Flush<From> x(w);
+    Flush<To> y(w);
+    for (index_t i = 0; i < w; ++i) x.data[i] = static_cast<From>((static_cast<double>(i) - 3.5) * 1.7);
+    L::store<false>(y.data, 1, L::convert<To, From>(L::load<false>(x.data, 1, 0)), 0);
+    for (index_t i = 0; i < w; ++i) count += y.data[i] != convert_number<To>(x.data[i]);
+    return count;
+  };
+  auto const to_all = [&](auto from) {
+    return wrong(from, float{}) + wrong(from, double{}) + wrong(from, std::int32_t{}) +
+           wrong(from, std::int64_t{}) + wrong(from, bool{});
+  };
+  CHECK(to_all(float{}) == 0);
+  CHECK(to_all(double{}) == 0);
+  CHECK(to_all(std::int32_t{}) == 0);
+  CHECK(to_all(std::int64_t{}) == 0);
+  CHECK(wrong_maps<op::trunc, float>(0) == 0);
+  CHECK(wrong_maps<op::floor, double>(0) == 0);
 }
 
 TEST_CASE("rvv half numbers, every one of them", "[kernels]") {

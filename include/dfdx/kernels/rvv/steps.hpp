@@ -93,18 +93,27 @@ constexpr auto function(Functions const& f) {
   else return f.f64;
 }
 
-/// Numbers below `size` have no fraction beyond it; NaN and infinity are left as they are.
-template <bool Nearest, class V>
-DFDX_INLINE V integral(V const& x) {
-  if constexpr (std::is_same_v<V, Floats>) {
-    Mask const small = __riscv_vmflt(__riscv_vfabs(x, every), 0x1p23f, every);
-    Ints const n = Nearest ? __riscv_vfcvt_x(small, x, every) : __riscv_vfcvt_rtz_x(small, x, every);
-    return __riscv_vfsgnj(__riscv_vfcvt_f_mu(small, x, n, every), x, every);
-  } else {
-    Mask const small = __riscv_vmflt(__riscv_vfabs(x, every), 0x1p52, every);
-    Longs const n = Nearest ? __riscv_vfcvt_x(small, x, every) : __riscv_vfcvt_rtz_x(small, x, every);
-    return __riscv_vfsgnj(__riscv_vfcvt_f_mu(small, x, n, every), x, every);
-  }
+/// nearest - integers next to x, to even. Numbers from 2^23 (2^52) on have no fraction; NaN and infinity stay.
+template <class V>
+DFDX_INLINE V nearest(V const& x) {
+  constexpr bool single = std::is_same_v<V, Floats>;
+  Mask small;
+  if constexpr (single) small = __riscv_vmflt(__riscv_vfabs(x, every), 0x1p23f, every);
+  else small = __riscv_vmflt(__riscv_vfabs(x, every), 0x1p52, every);
+  auto const n = __riscv_vfcvt_x(small, x, every);
+  return __riscv_vfsgnj(__riscv_vfcvt_f_mu(small, x, n, every), x, every);
+}
+/// truncated - from the nearest integer. There are instructions that truncate by themselves, but qemu 7.2, under which
+/// all this is tested, ends at them with a failed assertion.
+template <class V>
+DFDX_INLINE V truncated(V const& x) {
+  V const n = nearest(x);
+  Mask const beyond = __riscv_vmfgt(__riscv_vfabs(n, every), __riscv_vfabs(x, every), every);
+  V one;
+  if constexpr (std::is_same_v<V, Floats>) one = splat(1.0f);
+  else one = splat(1.0);
+  V const less = __riscv_vfsub(n, __riscv_vfsgnj(one, x, every), every);
+  return __riscv_vfsgnj(__riscv_vmerge(n, less, beyond, every), x, every);
 }
 
 /// convert_lanes - numbers of another type, as a cast of C++ has them.
@@ -124,12 +133,12 @@ DFDX_INLINE vector_t<To> convert_lanes(vector_t<From> const& x) {
     if constexpr (std::is_same_v<From, std::int64_t>) return __riscv_vfcvt_f(x, every);
     else return __riscv_vfwcvt_f(x, every);
   } else if constexpr (std::is_same_v<To, std::int32_t>) {
-    if constexpr (std::is_same_v<From, float>) return __riscv_vfcvt_rtz_x(x, every);
-    else if constexpr (std::is_same_v<From, double>) return __riscv_vfncvt_rtz_x(x, every);
+    if constexpr (std::is_same_v<From, float>) return __riscv_vfcvt_x(truncated(x), every);
+    else if constexpr (std::is_same_v<From, double>) return __riscv_vfncvt_x(truncated(x), every);
     else return __riscv_vncvt_x(x, every);
   } else {
-    if constexpr (std::is_same_v<From, double>) return __riscv_vfcvt_rtz_x(x, every);
-    else if constexpr (std::is_same_v<From, float>) return __riscv_vfwcvt_rtz_x(x, every);
+    if constexpr (std::is_same_v<From, double>) return __riscv_vfcvt_x(truncated(x), every);
+    else if constexpr (std::is_same_v<From, float>) return __riscv_vfwcvt_x(truncated(x), every);
     else return __riscv_vsext_vf2(x, every);
   }
 }
@@ -220,8 +229,10 @@ DFDX_INLINE auto perform(A const& a) {
     else return __riscv_vmax(a, __riscv_vneg(a, every), every);
   } else if constexpr (s.what == Do::sqrt) {
     return __riscv_vfsqrt(vector_operand(a), every);
-  } else if constexpr (s.what == Do::nearest || s.what == Do::truncate) {
-    return detail::integral < s.what == Do::nearest > (vector_operand(a));
+  } else if constexpr (s.what == Do::nearest) {
+    return detail::nearest(vector_operand(a));
+  } else if constexpr (s.what == Do::truncate) {
+    return detail::truncated(vector_operand(a));
   } else if constexpr (s.what == Do::opposite) {
     return __riscv_vmnot(a, every);
   } else if constexpr (s.what == Do::shift_left) {

@@ -27,7 +27,8 @@
 #undef XSIMD_NO_SUPPORTED_ARCHITECTURE
 #endif
 // On 64-bit Arm xsimd 13 divides floats, and takes their roots, as on 32-bit Arm: by approximations, which are wrong in
-// the last places and give NaN for the root of infinity. Its calls find what is declared before it.
+// the last places and give NaN for the root of infinity; and z - x y it rounds twice. Its calls find what is declared
+// before it.
 #if defined(__aarch64__) && !defined(__ARM_FEATURE_SVE_BITS)
 #define DFDX_XSIMD_NEON64 1
 #include <xsimd/config/xsimd_config.hpp>
@@ -39,6 +40,12 @@ template <class A>
 batch<float, A> div(batch<float, A> const& x, batch<float, A> const& y, requires_arch<neon64>) noexcept;
 template <class A>
 batch<float, A> sqrt(batch<float, A> const& x, requires_arch<neon64>) noexcept;
+template <class A>
+batch<float, A> fnma(batch<float, A> const& x, batch<float, A> const& y, batch<float, A> const& z,
+                     requires_arch<neon64>) noexcept;
+template <class A>
+batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batch<double, A> const& z,
+                      requires_arch<neon64>) noexcept;
 }  // namespace xsimd::kernel
 #endif
 #include <xsimd/xsimd.hpp>
@@ -51,6 +58,16 @@ batch<float, A> div(batch<float, A> const& x, batch<float, A> const& y, requires
 template <class A>
 batch<float, A> sqrt(batch<float, A> const& x, requires_arch<neon64>) noexcept {
   return vsqrtq_f32(x);
+}
+template <class A>
+batch<float, A> fnma(batch<float, A> const& x, batch<float, A> const& y, batch<float, A> const& z,
+                     requires_arch<neon64>) noexcept {
+  return vfmsq_f32(z, x, y);
+}
+template <class A>
+batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batch<double, A> const& z,
+                      requires_arch<neon64>) noexcept {
+  return vfmsq_f64(z, x, y);
 }
 }  // namespace xsimd::kernel
 #endif
