@@ -10,8 +10,8 @@
 #include <limits>
 
 #include <dfdx/kernels/exponential.hpp>
+#include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
-#include <dfdx/kernels/simd/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -186,10 +186,11 @@ class BlockedAttention {
     return {m, n, k, a.row, a.column, b.row, b.column, c_row};
   }
   void product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    gemm<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
+    multiply<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
   }
   void add_product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    gemm<Any>(a.at, b.at, c, aligned_memory(), add_scaled<T>{T(1), c, c_row}, sizes(m, n, k, a, b, c_row));
+    multiply<Any>(a.at, b.at, c, aligned_memory(), add_scaled<T>{T(1), c, c_row},
+                  sizes(m, n, k, a, b, c_row));
   }
   void* aligned_memory() const {
     auto const at = reinterpret_cast<std::uintptr_t>(product_memory());

@@ -101,7 +101,7 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
     auto const n = static_cast<position_t>(Body::template extent_of<dims - 1>(symbols));
     auto const at = static_cast<position_t>(index);
     seek<0, dims - 1>(s, static_cast<position_t>(at / n));
-    Body::template run_row<0>(s);
+    Body::template run_row<0>(s, Body::template of_row<0>);
     detail::Absent none;
     Body::template lanes<0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
   }
@@ -112,7 +112,7 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
     static_assert(dims == split + 1 && split <= 1 && phases == 1);  // a matrix, or its only row
     State s{base, symbols};
     if constexpr (split == 1) Body::template advance<0>(s, m);
-    Body::template run_row<0>(s);
+    Body::template run_row<0>(s, Body::template of_row<0>);
     V result = sum;
     detail::Absent none, none_either;
     Body::template lanes<0, Tail>(s, n, count, sum, result, none, none_either);

@@ -34,17 +34,16 @@ class LoopBody : protected LoopFacts<Code> {
   template <int I>
   using value_t = compute_t<element_t<static_cast<DType>(field(I, loop_code::type))>>;
 
+  // Variables, since a compiler has less work with them than with functions.
+  template <int K, int D>
+  static constexpr index_t stride = stride_code(K, D);
+  template <int K>
+  static constexpr index_t lane_stride = stride_code(K, dims - 1);
+
   template <int D>
   static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
     constexpr index_t e = extent_code(D);
-    if constexpr (e >= 0) return e;
-    else return extent::resolve(e, symbols);
-  }
-  template <int K, int D>
-  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
-    constexpr index_t s = stride_code(K, D);
-    if constexpr (s >= 0) return s;
-    else return extent::resolve(s, symbols);
+    return detail::resolved(e, symbols);
   }
 
   struct State {
@@ -54,14 +53,15 @@ class LoopBody : protected LoopFacts<Code> {
     detail::Cell cells[instructions + 1] = {};
   };
 
-  template <int K>
-  static DFDX_INLINE auto* pointer(State const& s) {
-    return static_cast<memory_t<K>*>(s.base[K]) + s.at[K];
+  // Where operand k is, elements of type M.
+  template <class M>
+  static DFDX_INLINE M* pointer(State const& s, int k) {
+    return static_cast<M*>(s.base[k]) + s.at[k];
   }
 
   template <int D, std::size_t... K>
   static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
-    ((s.at[K] += times * stride<static_cast<int>(K), D>(s.symbols)), ...);
+    ((s.at[K] += times * detail::resolved(stride<static_cast<int>(K), D>, s.symbols)), ...);
   }
   template <int D>
   static DFDX_INLINE void advance(State& s, index_t times) {
@@ -86,16 +86,16 @@ class LoopBody : protected LoopFacts<Code> {
                   c = static_cast<int>(field(I, loop_code::c));
     using T = value_t<I>;
     if constexpr (what == loop_code::load) {
-      s.cells[I].template set<T>(static_cast<T>(*pointer<a>(s)));
+      s.cells[I].template set<T>(static_cast<T>(*pointer<memory_t<a>>(s, a)));
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
       s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
-      L::store_row(pointer<a>(s), row_value<b>(s));
+      L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
-      auto* p = pointer<a>(s);
+      auto* p = pointer<M>(s, a);
       *p = static_cast<M>(
           Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
     } else {
@@ -109,15 +109,12 @@ class LoopBody : protected LoopFacts<Code> {
   }
 
   // The row-level instructions that are due before phase P, in order.
-  template <int P>
-  static DFDX_INLINE void run_row(State& s) {
-    constexpr int n = row_instructions(P);
-    if constexpr (n != 0) run_row<P>(s, std::make_index_sequence<static_cast<std::size_t>(n)>{});
-  }
   template <int P, std::size_t... N>
   static DFDX_INLINE void run_row(State& s, std::index_sequence<N...>) {
     (run_row_instruction<row_instruction(P, static_cast<int>(N))>(s), ...);
   }
+  template <int P>
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(row_instructions(P))> of_row{};
 
   // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
   template <bool First, std::size_t... I>
@@ -125,7 +122,7 @@ class LoopBody : protected LoopFacts<Code> {
     detail::Cell next[instructions + 1];
     auto const read = [&](auto i) {
       constexpr int k = decltype(i)::value, from = Facts::carried_from(k, First);
-      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*pointer<from>(s));
+      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*pointer<memory_t<from>>(s, from));
       else if constexpr (from >= 0) next[k].template set<value_t<k>>(row_value<from>(s));
     };
     auto const write = [&](auto i) {
@@ -150,43 +147,8 @@ class LoopBody : protected LoopFacts<Code> {
 
   template <int K, bool Tail>
   static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
-    index_t const step = stride<K, dims - 1>(s.symbols);
-    return L::template load<Tail>(pointer<K>(s) + i * step, step, count);
-  }
-
-  template <int P, class Op, class T, int... Of, class... V>
-  static DFDX_INLINE auto apply(State const& s, V const&... v) {
-    return detail::applied<L, Op, T, value_t<Of>...>(lane_value<Of, P>(s, v...)...);
-  }
-  template <int I, int P, bool Tail, class... V>
-  static DFDX_INLINE auto evaluate(State& s, index_t i, int count, V const&... v) {
-    constexpr index_t what = field(I, loop_code::code);
-    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
-                  c = static_cast<int>(field(I, loop_code::c));
-    constexpr int stash = static_cast<int>(field(I, loop_code::stash));
-    using T = value_t<I>;
-    if constexpr (stash >= 0 && P > static_cast<int>(field(I, loop_code::phase))) {
-      return load_lane<stash, Tail>(s, i, count);
-    } else if constexpr (what == loop_code::load) {
-      return load_lane<a, Tail>(s, i, count);
-    } else if constexpr (what == loop_code::iota) {
-      index_t const step = stride<a, dims - 1>(s.symbols);
-      return L::template positions<T>(s.at[a] + i * step, step);
-    } else if constexpr (what == loop_code::cast) {
-      return L::template convert<T, value_t<a>>(lane_value<a, P>(s, v...));
-    } else if constexpr (what == loop_code::store) {
-      index_t const step = stride<a, dims - 1>(s.symbols);
-      L::template store<Tail>(pointer<a>(s) + i * step, step, lane_value<b, P>(s, v...), count);
-      return detail::Absent{};
-    } else if constexpr (what == loop_code::accumulate) {
-      accumulate<a, Tail>(s, i, count, lane_value<b, P>(s, v...));
-      return detail::Absent{};
-    } else {
-      using Op = typename op::fused<static_cast<int>(what)>::type;
-      if constexpr (c >= 0) return apply<P, Op, T, a, b, c>(s, v...);
-      else if constexpr (b >= 0) return apply<P, Op, T, a, b>(s, v...);
-      else return apply<P, Op, T, a>(s, v...);
-    }
+    index_t const step = detail::resolved(lane_stride<K>, s.symbols);
+    return L::template load<Tail>(pointer<memory_t<K>>(s, K) + i * step, step, count);
   }
 
   template <int K, bool Tail, class X>
@@ -195,8 +157,8 @@ class LoopBody : protected LoopFacts<Code> {
     using T = compute_t<M>;
     constexpr index_t how = record(K, loop_code::combine);
     using Join = Combination<how>;
-    index_t const step = stride<K, dims - 1>(s.symbols);
-    M* p = pointer<K>(s) + i * step;
+    index_t const step = detail::resolved(lane_stride<K>, s.symbols);
+    M* p = pointer<M>(s, K) + i * step;
     if (step != 0) {
       auto const sum = detail::joined<L, how, T>(L::template load<Tail>(p, step, count), x);
       L::template store<Tail>(p, step, sum, count);
@@ -217,22 +179,56 @@ class LoopBody : protected LoopFacts<Code> {
   static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
                                V const&... v) {
     if constexpr (I < instructions) {
-      constexpr int then = next_run(I + 1, P);
+      constexpr index_t what = field(I, loop_code::code);
+      constexpr int x = static_cast<int>(field(I, loop_code::a)),
+                    y = static_cast<int>(field(I, loop_code::b)),
+                    z = static_cast<int>(field(I, loop_code::c));
+      constexpr int stash = static_cast<int>(field(I, loop_code::stash)), then = next_run(I + 1, P);
+      using T = value_t<I>;
       if constexpr (is_reduce(I)) {
-        using T = value_t<I>;
-        using Join = Combination<field(I, loop_code::code)>;
-        auto x = lane_value<static_cast<int>(field(I, loop_code::a)), P>(s, v...);
-        if constexpr (Tail) x = L::template only_first<T>(x, count, Join::template identity<T>());
+        auto part = lane_value<x, P>(s, v...);
+        if constexpr (Tail)
+          part = L::template only_first<T>(part, count, Combination<what>::template identity<T>());
         auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
-        sum = detail::joined<L, field(I, loop_code::code), T>(sum, x);
+        sum = detail::joined<L, what, T>(sum, part);
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (touches(I, loop_code::load, Given)) {
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
       } else if constexpr (touches(I, loop_code::store, Stored)) {
-        a1 = lane_value<static_cast<int>(field(I, loop_code::b)), P>(s, v...);
+        a1 = lane_value<y, P>(s, v...);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (stash >= 0 && P > static_cast<int>(field(I, loop_code::phase))) {
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., load_lane<stash, Tail>(s, i, count));
+      } else if constexpr (what == loop_code::load) {
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., load_lane<x, Tail>(s, i, count));
+      } else if constexpr (what == loop_code::iota) {
+        index_t const by = detail::resolved(lane_stride<x>, s.symbols);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                            L::template positions<T>(s.at[x] + i * by, by));
+      } else if constexpr (what == loop_code::cast) {
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                            L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...)));
+      } else if constexpr (what == loop_code::store) {
+        index_t const by = detail::resolved(lane_stride<x>, s.symbols);
+        L::template store<Tail>(pointer<memory_t<x>>(s, x) + i * by, by, lane_value<y, P>(s, v...), count);
+        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      } else if constexpr (what == loop_code::accumulate) {
+        accumulate<x, Tail>(s, i, count, lane_value<y, P>(s, v...));
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else {
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., evaluate<I, P, Tail>(s, i, count, v...));
+        using Op = typename op::fused<static_cast<int>(what)>::type;
+        if constexpr (z >= 0)
+          step<then, P, Tail>(
+              s, i, count, a0, a1, a2, a3, v...,
+              detail::applied<L, Op, T, value_t<x>, value_t<y>, value_t<z>>(
+                  lane_value<x, P>(s, v...), lane_value<y, P>(s, v...), lane_value<z, P>(s, v...)));
+        else if constexpr (y >= 0)
+          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                              detail::applied<L, Op, T, value_t<x>, value_t<y>>(lane_value<x, P>(s, v...),
+                                                                                lane_value<y, P>(s, v...)));
+        else
+          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                              detail::applied<L, Op, T, value_t<x>>(lane_value<x, P>(s, v...)));
       }
     }
   }
@@ -307,7 +303,7 @@ class LoopBody : protected LoopFacts<Code> {
 
   template <int P>
   static DFDX_INLINE void phase(State& s) {
-    run_row<P>(s);
+    if constexpr (row_instructions(P) != 0) run_row<P>(s, of_row<P>);
     if constexpr (P < phases) {
       if constexpr (reduction(P, 0) < 0) {
         detail::Absent none;

@@ -48,6 +48,11 @@ union Cell {
   }
 };
 
+/// resolved - extent::resolve, of a number known here as a rule.
+DFDX_INLINE constexpr index_t resolved(index_t e, index_t const* symbols) {
+  return e >= 0 ? e : extent::resolve(e, symbols);
+}
+
 /// Absent - stands for a lane value that a phase does not compute.
 struct Absent {};
 

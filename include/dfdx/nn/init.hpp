@@ -139,8 +139,8 @@ void initialize(M& m, Key key, std::uint64_t& count) {
   } else if constexpr (is_std_tuple<M>) {
     std::apply([&](auto&... part) { (initialize(part, key, count), ...); }, m);
   } else {
-    boost::hana::for_each(boost::hana::accessors<M>(),
-                          [&](auto a) { initialize(boost::hana::second(a)(m), key, count); });
+    boost::hana::unpack(boost::hana::accessors<M>(),
+                        [&](auto const&... a) { (initialize(boost::hana::second(a)(m), key, count), ...); });
     if constexpr (resettable<M>) m.reset(fold_in(key, count++));
   }
 }

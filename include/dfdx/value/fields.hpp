@@ -11,11 +11,11 @@
 
 #include <boost/hana/accessors.hpp>
 #include <boost/hana/first.hpp>
-#include <boost/hana/for_each.hpp>
 #include <boost/hana/pair.hpp>
 #include <boost/hana/second.hpp>
 #include <boost/hana/string.hpp>
 #include <boost/hana/tuple.hpp>
+#include <boost/hana/unpack.hpp>
 #include <boost/preprocessor/seq/enum.hpp>
 #include <boost/preprocessor/seq/transform.hpp>
 #include <boost/preprocessor/variadic/to_seq.hpp>
@@ -109,7 +109,8 @@ constexpr void visit(T& t, F const& f) {
   } else if constexpr (detail::is_std_tuple<U>) {
     std::apply([&](auto&... e) { (visit(e, f), ...); }, t);
   } else {
-    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) { visit(boost::hana::second(a)(t), f); });
+    boost::hana::unpack(boost::hana::accessors<U>(),
+                        [&](auto const&... a) { (visit(boost::hana::second(a)(t), f), ...); });
   }
 }
 
@@ -165,8 +166,8 @@ constexpr void visit_paths(T& t, F const& f, Path const& path) {
     std::size_t i = 0;
     std::apply([&](auto&... e) { (visit_paths<How>(e, f, path_below(path, i++)), ...); }, t);
   } else {
-    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto a) {
-      visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str()));
+    boost::hana::unpack(boost::hana::accessors<U>(), [&](auto const&... a) {
+      (visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str())), ...);
     });
   }
 }
