@@ -68,12 +68,17 @@ if [ "$what" = test ]; then
   has_header zlib.h || want zlib zlib1g-dev
   has_catch2 || missing="$missing, Catch2 >= 3"
 fi
-# A second compiler and the formatter make the tests stricter, and examples learn from data; nothing fails without them.
+# A second compiler, one for another processor and the formatter make the tests stricter, and examples learn from data;
+# nothing fails without them.
 optional=''
 try() { [ -e "$deps/tried_$1" ] || optional="$optional $1"; }
 if [ "$what" = test ]; then
   has_command clang++-19 || try clang-19
   has_command clang-format-19 || try clang-format-19
+  # For the kernels for RISC-V vectors (rvv_test.sh).
+  has_command ld.lld-19 || try lld-19
+  has_command riscv64-linux-gnu-g++ || try g++-riscv64-linux-gnu
+  has_command qemu-riscv64-static || try qemu-user-static
   [ -e /usr/share/datasets/fashion-mnist ] || try dataset-fashion-mnist
   [ -e /usr/share/hyphen/hyph_en_US.dic ] || try hyphen-en-us
 fi

@@ -175,7 +175,7 @@ class BlockedAttention {
                                   Product{columns, std::max(h.size, h.width), rows}}) {
       gemm_sizes s;
       s.m = m, s.n = n, s.k = k;
-      most = std::max(most, workspace_bytes<Any, add_scaled<T>>(s));
+      most = std::max(most, multiply_workspace<Any, add_scaled<T>>(s));
     }
     return most + 64;
   }
