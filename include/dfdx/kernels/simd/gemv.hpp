@@ -198,9 +198,9 @@ void gemm_dot(Index m_count, Index n_count, Index k, T const* a, Index a_row, B 
                                 [&](int r, int i) -> V& { return sums[r][g + i]; });
       for (int r = 0; r < together; ++r) put_dots(sum_each<T>(sums[r]), m + r, n, count);
     }
-    for (; m < m_count; ++m) {
+    for (T const* row = a + m * a_row; m < m_count; ++m, row += a_row) {
       V sum[W];
-      for (int i = 0; i < W; ++i) sum[i] = dot_row(k, a + m * a_row, first(i));
+      for (int i = 0; i < W; ++i) sum[i] = dot_row(k, row, first(i));
       put_dots(sum_each<T>(sum), m, n, count);
     }
   }
