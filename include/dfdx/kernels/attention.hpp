@@ -2,7 +2,8 @@
 // Attention of one head, block by block: scores of some queries and some keys are all that exists of the matrix of
 // weights at a time, and they stay in the second cache. Sums over the blocks of keys are kept relative to the largest
 // score so far (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", 2022).
+// "FlashAttention", 2022). On RISC-V it runs on the portable vectors of simd/batch.hpp: its products add to what is
+// there, by an epilogue on lanes, which kernels/rvv has none of.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 #include <limits>
 
 #include <dfdx/kernels/exponential.hpp>
-#include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
+#include <dfdx/kernels/simd/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -175,7 +176,7 @@ class BlockedAttention {
                                   Product{columns, std::max(h.size, h.width), rows}}) {
       gemm_sizes s;
       s.m = m, s.n = n, s.k = k;
-      most = std::max(most, multiply_workspace<Any, add_scaled<T>>(s));
+      most = std::max(most, workspace_bytes<Any, add_scaled<T>>(s));
     }
     return most + 64;
   }
@@ -186,11 +187,10 @@ class BlockedAttention {
     return {m, n, k, a.row, a.column, b.row, b.column, c_row};
   }
   void product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    multiply<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
+    gemm<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
   }
   void add_product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    multiply<Any>(a.at, b.at, c, aligned_memory(), add_scaled<T>{T(1), c, c_row},
-                  sizes(m, n, k, a, b, c_row));
+    gemm<Any>(a.at, b.at, c, aligned_memory(), add_scaled<T>{T(1), c, c_row}, sizes(m, n, k, a, b, c_row));
   }
   void* aligned_memory() const {
     auto const at = reinterpret_cast<std::uintptr_t>(product_memory());

@@ -24,7 +24,7 @@ using Words = xsimd::batch<std::uint64_t>;
 /// word_product - the products of the low halves of lanes.
 template <class X>
 DFDX_INLINE X word_product(X const& x, X const& y) {
-  constexpr std::size_t bytes = register_bytes<std::uint64_t>;
+  [[maybe_unused]] constexpr std::size_t bytes = register_bytes<std::uint64_t>;
 #if defined(__AVX512F__)
   if constexpr (bytes == 64) return X(_mm512_mul_epu32(x, y));
 #endif
@@ -34,10 +34,8 @@ DFDX_INLINE X word_product(X const& x, X const& y) {
 #if defined(__SSE2__)
   if constexpr (bytes == 16) return X(_mm_mul_epu32(x, y));
 #endif
-  if constexpr (bytes != 64 && bytes != 32 && bytes != 16) {
-    X const low(0xffffffffu);
-    return (x & low) * (y & low);
-  }
+  X const low(0xffffffffu);
+  return (x & low) * (y & low);
 }
 
 /// PhiloxLanes - philox of as many counters as a lane has places. Only the low halves of the words count: what is left
