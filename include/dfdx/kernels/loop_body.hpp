@@ -189,7 +189,7 @@ class LoopBody : protected LoopFacts<Code> {
         auto part = lane_value<x, P>(s, v...);
         if constexpr (Tail)
           part = L::template only_first<T>(part, count, Combination<what>::template identity<T>());
-        auto& sum = detail::pick_mutable<ordinal(P, I)>(a0, a1, a2, a3);
+        auto& sum = nth<ordinal(P, I)>(a0, a1, a2, a3);
         sum = detail::joined<L, what, T>(sum, part);
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (touches(I, loop_code::load, Given)) {

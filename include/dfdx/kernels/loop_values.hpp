@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dfdx/kernels/lanes.hpp>
+#include <dfdx/kernels/nth.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -73,12 +74,6 @@ struct Picker<std::index_sequence<Before...>> {
 template <int I, class... V>
 DFDX_INLINE constexpr auto const& pick(V const&... v) {
   return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(&v...);
-}
-
-template <int I, class A, class... Rest>
-DFDX_INLINE constexpr auto& pick_mutable(A& a, Rest&... rest) {
-  if constexpr (I == 0) return a;
-  else return pick_mutable<I - 1>(rest...);
 }
 
 /// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.

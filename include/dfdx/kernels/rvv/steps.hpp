@@ -143,10 +143,12 @@ DFDX_INLINE vector_t<To> convert_lanes(vector_t<From> const& x) {
   }
 }
 
+template <class V>
+inline constexpr bool is_floating_vector = std::is_same_v<V, Floats> || std::is_same_v<V, Doubles>;
+
 template <Do What, class A, class B>
 DFDX_INLINE auto arithmetic(A const& a, B const& b) {
-  constexpr bool floats = std::is_same_v<A, Floats> || std::is_same_v<A, Doubles> ||
-                          std::is_same_v<B, Floats> || std::is_same_v<B, Doubles>;
+  constexpr bool floats = is_floating_vector<A> || is_floating_vector<B>;
   if constexpr (is_a_number<A> && (What == Do::add || What == Do::mul)) {
     return arithmetic<What>(b, a);
   } else if constexpr (is_a_number<A> && What == Do::sub) {
@@ -170,8 +172,7 @@ DFDX_INLINE auto arithmetic(A const& a, B const& b) {
 
 template <Do What, class A, class B>
 DFDX_INLINE Mask compared(A const& a, B const& b) {
-  constexpr bool floats = std::is_same_v<A, Floats> || std::is_same_v<A, Doubles> ||
-                          std::is_same_v<B, Floats> || std::is_same_v<B, Doubles>;
+  constexpr bool floats = is_floating_vector<A> || is_floating_vector<B>;
   if constexpr (std::is_same_v<A, Mask> || std::is_same_v<B, Mask>) {
     Mask const x = vector_operand(a), y = vector_operand(b);
     if constexpr (What == Do::equal) return __riscv_vmxnor(x, y, every);

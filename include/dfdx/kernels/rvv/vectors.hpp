@@ -8,6 +8,7 @@
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/nth.hpp>
 #include <dfdx/kernels/rvv/formula.hpp>
 
 #if defined(DFDX_RVV)
@@ -31,13 +32,6 @@ using Doubles = vfloat64m4_t;
 using Ints = vint32m2_t;
 using Longs = vint64m4_t;
 using Mask = vbool16_t;
-
-/// nth - one of some variables; nothing else can hold several vectors.
-template <int I, class A, class... Rest>
-DFDX_INLINE auto& nth(A& a, Rest&... rest) {
-  if constexpr (I == 0) return a;
-  else return nth<I - 1>(rest...);
-}
 
 template <class T>
 struct vector_of;
