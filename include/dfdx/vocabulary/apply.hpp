@@ -141,13 +141,32 @@ constexpr V cast_to(V const& x, DType dtype) {
 
 namespace detail {
 
-// Whether operand I of Op is a Tensor that needs no conversion when the op runs in T: then none is compiled either,
+// Which operands of Op are Tensors that need no conversion when it runs in T, a bit each: then none is compiled either,
 // which for memory would be one loop for each dtype.
-template <class Op, class T, int I, class X>
-constexpr bool has_operand_dtype() {
-  if constexpr (!std::is_void_v<T> && typed<X>)
-    return X::static_meta.dtype == Op::operand_dtype(I, dtype_v<T>);
-  else return false;
+template <class Op, class T, class... X>
+constexpr unsigned fitting() {
+  unsigned r = 0;
+  if constexpr (!std::is_void_v<T>) {
+    int k = 0;
+    auto const look = [&]<class Y>(std::type_identity<Y>) {
+      if constexpr (typed<Y>) r |= (Y::static_meta.dtype == Op::operand_dtype(k, dtype_v<T>) ? 1u : 0u) << k;
+      ++k;
+    };
+    (look(std::type_identity<X>{}), ...);
+  }
+  return r;
+}
+
+// An operand as what runs an op takes it, which is not compiled for every Tensor and every type of number again: of a
+// number it asks no more than whether it is a truth or has a fraction.
+constexpr Sym const& erased(Sym const& x) { return x; }
+constexpr Array const& erased(Array const& x) { return x; }
+template <number N>
+constexpr auto erased(N x) {
+  if constexpr (std::is_same_v<N, bool>) return x;
+  else if constexpr (std::is_floating_point_v<N>) return static_cast<double>(x);
+  else if constexpr (sizeof(N) < sizeof(int) || std::is_same_v<N, int>) return static_cast<int>(x);
+  else return static_cast<index_t>(x);
 }
 
 // Every element is that number: one that is too long for the double of a constant is the sum of two.
@@ -179,20 +198,19 @@ constexpr V const& first_operand(X const& x, Rest const&... rest) {
   else return first_operand<V>(rest...);
 }
 
-template <class V, class Op, class T, class... X>
-constexpr V apply_untyped(Attrs const& attrs, X const&... x) {
+template <class V, class Op, class T, unsigned Fitting, std::size_t... I, class... X>
+constexpr V apply_untyped(std::index_sequence<I...>, Attrs const& attrs, X const&... x) {
   DType const beside = dtype_of_first(x...);
   Meta const in[] = {meta_beside(x, beside)...};
   Meta const common = Op::common(in, nullptr);
   if (!common.valid()) checked_infer<Op>(attrs, in);
   V const& like = first_operand<V>(x...);
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    // Braces fix the order of evaluation, and with it the numbering of operands.
-    V const operands[] = {fit<V, has_operand_dtype<Op, T, static_cast<int>(I), X>()>(
-        x, like, Op::operand_dtype(static_cast<int>(I), common.dtype), common.shape, Op::name)...};
-    if constexpr (std::is_same_v<V, Sym>) return bind<Op>(attrs, operands[I]...);
-    else return bind<Op, T>(attrs, operands[I]...);
-  }(std::index_sequence_for<X...>{});
+  // Braces fix the order of evaluation, and with it the numbering of operands.
+  V const operands[] = {
+      fit < V, (Fitting >> I & 1u) != 0 > (x, like, Op::operand_dtype(static_cast<int>(I), common.dtype),
+                                           common.shape, Op::name)...};
+  if constexpr (std::is_same_v<V, Sym>) return bind<Op>(attrs, operands[I]...);
+  else return bind<Op, T>(attrs, operands[I]...);
 }
 
 template <class Op, class... X>
@@ -217,11 +235,6 @@ constexpr bool is_numeric() {
   return Op::infer(Attrs{}, metas, nullptr) == metas[0] && Op::operand_dtype(0, DType::f64) == DType::f64;
 }
 
-template <class X>
-constexpr bool may_be_scalar() {
-  if constexpr (typed<X>) return X::static_rank == 0;
-  else return true;
-}
 inline bool is_scalar_of(DType d, Array const& x) {
   return x.ndim() == 0 && x.dtype() == d && x.bytes() != nullptr && x.device().is_cpu();
 }
@@ -259,22 +272,23 @@ R apply_to_scalars(X const&... x) {
   return y;
 }
 
-template <class Op, class E, class... X>
-Array apply_to_dense(Array const& like, Array const* const* arrays, X const&... x) {
-  auto const number_of = [](auto const& v) {
-    if constexpr (operand<std::remove_cvref_t<decltype(v)>>) return 0.0;
-    else return static_cast<double>(v);
-  };
-  double const numbers[] = {number_of(x)...};
-  return apply_to_dense(&kernels::map_block<Op, E, std::conditional_t<true, E, X>...>, tape_rule<Op>, like,
-                        arrays, numbers, sizeof...(X));
+template <class X>
+double number_or_0(X const& x) {
+  if constexpr (operand<X>) return 0;
+  else return static_cast<double>(x);
+}
+template <class Op, class E, std::size_t N>
+Array apply_to_dense(Array const& like, Array const* const* arrays, double const* numbers) {
+  return apply_to_dense(map_block_of<Op, E>(std::make_index_sequence<N>{}), tape_rule<Op>, like, arrays,
+                        numbers, static_cast<int>(N));
 }
 
-template <class R, class Op, class T, class... X>
+// R is Array, or the type of a scalar; X... are erased, and T, Fitting and MayBeScalar what is known of them.
+template <class R, class Op, class T, unsigned Fitting, bool MayBeScalar, class... X>
 constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
   if constexpr (is_numeric<Op>()) {
     if (!DFDX_IN_CONSTANT_EXPRESSION && attrs == Attrs{}) {
-      if constexpr ((may_be_scalar<X>() && ...)) {
+      if constexpr (MayBeScalar) {
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
           if ((is_scalar_of(DType::f64, x) && ...)) return apply_to_scalars<R, Op, double>(x...);
         if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
@@ -282,14 +296,17 @@ constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
       }
       Array const* const arrays[] = {array_or_null(x)...};
       if (Array const* const like = dense_among(arrays, sizeof...(X))) {
+        double const numbers[] = {number_or_0(x)...};
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
-          if (like->dtype() == DType::f64) return wrap<R>(apply_to_dense<Op, double>(*like, arrays, x...));
+          if (like->dtype() == DType::f64)
+            return wrap<R>(apply_to_dense<Op, double, sizeof...(X)>(*like, arrays, numbers));
         if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
-          if (like->dtype() == DType::f32) return wrap<R>(apply_to_dense<Op, float>(*like, arrays, x...));
+          if (like->dtype() == DType::f32)
+            return wrap<R>(apply_to_dense<Op, float, sizeof...(X)>(*like, arrays, numbers));
       }
     }
   }
-  return wrap<R>(apply_untyped<Array, Op, T>(attrs, x...));
+  return wrap<R>(apply_untyped<Array, Op, T, Fitting>(std::index_sequence_for<X...>{}, attrs, x...));
 }
 
 }  // namespace detail
@@ -316,14 +333,22 @@ template <class Op, class... X>
 constexpr decltype(applied<Op, X...>())::type apply_with(Attrs const& attrs, X const&... x) {
   using R = typename decltype(applied<Op, X...>())::type;
   if constexpr (refused<R>) return {};
-  else if constexpr (std::is_same_v<R, Sym>) return detail::apply_untyped<Sym, Op, void>(attrs, x...);
+  else if constexpr (std::is_same_v<R, Sym>)
+    return detail::apply_untyped<Sym, Op, void, 0>(std::index_sequence_for<X...>{}, attrs,
+                                                   detail::erased(x)...);
   else if constexpr (std::is_same_v<R, PlainNumber>) {
     double const numbers[] = {detail::plain_value(x)...};
     return PlainNumber{op::detail::fold<Op>(numbers), (detail::made_of(x) | ...)};
   } else if constexpr (typed<R>) {
-    return detail::apply_in_memory<R, Op, element_t<detail::ElementwiseRule<Op, X...>::common>>(attrs, x...);
+    using T = element_t<detail::ElementwiseRule<Op, X...>::common>;
+    constexpr unsigned fitting = detail::fitting<Op, T, X...>();
+    if constexpr (R::static_rank == 0)
+      return detail::apply_in_memory<R, Op, T, fitting, true>(attrs, detail::erased(x)...);
+    else
+      return detail::wrap<R>(
+          detail::apply_in_memory<Array, Op, T, fitting, false>(attrs, detail::erased(x)...));
   } else {
-    return detail::apply_in_memory<Array, Op, void>(attrs, x...);
+    return detail::apply_in_memory<Array, Op, void, 0, true>(attrs, detail::erased(x)...);
   }
 }
 

@@ -52,30 +52,60 @@ constexpr kernels::MapBlock map_block_of(std::index_sequence<I...>) {
       std::conditional_t<Op::operand_dtype(static_cast<int>(I), dtype_v<E>) == DType::boolean, bool, E>...>;
 }
 
+// The loop of an elementwise op on numbers of one type, null where there is none; what it computes with and makes, and
+// which operands are truths (bit k for operand k).
+struct Computation {
+  kernels::MapBlock block = nullptr;
+  DType as = DType::boolean, result = DType::boolean;
+  unsigned truths = 0;
+};
+template <class Op, class E, std::size_t N>
+constexpr Computation computation() {
+  constexpr Meta made = result_of_computed<Op, E>();
+  if constexpr (!made.valid() && !std::is_same_v<E, bool>) return computation<Op, bool, N>();
+  else if constexpr (!made.valid()) return {};
+  else {
+    Computation c{map_block_of<Op, E>(std::make_index_sequence<N>{}), dtype_v<E>, made.dtype};
+    for (std::size_t k = 0; k < N; ++k)
+      c.truths |= (Op::operand_dtype(static_cast<int>(k), c.as) == DType::boolean ? 1u : 0u) << k;
+    return c;
+  }
+}
+template <class Op, class T, std::size_t N>
+Computation const& computation_with(DType d) {
+  if constexpr (!std::is_void_v<T>) {
+    static constexpr Computation one = computation<Op, element_t<kernels::computed_as(dtype_v<T>)>, N>();
+    return one;
+  } else {
+    static constexpr Computation all[] = {computation<Op, double, N>(), computation<Op, float, N>(),
+                                          computation<Op, std::int64_t, N>()};
+    return all[d == DType::f64 ? 0 : is_floating(d) ? 1 : 2];
+  }
+}
+
+// Not a template of the op: there are many.
+template <bool Convert>
+void run_elementwise(char const* name, Computation const& c, Array const& out, Array const* const* x, int n) {
+  Operand in[max_arity];
+  Operand const y = out.operand();
+  kernels::Blocks blocks[max_arity];
+  for (int k = 0; k < n; ++k) {
+    in[k] = x[k]->operand();
+    blocks[k] = {&in[k], (c.truths >> k & 1u) != 0 ? DType::boolean : c.as};
+  }
+  if (c.block == nullptr)
+    raise(name, ": cannot be computed with ", kernels::computed_as(in[n - 1].meta.dtype));
+  kernels::map<Convert>(c.block, blocks, n, {&y, c.result});
+}
 template <class Op, class T, class... X>
 void run_elementwise(Array const& out, X const&... x) {
-  constexpr int n = sizeof...(X);
-  constexpr std::make_index_sequence<sizeof...(X)> operands;
-  Operand const in[] = {x.operand()...}, y = out.operand();
-  // The last operand has the common dtype.
-  DType as = kernels::computed_as(in[n - 1].meta.dtype), result_as = as;
-  auto const chosen = [&]<class E>(std::type_identity<E>) {
-    as = dtype_v<E>;
-    result_as = result_of_computed<Op, E>().dtype;
-    return map_block_of<Op, E>(operands);
-  };
-  kernels::MapBlock const f = computed_with<T>(in[n - 1].meta.dtype, [&](auto number) -> kernels::MapBlock {
-    using E = decltype(number);
-    if constexpr (result_of_computed<Op, E>().valid()) return chosen(std::type_identity<E>{});
-    else if constexpr (result_of_computed<Op, bool>().valid()) return chosen(std::type_identity<bool>{});
-    else raise(Op::name, ": cannot be computed with ", dtype_v<E>);
-  });
-  kernels::Blocks blocks[n];
-  for (int k = 0; k < n; ++k)
-    blocks[k] = {&in[k], Op::operand_dtype(k, as) == DType::boolean ? DType::boolean : as};
   constexpr bool as_computed =
       std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>;
-  kernels::map<!as_computed>(f, blocks, n, {&y, result_as});
+  Array const* const operands[] = {&x...};
+  constexpr int n = sizeof...(X);
+  // The last operand has the common dtype.
+  run_elementwise<!as_computed>(Op::name, computation_with<Op, T, n>(operands[n - 1]->dtype()), out, operands,
+                                n);
 }
 
 template <Code C, class T>
@@ -163,10 +193,14 @@ inline Array run_expand(Meta const& meta, Array const& x) {
   return x.view(meta.shape, t);
 }
 
+template <class... X>
+Array const& first_of(Array const& a, X const&...) {
+  return a;
+}
+
 template <class Op, class T, class... X>
 Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
-  auto const first = [](auto const& a, auto const&...) -> Array const& { return a; };
-  Array const& a = first(x...);
+  Array const& a = first_of(x...);
   if constexpr (std::is_same_v<Op, op::reshape>) return run_reshape(meta.shape, a);
   else if constexpr (Op::code == Code::custom_vjp) return a.view(a.shape(), a.strides());
   else if constexpr (std::is_same_v<Op, op::permute>) return run_permute(attrs, meta, a);
