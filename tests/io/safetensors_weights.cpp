@@ -79,8 +79,8 @@ TEST_CASE("shards and their index", "[io]") {
   CHECK(w.metadata.number("config.eps") == 1e-5);
   CHECK(w.metadata.flag("config.tied", false));
   CHECK(w.metadata.number("config.rope.factor") == 8);
-  CHECK(w.metadata.list<std::int64_t>("config.eos") == std::vector<std::int64_t>{1, 2});
-  CHECK(w.metadata.list<std::string>("config.archs") == std::vector<std::string>{"A"});
+  CHECK(*w.metadata.find("config.eos") == MetaList{std::vector<std::int64_t>{1, 2}});
+  CHECK(*w.metadata.find("config.archs") == MetaList{std::vector<std::string>{"A"}});
   CHECK(w.metadata.integer("config.neg") == -1);
   CHECK(w.metadata.find("config.mixed") == nullptr);
 

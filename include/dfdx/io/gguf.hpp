@@ -126,52 +126,54 @@ class GgufReader {
     std::string const shown = "the key " + shown_name(key);
     if (!is_utf8(key)) fail(shown + " is not UTF-8");
     auto const type = number<std::uint32_t>(shown);
-    if (!weights_.metadata.set(key, value<MetaValue>(type, shown, 0))) fail(shown + " is there twice");
+    if (!weights_.metadata.set(key, value(type, shown))) fail(shown + " is there twice");
   }
 
-  // Calls f with a value of the C++ type, default constructed.
-  template <class Variant, class F, std::size_t I = 0>
-  auto with_type(std::uint32_t type, std::string const& what, F const& f) {
-    if constexpr (I == std::variant_size_v<Variant>) {
-      fail(what + " has type " + std::to_string(type) + ", which is not known");
-      return f(std::variant_alternative_t<0, Variant>{});
-    } else {
-      if (type == I) return f(std::variant_alternative_t<I, Variant>{});
-      return with_type<Variant, F, I + 1>(type, what, f);
-    }
+  MetaType type_of(std::uint32_t type, std::string const& what) const {
+    if (type >= meta_types) fail(what + " has type " + std::to_string(type) + ", which is not known");
+    return static_cast<MetaType>(type);
   }
-
-  template <class Result>
-  Result value(std::uint32_t type, std::string const& what, int depth) {
-    return with_type<MetaValue>(type, what, [&]<class T>(T) -> Result { return one<T>(what, depth); });
+  // That many numbers of a type.
+  std::byte const* numbers(MetaType type, std::size_t count, std::string const& what) {
+    std::size_t const bytes = count * meta_size(type);
+    if (left() < bytes) ends(what);
+    std::byte const* const p = file_.data() + at_;
+    at_ += bytes;
+    if (type == MetaType::boolean)
+      for (std::size_t i = 0; i < count; ++i)
+        if (p[i] > std::byte{1}) fail(what + " is neither true nor false");
+    return p;
   }
-  template <class T>
-  T one(std::string const& what, int depth) {
-    if constexpr (std::is_same_v<T, std::string>) return string(what);
-    else if constexpr (std::is_same_v<T, MetaList>) return list(what, depth);
-    else if constexpr (std::is_same_v<T, bool>) {
-      auto const x = number<std::uint8_t>(what);
-      if (x > 1) fail(what + " is neither true nor false");
-      return x == 1;
-    } else return number<T>(what);
+  MetaValue value(std::uint32_t number, std::string const& what) {
+    MetaType const type = type_of(number, what);
+    if (type == MetaType::text) return string(what);
+    if (type == MetaType::list) return list(what, 0);
+    return {type, numbers(type, 1, what)};
   }
   MetaList list(std::string const& what, int depth) {
     constexpr int deepest = 4;
     if (depth == deepest) fail(what + " is nested too deep");
-    auto const type = number<std::uint32_t>(what);
+    auto const number_of_type = number<std::uint32_t>(what);
     auto const count = number<std::uint64_t>(what);
-    using Lists = decltype(MetaList::items);
-    return with_type<Lists>(type, what, [&]<class List>(List items) -> MetaList {
-      using T = typename List::value_type;
-      constexpr std::size_t least = std::is_same_v<T, std::string> ? 8
-                                    : std::is_same_v<T, MetaList>  ? 12
-                                                                   : sizeof(T);
-      if (count > left() / least) ends(what);
-      if (count > longest_list) fail(what + " is a list of more than 16777216 values");
-      items.reserve(static_cast<std::size_t>(count));
-      for (std::uint64_t i = 0; i < count; ++i) items.push_back(one<T>(what, depth + 1));
-      return MetaList{std::move(items)};
-    });
+    MetaList r;
+    r.type = type_of(number_of_type, what);
+    std::size_t const least = r.type == MetaType::text   ? 8
+                              : r.type == MetaType::list ? 12
+                                                         : meta_size(r.type);
+    if (count > left() / least) ends(what);
+    if (count > longest_list) fail(what + " is a list of more than 16777216 values");
+    auto const n = static_cast<std::size_t>(count);
+    if (r.type == MetaType::text) {
+      r.texts.reserve(n);
+      for (std::size_t i = 0; i < n; ++i) r.texts.push_back(string(what));
+    } else if (r.type == MetaType::list) {
+      r.lists.reserve(n);
+      for (std::size_t i = 0; i < n; ++i) r.lists.push_back(list(what, depth + 1));
+    } else {
+      std::byte const* const p = numbers(r.type, n, what);
+      r.numbers.assign(p, p + n * meta_size(r.type));
+    }
+    return r;
   }
 
   Info info() {
@@ -199,8 +201,8 @@ class GgufReader {
   std::uint64_t alignment() const {
     MetaValue const* const v = weights_.metadata.find("general.alignment");
     if (v == nullptr) return 32;
-    auto const* const n = std::get_if<std::uint32_t>(v);
-    if (n == nullptr || !std::has_single_bit(*n)) fail("general.alignment is no power of two");
+    auto const n = v->as<std::uint32_t>();
+    if (!n || !std::has_single_bit(*n)) fail("general.alignment is no power of two");
     return *n;
   }
 

@@ -2,6 +2,11 @@
 // Writing GGUF files, and quantizing weights on the way. Not part of <dfdx/io.hpp>.
 #pragma once
 
+#include <bit>
+#include <span>
+#include <type_traits>
+#include <variant>
+
 #include <dfdx/io/gguf.hpp>
 #include <dfdx/kernels/reference/quantize.hpp>
 
@@ -25,9 +30,8 @@ class GgufWriter {
       tensors_.push_back({&w, &type});
     }
     if (auto const* a = metadata_.find("general.alignment")) {
-      auto const* const n = std::get_if<std::uint32_t>(a);
-      if (n == nullptr || !std::has_single_bit(*n))
-        raise_file("save_gguf: general.alignment is no power of two");
+      auto const n = a->as<std::uint32_t>();
+      if (!n || !std::has_single_bit(*n)) raise_file("save_gguf: general.alignment is no power of two");
       unit_ = *n;
     }
   }
@@ -39,8 +43,10 @@ class GgufWriter {
     put(head, std::uint64_t{metadata_.entries().size()});
     for (auto const& [key, value] : metadata_.entries()) {
       put(head, key);
-      put(head, static_cast<std::uint32_t>(value.index()));
-      std::visit([&](auto const& x) { put(head, x); }, value);
+      put(head, static_cast<std::uint32_t>(value.type()));
+      if (std::string const* const text = value.text()) put(head, *text);
+      else if (MetaList const* const list = value.list()) put(head, *list);
+      else put(head, value.bytes());
     }
     std::uint64_t end = 0;
     for (Tensor const& t : tensors_) {
@@ -85,20 +91,24 @@ class GgufWriter {
     refuse(w, std::string("a GGUF file cannot hold ") + name_of(*dtype));
   }
 
+  static void put(std::string& to, std::span<std::byte const> x) {
+    to.append(reinterpret_cast<char const*>(x.data()), x.size());
+  }
   template <class T>
-  static void put(std::string& to, T const& x) {
-    if constexpr (std::is_same_v<T, std::string>) {
-      put(to, std::uint64_t{x.size()});
-      to += x;
-    } else if constexpr (std::is_same_v<T, MetaList>) {
-      put(to, static_cast<std::uint32_t>(x.items.index()));
-      put(to, std::uint64_t{x.size()});
-      std::visit(
-          [&]<class E>(std::vector<E> const& v) {
-            for (auto const& e : v) put<E>(to, e);
-          },
-          x.items);
-    } else to.append(reinterpret_cast<char const*>(&x), sizeof(T));
+    requires std::is_arithmetic_v<T>
+  static void put(std::string& to, T x) {
+    to.append(reinterpret_cast<char const*>(&x), sizeof x);
+  }
+  static void put(std::string& to, std::string const& x) {
+    put(to, std::uint64_t{x.size()});
+    to += x;
+  }
+  static void put(std::string& to, MetaList const& x) {
+    put(to, static_cast<std::uint32_t>(x.type));
+    put(to, std::uint64_t{x.size()});
+    for (std::string const& text : x.texts) put(to, text);
+    for (MetaList const& list : x.lists) put(to, list);
+    put(to, x.numbers);
   }
 
   std::size_t up(std::uint64_t n) const { return static_cast<std::size_t>((n + unit_ - 1) / unit_ * unit_); }

@@ -75,7 +75,7 @@ inline RopeLayout rope_of_names(Weights const& all) {
 /// Source    llama.cpp, the rope type of each architecture
 inline RopeLayout rope_of_architecture(Metadata const& metadata) {
   auto const* const v = metadata.find("general.architecture");
-  auto const* const name = v != nullptr ? std::get_if<std::string>(v) : nullptr;
+  auto const* const name = v != nullptr ? v->text() : nullptr;
   if (name == nullptr) return RopeLayout::unknown;
   for (char const* a :
        {"llama", "llama4", "mistral3", "baichuan", "internlm2", "minicpm", "command-r", "granite"})

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <variant>
 
 #include <dfdx/io/metadata.hpp>
 #include <dfdx/kernels/reference/quantized.hpp>

@@ -48,7 +48,7 @@ inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const
   MetaValue const* const v = m.find(key);
   if (v == nullptr) return {};
   std::vector<std::int32_t> r;
-  if (std::holds_alternative<MetaList>(*v))
+  if (v->list() != nullptr)
     for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(static_cast<std::int32_t>(t));
   else r.push_back(static_cast<std::int32_t>(m.integer(key)));
   return r;

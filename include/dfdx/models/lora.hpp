@@ -188,10 +188,12 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
   c.alpha = m.number("config.lora_alpha", 8);
   c.root_of_rank = m.flag("config.use_rslora", false);
   c.targets.clear();
-  if (MetaValue const* const v = m.find("config.target_modules");
-      v != nullptr && std::holds_alternative<std::string>(*v))
+  if (MetaValue const* const v = m.find("config.target_modules"); v != nullptr && v->text() != nullptr)
     c.pattern = m.text("config.target_modules");
-  else c.targets = m.list<std::string>("config.target_modules");
+  else {
+    auto const names = m.list<std::string>("config.target_modules");
+    c.targets.assign(names.begin(), names.end());
+  }
   if (c.pattern == "all-linear") c.pattern = "model\\..*";  // all but the head
   c.check();
   return c;

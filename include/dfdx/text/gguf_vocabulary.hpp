@@ -159,7 +159,9 @@ GgufVocabulary gguf_vocabulary(Keys const& keys) {
     if (has(name)) to = keys.flag(key(name), false);
   };
   auto const list = [&]<class T>(char const* name, std::vector<T>& to) {
-    if (has(name)) to = keys.template list<T>(key(name));
+    if (!has(name)) return;
+    auto const& from = keys.template list<T>(key(name));
+    to.assign(from.begin(), from.end());
   };
   GgufVocabulary v;
   v.name = keys.source();
