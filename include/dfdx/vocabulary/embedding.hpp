@@ -88,8 +88,8 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   for (index_t i = 0; i < list.size(); ++i)
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
   for (index_t i = 0; i < list.size(); ++i) {
-    Array part = select(detail::lazy<sizeof(A)>(a).detach(), at, to[i]);
-    part += select(detail::lazy<sizeof(A)>(src).detach(), at, i) * alpha;
+    Array part = select(detail::lazy<sizeof(A)>(a), at, to[i]);
+    part += select(detail::lazy<sizeof(A)>(src), at, i) * alpha;
   }
   return a;
 }
