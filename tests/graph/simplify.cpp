@@ -5,6 +5,7 @@
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/program/trace.hpp>
 #include <dfdx/testing/interpret.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -114,6 +115,36 @@ TEST_CASE("a product that is only wanted transposed is computed that way", "[gra
           Array const y = matmul(v[0], transpose(v[1]));
           return y + transpose(y);
         }) == "permute matmul permute add");
+}
+
+TEST_CASE("what lies side by side in zeros is joined", "[graph]") {
+  auto const at = [](Array const& x, int axis, index_t before, index_t after, double fill = 0) {
+    return bind<op::pad>(Attrs{{axis, before, after}, {fill}}, x);
+  };
+  // As the gradients of the parts of one value are added, in any order.
+  CHECK(ops([&](V v) { return at(v[0], 0, 0, 3) + at(v[1], 0, 3, 0); }) == "concat");
+  CHECK(ops([&](V v) { return at(v[0], 0, 3, 0) + at(v[1], 0, 0, 3); }) == "concat");
+  CHECK(ops([&](V v) { return at(v[0], 1, 1, 4) + at(v[1], 1, 5, 0); }) == "concat pad");
+  std::vector<Shape> const three(3, make_shape(2, 3));
+  for (int const order : {0, 1, 2, 3, 4, 5}) {
+    int const a = order / 2, b = order % 2 == 0 ? (a + 1) % 3 : (a + 2) % 3, c = 3 - a - b;
+    auto const sum_of = [&](V v) {
+      auto const part = [&](int k) { return at(v[static_cast<std::size_t>(k)], 1, 3 * k, 6 - 3 * k); };
+      return part(a) + part(b) + part(c);
+    };
+    Graph const g = simplified(sum_of, three);
+    CHECK(ops(g) == "concat concat");
+    std::vector<Array> in;
+    for (int k = 0; k < 3; ++k) in.push_back(arange(6).reshape({2, 3}) + 10.0 * (k + 1));
+    for (Array& x : in) x = cast_to(x, DType::f32);
+    CHECK(array_equal(testing::interpret(g, in)[0], concat<1>(concat<1>(in[0], in[1]), in[2])));
+  }
+  // Not where they overlap, leave a gap, lie along other axes, or are not in zeros.
+  CHECK(ops([&](V v) { return at(v[0], 0, 0, 2) + at(v[1], 0, 2, 0); }) == "pad pad add");
+  CHECK(ops([&](V v) { return at(v[0], 0, 0, 4) + at(v[1], 0, 4, 0); }) == "pad pad add");
+  CHECK(ops([&](V v) { return at(v[0], 0, 0, 3, 1) + at(v[1], 0, 3, 0); }) == "pad pad add");
+  CHECK(ops([&](V v) { return at(v[0], 0, 0, 4) + at(v[1], 1, 4, 0); },
+            {make_shape(4, 4), make_shape(8, 0)}) == "pad pad add");
 }
 
 TEST_CASE("simplify is idempotent and keeps values", "[graph]") {

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include <dfdx/ops/join.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -246,6 +247,42 @@ constexpr int simpler_stack(Rewriter& r, Node const& n) {
   return r.add(Node{&info<op::expand>, Attrs{}, n.meta, {r.add(one)}});
 }
 
+// pad(x) + pad(y), where x and y lie side by side in zeros: x and y joined, and padded. -1 if they are not such.
+constexpr int joined_parts(Rewriter& r, int a, int b) {
+  Node const x = r.graph[a], y = r.graph[b];
+  if (!same_op(*x.op, info<op::pad>) || !same_op(*y.op, info<op::pad>)) return -1;
+  int const axis = op::pad::axis(x.attrs);
+  Meta both = r.graph[x.in[0]].meta;
+  index_t const first = both.shape[axis], second = r.graph[y.in[0]].meta.shape[axis];
+  bool const beside = x.attrs.i[0] == axis && y.attrs.i[0] == axis && x.attrs.f[0] == 0 &&
+                      y.attrs.f[0] == 0 && first >= 0 && second >= 0;  // (no gaps: i[0] is the axis alone)
+  if (!beside) return -1;
+  if (y.attrs.i[1] + second == x.attrs.i[1]) return joined_parts(r, b, a);
+  if (x.attrs.i[1] + first != y.attrs.i[1]) return -1;
+  both.shape[axis] = first + second;
+  int const joined = r.add(Node{&info<op::concat>, Attrs{{axis}}, both, {x.in[0], y.in[0]}});
+  index_t const before = x.attrs.i[1], after = y.attrs.i[2];
+  if (before == 0 && after == 0) return joined;
+  return r.add(Node{x.op, Attrs{{axis, before, after}}, x.meta, {joined}});
+}
+// The gradient of a value whose parts are used, as in split, is a sum of such; the part between two others may come
+// last. -1 for other nodes.
+constexpr int sum_of_parts(Rewriter& r, Node const& n) {
+  if (n.code() != op::add::code) return -1;
+  if (int const joined = joined_parts(r, n.in[0], n.in[1]); joined >= 0) return joined;
+  for (int k = 0; k < 2; ++k) {
+    Node const others = r.graph[n.in[k]];
+    if (others.code() != op::add::code) continue;
+    for (int i = 0; i < 2; ++i) {
+      int const joined = joined_parts(r, others.in[i], n.in[1 - k]);
+      if (joined < 0) continue;
+      int const all = joined_parts(r, joined, others.in[1 - i]);
+      return all >= 0 ? all : r.add(Node{n.op, n.attrs, n.meta, {joined, others.in[1 - i]}});
+    }
+  }
+  return -1;
+}
+
 // Marks what the marked nodes need.
 constexpr void mark_operands(Graph const& g, Vec<char>& marked) {
   for (int i = g.size() - 1; i >= 0; --i)
@@ -321,6 +358,7 @@ constexpr Graph simplify(Graph g) {
     Node n = g[i];
     for (int k = 0; k < n.arity(); ++k) n.in[k] = to[n.in[k]];
     int swapped = detail::simpler_stack(r, n);
+    if (swapped < 0) swapped = detail::sum_of_parts(r, n);
     if (n.code() == Code::permute && uses[g[i].in[0]] == 1) {
       Node const product = r.graph[n.in[0]];
       swapped = detail::transposed_product(r, n, product);
