@@ -3,6 +3,9 @@
 // kernel its description and its arguments (graph/layout.hpp says what a plan consists of).
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include <dfdx/graph/epilogues.hpp>
 #include <dfdx/graph/homes.hpp>
 #include <dfdx/graph/layout.hpp>
@@ -102,23 +105,43 @@ class Planner {
   }
   static constexpr int kept = 1 << 30;
 
-  // A loop writes a result over an operand that nobody reads after it, if it reads and writes it element by element.
+  // Of the same bytes; a view between them may have given them another shape.
+  constexpr bool as_large(int a, int b) const {
+    return g_[a].meta.dtype == g_[b].meta.dtype && homes_.elements(a) == homes_.elements(b);
+  }
+  // A loop writes a result over an operand that nobody reads after it, if it reads and writes it element by element,
+  // and in no later phase again.
   constexpr void reuse_operands(Lowered const& l) {
-    if (l.code[loop_code::phases] != 1) return;
     auto const dims = static_cast<std::size_t>(l.code[loop_code::dims]);
     auto const record = [&](std::size_t operand) {
       return l.code.data() + loop_code::header_size + dims + operand * (loop_code::operand_size + dims);
     };
-    // Which instruction loads an operand, or stores to it; -1 if none does.
-    auto const touched_by = [&](index_t what, std::size_t operand) {
+    // Whether each element is stored to operand w when it has been loaded from operand r for the last time.
+    auto const comes_later = [&](std::size_t w, std::size_t r) {
+      index_t last_phase = 0, load = -1, store_phase = 0, store = -1;
       for (index_t i = 0; i < l.code[loop_code::instructions]; ++i) {
         index_t const* const p =
             record(l.memory.size()) + i * static_cast<index_t>(loop_code::instruction_size);
-        if (loop_code::unpack(p, loop_code::code) == what &&
-            loop_code::unpack(p, loop_code::a) == static_cast<index_t>(operand))
-          return i;
+        auto const operand = static_cast<std::size_t>(loop_code::unpack(p, loop_code::a));
+        index_t const what = loop_code::unpack(p, loop_code::code);
+        bool const loads = what == loop_code::load && operand == r;
+        bool const stores = what == loop_code::store && operand == w && store < 0;
+        if (!loads && !stores) continue;
+        if (l.code[loop_code::phases] > 1 &&
+            loop_code::unpack(p, loop_code::level) != loop_code::element_level)
+          return false;
+        if (stores) {
+          store_phase = loop_code::unpack(p, loop_code::phase);
+          store = i;
+        } else {
+          auto const mask = static_cast<std::uint64_t>(loop_code::unpack(p, loop_code::mask));
+          index_t const until = mask == 0 ? 0 : std::bit_width(mask) - 1;
+          last_phase = until > last_phase ? until : last_phase;
+          load = i;
+        }
       }
-      return index_t{-1};
+      return load >= 0 && store >= 0 &&
+             (last_phase < store_phase || (last_phase == store_phase && load < store));
     };
     Vec<char> taken(l.memory.size(), 0);
     for (std::size_t w = 0; w < l.memory.size(); ++w) {
@@ -131,14 +154,13 @@ class Planner {
             from.offset != 0)
           continue;
         auto const x = static_cast<int>(from.what);
-        if (is_generated(g_[x]) || readers_[x] != 1 || !(g_[x].meta == g_[id].meta)) continue;
+        if (is_generated(g_[x]) || readers_[x] != 1 || !as_large(x, id)) continue;
         bool same = record(w)[loop_code::fill] == 0;
         for (std::size_t i = 0; i < dims; ++i)
           same = same && record(w)[loop_code::operand_size + i] == record(r)[loop_code::operand_size + i];
         for (std::size_t o = 0; o < l.memory.size(); ++o)  // read in another way as well
           same = same && (o == r || l.memory[o].kind != Memory::Kind::node || l.memory[o].what != x);
-        index_t const load = touched_by(loop_code::load, r), store = touched_by(loop_code::store, w);
-        if (!same || load < 0 || store < load) continue;
+        if (!same || !comes_later(w, r)) continue;
         taken[r] = 1;
         buffer_[id] = buffer_of(x);
         break;
