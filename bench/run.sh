@@ -23,6 +23,8 @@ for name in "$@"; do
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Debian's OpenBLAS does not know newer processors and would leave AVX-512 unused.
+! grep -qs avx512vl /proc/cpuinfo || export OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-SkylakeX}"
 
 sh cmake/install_dependencies.sh demo
 mkdir -p build/bench
