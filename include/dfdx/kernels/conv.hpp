@@ -73,8 +73,11 @@ class Conv {
     index_t row, column;
   };
 
-  // Whether lanes run over so many channels.
-  bool gathers(index_t channels) const { return !g.pointwise() && depth > 0 && g.out > 0 && channels >= 4; }
+  // Whether lanes run over so many channels. Without windows it pays for few positions, those of several samples taken
+  // together.
+  bool gathers(index_t channels) const {
+    return depth > 0 && g.out > 0 && channels >= 4 && (!g.pointwise() || positions < 96);
+  }
   std::size_t columns_size() const { return g.pointwise() ? 0 : static_cast<std::size_t>(depth * block); }
 
   static index_t block_of(index_t depth, index_t positions) {
