@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Convolutions as matrix products. Where lanes have channels enough windows are read in place (gathered_conv.hpp).
+// Convolutions as matrix products. Where lanes have channels enough windows are read in place (gathered_conv.hpp);
+// single channels are taken line by line (depthwise_conv.hpp).
 // Otherwise those of some output positions become the columns of a matrix (im2col), as many as stay in the second
 // cache; products with it are added to the result. Operands are dense.
 #pragma once
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/depthwise_conv.hpp>
 #include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
@@ -29,6 +31,7 @@ class Conv {
   void forward(E const* x, E const* w, E* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.out)) return GatheredConv<E>(g).forward(x, w, y);
+    if (is_depthwise()) return DepthwiseConv<E>(g).forward(x, w, y);
 #endif
     if (depth == 0) std::fill_n(y, g.batch * g.groups * g.out * positions, E(0));
     Scratch<E> const room(columns_size());
@@ -41,6 +44,7 @@ class Conv {
   void input(E* x, E const* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.in)) return GatheredConv<E>(g).input(x, w, y);
+    if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
 #endif
     if (!g.pointwise() || g.out == 0) std::fill_n(x, g.batch * g.groups * g.in * g.x_size(), E(0));
     Scratch<E> const room(columns_size());
@@ -56,6 +60,7 @@ class Conv {
   void weight(E const* x, E* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.out)) return GatheredConv<E>(g).weight(x, w, y);
+    if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
 #endif
     index_t const size = g.out * depth;
     std::fill_n(w, g.groups * size, E(0));
@@ -78,6 +83,7 @@ class Conv {
   bool gathers(index_t channels) const {
     return depth > 0 && g.out > 0 && channels >= 4 && (!g.pointwise() || positions < 96);
   }
+  bool is_depthwise() const { return g.in == 1 && g.out == 1; }
   std::size_t columns_size() const { return g.pointwise() ? 0 : static_cast<std::size_t>(depth * block); }
 
   static index_t block_of(index_t depth, index_t positions) {
