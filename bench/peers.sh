@@ -5,7 +5,7 @@
 set -u
 export DEBIAN_FRONTEND=noninteractive
 missing=''
-for package in libopenblas-dev libeigen3-dev libdnnl-dev libtorch-dev; do
+for package in libopenblas-dev libeigen3-dev libdnnl-dev libxsmm-dev libtorch-dev; do
   if dpkg-query -W -f '${Status}' $package 2>/dev/null | grep -q '^install ok'; then
     echo "peers: $package is here"
   else

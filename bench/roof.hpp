@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The machine's roof: what one core reaches in a loop of independent multiply-adds on numbers of type float.
+// The machine's roofs: what one core reaches in a loop of independent multiply-adds on numbers of type float, and how
+// fast it reads memory.
 #pragma once
 
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <algorithm>
+#include <vector>
 
 #include "row.hpp"
 
@@ -31,6 +33,26 @@ namespace bench {
     least = std::min(least, time);
   }
   return 2.0 * chains * steps * lane_size<float> / least;
+}
+
+/// Bytes a second that one thread reads of so many, again and again; the best of some rounds.
+[[gnu::noinline]] inline double measure_memory(std::size_t bytes = std::size_t{1} << 27) {
+  using namespace dfdx::kernels;
+  std::vector<float> const all(bytes / sizeof(float) / 128 * 128, 1.0f);
+  double least = 1;
+  float volatile sink = 0;
+  for (int round = 0; round < 15; ++round) {
+    double const start = seconds();
+    lane<float> sum[8];
+    constexpr std::size_t W = lane_size<float>;
+    for (auto& s : sum) s = lane<float>(0.0f);
+    for (std::size_t i = 0; i < all.size(); i += 8 * W)
+      DFDX_UNROLL for (std::size_t k = 0; k < 8; ++k) sum[k] =
+          sum[k] + lane<float>::load_unaligned(all.data() + i + k * W);
+    for (auto& s : sum) sink = sink + xsimd::reduce_add(s);
+    least = std::min(least, seconds() - start);
+  }
+  return static_cast<double>(all.size() * sizeof(float)) / least;
 }
 
 }  // namespace bench

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm llama elementwise normalise
-# attention movement inference compile; all without a name) in release below build/bench, runs them, prints one table and
-# writes its rows to build/bench/results.json. peers.sh installs what they compare with. `run.sh rvv`, on its own, counts
-# instructions on RISC-V vectors.
+# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm conv llama elementwise
+# normalise attention movement inference compile; all without a name) in release below build/bench, runs them, prints one
+# table and writes its rows to build/bench/results.json. peers.sh installs what they compare with. `run.sh rvv`, on its
+# own, counts instructions on RISC-V vectors.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm llama \
+[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm conv llama \
   elementwise normalise attention movement inference compile
 if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross
@@ -15,14 +15,16 @@ fi
 targets=''
 for name in "$@"; do
   case $name in
-    ad | tape | transforms | words | fashion | mlp | gpt | gemm | llama | elementwise | normalise | attention | \
+    ad | tape | transforms | words | fashion | mlp | gpt | gemm | conv | llama | elementwise | normalise | attention | \
       movement | inference) targets="$targets bench_$name" ;;
     compile) ;;
-    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, llama," \
+    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, conv, llama," \
       "elementwise, normalise, attention, movement, inference and compile" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Debian's OpenBLAS does not know newer processors and would leave AVX-512 unused.
+! grep -qs avx512vl /proc/cpuinfo || export OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-SkylakeX}"
 
 sh cmake/install_dependencies.sh demo
 mkdir -p build/bench

@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-#include "../row.hpp"
+#include "../roof.hpp"
 
 namespace {
 
@@ -47,25 +47,6 @@ double matrix_bytes(models::Llama m) {
                         : static_cast<double>(layer.weight->size()) * 4;
   });
   return sum;
-}
-
-// Bytes a second that one thread reads from memory, the best of some rounds.
-[[gnu::noinline]] double measure_memory() {
-  std::vector<float> const all(std::size_t{1} << 25, 1.0f);
-  double best = 1;
-  float volatile sink = 0;
-  for (int round = 0; round < 15; ++round) {
-    double const start = bench::seconds();
-    kernels::lane<float> sum[8];
-    constexpr std::size_t W = kernels::lane_size<float>;
-    for (auto& s : sum) s = kernels::lane<float>(0.0f);
-    for (std::size_t i = 0; i < all.size(); i += 8 * W)
-      DFDX_UNROLL for (std::size_t k = 0; k < 8; ++k) sum[k] =
-          sum[k] + kernels::lane<float>::load_unaligned(all.data() + i + k * W);
-    for (auto& s : sum) sink = sink + xsimd::reduce_add(s);
-    best = std::min(best, bench::seconds() - start);
-  }
-  return static_cast<double>(all.size() * sizeof(float)) / best;
 }
 
 double relative_error(models::Llama const& m) {
@@ -193,7 +174,7 @@ void shape(char const* name, models::LlamaConfig const& c, double memory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double const memory = measure_memory();
+  double const memory = bench::measure_memory();
   std::fprintf(stderr, "memory: %.1f GB/s\n", memory / 1e9);
   shape("15M", config(288, 768, 6, 6), memory);
   if (argc > 1 && std::string_view(argv[1]) == "--quick") return 0;

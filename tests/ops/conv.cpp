@@ -104,11 +104,21 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
     Extents x, w;
     ConvOptions o;
   };
-  for (Large const& c :
-       {Large{{2, 70, 21, 33}, {5, 70, 3, 11}, {.stride = {1, 2}, .padding = {2, 9}}},
-        Large{{1, 400, 900}, {3, 200, 7}, {.stride = 2, .padding = 6, .dilation = 3, .groups = 1}},
-        Large{{2, 6, 21, 33}, {6, 1, 3, 5}, {.stride = {1, 2}, .padding = {2, 3}, .groups = 6}},
-        Large{{2, 3, 3, 4}, {4, 3, 2, 2}, {.padding = {4, 5}, .dilation = {3, 2}}}}) {
+  for (
+      Large const& c :
+      {Large{{2, 70, 21, 33}, {5, 70, 3, 11}, {.stride = {1, 2}, .padding = {2, 9}}},
+       Large{{1, 400, 900}, {3, 200, 7}, {.stride = 2, .padding = 6, .dilation = 3, .groups = 1}},
+       Large{{2, 6, 21, 33}, {6, 1, 3, 5}, {.stride = {1, 2}, .padding = {2, 3}, .groups = 6}},
+       Large{{2, 3, 3, 4}, {4, 3, 2, 2}, {.padding = {4, 5}, .dilation = {3, 2}}},
+       // Several samples together, groups, sums deeper than a panel; single channels, by lanes and their ends.
+       Large{{5, 6, 5, 7}, {9, 6, 1, 1}, {}},
+       Large{{7, 8, 7, 9}, {12, 4, 3, 3}, {.stride = {2, 1}, .padding = 1, .groups = 2}},
+       Large{{2, 80, 6, 6}, {70, 80, 3, 3}, {.padding = 1}},
+       Large{{1, 4, 9, 70},
+             {4, 1, 3, 5},
+             {.stride = {2, 3}, .padding = {1, 4}, .dilation = {1, 2}, .groups = 4}},
+       Large{{2, 3, 4, 37}, {3, 1, 2, 5}, {.padding = {1, 2}, .groups = 3}},
+       Large{{2, 3, 4, 5}, {3, 1, 2, 2}, {.padding = 3, .groups = 3}}}) {
     int const axes = c.x.shape.rank - 2;
     Shape xs = c.x.shape;
     xs[1] = c.w.shape[1] * c.o.groups;

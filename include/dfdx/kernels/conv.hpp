@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// Convolutions as matrix products. The windows of some output positions become the columns of a matrix (im2col), as
-// many as stay in the second cache; products with it are added to the result. Operands are dense.
+// Convolutions as matrix products. Where lanes have channels enough windows are read in place (gathered_conv.hpp);
+// single channels are taken line by line (depthwise_conv.hpp).
+// Otherwise those of some output positions become the columns of a matrix (im2col), as many as stay in the second
+// cache; products with it are added to the result. Operands are dense.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/depthwise_conv.hpp>
+#include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
@@ -21,34 +25,49 @@ class Conv {
       : g(geometry),
         depth(g.in * g.w_size()),
         positions(g.y_size()),
-        block(g.pointwise() ? positions : block_of(depth, positions)),
-        columns_(g.pointwise() ? 0 : static_cast<std::size_t>(depth * block)) {}
+        block(g.pointwise() ? positions : block_of(depth, positions)) {}
 
   /// y = the sum over windows of x times w.
   void forward(E const* x, E const* w, E* y) const {
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    if (gathers(g.out)) return GatheredConv<E>(g).forward(x, w, y);
+    if (is_depthwise()) return DepthwiseConv<E>(g).forward(x, w, y);
+#endif
     if (depth == 0) std::fill_n(y, g.batch * g.groups * g.out * positions, E(0));
+    Scratch<E> const room(columns_size());
     each(x, w, y, [&](E const* xs, E const* ws, E* ys, index_t from, index_t n) {
-      multiply(g.out, n, depth, {ws, depth, 1}, {columns(xs, from, n), n, 1}, ys + from, positions);
+      multiply(g.out, n, depth, {ws, depth, 1}, {columns(xs, from, n, room.get()), n, 1}, ys + from,
+               positions);
     });
   }
   /// x = what y leaves at each element of its windows.
   void input(E* x, E const* w, E const* y) const {
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    if (gathers(g.in)) return GatheredConv<E>(g).input(x, w, y);
+    if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
+#endif
     if (!g.pointwise() || g.out == 0) std::fill_n(x, g.batch * g.groups * g.in * g.x_size(), E(0));
+    Scratch<E> const room(columns_size());
     each(x, w, y, [&](E* xs, E const* ws, E const* ys, index_t from, index_t n) {
       // A group of one channel: the columns are multiples of it, which need not be made.
       if (g.out == 1 && !g.pointwise()) return add_multiples(xs, ws, ys, from, n);
-      E* const to = g.pointwise() ? xs : columns_.get();
+      E* const to = g.pointwise() ? xs : room.get();
       multiply(depth, n, g.out, {ws, 1, depth}, {ys + from, positions, 1}, to, n);
-      if (!g.pointwise()) add_columns(xs, from, n);
+      if (!g.pointwise()) add_columns(xs, from, n, to);
     });
   }
   /// w = the sum over positions of x times y.
   void weight(E const* x, E* w, E const* y) const {
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    if (gathers(g.out)) return GatheredConv<E>(g).weight(x, w, y);
+    if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
+#endif
     index_t const size = g.out * depth;
     std::fill_n(w, g.groups * size, E(0));
-    Scratch<E> const part(static_cast<std::size_t>(size));
+    Scratch<E> const part(static_cast<std::size_t>(size)), room(columns_size());
     each(x, w, y, [&](E const* xs, E* ws, E const* ys, index_t from, index_t n) {
-      multiply(g.out, depth, n, {ys + from, positions, 1}, {columns(xs, from, n), 1, n}, part.get(), depth);
+      multiply(g.out, depth, n, {ys + from, positions, 1}, {columns(xs, from, n, room.get()), 1, n},
+               part.get(), depth);
       for (index_t i = 0; i < size; ++i) ws[i] += part.get()[i];
     });
   }
@@ -58,6 +77,14 @@ class Conv {
     E const* data;
     index_t row, column;
   };
+
+  // Whether lanes run over so many channels. Without windows it pays for few positions, those of several samples taken
+  // together.
+  bool gathers(index_t channels) const {
+    return depth > 0 && g.out > 0 && channels >= 4 && (!g.pointwise() || positions < 96);
+  }
+  bool is_depthwise() const { return g.in == 1 && g.out == 1; }
+  std::size_t columns_size() const { return g.pointwise() ? 0 : static_cast<std::size_t>(depth * block); }
 
   static index_t block_of(index_t depth, index_t positions) {
     index_t const fit = static_cast<index_t>(512 * 1024 / sizeof(E)) / (depth > 0 ? depth : 1);
@@ -114,9 +141,8 @@ class Conv {
   }
 
   // The matrix of the windows at some positions, [K, n].
-  E const* columns(E const* x, index_t from, index_t n) const {
+  E const* columns(E const* x, index_t from, index_t n, E* to) const {
     if (g.pointwise()) return x;
-    E* const to = columns_.get();
     index_t const step = g.w[2].stride;
     for_runs(from, n, [&](index_t row, index_t q, index_t length, index_t low, index_t high, index_t at) {
       E* const DFDX_RESTRICT c = to + row * n + q;
@@ -128,9 +154,9 @@ class Conv {
     });
     return to;
   }
-  void add_columns(E* x, index_t from, index_t n) const {
+  void add_columns(E* x, index_t from, index_t n, E const* columns) const {
     for_runs(from, n, [&](index_t row, index_t q, index_t, index_t low, index_t high, index_t at) {
-      add(x + at, E(1), columns_.get() + row * n + q + low, high - low);
+      add(x + at, E(1), columns + row * n + q + low, high - low);
     });
   }
   void add_multiples(E* x, E const* w, E const* y, index_t from, index_t n) const {
@@ -148,7 +174,6 @@ class Conv {
 
   ConvGeometry g;
   index_t depth, positions, block;
-  Scratch<E> columns_;
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -44,6 +44,13 @@ struct strided {
   Index row, col;
 };
 
+/// How many lanes the next panel of B has when so many columns are left: panels of nearly the same width.
+template <class T>
+constexpr int panel_lanes_of(Index columns) {
+  Index const lanes = ceil_div(columns, blocking<T>::W);
+  return static_cast<int>(ceil_div(lanes, ceil_div(lanes, blocking<T>::C)));
+}
+
 /// A[m, k] -> panels of mr rows: dst[panel][p][r], rows past m zero.
 template <class T>
 void pack_rows(strided<T> a, Index m, Index k, T* dst) {
@@ -94,24 +101,46 @@ void pack_columns(strided<T> b, Index k, int columns, int width, T* dst) {
   }
 }
 
-/// Packed panels of B for n columns: as many of nr as fit, then panels of one lane.
+/// Packed panels of B for n columns. Where B is read in place only the last is packed, if it ends within a lane.
 template <class T>
-void pack_all_columns(strided<T> b, Index k, Index n, T* dst) {
-  constexpr int W = lane_size<T>, nr = blocking<T>::nr;
-  Index j = 0;
-  for (; j < n;) {
-    int const width = n - j >= nr ? nr : W;
+void pack_all_columns(strided<T> b, Index k, Index n, bool in_place, T* dst) {
+  for (Index j = 0; j < n;) {
+    int const width = panel_lanes_of<T>(n - j) * blocking<T>::W;
     int const columns = n - j < width ? static_cast<int>(n - j) : width;
-    pack_columns(strided<T>{b.at + j * b.col, b.row, b.col}, k, columns, width, dst + j * k);
+    if (!in_place || columns < width)
+      pack_columns(strided<T>{b.at + j * b.col, b.row, b.col}, k, columns, width, dst + j * k);
     j += width;
   }
 }
 
-/// A tile of two panels, packed or in place, left in a buffer of mr rows of C lanes.
+/// Where a tile's lanes go: rows of a buffer or of C.
+template <class T>
+struct into_rows {
+  static constexpr bool heavy = false;
+  T* at;
+  Index row;
+  DFDX_INLINE lane<T> finish(lane<T> sum, int, int) const { return sum; }
+  DFDX_INLINE void store(lane<T> value, int r, int j) const {
+    value.store_unaligned(at + r * row + j * lane_size<T>);
+  }
+};
+
+/// A tile of two panels, packed or in place; at least `rows` of its rows.
 template <class T, int C>
-void buffered_tile(strided<T> a, T const* b, Index b_row, Index k, T* buffer) {
+void panel_tile(int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to) {
   constexpr int W = lane_size<T>, mr = blocking<T>::mr;
-  gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, into_block<T, C * W>{buffer}, a.row, a.col, b_row);
+  if constexpr (C <= blocking<T>::C) {
+    if (mr > 4 && rows > 4) gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+    else if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+    else gemm_tile<T, 2, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+  }
+}
+template <class T>
+void any_tile(int lanes, int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to) {
+  if (lanes == 4) panel_tile<T, 4>(rows, a, b, b_row, k, to);
+  else if (lanes == 3) panel_tile<T, 3>(rows, a, b, b_row, k, to);
+  else if (lanes == 2) panel_tile<T, 2>(rows, a, b, b_row, k, to);
+  else panel_tile<T, 1>(rows, a, b, b_row, k, to);
 }
 
 /// Where the sums of one block of k go: into `partial` (not the last block), or through the epilogue into C.
@@ -125,16 +154,12 @@ struct block_sums {
 template <class T, class Epilogue>
 void finish_tile(T const* buffer, int width, int rows, int columns, Index m, Index n, block_sums<T> const to,
                  T* c, Index c_row, Epilogue const epilogue) {
-  constexpr int W = lane_size<T>, C = blocking<T>::C;
-  if (to.first && to.last && columns == C * W) {  // the common case of products that are not deep
-    for (int r = 0; r < rows; ++r) {
-      T* const row = c + (m + r) * c_row + n;
-      lane<T> v[C];
-      DFDX_UNROLL for (int j = 0; j < C; ++j) {
-        v[j] = epilogue(lane<T>::load_aligned(buffer + (r * C + j) * W), m + r, n + j * W);
-      }
-      DFDX_UNROLL for (int j = 0; j < C; ++j) v[j].store_unaligned(row + j * W);
-    }
+  constexpr int W = blocking<T>::W;
+  if (to.first && to.last && columns == width) {  // the common case of products that are not deep
+    for (int r = 0; r < rows; ++r)
+      for (int j = 0; j < columns; j += W)
+        epilogue(lane<T>::load_aligned(buffer + r * width + j), m + r, n + j)
+            .store_unaligned(c + (m + r) * c_row + n + j);
     return;
   }
   for (int r = 0; r < rows; ++r) {
@@ -185,27 +210,34 @@ void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strid
                      bool b_in_place, T* packed_a, T const* packed_b, Index m, Index n,
                      block_sums<T> const& to, T* c, Index c_row, Epilogue const& epilogue) {
   using B = blocking<T>;
+  // Sums that nothing is done with go where they belong at once.
+  constexpr bool is_plain = std::is_same_v<Epilogue, store_sum>;
   alignas(64) T buffer[B::mr * B::nr];
   Index const last = rows - rows % B::mr;  // the panel that is not whole, if there is one, is always packed
   if (a_in_place)
     pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
   else pack_rows(a, rows, depth, packed_a);
   for (Index j = 0; j < columns;) {
-    bool const full = columns - j >= B::nr, in_place = b_in_place && full;
-    int const width = full ? B::nr : B::W;
+    int const lanes = panel_lanes_of<T>(columns - j), width = lanes * B::W;
     int const valid = columns - j < width ? static_cast<int>(columns - j) : width;
+    bool const in_place = b_in_place && valid == width;
     T const* const b_panel = in_place ? b.at + j * b.col : packed_b + j * depth;
     Index const b_row = in_place ? b.row : width;
     for (Index i = 0; i < rows; i += B::mr) {
       strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
                                                         : strided<T>{packed_a + i * depth, 1, B::mr};
       int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-      prefetch_tile(to.first ? c + (m + i) * c_row + n + j
-                             : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column),
-                    to.first ? c_row : to.partial_row, height);
-      if (full) buffered_tile<T, B::C>(a_panel, b_panel, b_row, depth, buffer);
-      else buffered_tile<T, 1>(a_panel, b_panel, b_row, depth, buffer);
-      finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
+      T* const here = to.first && to.last
+                          ? c + (m + i) * c_row + n + j
+                          : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
+      Index const here_row = to.first && to.last ? c_row : to.partial_row;
+      prefetch_tile(here, here_row, height);
+      if (to.first && (is_plain || !to.last) && valid == width && height % 2 == 0) {
+        any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row});
+      } else {
+        any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width});
+        finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
+      }
     }
     j += width;
   }
@@ -226,15 +258,14 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   bool const a_in_place = m * k <= near || n <= 2 * B::nr;
   bool const b_in_place = b.col == 1 && (n * k <= near || m <= B::mc);
   for (Index jc = 0; jc < n; jc += nc) {
-    Index const columns = n - jc < nc ? n - jc : nc, in_place = b_in_place ? columns - columns % B::nr : 0;
+    Index const columns = n - jc < nc ? n - jc : nc;
     Index pc = 0;
     do {  // k == 0 is one empty block: C still goes through the epilogue
       Index const depth = k - pc < kc ? k - pc : kc;
       block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0,
                              pc == 0, pc + depth >= k};
       strided<T> const b_block{b.at + pc * b.row + jc * b.col, b.row, b.col};
-      pack_all_columns(strided<T>{b_block.at + in_place * b.col, b.row, b.col}, depth, columns - in_place,
-                       packed_b + in_place * depth);
+      pack_all_columns(b_block, depth, columns, b_in_place, packed_b);
       for (Index ic = 0; ic < m; ic += mc)
         multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
                         strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place,

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions whose windows are read where they are. Each of the three products is one of simd/gathered.hpp: rows are
+// positions and steps the elements of a window, or for the gradient of the weight the other way round; lanes run over
+// channels. What windows reach beyond the input stands in a frame of zeros about a copy of it. Operands are dense.
+#pragma once
+
+#include <algorithm>
+
+#include <dfdx/core/window.hpp>
+#include <dfdx/kernels/scratch.hpp>
+#include <dfdx/kernels/simd/gathered.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+namespace detail {
+
+/// Frame - channels of some samples within zeros: `before` of them before each axis, extents `size` in all. Where no
+/// zeros are needed it is the samples themselves.
+struct Frame {
+  index_t channels, inner[3], before[3], inside[3], step[3], channel, sample, source;
+  bool copies = false;
+
+  /// `source_step` lies between samples of the operand.
+  template <class E>
+  static Frame of(index_t channels, index_t const (&extents)[3], index_t const (&before)[3],
+                  index_t const (&size)[3], index_t source_step) {
+    Frame f{};
+    f.channels = channels, f.source = source_step;
+    for (int i = 0; i < 3; ++i) {
+      f.inner[i] = extents[i], f.before[i] = before[i];
+      f.inside[i] = std::clamp<index_t>(size[i] - before[i], 0, extents[i]);
+      f.copies = f.copies || before[i] > 0 || size[i] > extents[i];
+    }
+    auto const& n = f.copies ? size : extents;
+    f.step[2] = 1, f.step[1] = n[2], f.step[0] = n[1] * n[2];
+    f.channel = n[0] * n[1] * n[2];
+    // Channels a multiple of 1 KiB apart would compete for the same lines of the first cache.
+    if (f.copies && f.channel * static_cast<index_t>(sizeof(E)) % 1024 == 0) f.channel += 16;
+    f.sample = f.copies ? channels * f.channel : source_step;
+    return f;
+  }
+  /// Numbers that so many samples take.
+  std::size_t room(index_t samples) const { return copies ? static_cast<std::size_t>(samples * sample) : 0; }
+  /// So many samples from x on; `to` has their room, and zeros where frames are.
+  template <class E>
+  E const* fill(E const* x, index_t samples, E* to) const {
+    if (!copies) return x;
+    for (index_t s = 0; s < samples; ++s)
+      for (index_t c = 0; c < channels; ++c)
+        for (index_t i = 0; i < inside[0]; ++i)
+          for (index_t j = 0; j < inside[1]; ++j)
+            std::copy_n(x + s * source + ((c * inner[0] + i) * inner[1] + j) * inner[2], inside[2],
+                        to + s * sample + c * channel + (i + before[0]) * step[0] +
+                            (j + before[1]) * step[1] + before[2]);
+    return to;
+  }
+};
+
+}  // namespace detail
+
+/// GatheredConv - the three products of one geometry, as those of Conv.
+template <class E>
+class GatheredConv {
+ public:
+  explicit GatheredConv(ConvGeometry const& geometry)
+      : g(geometry), places(g.w_size()), depth(g.in * places), positions(g.y_size()) {}
+
+  void forward(E const* x, E const* w, E* y) const {
+    index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.out);
+    Frame const frame = input_frame();
+    Table const rows = places_for(chunk * positions), steps = places_for(depth);
+    list_positions(frame, chunk, rows.get());
+    list_windows(frame, steps.get());
+    Numbers const framed(frame.room(chunk)), panels = some(depth * lanes * W);
+    clear(framed, frame.room(chunk));
+    Numbers const sums = some(block_rows(lanes) * lanes * W);
+    Table const targets = places_for(block_rows(lanes));
+    list_lines(targets, block_rows(lanes), lanes);
+    for (index_t group = 0; group < g.groups; ++group) {
+      detail::pack_panels(w + group * g.out * depth, depth, g.out, depth, panels.get(), 0, depth);
+      for (index_t s = 0; s < g.batch; s += chunk) {
+        index_t const samples = std::min(chunk, g.batch - s);
+        E const* const from =
+            frame.fill(x + (s * g.groups + group) * g.in * g.x_size(), samples, framed.get());
+        in_blocks(samples * positions, lanes, [&](index_t p, index_t m) {
+          detail::gathered_product(from, rows.get() + p, m, steps.get(), depth, panels.get(), lanes,
+                                   sums.get(), targets.get(), false);
+          put(sums.get(), lanes, p, m, positions, g.out, y + (s * g.groups + group) * g.out * positions);
+        });
+      }
+    }
+  }
+
+  void weight(E const* x, E* w, E const* y) const {
+    index_t const chunk = samples_for(512), lanes = detail::lanes_of<E>(g.out);
+    Frame const frame = input_frame();
+    Table const rows = places_for(depth), steps = places_for(chunk * positions);
+    list_windows(frame, rows.get());
+    list_positions(frame, chunk, steps.get());
+    Numbers const framed(frame.room(chunk)), panels = some(chunk * positions * lanes * W);
+    clear(framed, frame.room(chunk));
+    Numbers const sums = some(depth * lanes * W);
+    Table const targets = places_for(depth);
+    list_lines(targets, depth, lanes);
+    for (index_t group = 0; group < g.groups; ++group) {
+      for (index_t s = 0; s < g.batch; s += chunk) {
+        index_t const samples = std::min(chunk, g.batch - s), k = samples * positions;
+        E const* const from =
+            frame.fill(x + (s * g.groups + group) * g.in * g.x_size(), samples, framed.get());
+        for (index_t i = 0; i < samples; ++i)
+          detail::pack_panels(y + ((s + i) * g.groups + group) * g.out * positions, positions, g.out,
+                              positions, panels.get(), i * positions, k);
+        detail::gathered_product(from, rows.get(), depth, steps.get(), k, panels.get(), lanes, sums.get(),
+                                 targets.get(), s > 0);
+      }
+      if (g.batch == 0) std::fill_n(w + group * g.out * depth, g.out * depth, E(0));
+      else transpose(sums.get(), lanes * W, depth, g.out, w + group * g.out * depth, depth);
+    }
+  }
+
+  /// Of each element of a window the product of y with its weights, added to where it lies in x.
+  void input(E* x, E const* w, E const* y) const {
+    index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.in), pitch = lanes * W,
+                  most = chunk * positions;
+    Table const rows = places_for(places * most), targets = places_for(places * most),
+                steps = places_for(g.out), starts = places_for(places + 1), next = places_for(places);
+    for (index_t o = 0; o < g.out; ++o) steps.get()[o] = o * positions;
+    list_targets(chunk, pitch, rows.get(), targets.get(), starts.get());
+    Numbers const panels = some(places * g.out * pitch), sums = some(chunk * g.x_size() * pitch);
+    for (index_t group = 0; group < g.groups; ++group) {
+      // Of each element of a window a matrix of output by input channels.
+      for (index_t o = 0; o < g.out; ++o)
+        detail::for_panels<E>(lanes, [&](index_t j, int width) {
+          transpose<true>(w + ((group * g.out + o) * g.in + j) * places, places,
+                          std::min(g.in - j, width * W), places, panels.get() + j * g.out + o * width * W,
+                          g.out * pitch);
+        });
+      for (index_t s = 0; s < g.batch; s += chunk) {
+        index_t const samples = std::min(chunk, g.batch - s), block = block_rows(lanes);
+        E const* const from = y + (s * g.groups + group) * g.out * positions;
+        std::fill_n(sums.get(), samples * g.x_size() * pitch, E(0));
+        std::copy_n(starts.get(), places, next.get());
+        // Positions in blocks, whose sums stay in a cache from one element to the next.
+        for (index_t end = block; end - block < samples * positions; end += block)
+          for (index_t k = 0; k < places; ++k) {
+            index_t& at = next.get()[k];
+            index_t const begin = at, last = offset_of(std::min(end, samples * positions));
+            while (at < starts.get()[k + 1] && rows.get()[at] < last) ++at;
+            detail::gathered_product(from, rows.get() + begin, at - begin, steps.get(), g.out,
+                                     panels.get() + k * g.out * pitch, lanes, sums.get(),
+                                     targets.get() + begin, true);
+          }
+        for (index_t i = 0; i < samples; ++i)
+          transpose(sums.get() + i * g.x_size() * pitch, pitch, g.x_size(), g.in,
+                    x + ((s + i) * g.groups + group) * g.in * g.x_size(), g.x_size());
+      }
+    }
+  }
+
+ private:
+  static constexpr index_t W = lane_size<E>;
+  using Frame = detail::Frame;
+  using Numbers = Scratch<E>;
+  using Table = Scratch<index_t>;
+
+  static Table places_for(index_t n) { return Table(static_cast<std::size_t>(n)); }
+  // Rows of so many lanes, one after the other.
+  static void list_lines(Table const& to, index_t rows, index_t lanes) {
+    for (index_t i = 0; i < rows; ++i) to.get()[i] = i * lanes * W;
+  }
+  static Numbers some(index_t n) { return Numbers(static_cast<std::size_t>(n)); }
+  static void clear(Numbers const& x, std::size_t n) {
+    if (n > 0) std::fill_n(x.get(), n, E(0));
+  }
+
+  // How many samples have at least so many positions.
+  index_t samples_for(index_t rows) const {
+    return std::max<index_t>(1, std::min(g.batch, (rows + positions - 1) / std::max<index_t>(positions, 1)));
+  }
+  // Rows of sums that stay in the second cache beside a panel.
+  static index_t block_rows(index_t lanes) {
+    index_t const fit = static_cast<index_t>(256 * 1024 / sizeof(E)) / (lanes * W);
+    return std::clamp<index_t>(fit / detail::gathered_unit, 1, 8) * detail::gathered_unit;
+  }
+  template <class F>
+  static void in_blocks(index_t rows, index_t lanes, F const& f) {
+    index_t const block = block_rows(lanes);
+    for (index_t p = 0; p < rows; p += block) f(p, std::min(block, rows - p));
+  }
+
+  Frame input_frame() const {
+    index_t before[3], size[3];
+    for (int i = 0; i < 3; ++i) {
+      before[i] = g.w[i].before;
+      size[i] = g.w[i].stride * (g.y[i] - 1) + g.w[i].reach();
+    }
+    return Frame::of<E>(g.in, g.x, before, size, g.groups * g.in * g.x_size());
+  }
+  // Offsets of n[0] x n[1] x n[2] places that lie `by` apart, of each of some samples.
+  static void list(index_t samples, index_t sample, index_t const (&n)[3], index_t const (&by)[3],
+                   index_t* to) {
+    for (index_t s = 0; s < samples; ++s)
+      for (index_t i = 0; i < n[0]; ++i)
+        for (index_t j = 0; j < n[1]; ++j)
+          for (index_t k = 0; k < n[2]; ++k) *to++ = s * sample + i * by[0] + j * by[1] + k * by[2];
+  }
+  void list_positions(Frame const& frame, index_t samples, index_t* to) const {
+    index_t by[3];
+    for (int i = 0; i < 3; ++i) by[i] = g.w[i].stride * frame.step[i];
+    list(samples, frame.sample, g.y, by, to);
+  }
+  void list_windows(Frame const& frame, index_t* to) const {
+    index_t by[3], n[3];
+    for (int i = 0; i < 3; ++i) by[i] = g.w[i].dilation * frame.step[i], n[i] = g.w[i].size;
+    list(g.in, frame.channel, n, by, to);
+  }
+  // Where position p of some samples in a row begins in y: of the sample p / positions.
+  index_t offset_of(index_t p) const { return p / positions * g.groups * g.out * positions + p % positions; }
+  // For each element of a window the positions that have it within x, in order: where they are in y, and where in x.
+  void list_targets(index_t samples, index_t pitch, index_t* rows, index_t* targets, index_t* starts) const {
+    index_t k[3], p[3], at = 0, i[3];
+    auto const inside = [&](int axis) {
+      i[axis] = g.w[axis].at(p[axis], k[axis]);
+      return i[axis] >= 0 && i[axis] < g.x[axis];
+    };
+    for (k[0] = 0; k[0] < g.w[0].size; ++k[0])
+      for (k[1] = 0; k[1] < g.w[1].size; ++k[1])
+        for (k[2] = 0; k[2] < g.w[2].size; ++k[2]) {
+          *starts++ = at;
+          for (index_t s = 0; s < samples; ++s)
+            for (p[0] = 0; p[0] < g.y[0]; ++p[0]) {
+              if (!inside(0)) continue;
+              for (p[1] = 0; p[1] < g.y[1]; ++p[1]) {
+                if (!inside(1)) continue;
+                for (p[2] = 0; p[2] < g.y[2]; ++p[2])
+                  if (inside(2)) {
+                    rows[at] = offset_of(s * positions + (p[0] * g.y[1] + p[1]) * g.y[2] + p[2]);
+                    targets[at++] = (s * g.x_size() + (i[0] * g.x[1] + i[1]) * g.x[2] + i[2]) * pitch;
+                  }
+              }
+            }
+        }
+    *starts = at;
+  }
+
+  // Rows of sums, which are positions p and on of samples that have `all` of them, into channels.
+  void put(E const* sums, index_t lanes, index_t p, index_t m, index_t all, index_t channels, E* to) const {
+    index_t const sample = g.groups * channels * all;
+    for (index_t done = 0; done < m;) {
+      index_t const s = (p + done) / all, from = (p + done) % all, n = std::min(m - done, all - from);
+      transpose(sums + done * lanes * W, lanes * W, n, channels, to + s * sample + from, all);
+      done += n;
+    }
+  }
+  ConvGeometry g;
+  index_t places, depth, positions;
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+#endif  // !__CUDACC__

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// gathered - a matrix product whose first factor is not stored: element (m, k) is x[row[m] + step[k]].
+//
+// The windows of a convolution are such a matrix, whose rows are positions and whose columns are the elements of a
+// window; so is its transpose. Tiles read the elements where they are, so windows are never copied out. Lanes run over
+// the columns of the other factor, which is packed in panels.
+#pragma once
+
+#include <dfdx/kernels/simd/gemm_micro.hpp>
+#include <dfdx/kernels/simd/transpose.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET::detail {
+
+/// Lanes of a panel at most, and rows of a tile for so many lanes.
+inline constexpr int gathered_lanes = tile_sums >= 24 ? 4 : 2;
+constexpr int gathered_rows(int lanes) { return tile_sums / lanes < 12 ? tile_sums / lanes : 12; }
+/// A multiple of the rows of all tiles.
+inline constexpr Index gathered_unit = 24;
+
+/// How many lanes the next of several equal panels has, when so many are left.
+constexpr int next_panel(Index left) {
+  Index const panels = (left + gathered_lanes - 1) / gathered_lanes;
+  return static_cast<int>((left + panels - 1) / panels);
+}
+
+/// The lanes of n columns.
+template <class T>
+constexpr Index lanes_of(Index n) {
+  return (n + lane_size<T> - 1) / lane_size<T>;
+}
+
+/// f(columns before the panel, lanes of the panel) for the panels of so many lanes.
+template <class T, class F>
+void for_panels(Index lanes, F const& f) {
+  for (Index done = 0; done < lanes;) {
+    int const width = next_panel(lanes - done);
+    f(done * lane_size<T>, width);
+    done += width;
+  }
+}
+
+/// Packs k rows of n columns, column j of which is contiguous at src + j * src_column, as rows `from` and on of panels
+/// that have k_all of them; what is beyond the columns is copies of valid numbers.
+template <class T>
+void pack_panels(T const* src, Index src_column, Index n, Index k, T* panels, Index from, Index k_all) {
+  for_panels<T>(lanes_of<T>(n), [&](Index j, int lanes) {
+    Index const width = lanes * Index(lane_size<T>);
+    transpose<true>(src + j * src_column, src_column, n - j < width ? n - j : width, k,
+                    panels + j * k_all + from * width, width);
+  });
+}
+
+/// R rows and C lanes of sums over k, added to what is there or not: row r goes to `to + target[r]`. Rows from `rows`
+/// on do not exist.
+template <int R, int C, class T>
+void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, Index k,
+                   T const* DFDX_RESTRICT b, T* DFDX_RESTRICT to, Index const* target, bool more) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>;
+  T const* at[R];
+  V sum[R][C];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    at[r] = x + row[r < rows ? r : rows - 1];
+    DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = V(T(0));
+  }
+  for (Index p = 0; p < k; ++p, b += C * W) {
+    Index const s = step[p];
+    V y[C];
+    DFDX_UNROLL for (int c = 0; c < C; ++c) y[c] = V::load_aligned(b + c * W);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      V const factor(at[r][s]);
+      DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, y[c], sum[r][c]);
+    }
+  }
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    if (r < rows) {
+      T* const put = to + target[r];
+      DFDX_UNROLL for (int c = 0; c < C; ++c) {
+        if (more) sum[r][c] = sum[r][c] + V::load_aligned(put + c * W);
+        sum[r][c].store_aligned(put + c * W);
+      }
+    }
+  }
+}
+
+template <int C, class T>
+void gathered_panel(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b, T* to,
+                    Index const* target, bool more) {
+  if constexpr (C <= gathered_lanes) {
+    constexpr int R = gathered_rows(C);
+    for (Index i = 0; i < m; i += R) gathered_tile<R, C>(x, row + i, m - i, step, k, b, to, target + i, more);
+  }
+}
+
+/// to[target[i] + j] = the sum over k of x[row[i] + step[k]] b[k, j], or that added to what is there, for m rows and so
+/// many lanes of columns; b is packed, and its panels have k rows. Targets are whole lanes, all different.
+template <class T>
+void gathered_product(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b,
+                      Index lanes, T* to, Index const* target, bool more) {
+  constexpr Index deepest = 512;  // of a panel that stays in the second cache
+  Index const parts = k > deepest ? (k + deepest - 1) / deepest : 1, depth = (k + parts - 1) / parts;
+  for_panels<T>(lanes, [&](Index j, int width) {
+    for (Index p = 0; p < k; p += depth) {
+      Index const here = k - p < depth ? k - p : depth;
+      T const* const panel = b + j * k + p * width * Index(lane_size<T>);
+      bool const adds = more || p > 0;
+      if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds);
+      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds);
+      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds);
+      else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds);
+    }
+  });
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::detail
+
+#endif  // !__CUDACC__
