@@ -41,15 +41,18 @@ template <class Model, class O>
 using state_t = decltype(state_of<Model>(std::make_index_sequence<slot_count<O>>{}));
 
 // The widest of a model's floating dtypes, f32 at least: what the optimizer's scalars are in the program.
+// (A function: nvcc 13 fails at a lambda in its place where a class template asks for it.)
 template <class Model>
-inline constexpr DType scalar_dtype = [] {
+constexpr DType widest_dtype() {
   DType d = DType::f32;
   Model m{};
   visit(m, [&](auto const& leaf) {
     if (is_floating(leaf.dtype())) d = promote(d, leaf.dtype());
   });
   return d;
-}();
+}
+template <class Model>
+inline constexpr DType scalar_dtype = widest_dtype<Model>();
 
 // A loss may return the model as well, with new values of its buffers.
 template <class Y>
@@ -261,14 +264,18 @@ class TrainStep {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
     });
     using Numbers = Scalars<Model>;
-    Numbers const scalars = scalars_for<Model>();
+    Numbers scalars = scalars_for<Model>();
+    if constexpr (detail::has_devices) {
+      Device device;
+      visit(model, [&](auto const& leaf) { device = leaf.device(); });
+      if (!device.is_cpu()) scalars = scalars_on<Numbers>(device);
+    }
     if constexpr (optim::detail::scales_loss<O>) {
       constexpr std::size_t last = P::plan.results.size() - 1;
       auto const take = [](Storage*, typename P::Frame const& frame) {
         using Finite = typename Numbers::value_type;
-        return std::pair(
-            *reinterpret_cast<Value const*>(P::address(P::plan.results[0].memory, frame)),
-            *reinterpret_cast<Finite const*>(P::address(P::plan.results[last].memory, frame)) != 0);
+        return std::pair(detail::read_number<P, Value>(P::plan.results[0], frame),
+                         detail::read_number<P, Finite>(P::plan.results[last], frame) != 0);
       };
       auto const [loss, finite] = detail::run_and_take<P>(arenas_, take, model, state, scalars, args...);
       ++steps_;
@@ -307,8 +314,10 @@ class TrainStep {
         visit(slot, [](auto& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
           if (leaf.empty()) raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory");
-          leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta()));
-          std::memset(leaf.bytes(), 0, static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype()));
+          auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
+          leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta(), leaf.device()));
+          if (leaf.device().is_cpu()) std::memset(leaf.bytes(), 0, bytes);
+          else detail::device_memory->zero(leaf.bytes(), bytes, leaf.device());
         });
       };
       std::apply([&](auto&... slot) { (make(slot), ...); }, *s);
@@ -349,6 +358,16 @@ class TrainStep {
   }
 
  private:
+  // The numbers that scalars_for has found, always in the same memory of a device.
+  template <class Numbers>
+  Numbers scalars_on(Device device) {
+    if (device_scalars_.empty() || device_scalars_.device() != device ||
+        device_scalars_.dtype() != scalars_.dtype())
+      device_scalars_ = Array(Numbers::static_meta, device);
+    detail::device_memory->copy(device_scalars_.bytes(), device, scalars_.bytes(), Device{},
+                                static_cast<std::size_t>(scalars_.size()) * size_of(scalars_.dtype()));
+    return Numbers(typename Numbers::Unchecked{}, device_scalars_);
+  }
   void forget() {
     if (state_ != nullptr) drop_state_(state_);
     state_ = nullptr;
@@ -360,7 +379,7 @@ class TrainStep {
   void* state_ = nullptr;
   void (*drop_state_)(void*) = nullptr;
   void const* state_tag_ = nullptr;
-  Array scalars_;
+  Array scalars_, device_scalars_;
   detail::Arenas arenas_;
 };
 
