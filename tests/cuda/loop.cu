@@ -121,6 +121,20 @@ struct Product {
   constexpr auto operator()(auto const& x, auto const& y) const { return matmul(transpose(x), y); }
 };
 
+struct Entropy {
+  constexpr auto operator()(auto const& table, auto const& index, auto const& labels) const {
+    return cross_entropy(take(table, index), labels);
+  }
+};
+template <class T>
+T indices(index_t below) {
+  T x = T(Array(T::static_meta));
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<std::int32_t>(i * 7 % below);
+  return x;
+}
+using Places = Tensor<std::int32_t, 50>;
+using Labels = Tensor<std::int32_t, 24>;
+
 struct Mlp {
   nn::Linear<32, 48> fc1;
   nn::Linear<48, 10> fc2;
@@ -135,9 +149,7 @@ double trained(Device device) {
   auto model = to(device, init<Mlp>(1));
   auto step = train_step(loss, optim::AdamW{.lr = 1e-2f});
   auto const x = to(device, made<Tensor<float, 24, 32>>());
-  auto labels = Tensor<std::int32_t, 24>(Array(Tensor<std::int32_t, 24>::static_meta));
-  for (index_t i = 0; i < 24; ++i) labels.data()[i] = static_cast<std::int32_t>(i * 7 % 10);
-  auto const y = to(device, labels);
+  auto const y = to(device, indices<Labels>(10));
   double last = 0;
   for (int k = 0; k < 10; ++k) last = static_cast<double>(step(model, x, y));
   return last;
@@ -166,6 +178,9 @@ int main() {
          good;
   good = agrees("a product of halves", Product{}, made<Tensor<bfloat16, 70, 65>>(),
                 made<Tensor<bfloat16, 70, 9>>()) &&
+         good;
+  good = agrees("gradients of rows by index", grad(Entropy{}), made<Tensor<float, 30, 12>>(),
+                indices<Places>(30), indices<Places>(12)) &&
          good;
   double const here = trained(Device{}), there = trained(cuda());
   std::printf("training: %g on the CPU, %g on the device\n", here, there);

@@ -37,8 +37,12 @@ class Arenas {
       ++mine;
       if (e.storage->shared()) continue;
       if (e.storage->bytes() < bytes) {
+        // Forgotten first: there may be no memory.
         e.storage->release();
-        e.storage = Storage::allocate(bytes, device);
+        e = entries_.back();
+        entries_.resize(entries_.size() - 1);
+        entries_.push_back(Entry{tag, Storage::allocate(bytes, device)});
+        return entries_.back().storage;
       }
       return e.storage;
     }

@@ -3,8 +3,8 @@
 // stream, each from the description that the CPU's kernel is made of. When it is called again with the same memory, the
 // steps are captured into a CUDA graph, and from then on a call is one launch.
 //
-// Ops that have kernels of their own run on the CPU for now, on copies of their operands (program/host_step.hpp): what
-// they are part of is not captured.
+// Ops that have kernels of their own have one for the device too (program/own_step.hpp), or run on the CPU for now, on
+// copies of their operands: what those are part of is not captured.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 #include <dfdx/kernels/cuda/loop.hpp>
 #include <dfdx/kernels/cuda/matmul.hpp>
 #include <dfdx/kernels/cuda/runtime.hpp>
-#include <dfdx/program/host_step.hpp>
+#include <dfdx/program/own_step.hpp>
 #include <dfdx/program/program.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -72,7 +72,7 @@ class Replay {
 template <class P>
 class OnDevice {
   using Frame = typename P::Frame;
-  using Start = cudaError_t (*)(void* const* base, void* workspace, index_t const* symbols,
+  using Start = cudaError_t (*)(void* const* base, void* workspace, index_t const* symbols, Device device,
                                 cudaStream_t stream);
   using Kind = graph::Step::Kind;
 
@@ -86,7 +86,7 @@ class OnDevice {
   };
   template <int S>
   struct MoveStep : Move {
-    static cudaError_t run(void* const* base, void*, index_t const* symbols, cudaStream_t stream) {
+    static cudaError_t run(void* const* base, void*, index_t const* symbols, Device, cudaStream_t stream) {
       constexpr graph::Step step = step_at(S);
       auto const bytes =
           extent::resolve(P::code[static_cast<std::size_t>(step.code)], symbols) *
@@ -97,23 +97,13 @@ class OnDevice {
     }
   };
   template <int S>
-  struct OwnStep : Move {
-    static cudaError_t run(void* const* base, void*, index_t const* symbols, cudaStream_t stream) {
-      constexpr graph::Step step = step_at(S);
-      return HostStep<static_cast<std::size_t>(step.arguments)>::run(
-          P::plan.own_kernels[static_cast<std::size_t>(step.own_kernel)],
-          P::plan.arguments.data() + static_cast<std::size_t>(step.argument),
-          P::plan.code.data() + static_cast<std::size_t>(step.code), base, symbols, stream);
-    }
-  };
-  template <int S>
   static constexpr auto starter() {
     if constexpr (step_at(S).kind == Kind::loop)
       return std::type_identity<dfdx::kernels::cuda::LoopStep<step_code_t<P, S>>>{};
     else if constexpr (step_at(S).kind == Kind::matmul)
       return std::type_identity<dfdx::kernels::cuda::MatmulStep<typename P::template matmul_kernel<S>>>{};
     else if constexpr (step_at(S).kind == Kind::move) return std::type_identity<MoveStep<S>>{};
-    else return std::type_identity<OwnStep<S>>{};
+    else return std::type_identity<OwnStep<P, S>>{};
   }
   template <int K>
   using Starter = typename decltype(starter<step_of<K>>())::type;
@@ -125,11 +115,14 @@ class OnDevice {
     }(std::make_index_sequence<static_cast<std::size_t>(kernels)>{});
   }
 
-  static constexpr bool is_captured = [] {
-    for (graph::Step const& s : P::steps)
-      if (s.kind == Kind::opaque) return false;
-    return true;
-  }();
+  static constexpr bool is_captured = with_kernels([](auto... k) {
+    auto const one = [](auto step) {
+      if constexpr (requires { decltype(step)::type::is_on_device; })
+        return decltype(step)::type::is_on_device;
+      else return true;
+    };
+    return (one(k) && ... && true);
+  });
   static constexpr int positions_needed = [] {
     int n = 0;
     for (graph::StepLoop const& l : P::plan.loops) n = l.region > n ? l.region : n;
@@ -169,7 +162,8 @@ class OnDevice {
  private:
   static std::vector<std::uintptr_t> key_of(Frame const& f) {
     std::vector<std::uintptr_t> key{reinterpret_cast<std::uintptr_t>(f.arena),
-                                    static_cast<std::uintptr_t>(f.device.index)};
+                                    static_cast<std::uintptr_t>(f.device.index),
+                                    static_cast<std::uintptr_t>(cuda_options.cublas_from), cuda_options.tf32};
     for (int i = 0; i < P::inputs; ++i) key.push_back(reinterpret_cast<std::uintptr_t>(f.inputs[i]));
     if (!P::is_static)
       for (int i = 0; i < max_symbols; ++i) key.push_back(static_cast<std::uintptr_t>(f.symbols[i]));
@@ -186,7 +180,7 @@ class OnDevice {
       for (int i = 0; i < s.arguments; ++i)
         base[i] = P::address(P::plan.arguments[static_cast<std::size_t>(s.argument + i)], here);
       cudaError_t const said =
-          table()[static_cast<std::size_t>(s.kernel)](base, workspace, f.symbols, stream);
+          table()[static_cast<std::size_t>(s.kernel)](base, workspace, f.symbols, f.device, stream);
       if (said != cudaSuccess) failed(k, f.symbols, said);
     });
   }

@@ -158,6 +158,8 @@ T __shfl_xor_sync(unsigned, T x, int mask) {
   return cuda_fake::machine().fibers.exchange(x, static_cast<unsigned>(mask));
 }
 
+inline unsigned __ballot_sync(unsigned, bool yes) { return cuda_fake::machine().fibers.votes(yes); }
+
 // What the host calls
 // ---------------------------------------------------------------------------------------------------------
 

@@ -79,6 +79,18 @@ class Fibers {
     return y;
   }
 
+  /// A bit for each thread of the warp.
+  unsigned votes(bool yes) {
+    unsigned const first = current / warp * warp;
+    slots_[current][0] = yes ? 1 : 0;
+    wait(State::at_warp);
+    unsigned r = 0;
+    for (unsigned i = 0; i < warp && first + i < count_; ++i)
+      r |= static_cast<unsigned>(slots_[first + i][0]) << i;
+    wait(State::at_warp);
+    return r;
+  }
+
  private:
   enum class State { fresh, ready, at_barrier, at_warp, done };
   struct Fiber {

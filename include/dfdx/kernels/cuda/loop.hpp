@@ -203,7 +203,8 @@ class LoopStep {
   }
 
   /// run - starts it on `stream`; returns what the runtime says.
-  static cudaError_t run(void* const* base, void* workspace, index_t const* symbols, cudaStream_t stream) {
+  static cudaError_t run(void* const* base, void* workspace, index_t const* symbols, Device,
+                         cudaStream_t stream) {
     LoopArguments<Code> arguments;
     for (int k = 0; k < Facts::operands; ++k) arguments.base[k] = base[k];
     if (symbols != nullptr)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// A matrix product on a device, for every dtype, stride and epilogue: a block has a tile of the result in registers,
-// and goes through the factors tile by tile in shared memory. It is what cuBLASLt does not take, and what tests run.
+// A matrix product on a device. Large ones are cuBLASLt's, with what is to be done to the sums in a kernel after it.
+// The others are computed by a kernel for every dtype, stride and epilogue: a block has a tile of the result in
+// registers, and goes through the factors tile by tile in shared memory.
 #pragma once
 
+#include <dfdx/kernels/cuda/cublas.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
@@ -84,6 +86,12 @@ class MatmulStep<Matmul<T, Code, Epilogue>> {
         one_tile(x, t / tiles, t % tiles / across * tile, t % across * tile, m, n);
     }
 
+    static DFDX_INLINE T stored([[maybe_unused]] MatmulArguments<operands> const& x, Sum sum,
+                                [[maybe_unused]] index_t m, [[maybe_unused]] index_t n) {
+      if constexpr (has_epilogue) return static_cast<T>(Epilogue{x.base + 3, x.symbols}(sum, m, n));
+      else return static_cast<T>(sum);
+    }
+
    private:
     static DFDX_INLINE void one_tile(MatmulArguments<operands> const& x, index_t index, index_t row0,
                                      index_t column0, index_t m, index_t n) {
@@ -128,29 +136,120 @@ class MatmulStep<Matmul<T, Code, Epilogue>> {
           if (at < m && to < n) c[at * c_row + to * c_col] = stored(x, sums[i][j], at, to);
         }
     }
-    static DFDX_INLINE T stored([[maybe_unused]] MatmulArguments<operands> const& x, Sum sum,
-                                [[maybe_unused]] index_t m, [[maybe_unused]] index_t n) {
-      if constexpr (has_epilogue) return static_cast<T>(Epilogue{x.base + 3, x.symbols}(sum, m, n));
-      else return static_cast<T>(sum);
+  };
+
+  /// EpilogueKernel - what is to be done to sums that lie in memory, a thread for each.
+  struct EpilogueArguments {
+    MatmulArguments<operands> product;
+    T const* sums;
+  };
+  struct EpilogueKernel {
+    static constexpr int threads = 256;
+    static DFDX_INLINE void run(EpilogueArguments const& x) {
+      index_t const n = columns(x.product.symbols), all = rows(x.product.symbols) * n;
+      for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads)
+        static_cast<T*>(x.product.base[2])[i] =
+            Kernel::stored(x.product, static_cast<Sum>(x.sums[i]), i / n, i % n);
     }
   };
 
   /// Bytes that it needs besides the operands.
-  static constexpr index_t workspace(index_t const*) { return 0; }
+  static constexpr index_t workspace(index_t const* symbols) {
+    if constexpr (!may_be_cublas) return 0;
+    else return alignment + (is_large(symbols) ? cublas_bytes + sums_bytes(symbols) : 0);
+  }
 
   /// run - starts it on `stream`; returns what the runtime says.
-  static cudaError_t run(void* const* base, void*, index_t const* symbols, cudaStream_t stream) {
+  static cudaError_t run(void* const* base, [[maybe_unused]] void* workspace, index_t const* symbols,
+                         [[maybe_unused]] Device device, cudaStream_t stream) {
     MatmulArguments<operands> x;
     for (int i = 0; i < operands; ++i) x.base[i] = base[i];
     if (symbols != nullptr)
       for (int i = 0; i < max_symbols; ++i) x.symbols[i] = symbols[i];
+    if constexpr (may_be_cublas)
+      if (is_large(symbols)) {
+        auto at = reinterpret_cast<std::uintptr_t>(workspace);
+        at = (at + alignment - 1) / alignment * alignment;
+        auto* const work = reinterpret_cast<std::byte*>(at);
+        void* const sums = sums_bytes(symbols) != 0 ? work + cublas_bytes : base[2];
+        if (multiply(x, sums, work, device, stream)) {
+          if constexpr (has_epilogue) {
+            index_t const blocks = (rows(symbols) * columns(symbols) + 255) / 256;
+            return start<EpilogueKernel>(EpilogueArguments{x, static_cast<T const*>(sums)},
+                                         blocks < 2048 ? blocks : 2048, stream);
+          }
+          return cudaSuccess;
+        }
+      }
     index_t const m = rows(symbols), n = columns(symbols);
     index_t const tiles = (m + tile - 1) / tile * ((n + tile - 1) / tile) * matrices(symbols);
-    return start<Kernel>(x, tiles < max_blocks ? tiles : max_blocks, stream);
+    return start<Kernel>(x, tiles < most_blocks ? tiles : most_blocks, stream);
   }
 
  private:
-  static constexpr index_t max_blocks = index_t{1} << 20;
+  static constexpr index_t most_blocks = index_t{1} << 20;
+  static constexpr index_t alignment = 256, cublas_bytes = index_t{32} << 20;
+  static constexpr bool may_be_cublas =
+      cuda_runtime::has_cublas &&
+      (std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
+
+  // That is settled by the sizes alone: the memory that is needed depends on it.
+  static bool is_large(index_t const* symbols) {
+    index_t const n = matrices(symbols) * rows(symbols) * columns(symbols) * depth_of(symbols);
+    return n != 0 && n >= cuda_options.cublas_from;
+  }
+  // The sums have memory of their own where their epilogue reads what lay in the result's.
+  static constexpr index_t sums_bytes([[maybe_unused]] index_t const* symbols) {
+    if constexpr (has_epilogue) {
+      if (Epilogue::reads_c) return rows(symbols) * columns(symbols) * static_cast<index_t>(sizeof(T));
+    }
+    return 0;
+  }
+
+  // How many of the last dims of the batch all three walk as one.
+  template <int Operand, int D>
+  static bool joins(index_t const* symbols) {
+    return stride<Operand, D - 1>(symbols) == stride<Operand, D>(symbols) * extent<2, D>(symbols);
+  }
+  template <int D = batches>
+  static index_t joined(index_t const* symbols) {
+    if constexpr (D == 0) {
+      return 1;
+    } else {
+      index_t const n = extent<2, D - 1>(symbols);
+      if constexpr (D > 1)
+        if (joins<0, D - 1>(symbols) && joins<1, D - 1>(symbols) && joins<2, D - 1>(symbols))
+          return n * joined<D - 1>(symbols);
+      return n;
+    }
+  }
+  template <int Operand>
+  static constexpr index_t batch_step(index_t const* symbols) {
+    if constexpr (batches == 0) return 0;
+    else return stride<Operand, batches - 1>(symbols);
+  }
+
+  // By columns the result is its own transpose, the product of those of the factors in the other order.
+  static bool multiply(MatmulArguments<operands> const& x, void* to, void* work, Device device,
+                       cudaStream_t stream) {
+    using namespace cuda_runtime;
+    index_t const* const symbols = x.symbols;
+    index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols);
+    FactorOf left = as_factor(n, k, stride<1, rank - 1>(symbols), stride<1, rank - 2>(symbols));
+    FactorOf right = as_factor(k, m, stride<0, rank - 1>(symbols), stride<0, rank - 2>(symbols));
+    if (!left.taken || !right.taken) return false;
+    left.factor.batch_step = batch_step<1>(symbols);
+    right.factor.batch_step = batch_step<0>(symbols);
+    index_t const at_once = joined(symbols), all = matrices(symbols);
+    Product const product{dtype_v<T>, n, m, k, at_once, left.factor, right.factor, n, m * n};
+    for (index_t i = 0; i < all; i += at_once)
+      if (!Cublas::multiply(product, static_cast<T const*>(x.base[1]) + matrix<1>(i, symbols),
+                            static_cast<T const*>(x.base[0]) + matrix<0>(i, symbols),
+                            static_cast<T*>(to) + i * m * n, work, static_cast<std::size_t>(cublas_bytes),
+                            device, stream))
+        return false;
+    return true;
+  }
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <dfdx/core/device.hpp>
 #include <dfdx/core/error.hpp>
@@ -79,12 +80,44 @@ inline cudaStream_t stream(Device device) {
   return made[static_cast<std::size_t>(i)] = s;
 }
 
+/// Fault - what a kernel found that it could not go on with, in host memory that the device writes to: an index that is
+/// out of range. Kernels go on with a zero in its place, and it is said when a result is read.
+struct Fault {
+  char const* by = nullptr;  // who asked, a host's text; null if there was none
+  index_t index = 0, extent = 0;
+  bool is_label = false;
+};
+inline Fault* fault(Device device) {
+  static std::array<Fault*, 64> made{};
+  static std::mutex mutex;
+  std::lock_guard const lock(mutex);
+  Fault*& f = made[static_cast<std::size_t>(device.index)];
+  if (f == nullptr) {
+    void* p = nullptr;
+    check("pinned memory", cudaHostAlloc(&p, sizeof(Fault), 0));
+    f = new (p) Fault;
+  }
+  return f;
+}
+/// require_no_fault - says what a kernel has found, once.
+///
+/// Errors    "take: index 30 out of range for 27 on cuda:0: what was computed since is void"; "cross_entropy: label 10
+///           out of range for 10 classes on cuda:0: what was computed since is void"
+inline void require_no_fault(Device device) {
+  Fault* const f = fault(device);
+  if (f->by == nullptr) return;
+  Fault const found = std::exchange(*f, Fault{});
+  raise(found.by, found.is_label ? ": label " : ": index ", Position{found.index}, " out of range for ",
+        found.extent, found.is_label ? " classes on " : " on ", device, ": what was computed since is void");
+}
+
 /// synchronize - waits until a device has done all that was asked of it.
 ///
 /// Errors    what the device reports of any of it
 inline void synchronize(Device device) {
   Current const current(device);
   check("earlier work", cudaStreamSynchronize(stream(device)));
+  require_no_fault(device);
 }
 
 // Memory
@@ -169,6 +202,7 @@ inline void copy(void* to, Device to_device, void const* from, Device from_devic
     if (to_device.is_cpu()) {
       say(cudaMemcpyAsync(between, static_cast<std::byte const*>(from) + i, n, cudaMemcpyDeviceToHost, s));
       say(cudaStreamSynchronize(s));
+      require_no_fault(from_device);
       std::memcpy(static_cast<std::byte*>(to) + i, between, n);
     } else {
       std::memcpy(between, static_cast<std::byte const*>(from) + i, n);

@@ -32,6 +32,8 @@ DFDX_INLINE T exchanged(T x, int mask) {
   using Wire = std::conditional_t<(sizeof(T) < 4), int, T>;  // shuffles move 4 or 8 bytes
   return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<Wire>(x), mask));
 }
+/// votes - a bit for each thread of the warp, whether it said yes.
+DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
 /// shared - N numbers that the threads of a block have in common; one place for each Use.
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
@@ -49,6 +51,7 @@ template <class T>
 DFDX_INLINE T exchanged(T x, int) {
   return x;
 }
+DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
   return nullptr;
