@@ -37,12 +37,11 @@ class Arenas {
       ++mine;
       if (e.storage->shared()) continue;
       if (e.storage->bytes() < bytes) {
-        // Forgotten first: there may be no memory.
         e.storage->release();
-        e = entries_.back();
-        entries_.resize(entries_.size() - 1);
-        entries_.push_back(Entry{tag, Storage::allocate(bytes, device)});
-        return entries_.back().storage;
+        e.storage = Storage::allocate_few(0);  // in its place, for there may be no memory
+        Storage* const larger = Storage::allocate(bytes, device);
+        e.storage->release();
+        e.storage = larger;
       }
       return e.storage;
     }
