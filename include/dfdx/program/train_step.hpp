@@ -184,8 +184,9 @@ struct Step {
     Vec<Sym> g = graph::pull_back(*loss.graph, Vec<Sym>{loss}, Vec<Sym>{seed}, all.ids);
     for (Sym& d : g) d = detail::widened(d);
     constexpr std::size_t width = detail::slot_count<O>;
-    for (std::size_t i : all.leaves)
-      for (std::size_t k = 0; k < width; ++k) slots.push_back(detail::widened(s[k * p.size() + i]));
+    if constexpr (width != 0)  // or nvcc warns of the comparison
+      for (std::size_t i : all.leaves)
+        for (std::size_t k = 0; k < width; ++k) slots.push_back(detail::widened(s[k * p.size() + i]));
     optim::detail::prepare<O>(g.data(), g.size(), slots.data(), width, numbers.data());
     for (std::size_t j = 0; j < g.size(); ++j) {
       Sym& parameter = p[all.leaves[j]];
@@ -195,8 +196,9 @@ struct Step {
       if constexpr (optim::detail::by_name<O>()) name = {all.names[j].data(), all.names[j].size()};
       optim::detail::update<O>(name, next, g[j], slots.data() + j * width, numbers.data());
       parameter = cast_to(next, stored);
-      for (std::size_t k = 0; k < width; ++k)
-        s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
+      if constexpr (width != 0)
+        for (std::size_t k = 0; k < width; ++k)
+          s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
     }
     return numbers;
   }
