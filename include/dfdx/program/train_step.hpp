@@ -41,7 +41,6 @@ template <class Model, class O>
 using state_t = decltype(state_of<Model>(std::make_index_sequence<slot_count<O>>{}));
 
 // The widest of a model's floating dtypes, f32 at least: what the optimizer's scalars are in the program.
-// (A function: nvcc 13 fails at a lambda in its place where a class template asks for it.)
 template <class Model>
 constexpr DType widest_dtype() {
   DType d = DType::f32;
@@ -110,7 +109,8 @@ struct Step {
           ++i;
         });
       }
-      Vec<Sym> const numbers = move(model, loss.sym(), scalars.sym(), p, s);
+      // They are emptied at the end: nvcc 13 forgets to destroy them in programs of many nodes.
+      Vec<Sym> numbers = move(model, loss.sym(), scalars.sym(), p, s);
       if constexpr (optim::detail::scales_loss<O>) {
         Sym const finite = numbers[O::finite_at];
         std::size_t i = 0;
@@ -119,10 +119,14 @@ struct Step {
             p[i] = apply<op::where>(finite > 0, p[i], leaf.sym());
           ++i;
         });
-        return std::tuple(loss, replaced(model, p), replaced(state, s),
-                          detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+        auto all = std::tuple(loss, replaced(model, p), replaced(state, s),
+                              detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+        p = {}, s = {}, numbers = {};
+        return all;
       } else {
-        return std::tuple(loss, replaced(model, p), replaced(state, s));
+        auto all = std::tuple(loss, replaced(model, p), replaced(state, s));
+        p = {}, s = {}, numbers = {};
+        return all;
       }
     }
   }
@@ -267,11 +271,7 @@ class TrainStep {
     });
     using Numbers = Scalars<Model>;
     Numbers scalars = scalars_for<Model>();
-    if constexpr (detail::has_devices) {
-      Device device;
-      visit(model, [&](auto const& leaf) { device = leaf.device(); });
-      if (!device.is_cpu()) scalars = scalars_on<Numbers>(device);
-    }
+    if constexpr (detail::has_devices) scalars = scalars_with(model, scalars);
     if constexpr (optim::detail::scales_loss<O>) {
       constexpr std::size_t last = P::plan.results.size() - 1;
       auto const take = [](Storage*, typename P::Frame const& frame) {
@@ -360,14 +360,16 @@ class TrainStep {
   }
 
  private:
-  // The numbers that scalars_for has found, always in the same memory of a device.
-  template <class Numbers>
-  Numbers scalars_on(Device device) {
-    if (device_scalars_.empty() || device_scalars_.device() != device ||
-        device_scalars_.dtype() != scalars_.dtype())
+  // The same numbers where a model lies, always in the same memory.
+  template <class Model, class Numbers>
+  Numbers scalars_with(Model const& model, Numbers const& scalars) {
+    Device device;
+    visit(model, [&](auto const& leaf) { device = leaf.device(); });
+    if (device.is_cpu()) return scalars;
+    if (device_scalars_.device() != device || device_scalars_.dtype() != scalars.dtype())
       device_scalars_ = Array(Numbers::static_meta, device);
-    detail::device_memory->copy(device_scalars_.bytes(), device, scalars_.bytes(), Device{},
-                                static_cast<std::size_t>(scalars_.size()) * size_of(scalars_.dtype()));
+    detail::device_memory->copy(device_scalars_.bytes(), device, scalars.bytes(), Device{},
+                                static_cast<std::size_t>(scalars.size()) * size_of(scalars.dtype()));
     return Numbers(typename Numbers::Unchecked{}, device_scalars_);
   }
   void forget() {
