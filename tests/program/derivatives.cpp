@@ -149,3 +149,22 @@ TEST_CASE("jacobian and hessian compose with vmap and grad", "[program][hessian]
     CHECK(std::fabs(read_real(g.operand(), k) - want) <= 1e-5 * std::fabs(want) + 1);
   }
 }
+
+TEST_CASE("a table of which no number is read has an extent all the same", "[program]") {
+  // The loss is linear in it: its gradient depends on its shape alone, which only the call knows.
+  using Table = Tensor<float, dyn, 2>;
+  using Index = Tensor<std::int32_t, 3>;
+  constexpr auto looked_up = [](Table const& table, Index const& i, Tensor<float, 3, 2> const& w) {
+    return sum(take(table, i) * w);
+  };
+  auto f = compile(grad(looked_up));
+  auto const i = Index::from({1, 0, 1});
+  auto const w = Tensor<float, 3, 2>::from({1, 2, 3, 4, 5, 6});
+  for (index_t const rows : {2, 4}) {
+    Table const g = f(Table(Array(Meta{DType::f32, make_shape(rows, 2)})), i, w);
+    REQUIRE(g.shape() == make_shape(rows, 2));
+    REQUIRE(g(0, 1) == 4);
+    REQUIRE(g(1, 0) == 6);
+    REQUIRE(g(rows - 1, 1) == (rows == 2 ? 8.f : 0.f));
+  }
+}

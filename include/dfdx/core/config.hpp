@@ -26,12 +26,16 @@
 // compiler's own word for it is a constant from the start.
 #define DFDX_IN_CONSTANT_EXPRESSION __builtin_is_constant_evaluated()
 
+// <dfdx/cuda.hpp> defines DFDX_WITH_CUDA: programs can run on devices then.
+
 // The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what
 // is built on them. Functions and constants of one name are merged when translation units are linked, and if two
 // units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,
 // in workspaces of the wrong size. So where xsimd has different vectors, names differ. Builds that differ in other
 // ways and have to be kept apart too can define it themselves.
 #if defined(DFDX_TARGET)
+#elif defined(__CUDACC__) && defined(DFDX_WITH_CUDA)
+#define DFDX_TARGET for_cuda_devices
 #elif defined(__CUDACC__)
 #define DFDX_TARGET for_cuda
 #elif defined(__AVX512VNNI__) && defined(__AVX512VBMI__)

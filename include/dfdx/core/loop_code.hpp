@@ -30,7 +30,8 @@ enum Header : std::size_t { width, dims, split, operands, instructions, phases, 
 enum Width : index_t { scalar = 0, four_bytes = 4, eight_bytes = 8 };
 
 /// Positions in an operand's record; its strides follow. `fill` elements are set to the identity of `combine` first
-/// if other iterations add to them (fill is 0 otherwise).
+/// if other iterations add to them (fill is 0 otherwise); `combine` is `scratch` if a row keeps values there from one
+/// phase to the next.
 enum OperandField : std::size_t { dtype, fill, combine, operand_size };
 
 /// Parts of an instruction. `a`, `b`, `c` are instructions, or an operand's number for loads and stores; -1 for
@@ -87,5 +88,7 @@ enum Do : index_t {
   /// In the first row what lies at operand a; then what instruction b, if any, was in the row before.
   carry,
 };
+
+inline constexpr index_t scratch = -1;
 
 }  // namespace dfdx::loop_code

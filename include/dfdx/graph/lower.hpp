@@ -272,7 +272,7 @@ class LoopBuilder {
     for (int a = 0; a < split_; ++a) s[a] = 0;
     Memory const scratch{Memory::Kind::scratch, row.numel(), static_cast<index_t>(result.memory.size()),
                          of.type, true};
-    records_.push_back(Record{of.type, 0, 0, s});
+    records_.push_back(Record{of.type, 0, loop_code::scratch, s});
     result.memory.push_back(scratch);
     result.memory.back().offset = 0;
     auto const k = static_cast<index_t>(records_.size()) - 1;

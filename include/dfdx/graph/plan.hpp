@@ -346,8 +346,8 @@ class Planner {
     plan.requirements = g_.requirements;
     plan.inputs = g_.inputs;
     plan.nodes = g_.size();
-    for (Node const& n : g_.nodes)
-      if (n.code() == Code::input && !n.meta.shape.is_static()) plan.is_static = false;
+    for (Node const& n : g_.nodes)  // all: an input whose numbers nobody reads is no node
+      if (!n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < order.moved.size(); ++i) {
       Step s = begin_step(Step::Kind::move, order.moved[i]);
       Node const& n = g_[order.moved[i]];

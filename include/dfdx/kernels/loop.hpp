@@ -67,9 +67,15 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
   // Divisions in 32 bits are several times faster on GPUs.
   using position_t = std::conditional_t<Facts::is_small(), std::uint32_t, index_t>;
 
+  template <int K>
+  static constexpr index_t fill_of = record(K, loop_code::fill);
+  template <int K>
+  static DFDX_INLINE void go_to_own(State& s, index_t worker) {
+    if constexpr (Facts::is_scratch(K) || Facts::is_shared(K)) s.at[K] += worker * own_size<K>(s.symbols);
+  }
   template <std::size_t... K>
-  static DFDX_INLINE void go_to_scratch(State& s, index_t elements, std::index_sequence<K...>) {
-    ((s.at[K] += Facts::is_scratch(static_cast<int>(K)) ? elements : 0), ...);
+  static DFDX_INLINE void go_to_own(State& s, index_t worker, std::index_sequence<K...>) {
+    (go_to_own<static_cast<int>(K)>(s, worker), ...);
   }
 
  public:
@@ -78,18 +84,19 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
   static DFDX_INLINE constexpr index_t row_size(index_t const* symbols) {
     return count<split, dims>(symbols);
   }
-  /// scratch_size - elements of scratch operand k for that many rows at once; 0 if k is no scratch.
-  static constexpr index_t scratch_size(int k, index_t rows_at_once, index_t const* symbols) {
-    return Facts::is_scratch(k) ? rows_at_once * row_size(symbols) : 0;
+  /// own_size - elements of operand k that each worker has of its own: scratch, and memory that rows add to; else 0.
+  template <int K>
+  static DFDX_INLINE constexpr index_t own_size(index_t const* symbols) {
+    if constexpr (Facts::is_scratch(K)) return row_size(symbols);
+    else return detail::resolved(fill_of<K>, symbols);
   }
 
-  /// row - all phases of one row. Rows are independent of one another unless the loop accumulates; those of one
-  /// `worker` share scratch and must follow one another.
+  /// row - all phases of one row. Rows are independent of one another unless the loop is sequential; those of one
+  /// `worker` share what own_size tells of and must follow one another.
   static DFDX_INLINE void row(void* const* base, index_t const* symbols, index_t index, index_t worker) {
     State s{base, symbols};
     seek<0, split>(s, static_cast<position_t>(index));
-    go_to_scratch(s, worker * row_size(symbols),
-                  std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    go_to_own(s, worker, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     Body::template phase<0>(s);
   }
 
@@ -120,7 +127,7 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
   }
 
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
-  static void run(void* const* base, void*, index_t const* symbols) {
+  static DFDX_DEVICE void run(void* const* base, void*, index_t const* symbols) {
     State s{base, symbols};
     if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);

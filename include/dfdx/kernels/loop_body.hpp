@@ -95,9 +95,10 @@ class LoopBody : protected LoopFacts<Code> {
       L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
+      constexpr index_t how = record(a, loop_code::combine);
       auto* p = pointer<M>(s, a);
-      *p = static_cast<M>(
-          Combination<record(a, loop_code::combine)>::apply(static_cast<T>(*p), row_value<b>(s)));
+      if constexpr (detail::blockwise<L>) L::template combine_row<how>(p, row_value<b>(s));
+      else *p = static_cast<M>(Combination<how>::apply(static_cast<T>(*p), row_value<b>(s)));
     } else {
       using Op = typename op::fused<static_cast<int>(what)>::type;
       if constexpr (c >= 0)
@@ -165,7 +166,9 @@ class LoopBody : protected LoopFacts<Code> {
     } else {
       auto part = x;
       if constexpr (Tail) part = L::template only_first<T>(x, count, Join::template identity<T>());
-      *p = static_cast<M>(Join::apply(static_cast<T>(*p), L::template horizontal<how, T>(part)));
+      if constexpr (detail::blockwise<L>)
+        L::template combine_row<how>(p, L::template horizontal<how, T>(part));
+      else *p = static_cast<M>(Join::apply(static_cast<T>(*p), L::template horizontal<how, T>(part)));
     }
   }
 

@@ -156,16 +156,11 @@ struct LoopFacts {
       if (field(i, loop_code::code) == loop_code::accumulate) return true;
     return false;
   }
-  /// is_scratch - operand k is memory in which a row keeps values from one phase to the next: the one memory that
-  /// is stored to element by element and not walked by the outer dims. Rows that run at once need one such row
-  /// each.
-  static constexpr bool is_scratch(int k) {
-    bool stored = false;
-    for (int i = 0; i < instructions; ++i)
-      stored = stored || (stores_elements(i) && field(i, loop_code::a) == k);
-    for (int d = 0; d < split; ++d) stored = stored && stride_code(k, d) == 0;
-    return stored;
-  }
+  /// is_scratch - operand k is memory in which a row keeps values from one phase to the next. Rows that run at once
+  /// need one such row each.
+  static constexpr bool is_scratch(int k) { return record(k, loop_code::combine) == loop_code::scratch; }
+  /// is_shared - rows add to operand k. Rows that run at once need one such memory each, which are combined then.
+  static constexpr bool is_shared(int k) { return record(k, loop_code::fill) != 0; }
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

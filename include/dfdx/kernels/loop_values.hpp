@@ -105,13 +105,18 @@ DFDX_INLINE auto uniform(X const& x) {
 template <class L, class T, class C, class X>
 DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
 #if !defined(__CUDACC__)
-  if constexpr (L::size > 1 && std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  if constexpr (std::is_arithmetic_v<C>) return math::select(c, x, y);
+  else if constexpr (L::size > 1 && std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return math::select(xsimd::batch_bool_cast<T>(c), x, y);
   else if constexpr (L::size > 1 && std::is_same_v<T, bool>) return (c && x) || (!c && y);
   else
 #endif
     return math::select(c, x, y);
 }
+
+/// blockwise - lanes that are threads: what all have in common is written by one of them.
+template <class L>
+concept blockwise = L::is_block;
 
 /// fill_with_identity - n numbers at p.
 template <index_t Do, class M>

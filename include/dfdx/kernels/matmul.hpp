@@ -17,6 +17,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 template <class Code, int Given, int Stored, bool ReadsResult>
 struct LoopEpilogue {
   static constexpr bool reads_c = ReadsResult;
+  static constexpr int operands = LoopFacts<Code>::operands;
   /// Whether it is too much code to be written out for every register of a tile.
   static constexpr bool heavy = LoopFacts<Code>::cost() >= 8;
   void* const* base;

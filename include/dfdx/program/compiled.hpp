@@ -38,7 +38,10 @@ class Arenas {
       if (e.storage->shared()) continue;
       if (e.storage->bytes() < bytes) {
         e.storage->release();
-        e.storage = Storage::allocate(bytes, device);
+        e.storage = Storage::allocate_few(0);  // in its place, for there may be no memory
+        Storage* const larger = Storage::allocate(bytes, device);
+        e.storage->release();
+        e.storage = larger;
       }
       return e.storage;
     }
@@ -96,6 +99,7 @@ struct InputList {
       if (type[i] == extent::unknown) symbols[known++] = x.shape()[i];
     ++count;
     if (x.contiguous_memory()) return x.bytes();
+    if (!device.is_cpu()) raise("program: a view of shape ", x.shape(), " on ", device, " is not contiguous");
     packed.push_back(detail::packed(x));
     return packed.back().bytes();
   }
@@ -132,6 +136,19 @@ constexpr Shape resolved(Shape s, index_t const* symbols) {
   return s;
 }
 
+/// A number that a program has made.
+template <class P, class T>
+T read_number(graph::Result const& r, typename P::Frame const& frame) {
+  std::byte const* const at = P::address(r.memory, frame);
+  if constexpr (has_devices)
+    if (!frame.device.is_cpu()) {
+      T x;
+      device_memory->copy(&x, Device{}, at, frame.device, sizeof x);
+      return x;
+    }
+  return *reinterpret_cast<T const*>(at);
+}
+
 /// Runs program P on arguments in memory, then calls take(storage of the arena, frame).
 template <class P, class Take, class... A>
 auto run_and_take(Arenas& arenas, Take take, A const&... args) {
@@ -150,11 +167,11 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   };
   inputs.check();  // dyn dims may be required to be numbers that make the program static
   if constexpr (P::is_static) {
-    return run(static_cast<std::size_t>(P::arena_bytes));
+    return run(static_cast<std::size_t>(P::arena_on(frame.device, nullptr, nullptr)));
   } else {
     auto const layout = P::layout(inputs.symbols);
     frame.layout = &layout;
-    return run(static_cast<std::size_t>(layout.buffers + layout.workspace));
+    return run(static_cast<std::size_t>(P::arena_on(frame.device, &layout, inputs.symbols)));
   }
 }
 
@@ -197,7 +214,7 @@ typename P::result run_program(Arenas& arenas, A const&... args) {
 template <class P, class T, class... A>
 T run_for_first(Arenas& arenas, A const&... args) {
   auto const number = [](Storage*, typename P::Frame const& frame) {
-    return *reinterpret_cast<T const*>(P::address(P::plan.results[0].memory, frame));
+    return read_number<P, T>(P::plan.results[0], frame);
   };
   return run_and_take<P>(arenas, number, args...);
 }
@@ -267,8 +284,8 @@ class Bound {
       layout_ = P::layout(nullptr);
     }
     P::require_kernels(inputs_.device);
-    storage_ =
-        Storage::allocate(static_cast<std::size_t>(layout_.buffers + layout_.workspace), inputs_.device);
+    storage_ = Storage::allocate(
+        static_cast<std::size_t>(P::arena_on(inputs_.device, &layout_, inputs_.symbols)), inputs_.device);
     result_ = detail::result_views<P>(storage_, frame());
   }
   Bound(Bound const&) = delete;

@@ -87,6 +87,15 @@ void run_opaque(void* const* base, void*, index_t const* symbols) {
       plan.code.data() + static_cast<std::size_t>(step.code), base, symbols);
 }
 
+// Whether programs can run on other devices than the CPU, and how one does: program/on_device.hpp.
+#if defined(DFDX_WITH_CUDA)
+inline constexpr bool has_devices = true;
+#else
+inline constexpr bool has_devices = false;
+#endif
+template <class P>
+class OnDevice;
+
 }  // namespace dfdx::detail::inline DFDX_TARGET
 
 namespace dfdx::inline DFDX_TARGET {
@@ -143,6 +152,7 @@ struct program {
   };
 
  private:
+  friend detail::OnDevice<program>;
   static constexpr graph::Step const& step_at(int s) { return steps[static_cast<std::size_t>(s)]; }
   template <int Begin, int End>
   using numbers = decltype(detail::numbers_of<program, Begin>(
@@ -196,6 +206,14 @@ struct program {
   /// Bytes of memory a run needs, for static programs.
   static constexpr index_t arena_bytes = static_layout.buffers + static_layout.workspace;
 
+  /// arena_on - bytes of memory that a run needs on a device, where the layout of static programs may be left out.
+  static index_t arena_on(Device device, Layout const* layout, index_t const* symbols) {
+    index_t bytes = layout == nullptr ? arena_bytes : layout->buffers + layout->workspace;
+    if constexpr (detail::has_devices)
+      if (!device.is_cpu()) bytes += detail::OnDevice<program>::workspace(symbols);
+    return bytes;
+  }
+
   /// Memory of one run: the arena, the inputs in order of their leaves, the values of symbolic extents, and the
   /// layout if it is not static.
   struct Frame {
@@ -223,12 +241,16 @@ struct program {
 
   /// require_kernels - refuses a device that this build has no kernels for.
   static void require_kernels(Device device) {
-    if (!device.is_cpu())
+    if (!detail::has_devices && !device.is_cpu())
       raise("program: arguments on ", device, ", this build has kernels for the CPU only");
   }
 
-  /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls.
+  /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls. On a device
+  /// it returns before that has run them.
   static void run(Frame const& f) {
+    if constexpr (detail::has_devices)
+      if (!f.device.is_cpu())
+        return detail::OnDevice<program>::run(f, f.arena + (is_static ? static_layout : *f.layout).buffers);
     void* const work = f.arena + (is_static ? static_layout : *f.layout).buffers;
     if constexpr (plan_size.loops != 0) {
       index_t positions[positions_needed] = {};

@@ -42,14 +42,16 @@ using state_t = decltype(state_of<Model>(std::make_index_sequence<slot_count<O>>
 
 // The widest of a model's floating dtypes, f32 at least: what the optimizer's scalars are in the program.
 template <class Model>
-inline constexpr DType scalar_dtype = [] {
+constexpr DType widest_dtype() {
   DType d = DType::f32;
   Model m{};
   visit(m, [&](auto const& leaf) {
     if (is_floating(leaf.dtype())) d = promote(d, leaf.dtype());
   });
   return d;
-}();
+}
+template <class Model>
+inline constexpr DType scalar_dtype = widest_dtype<Model>();
 
 // A loss may return the model as well, with new values of its buffers.
 template <class Y>
@@ -107,7 +109,8 @@ struct Step {
           ++i;
         });
       }
-      Vec<Sym> const numbers = move(model, loss.sym(), scalars.sym(), p, s);
+      // They are emptied at the end: nvcc 13 forgets to destroy them in programs of many nodes.
+      Vec<Sym> numbers = move(model, loss.sym(), scalars.sym(), p, s);
       if constexpr (optim::detail::scales_loss<O>) {
         Sym const finite = numbers[O::finite_at];
         std::size_t i = 0;
@@ -116,10 +119,14 @@ struct Step {
             p[i] = apply<op::where>(finite > 0, p[i], leaf.sym());
           ++i;
         });
-        return std::tuple(loss, replaced(model, p), replaced(state, s),
-                          detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+        auto all = std::tuple(loss, replaced(model, p), replaced(state, s),
+                              detail::wrap<Tensor<element_t<detail::scalar_dtype<Model>>>>(Array(finite)));
+        p = {}, s = {}, numbers = {};
+        return all;
       } else {
-        return std::tuple(loss, replaced(model, p), replaced(state, s));
+        auto all = std::tuple(loss, replaced(model, p), replaced(state, s));
+        p = {}, s = {}, numbers = {};
+        return all;
       }
     }
   }
@@ -181,8 +188,9 @@ struct Step {
     Vec<Sym> g = graph::pull_back(*loss.graph, Vec<Sym>{loss}, Vec<Sym>{seed}, all.ids);
     for (Sym& d : g) d = detail::widened(d);
     constexpr std::size_t width = detail::slot_count<O>;
-    for (std::size_t i : all.leaves)
-      for (std::size_t k = 0; k < width; ++k) slots.push_back(detail::widened(s[k * p.size() + i]));
+    if constexpr (width != 0)  // or nvcc warns of the comparison
+      for (std::size_t i : all.leaves)
+        for (std::size_t k = 0; k < width; ++k) slots.push_back(detail::widened(s[k * p.size() + i]));
     optim::detail::prepare<O>(g.data(), g.size(), slots.data(), width, numbers.data());
     for (std::size_t j = 0; j < g.size(); ++j) {
       Sym& parameter = p[all.leaves[j]];
@@ -192,8 +200,9 @@ struct Step {
       if constexpr (optim::detail::by_name<O>()) name = {all.names[j].data(), all.names[j].size()};
       optim::detail::update<O>(name, next, g[j], slots.data() + j * width, numbers.data());
       parameter = cast_to(next, stored);
-      for (std::size_t k = 0; k < width; ++k)
-        s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
+      if constexpr (width != 0)
+        for (std::size_t k = 0; k < width; ++k)
+          s[k * p.size() + all.leaves[j]] = cast_to(slots[j * width + k], stored);
     }
     return numbers;
   }
@@ -261,14 +270,14 @@ class TrainStep {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
     });
     using Numbers = Scalars<Model>;
-    Numbers const scalars = scalars_for<Model>();
+    Numbers scalars = scalars_for<Model>();
+    if constexpr (detail::has_devices) scalars = scalars_with(model, scalars);
     if constexpr (optim::detail::scales_loss<O>) {
       constexpr std::size_t last = P::plan.results.size() - 1;
       auto const take = [](Storage*, typename P::Frame const& frame) {
         using Finite = typename Numbers::value_type;
-        return std::pair(
-            *reinterpret_cast<Value const*>(P::address(P::plan.results[0].memory, frame)),
-            *reinterpret_cast<Finite const*>(P::address(P::plan.results[last].memory, frame)) != 0);
+        return std::pair(detail::read_number<P, Value>(P::plan.results[0], frame),
+                         detail::read_number<P, Finite>(P::plan.results[last], frame) != 0);
       };
       auto const [loss, finite] = detail::run_and_take<P>(arenas_, take, model, state, scalars, args...);
       ++steps_;
@@ -307,8 +316,10 @@ class TrainStep {
         visit(slot, [](auto& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
           if (leaf.empty()) raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory");
-          leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta()));
-          std::memset(leaf.bytes(), 0, static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype()));
+          auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
+          leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta(), leaf.device()));
+          if (leaf.device().is_cpu()) std::memset(leaf.bytes(), 0, bytes);
+          else detail::device_memory->zero(leaf.bytes(), bytes, leaf.device());
         });
       };
       std::apply([&](auto&... slot) { (make(slot), ...); }, *s);
@@ -349,6 +360,18 @@ class TrainStep {
   }
 
  private:
+  // The same numbers where a model lies, always in the same memory.
+  template <class Model, class Numbers>
+  Numbers scalars_with(Model const& model, Numbers const& scalars) {
+    Device device;
+    visit(model, [&](auto const& leaf) { device = leaf.device(); });
+    if (device.is_cpu()) return scalars;
+    if (device_scalars_.device() != device || device_scalars_.dtype() != scalars.dtype())
+      device_scalars_ = Array(Numbers::static_meta, device);
+    detail::device_memory->copy(device_scalars_.bytes(), device, scalars.bytes(), Device{},
+                                static_cast<std::size_t>(scalars.size()) * size_of(scalars.dtype()));
+    return Numbers(typename Numbers::Unchecked{}, device_scalars_);
+  }
   void forget() {
     if (state_ != nullptr) drop_state_(state_);
     state_ = nullptr;
@@ -360,7 +383,7 @@ class TrainStep {
   void* state_ = nullptr;
   void (*drop_state_)(void*) = nullptr;
   void const* state_tag_ = nullptr;
-  Array scalars_;
+  Array scalars_, device_scalars_;
   detail::Arenas arenas_;
 };
 

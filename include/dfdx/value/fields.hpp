@@ -193,14 +193,20 @@ void visit_state(T& t, F const& f, std::string const& path = {}) {
   detail::visit_paths<detail::StateLeaves>(t, f, path);
 }
 
-/// leaf_count - number of leaves of a tree type. The type must be default constructible in a constant expression.
+namespace detail {
+// (A function: nvcc 13 fails at a lambda in its place where a class template asks for it.)
 template <class T>
-inline constexpr int leaf_count = [] {
+constexpr int count_leaves() {
   int n = 0;
   T t{};
   visit(t, [&](auto const&) { ++n; });
   return n;
-}();
+}
+}  // namespace detail
+
+/// leaf_count - number of leaves of a tree type. The type must be default constructible in a constant expression.
+template <class T>
+inline constexpr int leaf_count = detail::count_leaves<T>();
 
 /// parameter_count - number of elements of a tree whose leaves have static shapes, without those of buffers.
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Counted memory. Memory of our own is one allocation that holds the count and the bytes, aligned for every vector
-// type unless they are few; memory of others is adopted.
+// type unless they are few; memory of others is adopted, that of devices is their backend's.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,16 @@ class Storage {
   /// Cost: one allocation. The bytes are not initialised.
   /// Errors  "storage: no memory on a CUDA device in this build": that memory comes with the CUDA backend
   static Storage* allocate(std::size_t bytes, Device device = {}) {
-    if (!device.is_cpu()) raise("storage: no memory on a CUDA device in this build");
+    if (!device.is_cpu()) return allocate_elsewhere(bytes, device);
     if (bytes <= few_bytes) return allocate_few(bytes);
     void* raw = take_block(alignment + bytes);
     return new (raw) Storage(static_cast<std::byte*>(raw) + alignment, bytes, device, nullptr, Kind::block);
+  }
+  [[gnu::noinline]] static Storage* allocate_elsewhere(std::size_t bytes, Device device) {
+    if (detail::device_memory == nullptr) raise("storage: no memory on a CUDA device in this build");
+    void* const data = detail::device_memory->take(bytes, device);
+    return new (take_packed(alignment))
+        Storage(static_cast<std::byte*>(data), bytes, device, nullptr, Kind::elsewhere);
   }
   static Storage* allocate_few(std::size_t bytes) {
     void* raw = take_packed(alignment);
@@ -87,7 +93,7 @@ class Storage {
   void set_has_detached() { has_detached_.store(true, std::memory_order_relaxed); }
 
  private:
-  enum class Kind : unsigned char { block, few, adopted };
+  enum class Kind : unsigned char { block, few, adopted, elsewhere };
 
   Storage(std::byte* data, std::size_t bytes, Device device, void (*give_back)(void*), Kind kind)
       : data_(data), bytes_(bytes), changes_(nullptr), device_(device), kind_(kind) {
@@ -97,6 +103,7 @@ class Storage {
   void destroy() {
     if (is_adopted() && give_back_ != nullptr) give_back_(data_);
     if (changes() != nullptr) forget_changes();
+    if (kind_ == Kind::elsewhere) detail::device_memory->give(data_, device_);
     if (kind_ != Kind::block) return give_packed(this, alignment);
     give_block(this, alignment + bytes_);
   }

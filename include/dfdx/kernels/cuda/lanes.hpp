@@ -3,53 +3,27 @@
 // that fused loops (kernels/loop.hpp) run on them as they are. All threads of the block take every step together.
 #pragma once
 
-#include <cstdint>
-#include <type_traits>
-
+#include <dfdx/kernels/cuda/threads.hpp>
 #include <dfdx/kernels/lanes.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 namespace cuda {
 
-inline constexpr int warp_size = 32;
-
-// Nothing of this is run on the host, but loops are compiled for both sides.
-DFDX_INLINE int thread() {
-#if defined(__CUDA_ARCH__)
-  return static_cast<int>(threadIdx.x);
-#else
-  return 0;
-#endif
-}
-
-DFDX_INLINE void barrier() {
-#if defined(__CUDA_ARCH__)
-  __syncthreads();
-#endif
-}
-
 /// block_reduce - the combination of the values of all threads of a block, in every thread; the order of the
 /// combinations is fixed, and the same in all threads.
 template <index_t Do, int Threads, class T>
 DFDX_INLINE T block_reduce(T x) {
-#if defined(__CUDA_ARCH__)
-  using Wire = std::conditional_t<(sizeof(T) < 4), int, T>;  // shuffles move 4 or 8 bytes
-  auto const other = [](T v, int lane) {
-    return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<Wire>(v), lane));
-  };
-  for (int lane = warp_size / 2; lane > 0; lane /= 2) x = Combination<Do>::apply(x, other(x, lane));
+  for (int lane = warp_size / 2; lane > 0; lane /= 2) x = Combination<Do>::apply(x, exchanged(x, lane));
   if constexpr (Threads > warp_size) {
     constexpr int warps = Threads / warp_size;
-    __shared__ T of_warp[warps];
+    T* const of_warp = shared<Combination<Do>, T, warps>();
     barrier();  // until all have read what the last call left there
     if (thread() % warp_size == 0) of_warp[thread() / warp_size] = x;
     barrier();
     x = of_warp[0];
-#pragma unroll
     for (int w = 1; w < warps; ++w) x = Combination<Do>::apply(x, of_warp[w]);
   }
-#endif
   return x;
 }
 
@@ -61,6 +35,8 @@ template <index_t Width>
 struct Lanes<Width> {
   static_assert(Width % cuda::warp_size == 0 && Width <= 1024, "lanes: a block is 1 to 32 warps");
   static constexpr int size = static_cast<int>(Width);
+  /// One thread writes what all threads have in common.
+  static constexpr bool is_block = true;
   template <class T>
   using type = T;
 
@@ -82,6 +58,11 @@ struct Lanes<Width> {
   static DFDX_INLINE void store_row(M* p, compute_t<M> x) {
     cuda::barrier();
     if (cuda::thread() == 0) *p = static_cast<M>(x);
+  }
+  /// One thread adds to what lies there; it is the same one each time.
+  template <index_t Do, class M>
+  static DFDX_INLINE void combine_row(M* p, compute_t<M> x) {
+    if (cuda::thread() == 0) *p = static_cast<M>(Combination<Do>::apply(static_cast<compute_t<M>>(*p), x));
   }
   template <class To, class From>
   static DFDX_INLINE To convert(From const& x) {

@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# cuda_kernels.sh COMMAND...: runs nvcc with `-Xptxas -v`, and fails unless it made kernels, none of which uses local
+# memory: a stack frame, or registers spilt to it.
+report=$("$@" -Xptxas -v 2>&1) || { printf '%s\n' "$report" | grep -v "^ptxas info"; exit 1; }
+printf '%s\n' "$report" | awk '
+  /Compiling entry function/ { name = $6; n++ }
+  /bytes stack frame/ {
+    if ($1 + 0 != 0 || $5 + 0 != 0 || $9 + 0 != 0) { print "local memory: " name ": " $0; bad++ }
+  }
+  /Used [0-9]+ registers/ { for (i = 1; i < NF; ++i) if ($i == "Used" && $(i + 1) + 0 > most) most = $(i + 1) + 0 }
+  END { print n + 0 " kernels, " bad + 0 " with local memory, " most + 0 " registers at most"; exit n == 0 || bad != 0 }'

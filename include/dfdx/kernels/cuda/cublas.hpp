@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSL-1.0
+// Matrix products by cuBLASLt: what of it a product can be handed to, and the choice of its algorithm, which is made
+// once for each kind of product. DFDX_NO_CUBLAS leaves it out, for programs that do not link cublasLt.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#if !defined(DFDX_NO_CUBLAS)
+#include <cublasLt.h>
+#endif
+
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/kernels/cuda/runtime.hpp>
+
+namespace dfdx {
+
+/// CudaOptions - how products are computed on devices.
+struct CudaOptions {
+  /// Products of f32 in 19 bits on tensor cores, ten times as fast and a thousand times less exact. Off, as in PyTorch.
+  bool tf32 = false;
+  /// Products of that many multiplications or more by cuBLASLt, where it takes them; others by a kernel of dfdx, which
+  /// has less to start. (Not measured yet.)
+  std::int64_t cublas_from = std::int64_t{1} << 20;
+};
+/// cuda_options - of this process.
+inline CudaOptions cuda_options;
+
+}  // namespace dfdx
+
+namespace dfdx::inline DFDX_TARGET::cuda_runtime {
+
+/// Factor - a matrix as cuBLASLt sees it, by columns: `rows` next to each other, columns `step` apart.
+struct Factor {
+  std::int64_t rows = 0, columns = 0, step = 0, batch_step = 0;
+  bool transposed = false;
+};
+
+/// as_factor - a matrix whose rows are `by_row` apart, and columns `by_column`, as a factor; `taken` is false if
+/// neither is 1, or what lies beside each other overlaps.
+struct FactorOf {
+  Factor factor;
+  bool taken = false;
+};
+constexpr FactorOf as_factor(std::int64_t rows, std::int64_t columns, std::int64_t by_row,
+                             std::int64_t by_column) {
+  if ((by_row == 1 || rows == 1) && (by_column >= rows || columns == 1))
+    return {{rows, columns, columns == 1 ? rows : by_column, 0, false}, true};
+  if ((by_column == 1 || columns == 1) && (by_row >= columns || rows == 1))
+    return {{columns, rows, rows == 1 ? columns : by_row, 0, true}, true};
+  return {};
+}
+
+/// Product - c = a b, all by columns: what of it decides how it is computed.
+struct Product {
+  DType dtype = DType::f32;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  Factor a, b;
+  std::int64_t c_step = 0, c_batch_step = 0;
+
+  using Key = std::array<std::int64_t, 17>;
+  Key key(int device, std::int64_t alignment, std::int64_t workspace) const {
+    return {static_cast<std::int64_t>(dtype),
+            m,
+            n,
+            k,
+            batch,
+            a.step,
+            a.batch_step,
+            a.transposed,
+            b.step,
+            b.batch_step,
+            b.transposed,
+            c_step,
+            c_batch_step,
+            device,
+            alignment,
+            workspace,
+            cuda_options.tf32};
+  }
+};
+
+#if defined(DFDX_NO_CUBLAS)
+
+inline constexpr bool has_cublas = false;
+
+#else
+
+inline constexpr bool has_cublas = true;
+
+/// refused - throws what cuBLASLt said.
+inline void require(cublasStatus_t said, char const* what) {
+  if (said != CUBLAS_STATUS_SUCCESS)
+    throw error(std::string("cuda: cuBLASLt, ") + what + ": " + cublasLtGetStatusString(said));
+}
+
+/// Chosen - descriptors and the algorithm of a kind of product.
+struct Chosen {
+  cublasLtMatmulDesc_t product{};
+  cublasLtMatrixLayout_t a{}, b{}, c{};
+  cublasLtMatmulAlgo_t algorithm{};
+  bool found = false;
+};
+
+class Cublas {
+ public:
+  /// multiply - asks for a product; false if cuBLASLt has no algorithm for it.
+  ///
+  /// Errors    "cuda: cuBLASLt, product: ...", with what it says
+  static bool multiply(Product const& x, void const* a, void const* b, void* c, void* workspace,
+                       std::size_t workspace_bytes, Device device, cudaStream_t stream) {
+    auto const alignment = static_cast<std::int64_t>(aligned_to(a, aligned_to(b, aligned_to(c, 256))));
+    Chosen const* const chosen = find(x, device, alignment, workspace_bytes);
+    if (!chosen->found) return false;
+    double const one64 = 1, zero64 = 0;
+    float const one32 = 1, zero32 = 0;
+    bool const wide = x.dtype == DType::f64;
+    void const* const alpha = wide ? static_cast<void const*>(&one64) : &one32;
+    void const* const beta = wide ? static_cast<void const*>(&zero64) : &zero32;
+    require(cublasLtMatmul(handle(device), chosen->product, alpha, a, chosen->a, b, chosen->b, beta, c,
+                           chosen->c, c, chosen->c, &chosen->algorithm, workspace, workspace_bytes, stream),
+            "product");
+    return true;
+  }
+
+ private:
+  static std::uintptr_t aligned_to(void const* p, std::uintptr_t most) {
+    auto const at = reinterpret_cast<std::uintptr_t>(p);
+    while (at % most != 0) most /= 2;
+    return most;
+  }
+  static cublasLtHandle_t handle(Device device) {
+    static std::array<cublasLtHandle_t, 64> made{};
+    static std::mutex mutex;
+    std::lock_guard const lock(mutex);
+    cublasLtHandle_t& h = made[static_cast<std::size_t>(device.index)];
+    if (h == nullptr) require(cublasLtCreate(&h), "handle");
+    return h;
+  }
+  static Chosen const* find(Product const& x, Device device, std::int64_t alignment,
+                            std::size_t workspace_bytes) {
+    static std::map<Product::Key, Chosen> known;
+    static std::mutex mutex;
+    std::lock_guard const lock(mutex);
+    auto const [i, fresh] =
+        known.try_emplace(x.key(device.index, alignment, static_cast<std::int64_t>(workspace_bytes)));
+    if (fresh) try {
+        choose(i->second, x, device, alignment, workspace_bytes);
+      } catch (...) {
+        known.erase(i);
+        throw;
+      }
+    return &i->second;
+  }
+
+  template <class T>
+  static void set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, T value) {
+    require(cublasLtMatmulDescSetAttribute(d, what, &value, sizeof value), "description");
+  }
+  static cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
+                                       std::int64_t step, std::int64_t batch, std::int64_t batch_step) {
+    cublasLtMatrixLayout_t r{};
+    require(cublasLtMatrixLayoutCreate(&r, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), step),
+            "layout");
+    auto const count = static_cast<std::int32_t>(batch);
+    require(cublasLtMatrixLayoutSetAttribute(r, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+            "layout");
+    require(cublasLtMatrixLayoutSetAttribute(r, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_step,
+                                             sizeof batch_step),
+            "layout");
+    return r;
+  }
+  static void choose(Chosen& c, Product const& x, Device device, std::int64_t alignment,
+                     std::size_t workspace) {
+    cudaDataType_t const type = x.dtype == DType::f64   ? CUDA_R_64F
+                                : x.dtype == DType::f32 ? CUDA_R_32F
+                                : x.dtype == DType::f16 ? CUDA_R_16F
+                                                        : CUDA_R_16BF;
+    cublasComputeType_t const compute = x.dtype == DType::f64 ? CUBLAS_COMPUTE_64F
+                                        : x.dtype == DType::f32 && cuda_options.tf32
+                                            ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
+    require(cublasLtMatmulDescCreate(&c.product, compute, x.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F),
+            "description");
+    set(c.product, CUBLASLT_MATMUL_DESC_TRANSA, x.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(c.product, CUBLASLT_MATMUL_DESC_TRANSB, x.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    c.a = layout(type, x.a.rows, x.a.columns, x.a.step, x.batch, x.a.batch_step);
+    c.b = layout(type, x.b.rows, x.b.columns, x.b.step, x.batch, x.b.batch_step);
+    c.c = layout(type, x.m, x.n, x.c_step, x.batch, x.c_batch_step);
+    cublasLtMatmulPreference_t wish{};
+    require(cublasLtMatmulPreferenceCreate(&wish), "preference");
+    auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+      require(cublasLtMatmulPreferenceSetAttribute(wish, what, &value, sizeof value), "preference");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
+    for (auto const what :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(what, static_cast<std::uint32_t>(alignment));
+    cublasLtMatmulHeuristicResult_t best{};
+    int n = 0;
+    cublasStatus_t const said =
+        cublasLtMatmulAlgoGetHeuristic(handle(device), c.product, c.a, c.b, c.c, c.c, wish, 1, &best, &n);
+    static_cast<void>(cublasLtMatmulPreferenceDestroy(wish));
+    if (said != CUBLAS_STATUS_NOT_SUPPORTED) require(said, "choice of an algorithm");
+    c.found = n != 0 && best.state == CUBLAS_STATUS_SUCCESS;
+    c.algorithm = best.algo;
+  }
+};
+
+#endif
+
+}  // namespace dfdx::inline DFDX_TARGET::cuda_runtime

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSL-1.0
+// A matrix product on a device. Large ones are cuBLASLt's, with what is to be done to the sums in a kernel after it.
+// The others are computed by a kernel for every dtype, stride and epilogue: a block has a tile of the result in
+// registers, and goes through the factors tile by tile in shared memory.
+#pragma once
+
+#include <dfdx/kernels/cuda/cublas.hpp>
+#include <dfdx/kernels/cuda/threads.hpp>
+#include <dfdx/kernels/matmul.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// MatmulArguments - addresses of the factors, the result and the operands of an epilogue; values of extents.
+template <int Operands>
+struct MatmulArguments {
+  void* base[static_cast<std::size_t>(Operands)] = {};
+  index_t symbols[max_symbols] = {};
+};
+
+template <class Product>
+class MatmulStep;
+
+/// MatmulStep - the product that a Matmul (kernels/matmul.hpp) describes.
+template <class T, class Code, class Epilogue>
+class MatmulStep<Matmul<T, Code, Epilogue>> {
+  static constexpr auto const& code = Code::value;
+  static constexpr int rank = static_cast<int>(code[0]), batches = rank - 2;
+  static constexpr bool has_epilogue = requires { Epilogue{nullptr, nullptr}; };
+  static constexpr int operands = 3 + [] {
+    if constexpr (has_epilogue) return Epilogue::operands;
+    else return 0;
+  }();
+  using Sum = typename reference::accumulator<T>::type;
+
+  // Operands are 0, 1 and 2, the result.
+  template <int Operand, int D>
+  static constexpr index_t extent_code = code[static_cast<std::size_t>(Operand * (1 + 2 * rank) + 1 + D)];
+  template <int Operand, int D>
+  static constexpr index_t stride_code =
+      code[static_cast<std::size_t>(Operand * (1 + 2 * rank) + 1 + rank + D)];
+  template <int Operand, int D>
+  static DFDX_INLINE constexpr index_t extent(index_t const* symbols) {
+    return kernels::detail::resolved(extent_code<Operand, D>, symbols);
+  }
+  template <int Operand, int D>
+  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
+    return kernels::detail::resolved(stride_code<Operand, D>, symbols);
+  }
+  static DFDX_INLINE constexpr index_t rows(index_t const* symbols) { return extent<2, rank - 2>(symbols); }
+  static DFDX_INLINE constexpr index_t columns(index_t const* symbols) {
+    return extent<2, rank - 1>(symbols);
+  }
+  static DFDX_INLINE constexpr index_t depth_of(index_t const* symbols) {
+    return extent<0, rank - 1>(symbols);
+  }
+  template <int D = 0>
+  static DFDX_INLINE constexpr index_t matrices(index_t const* symbols) {
+    if constexpr (D == batches) return 1;
+    else return extent<2, D>(symbols) * matrices<D + 1>(symbols);
+  }
+  // Where matrix `index` of an operand begins.
+  template <int Operand, int D = batches>
+  static DFDX_INLINE constexpr index_t matrix(index_t index, index_t const* symbols) {
+    if constexpr (D == 0) {
+      return 0;
+    } else {
+      index_t const n = extent<2, D - 1>(symbols);
+      return index % n * stride<Operand, D - 1>(symbols) + matrix<Operand, D - 1>(index / n, symbols);
+    }
+  }
+
+  // Each of 16 x 16 threads has 4 x 4 sums, 16 apart, so that threads beside each other read what lies side by side.
+  static constexpr int side = 16, each = 4, tile = side * each, depth = 16;
+
+ public:
+  struct Kernel {
+    static constexpr int threads = side * side;
+    struct OfA;
+    struct OfB;
+
+    static DFDX_INLINE void run(MatmulArguments<operands> const& x) {
+      index_t const m = rows(x.symbols), n = columns(x.symbols);
+      index_t const across = (n + tile - 1) / tile, tiles = (m + tile - 1) / tile * across;
+      index_t const all = tiles * matrices(x.symbols);
+      for (index_t t = block(); t < all; t += blocks())
+        one_tile(x, t / tiles, t % tiles / across * tile, t % across * tile, m, n);
+    }
+
+    static DFDX_INLINE T stored([[maybe_unused]] MatmulArguments<operands> const& x, Sum sum,
+                                [[maybe_unused]] index_t m, [[maybe_unused]] index_t n) {
+      if constexpr (has_epilogue) return static_cast<T>(Epilogue{x.base + 3, x.symbols}(sum, m, n));
+      else return static_cast<T>(sum);
+    }
+
+   private:
+    static DFDX_INLINE void one_tile(MatmulArguments<operands> const& x, index_t index, index_t row0,
+                                     index_t column0, index_t m, index_t n) {
+      index_t const k = depth_of(x.symbols);
+      index_t const a_row = stride<0, rank - 2>(x.symbols), a_col = stride<0, rank - 1>(x.symbols);
+      index_t const b_row = stride<1, rank - 2>(x.symbols), b_col = stride<1, rank - 1>(x.symbols);
+      T const* const a = static_cast<T const*>(x.base[0]) + matrix<0>(index, x.symbols);
+      T const* const b = static_cast<T const*>(x.base[1]) + matrix<1>(index, x.symbols);
+      // A column more, so that what is written down a column lies in different banks.
+      Sum* const of_a = shared<OfA, Sum, depth*(tile + 1)>();
+      Sum* const of_b = shared<OfB, Sum, depth*(tile + 1)>();
+      int const row = thread() / side, column = thread() % side;
+      Sum sums[each][each] = {};
+      for (index_t k0 = 0; k0 < k; k0 += depth) {
+        barrier();  // until all have used what lies there
+        for (int i = thread(); i < tile * depth; i += threads) {
+          // Neighbours read along the axis that is contiguous.
+          int const ar = a_col == 1 ? i / depth : i % tile, ac = a_col == 1 ? i % depth : i / tile;
+          int const br = b_col == 1 ? i / tile : i % depth, bc = b_col == 1 ? i % tile : i / depth;
+          of_a[ac * (tile + 1) + ar] = row0 + ar < m && k0 + ac < k
+                                           ? static_cast<Sum>(a[(row0 + ar) * a_row + (k0 + ac) * a_col])
+                                           : Sum{};
+          of_b[br * (tile + 1) + bc] = k0 + br < k && column0 + bc < n
+                                           ? static_cast<Sum>(b[(k0 + br) * b_row + (column0 + bc) * b_col])
+                                           : Sum{};
+        }
+        barrier();
+        for (int p = 0; p < depth; ++p) {
+          Sum left[each], right[each];
+          for (int i = 0; i < each; ++i) left[i] = of_a[p * (tile + 1) + row + i * side];
+          for (int j = 0; j < each; ++j) right[j] = of_b[p * (tile + 1) + column + j * side];
+          for (int i = 0; i < each; ++i)
+            for (int j = 0; j < each; ++j)
+              sums[i][j] = static_cast<Sum>(sums[i][j] + static_cast<Sum>(left[i] * right[j]));
+        }
+      }
+      index_t const c_row = stride<2, rank - 2>(x.symbols), c_col = stride<2, rank - 1>(x.symbols);
+      T* const c = static_cast<T*>(x.base[2]) + matrix<2>(index, x.symbols);
+      for (int i = 0; i < each; ++i)
+        for (int j = 0; j < each; ++j) {
+          index_t const at = row0 + row + i * side, to = column0 + column + j * side;
+          if (at < m && to < n) c[at * c_row + to * c_col] = stored(x, sums[i][j], at, to);
+        }
+    }
+  };
+
+  /// EpilogueKernel - what is to be done to sums that lie in memory, a thread for each.
+  struct EpilogueArguments {
+    MatmulArguments<operands> product;
+    T const* sums;
+  };
+  struct EpilogueKernel {
+    static constexpr int threads = 256;
+    static DFDX_INLINE void run(EpilogueArguments const& x) {
+      index_t const n = columns(x.product.symbols), all = rows(x.product.symbols) * n;
+      for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads)
+        static_cast<T*>(x.product.base[2])[i] =
+            Kernel::stored(x.product, static_cast<Sum>(x.sums[i]), i / n, i % n);
+    }
+  };
+
+  /// Bytes that it needs besides the operands.
+  static constexpr index_t workspace(index_t const* symbols) {
+    if constexpr (!may_be_cublas) return 0;
+    else return alignment + (is_large(symbols) ? cublas_bytes + sums_bytes(symbols) : 0);
+  }
+
+  /// run - starts it on `stream`; returns what the runtime says.
+  static cudaError_t run(void* const* base, [[maybe_unused]] void* workspace, index_t const* symbols,
+                         [[maybe_unused]] Device device, cudaStream_t stream) {
+    MatmulArguments<operands> x;
+    for (int i = 0; i < operands; ++i) x.base[i] = base[i];
+    if (symbols != nullptr)
+      for (int i = 0; i < max_symbols; ++i) x.symbols[i] = symbols[i];
+    if constexpr (may_be_cublas)
+      if (is_large(symbols)) {
+        auto at = reinterpret_cast<std::uintptr_t>(workspace);
+        at = (at + alignment - 1) / alignment * alignment;
+        auto* const work = reinterpret_cast<std::byte*>(at);
+        void* const sums = sums_bytes(symbols) != 0 ? work + cublas_bytes : base[2];
+        if (multiply(x, sums, work, device, stream)) {
+          if constexpr (has_epilogue) {
+            index_t const blocks = (rows(symbols) * columns(symbols) + 255) / 256;
+            return start<EpilogueKernel>(EpilogueArguments{x, static_cast<T const*>(sums)},
+                                         blocks < 2048 ? blocks : 2048, stream);
+          }
+          return cudaSuccess;
+        }
+      }
+    index_t const m = rows(symbols), n = columns(symbols);
+    index_t const tiles = (m + tile - 1) / tile * ((n + tile - 1) / tile) * matrices(symbols);
+    return start<Kernel>(x, tiles < most_blocks ? tiles : most_blocks, stream);
+  }
+
+ private:
+  static constexpr index_t most_blocks = index_t{1} << 20;
+  static constexpr index_t alignment = 256, cublas_bytes = index_t{32} << 20;
+  static constexpr bool may_be_cublas =
+      cuda_runtime::has_cublas &&
+      (std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
+
+  // That is settled by the sizes alone: the memory that is needed depends on it.
+  static bool is_large(index_t const* symbols) {
+    index_t const n = matrices(symbols) * rows(symbols) * columns(symbols) * depth_of(symbols);
+    return n != 0 && n >= cuda_options.cublas_from;
+  }
+  // The sums have memory of their own where their epilogue reads what lay in the result's.
+  static constexpr index_t sums_bytes([[maybe_unused]] index_t const* symbols) {
+    if constexpr (has_epilogue) {
+      if (Epilogue::reads_c) return rows(symbols) * columns(symbols) * static_cast<index_t>(sizeof(T));
+    }
+    return 0;
+  }
+
+  // How many of the last dims of the batch all three walk as one.
+  template <int Operand, int D>
+  static bool joins(index_t const* symbols) {
+    return stride<Operand, D - 1>(symbols) == stride<Operand, D>(symbols) * extent<2, D>(symbols);
+  }
+  template <int D = batches>
+  static index_t joined(index_t const* symbols) {
+    if constexpr (D == 0) {
+      return 1;
+    } else {
+      index_t const n = extent<2, D - 1>(symbols);
+      if constexpr (D > 1)
+        if (joins<0, D - 1>(symbols) && joins<1, D - 1>(symbols) && joins<2, D - 1>(symbols))
+          return n * joined<D - 1>(symbols);
+      return n;
+    }
+  }
+  template <int Operand>
+  static constexpr index_t batch_step(index_t const* symbols) {
+    if constexpr (batches == 0) return 0;
+    else return stride<Operand, batches - 1>(symbols);
+  }
+
+  // By columns the result is its own transpose, the product of those of the factors in the other order.
+  static bool multiply(MatmulArguments<operands> const& x, void* to, void* work, Device device,
+                       cudaStream_t stream) {
+    using namespace cuda_runtime;
+    index_t const* const symbols = x.symbols;
+    index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols);
+    FactorOf left = as_factor(n, k, stride<1, rank - 1>(symbols), stride<1, rank - 2>(symbols));
+    FactorOf right = as_factor(k, m, stride<0, rank - 1>(symbols), stride<0, rank - 2>(symbols));
+    if (!left.taken || !right.taken) return false;
+    left.factor.batch_step = batch_step<1>(symbols);
+    right.factor.batch_step = batch_step<0>(symbols);
+    index_t const at_once = joined(symbols), all = matrices(symbols);
+    Product const product{dtype_v<T>, n, m, k, at_once, left.factor, right.factor, n, m * n};
+    for (index_t i = 0; i < all; i += at_once)
+      if (!Cublas::multiply(product, static_cast<T const*>(x.base[1]) + matrix<1>(i, symbols),
+                            static_cast<T const*>(x.base[0]) + matrix<0>(i, symbols),
+                            static_cast<T*>(to) + i * m * n, work, static_cast<std::size_t>(cublas_bytes),
+                            device, stream))
+        return false;
+    return true;
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a kernel knows of the threads it runs in: where it is, barriers, shuffles, memory that a block shares, and how
+// it is started. All other code of kernels is ordinary C++ that nvcc compiles for the host as well, where it is never
+// called; only here one asks which of the two is being read.
+//
+// With DFDX_CUDA_EMULATED, which tests define together with a runtime of their own, the same words mean a block that
+// runs on the CPU (tests/cuda_emulated).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include <dfdx/core/shape.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+inline constexpr int warp_size = 32;
+
+#if defined(__CUDA_ARCH__) || defined(DFDX_CUDA_EMULATED)
+
+/// thread, block, blocks - which thread of its block, which block, and of how many, this is.
+DFDX_INLINE int thread() { return static_cast<int>(threadIdx.x); }
+DFDX_INLINE index_t block() { return static_cast<index_t>(blockIdx.x); }
+DFDX_INLINE index_t blocks() { return static_cast<index_t>(gridDim.x); }
+/// barrier - all threads of the block have come here; what they wrote before, all see after it.
+DFDX_INLINE void barrier() { __syncthreads(); }
+/// exchanged - the value that the thread has whose number differs in the bits of `mask`, which stay inside of a warp.
+template <class T>
+DFDX_INLINE T exchanged(T x, int mask) {
+  using Wire = std::conditional_t<(sizeof(T) < 4), int, T>;  // shuffles move 4 or 8 bytes
+  return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<Wire>(x), mask));
+}
+/// votes - a bit for each thread of the warp, whether it said yes.
+DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
+/// shared - N numbers that the threads of a block have in common; one place for each Use.
+template <class Use, class T, int N>
+DFDX_INLINE T* shared() {
+  __shared__ T memory[N];
+  return memory;
+}
+
+#else
+
+DFDX_INLINE int thread() { return 0; }
+DFDX_INLINE index_t block() { return 0; }
+DFDX_INLINE index_t blocks() { return 1; }
+DFDX_INLINE void barrier() {}
+template <class T>
+DFDX_INLINE T exchanged(T x, int) {
+  return x;
+}
+DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
+template <class Use, class T, int N>
+DFDX_INLINE T* shared() {
+  return nullptr;
+}
+
+#endif
+
+/// entry - kernel K, which is a struct: `threads` of a block, and `run(arguments)`.
+template <class K, class Arguments>
+__global__ void __launch_bounds__(K::threads) entry(Arguments const arguments) {
+  K::run(arguments);
+}
+
+/// start - a kernel on `stream`; returns what the runtime says. No blocks: nothing is started.
+template <class K, class Arguments>
+cudaError_t start(Arguments const& arguments, index_t blocks, cudaStream_t stream) {
+  static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) <= 4096,
+                "cuda: a kernel takes 4 KiB of arguments at most");
+  if (blocks == 0) return cudaSuccess;
+  Arguments copy = arguments;
+  void* list[] = {&copy};
+  auto const kernel = &entry<K, Arguments>;
+#if defined(DFDX_CUDA_EMULATED)
+  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(K::threads), list, 0, stream);
+#else
+  return cudaLaunchKernel(reinterpret_cast<void const*>(kernel), dim3(static_cast<unsigned>(blocks)),
+                          dim3(K::threads), list, 0, stream);
+#endif
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a compiled program runs on a CUDA device: the steps of its plan are started one after another on the device's
+// stream, each from the description that the CPU's kernel is made of. When it is called again with the same memory, the
+// steps are captured into a CUDA graph, and from then on a call is one launch.
+//
+// Ops that have kernels of their own have one for the device too (program/own_step.hpp), or run on the CPU for now, on
+// copies of their operands: what those are part of is not captured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dfdx/kernels/cuda/loop.hpp>
+#include <dfdx/kernels/cuda/matmul.hpp>
+#include <dfdx/kernels/cuda/runtime.hpp>
+#include <dfdx/program/own_step.hpp>
+#include <dfdx/program/program.hpp>
+
+namespace dfdx::detail::inline DFDX_TARGET {
+
+/// Replay - the work of one program with certain memory, as a graph of the CUDA runtime.
+class Replay {
+ public:
+  Replay() = default;
+  Replay(Replay const&) = delete;
+  Replay& operator=(Replay const&) = delete;
+  ~Replay() { drop(); }
+
+  /// run - does `work` on the stream. `key` says with which memory: the second time in a row that it is the same, the
+  /// work is captured.
+  template <class Work>
+  void run(std::vector<std::uintptr_t> const& key, cudaStream_t stream, Work const& work) {
+    if (key != key_) {
+      drop();
+      key_ = key;
+      return work();
+    }
+    if (graph_ == nullptr) capture(stream, work);
+    cuda_runtime::check("launch of a captured program", cudaGraphLaunch(graph_, stream));
+  }
+
+ private:
+  template <class Work>
+  void capture(cudaStream_t stream, Work const& work) {
+    using cuda_runtime::check;
+    check("capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    cudaGraph_t captured{};
+    try {
+      work();
+    } catch (...) {
+      if (cudaStreamEndCapture(stream, &captured) == cudaSuccess && captured != nullptr)
+        static_cast<void>(cudaGraphDestroy(captured));
+      static_cast<void>(cudaGetLastError());
+      throw;
+    }
+    check("capture", cudaStreamEndCapture(stream, &captured));
+    cudaError_t const made = cudaGraphInstantiate(&graph_, captured, 0);
+    static_cast<void>(cudaGraphDestroy(captured));
+    check("instantiation of a captured program", made);
+  }
+  void drop() {
+    if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
+    graph_ = nullptr;
+    key_.clear();
+  }
+
+  std::vector<std::uintptr_t> key_;
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+/// OnDevice - program P on a device.
+template <class P>
+class OnDevice {
+  using Frame = typename P::Frame;
+  using Start = cudaError_t (*)(void* const* base, void* workspace, index_t const* symbols, Device device,
+                                cudaStream_t stream);
+  using Kind = graph::Step::Kind;
+
+  static constexpr int kernels = static_cast<int>(P::plan_size.kernels);
+  template <int K>
+  static constexpr int step_of = P::plan.kernels[static_cast<std::size_t>(K)];
+  static constexpr graph::Step const& step_at(int s) { return P::steps[static_cast<std::size_t>(s)]; }
+
+  struct Move {
+    static constexpr index_t workspace(index_t const*) { return 0; }
+  };
+  template <int S>
+  struct MoveStep : Move {
+    static cudaError_t run(void* const* base, void*, index_t const* symbols, Device, cudaStream_t stream) {
+      constexpr graph::Step step = step_at(S);
+      auto const bytes =
+          extent::resolve(P::code[static_cast<std::size_t>(step.code)], symbols) *
+          static_cast<index_t>(size_of(P::plan.arguments[static_cast<std::size_t>(step.argument)].dtype));
+      if (bytes == 0) return cudaSuccess;
+      return cudaMemcpyAsync(base[1], base[0], static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                             stream);
+    }
+  };
+  template <int S>
+  static constexpr auto starter() {
+    if constexpr (step_at(S).kind == Kind::loop)
+      return std::type_identity<dfdx::kernels::cuda::LoopStep<step_code_t<P, S>>>{};
+    else if constexpr (step_at(S).kind == Kind::matmul)
+      return std::type_identity<dfdx::kernels::cuda::MatmulStep<typename P::template matmul_kernel<S>>>{};
+    else if constexpr (step_at(S).kind == Kind::move) return std::type_identity<MoveStep<S>>{};
+    else return std::type_identity<OwnStep<P, S>>{};
+  }
+  template <int K>
+  using Starter = typename decltype(starter<step_of<K>>())::type;
+
+  template <class G>
+  static constexpr auto with_kernels(G g) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return g(std::type_identity<Starter<static_cast<int>(K)>>{}...);
+    }(std::make_index_sequence<static_cast<std::size_t>(kernels)>{});
+  }
+
+  static constexpr bool is_captured = with_kernels([](auto... k) {
+    auto const one = [](auto step) {
+      if constexpr (requires { decltype(step)::type::is_on_device; })
+        return decltype(step)::type::is_on_device;
+      else return true;
+    };
+    return (one(k) && ... && true);
+  });
+  static constexpr int positions_needed = [] {
+    int n = 0;
+    for (graph::StepLoop const& l : P::plan.loops) n = l.region > n ? l.region : n;
+    return n + 1;
+  }();
+  static constexpr int most_arguments = [] {
+    int n = 0;
+    for (graph::Step const& s : P::steps) n = s.arguments > n ? s.arguments : n;
+    return n;
+  }();
+
+ public:
+  /// Bytes of memory that a run needs behind the buffers.
+  static index_t workspace(index_t const* symbols) {
+    return with_kernels([&](auto... k) {
+      index_t most = 0;
+      ((most = decltype(k)::type::workspace(symbols) > most ? decltype(k)::type::workspace(symbols) : most),
+       ...);
+      return most;
+    });
+  }
+
+  /// run - asks the device for all steps; it returns before they are done.
+  ///
+  /// Errors    "cuda: step 2 of 5, matmul [64, 10]: ...", with what the runtime says
+  static void run(Frame const& f, std::byte* workspace) {
+    cuda_runtime::Current const current(f.device);
+    cudaStream_t const stream = cuda_runtime::stream(f.device);
+    if constexpr (is_captured) {
+      static thread_local Replay replay;
+      replay.run(key_of(f), stream, [&] { run_steps(f, workspace, stream); });
+    } else {
+      run_steps(f, workspace, stream);
+    }
+  }
+
+ private:
+  static std::vector<std::uintptr_t> key_of(Frame const& f) {
+    std::vector<std::uintptr_t> key{reinterpret_cast<std::uintptr_t>(f.arena),
+                                    static_cast<std::uintptr_t>(f.device.index),
+                                    static_cast<std::uintptr_t>(cuda_options.cublas_from), cuda_options.tf32};
+    for (int i = 0; i < P::inputs; ++i) key.push_back(reinterpret_cast<std::uintptr_t>(f.inputs[i]));
+    if (!P::is_static)
+      for (int i = 0; i < max_symbols; ++i) key.push_back(static_cast<std::uintptr_t>(f.symbols[i]));
+    return key;
+  }
+
+  static void run_steps(Frame const& f, void* workspace, cudaStream_t stream) {
+    index_t positions[positions_needed] = {};
+    Frame here = f;
+    here.positions = positions;
+    graph::run_steps(P::plan.loops, 0, 0, P::kernels, positions, [&](int k) {
+      graph::Step const& s = P::plan.steps[static_cast<std::size_t>(k)];
+      void* base[most_arguments + 1];
+      for (int i = 0; i < s.arguments; ++i)
+        base[i] = P::address(P::plan.arguments[static_cast<std::size_t>(s.argument + i)], here);
+      cudaError_t const said =
+          table()[static_cast<std::size_t>(s.kernel)](base, workspace, f.symbols, f.device, stream);
+      if (said != cudaSuccess) failed(k, f.symbols, said);
+    });
+  }
+  static auto const& table() {
+    static constexpr auto all =
+        with_kernels([](auto... k) { return std::array<Start, sizeof...(k)>{&decltype(k)::type::run...}; });
+    return all;
+  }
+
+  [[noreturn]] static void failed(int k, index_t const* symbols, cudaError_t said) {
+    Node const& n = program_graph<P>.nodes[static_cast<std::size_t>(step_at(k).node)];
+    Shape shape = n.meta.shape;
+    for (int i = 0; i < shape.rank; ++i) shape[i] = extent::resolve(shape[i], symbols);
+    Text what;
+    what.put("step ").put(k + 1).put(" of ").put(P::kernels).put(", ").put(n.op->name).put(" ").put(shape);
+    cuda_runtime::failed(what.c_str(), said);
+  }
+};
+
+}  // namespace dfdx::detail::inline DFDX_TARGET

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+// A training step of repeated blocks for devices: what nvcc's front end has to read, and kernels without local memory.
+// main compares the device with the CPU, where there is a device.
+#include <cmath>
+#include <cstdio>
+
+#include <dfdx/cuda.hpp>
+#include <dfdx/optim/adam.hpp>
+
+using namespace dfdx;
+
+namespace {
+
+struct Block {
+  nn::LayerNorm<24> norm;
+  nn::Linear<24, 48> a;
+  nn::Linear<48, 24> b;
+  DFDX_FIELDS(norm, a, b)
+  constexpr auto operator()(auto const& x) const { return x + b(gelu(a(norm(x)))); }
+};
+struct Deep {
+  nn::Embedding<17, 24> tokens;
+  nn::Repeat<Block, 3> blocks;
+  nn::Linear<24, 17> out;
+  DFDX_FIELDS(tokens, blocks, out)
+  constexpr auto operator()(auto const& x) const { return out(blocks(tokens(x))); }
+};
+constexpr auto entropy = [](auto const& model, auto const& x, auto const& labels) {
+  return cross_entropy(model(x), labels);
+};
+using Tokens = Tensor<std::int32_t, 20>;
+
+Tokens tokens(index_t below) {
+  auto x = Tokens(Array(Tokens::static_meta));
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<std::int32_t>(i * i * 7 % below);
+  return x;
+}
+double deep(Device device) {
+  auto model = to(device, init<Deep>(2));
+  auto step = train_step(entropy, optim::AdamW{.lr = 1e-2f});
+  auto const x = to(device, tokens(17)), y = to(device, tokens(13));
+  double last = 0;
+  for (int k = 0; k < 10; ++k) last = static_cast<double>(step(model, x, y));
+  return last;
+}
+}  // namespace
+
+int main() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("SKIPPED: no CUDA device\n");
+    return 77;
+  }
+  bool good = true;
+  auto const compare = [&](char const* name, double here, double there) {
+    std::printf("%s: %g on the CPU, %g on the device\n", name, here, there);
+    good = good && std::fabs(here - there) <= 1e-3;
+  };
+  compare("repeated blocks", deep(Device{}), deep(cuda()));
+  return good ? 0 : 1;
+}

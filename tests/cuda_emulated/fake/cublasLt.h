@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSL-1.0
+// What dfdx uses of cuBLASLt, on the CPU: products as their descriptions say, so that a description that is wrong gives
+// results that are.
+#pragma once
+
+#include <cstdint>
+
+#include <dfdx/core/dtype.hpp>
+
+#include "cuda_runtime.h"
+
+enum cublasStatus_t {
+  CUBLAS_STATUS_SUCCESS,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15
+};
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
+enum cublasComputeType_t {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_64F = 70,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77
+};
+enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
+enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
+enum cublasLtMatrixLayoutAttribute_t {
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
+};
+enum cublasLtMatmulPreferenceAttributes_t {
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+};
+
+namespace cuda_fake {
+
+struct Description {
+  cublasComputeType_t compute;
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+};
+struct Layout {
+  cudaDataType_t type;
+  std::int64_t rows, columns, step, batch = 1, batch_step = 0;
+};
+struct Preference {
+  std::uint64_t workspace = 0;
+  std::uint32_t alignment[4] = {256, 256, 256, 256};
+};
+struct Products {
+  int choices = 0, products = 0;
+  bool refuse = false;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;  // of the last one
+};
+inline Products products;
+
+template <class T, class Sum>
+void multiply(Description const& d, void const* pa, Layout const& la, void const* pb, Layout const& lb,
+              void* pc, Layout const& lc) {
+  auto const* const a = static_cast<T const*>(pa);
+  auto const* const b = static_cast<T const*>(pb);
+  auto* const c = static_cast<T*>(pc);
+  std::int64_t const depth = d.a == CUBLAS_OP_N ? la.columns : la.rows;
+  for (std::int64_t i = 0; i < lc.batch; ++i)
+    for (std::int64_t m = 0; m < lc.rows; ++m)
+      for (std::int64_t n = 0; n < lc.columns; ++n) {
+        Sum sum = 0;
+        for (std::int64_t k = 0; k < depth; ++k)
+          sum += static_cast<Sum>(
+                     a[i * la.batch_step + (d.a == CUBLAS_OP_N ? k * la.step + m : m * la.step + k)]) *
+                 static_cast<Sum>(
+                     b[i * lb.batch_step + (d.b == CUBLAS_OP_N ? n * lb.step + k : k * lb.step + n)]);
+        c[i * lc.batch_step + n * lc.step + m] = static_cast<T>(sum);
+      }
+}
+
+}  // namespace cuda_fake
+
+struct cublasLtMatmulAlgo_t {
+  std::uint64_t workspace = 0;
+  std::uint32_t alignment = 0;
+};
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  cublasStatus_t state = CUBLAS_STATUS_SUCCESS;
+};
+using cublasLtHandle_t = int*;
+using cublasLtMatmulDesc_t = cuda_fake::Description*;
+using cublasLtMatrixLayout_t = cuda_fake::Layout*;
+using cublasLtMatmulPreference_t = cuda_fake::Preference*;
+
+inline char const* cublasLtGetStatusString(cublasStatus_t) { return "CUBLAS_STATUS_INVALID_VALUE"; }
+inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* h) {
+  static int one;
+  *h = &one;
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
+                                               cudaDataType_t scale) {
+  if ((compute == CUBLAS_COMPUTE_64F) != (scale == CUDA_R_64F)) return CUBLAS_STATUS_INVALID_VALUE;
+  static std::vector<std::unique_ptr<cuda_fake::Description>> all;
+  *d = all.emplace_back(new cuda_fake::Description{compute}).get();
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                                                     cublasLtMatmulDescAttributes_t what, void const* value,
+                                                     std::size_t bytes) {
+  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  (what == CUBLASLT_MATMUL_DESC_TRANSA ? d->a : d->b) = *static_cast<cublasOperation_t const*>(value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType_t type,
+                                                 std::uint64_t rows, std::uint64_t columns,
+                                                 std::int64_t step) {
+  if (rows == 0 || columns == 0 || step < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  static std::vector<std::unique_ptr<cuda_fake::Layout>> all;
+  *l = all.emplace_back(new cuda_fake::Layout{type, static_cast<std::int64_t>(rows),
+                                              static_cast<std::int64_t>(columns), step})
+           .get();
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+                                                       cublasLtMatrixLayoutAttribute_t what,
+                                                       void const* value, std::size_t bytes) {
+  if (bytes != (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? 4 : 8)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) l->batch = *static_cast<std::int32_t const*>(value);
+  else l->batch_step = *static_cast<std::int64_t const*>(value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) {
+  *p = new cuda_fake::Preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
+  delete p;
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                           cublasLtMatmulPreferenceAttributes_t what,
+                                                           void const* value, std::size_t bytes) {
+  bool const workspace = what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  if (bytes != (workspace ? 8 : 4)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (workspace) p->workspace = *static_cast<std::uint64_t const*>(value);
+  else
+    p->alignment[what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES] =
+        *static_cast<std::uint32_t const*>(value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
+                                                     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                                                     cublasLtMatmulPreference_t p, int most,
+                                                     cublasLtMatmulHeuristicResult_t* r, int* n) {
+  ++cuda_fake::products.choices;
+  *n = 0;
+  if (cuda_fake::products.refuse) return CUBLAS_STATUS_NOT_SUPPORTED;
+  auto const op = [](cuda_fake::Layout const& l, cublasOperation_t o, bool rows) {
+    return (o == CUBLAS_OP_N) == rows ? l.rows : l.columns;
+  };
+  if (op(*a, d->a, true) != c->rows || op(*b, d->b, false) != c->columns ||
+      op(*a, d->a, false) != op(*b, d->b, true) || a->batch != c->batch || b->batch != c->batch ||
+      a->type != c->type || b->type != c->type)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if ((d->compute == CUBLAS_COMPUTE_64F) != (c->type == CUDA_R_64F)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *n = most;
+  r->algo = {p->workspace, p->alignment[0]};
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const*, void const* a,
+                                     cublasLtMatrixLayout_t la, void const* b, cublasLtMatrixLayout_t lb,
+                                     void const*, void const* c, cublasLtMatrixLayout_t, void* to,
+                                     cublasLtMatrixLayout_t lc, cublasLtMatmulAlgo_t const* how,
+                                     void* workspace, std::size_t bytes, cudaStream_t stream) {
+  auto const aligned = [](void const* p, std::uintptr_t n) {
+    return reinterpret_cast<std::uintptr_t>(p) % n == 0;
+  };
+  if (bytes < how->workspace || !aligned(workspace, 256) || c != to) return CUBLAS_STATUS_INVALID_VALUE;
+  for (void const* p : {a, b, c})
+    if (!aligned(p, how->alignment)) return CUBLAS_STATUS_INVALID_VALUE;
+  ++cuda_fake::products.products;
+  cuda_fake::products.compute = d->compute;
+  cuda_fake::submit(stream, [d = *d, a, la = *la, b, lb = *lb, to, lc = *lc, workspace, bytes] {
+    std::memset(workspace, 0xff, bytes);  // it may write there
+    switch (lc.type) {
+      case CUDA_R_64F: return cuda_fake::multiply<double, double>(d, a, la, b, lb, to, lc);
+      case CUDA_R_32F: return cuda_fake::multiply<float, float>(d, a, la, b, lb, to, lc);
+      case CUDA_R_16F: return cuda_fake::multiply<dfdx::float16, float>(d, a, la, b, lb, to, lc);
+      default: return cuda_fake::multiply<dfdx::bfloat16, float>(d, a, la, b, lb, to, lc);
+    }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}

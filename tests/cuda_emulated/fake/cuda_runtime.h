@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSL-1.0
+// What dfdx uses of the CUDA runtime, on the CPU: the same source files are compiled by a plain compiler and run. Device
+// memory can be touched by kernels and copies only; blocks run one after another, their threads as fibers.
+#pragma once
+
+#define DFDX_CUDA_EMULATED 1
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "fibers.hpp"
+
+#define __global__
+#define __launch_bounds__(...)
+#define __shared__ static  // blocks run one after another
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorStreamCaptureUnsupported = 900,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+
+namespace cuda_fake {
+
+struct Graph {
+  std::vector<std::function<void()>> work;
+};
+struct Stream {
+  int device = 0;
+  Graph* capturing = nullptr;
+};
+
+/// Machine - one process's device: what tests set, and what they count.
+class Machine {
+ public:
+  Fibers fibers;
+  Position block, blocks;
+
+  int devices = 1, device = 0;
+  std::size_t total_bytes = std::size_t{256} << 20, used_bytes = 0;
+  /// What the next launch, or every call from now on, reports.
+  cudaError_t next_launch = cudaSuccess, lost = cudaSuccess;
+  cudaError_t last = cudaSuccess;
+  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0;
+
+  cudaError_t say(cudaError_t e) {
+    if (lost != cudaSuccess) e = lost;
+    if (e != cudaSuccess) last = e;
+    return e;
+  }
+
+  cudaError_t take(void** p, std::size_t bytes) {
+    std::size_t const size = (bytes + 255) / 256 * 256;
+    if (lost != cudaSuccess || used_bytes + size > total_bytes) return say(cudaErrorMemoryAllocation);
+    std::size_t at = 0;
+    for (auto const& [begin, n] : live_) {
+      if (begin - at >= size) break;
+      at = begin + n;
+    }
+    if (at + size > region_bytes) return say(cudaErrorMemoryAllocation);
+    live_[at] = size;
+    used_bytes += size;
+    *p = region() + at;
+    Open const open(*this);
+    std::memset(*p, 0xff, size);  // so that what nobody has written is found
+    return say(cudaSuccess);
+  }
+  cudaError_t give(void* p) {
+    auto const i = live_.find(static_cast<std::size_t>(static_cast<std::byte*>(p) - region()));
+    if (i == live_.end()) return say(cudaErrorInvalidValue);
+    used_bytes -= i->second;
+    live_.erase(i);
+    return say(cudaSuccess);
+  }
+  std::size_t live() const { return live_.size(); }
+
+  /// Device memory can be touched while one of these lives.
+  class Open {
+   public:
+    explicit Open(Machine& m) : machine_(m) {
+      if (machine_.open_++ == 0) mprotect(machine_.region(), region_bytes, PROT_READ | PROT_WRITE);
+    }
+    Open(Open const&) = delete;
+    ~Open() {
+      if (--machine_.open_ == 0) mprotect(machine_.region(), region_bytes, PROT_NONE);
+    }
+
+   private:
+    Machine& machine_;
+  };
+
+ private:
+  static constexpr std::size_t region_bytes = std::size_t{256} << 20;
+  std::byte* region() {
+    if (region_ == nullptr)
+      region_ = static_cast<std::byte*>(
+          mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    return region_;
+  }
+  std::byte* region_ = nullptr;
+  std::map<std::size_t, std::size_t> live_;
+  int open_ = 0;
+};
+inline Machine& machine() {
+  static Machine* const m = new Machine;  // outlives whoever gives memory back at the end
+  return *m;
+}
+
+}  // namespace cuda_fake
+
+using cudaStream_t = cuda_fake::Stream*;
+using cudaGraph_t = cuda_fake::Graph*;
+using cudaGraphExec_t = cuda_fake::Graph*;
+struct cuda_fake_pool;
+using cudaMemPool_t = cuda_fake_pool*;
+
+// What kernels see
+// -----------------------------------------------------------------------------------------------------------
+
+#define threadIdx (cuda_fake::Position{cuda_fake::machine().fibers.current, 0, 0})
+#define blockIdx (cuda_fake::machine().block)
+#define gridDim (cuda_fake::machine().blocks)
+inline void __syncthreads() { cuda_fake::machine().fibers.barrier(); }
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
+  return cuda_fake::machine().fibers.exchange(x, static_cast<unsigned>(mask));
+}
+
+inline unsigned __ballot_sync(unsigned, bool yes) { return cuda_fake::machine().fibers.votes(yes); }
+
+// What the host calls
+// ---------------------------------------------------------------------------------------------------------
+
+namespace cuda_fake {
+
+inline cudaError_t submit(cudaStream_t s, std::function<void()> work) {
+  if (machine().lost != cudaSuccess) return machine().say(machine().lost);
+  if (s != nullptr && s->capturing != nullptr) {
+    s->capturing->work.push_back(std::move(work));
+  } else {
+    Machine::Open const open(machine());
+    work();
+  }
+  return machine().say(cudaSuccess);
+}
+
+}  // namespace cuda_fake
+
+template <class A>
+cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** arguments, std::size_t,
+                             cudaStream_t stream) {
+  using cuda_fake::machine;
+  if (auto const e = machine().next_launch; e != cudaSuccess) {
+    machine().next_launch = cudaSuccess;
+    return machine().say(e);
+  }
+  if (grid.x == 0 || grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1 || block.x > 1024)
+    return machine().say(cudaErrorInvalidValue);
+  using Arguments = std::remove_const_t<A>;
+  static_assert(sizeof(A) <= 4096 && std::is_trivially_copyable_v<Arguments>);
+  return cuda_fake::submit(stream, [=, a = *static_cast<Arguments const*>(arguments[0])] {
+    ++machine().launches;
+    struct Call {
+      void (*kernel)(A);
+      Arguments const* a;
+    } call{kernel, &a};
+    machine().blocks = {grid.x, 1, 1};
+    bool const backward = machine().fibers.turns == cuda_fake::Turns::backward;
+    for (unsigned b = 0; b < grid.x; ++b) {
+      machine().block = {backward ? grid.x - 1 - b : b, 0, 0};
+      machine().fibers.run(
+          block.x, [](void* p) { static_cast<Call*>(p)->kernel(*static_cast<Call*>(p)->a); }, &call);
+    }
+  });
+}
+
+inline cudaError_t cudaGetLastError() {
+  auto const e = cuda_fake::machine().last;
+  cuda_fake::machine().last = cuda_fake::machine().lost;
+  return e;
+}
+inline char const* cudaGetErrorName(cudaError_t e) {
+  switch (e) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    default: return "cudaErrorInvalidValue";
+  }
+}
+inline char const* cudaGetErrorString(cudaError_t e) {
+  switch (e) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    default: return "invalid argument";
+  }
+}
+
+inline cudaError_t cudaGetDeviceCount(int* n) {
+  *n = cuda_fake::machine().devices;
+  return cuda_fake::machine().say(*n == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+inline cudaError_t cudaGetDevice(int* d) {
+  *d = cuda_fake::machine().device;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int d) {
+  if (cuda_fake::machine().devices == 0) return cuda_fake::machine().say(cudaErrorNoDevice);
+  if (d < 0 || d >= cuda_fake::machine().devices) return cuda_fake::machine().say(cudaErrorInvalidDevice);
+  cuda_fake::machine().device = d;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 4;
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
+  return cuda_fake::machine().take(p, bytes);
+}
+inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return cuda_fake::machine().give(p); }
+inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
+  *p = std::malloc(bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* p) {
+  std::free(p);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = cuda_fake::machine().total_bytes;
+  *free = *total - cuda_fake::machine().used_bytes;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t s) {
+  return cuda_fake::submit(s, [=] { std::memcpy(to, from, bytes); });
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t s) {
+  return cuda_fake::submit(s, [=] { std::memset(to, value, bytes); });
+}
+inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* p, int) {
+  *p = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  *s = new cuda_fake::Stream;
+  ++cuda_fake::machine().streams;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_fake::machine().say(cudaSuccess); }
+inline cudaError_t cudaDeviceSynchronize() { return cuda_fake::machine().say(cudaSuccess); }
+
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  s->capturing = new cuda_fake::Graph;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* g) {
+  *g = std::exchange(s->capturing, nullptr);
+  ++cuda_fake::machine().captures;
+  ++cuda_fake::machine().graphs;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long = 0) {
+  *e = new cuda_fake::Graph(*g);
+  ++cuda_fake::machine().graphs;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
+  ++cuda_fake::machine().replays;
+  return cuda_fake::submit(s, [e] {
+    for (auto const& w : e->work) w();
+  });
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+  delete g;
+  --cuda_fake::machine().graphs;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return cudaGraphDestroy(g); }

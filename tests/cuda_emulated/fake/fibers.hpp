@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSL-1.0
+// The threads of a CUDA block as fibers of one thread of the CPU: each runs until it waits at a barrier, in an order
+// that a test chooses. Kernels whose result depends on that order lack a barrier.
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <ucontext.h>
+
+namespace cuda_fake {
+
+/// In which order the threads of a block take their turns.
+enum class Turns { forward, backward, shuffled };
+
+struct Position {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+/// Fibers - runs the threads of one block at a time.
+class Fibers {
+ public:
+  static constexpr unsigned most = 1024, warp = 32;
+
+  Turns turns = Turns::forward;
+  /// For tests of tests: barriers that do nothing.
+  bool drop_barriers = false;
+  /// Barriers that blocks have passed.
+  std::uint64_t barriers = 0;
+
+  /// The thread that runs now.
+  unsigned current = 0;
+
+  /// run - calls f(argument) in each of `threads` threads.
+  void run(unsigned threads, void (*f)(void*), void* argument) {
+    if (threads == 0 || threads > most) throw std::logic_error("emulated: a block has 1 to 1024 threads");
+    while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
+    count_ = threads;
+    body_ = f;
+    argument_ = argument;
+    for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh;
+    for (;;) {
+      bool moved = false;
+      for (unsigned k = 0; k < threads; ++k) {
+        unsigned const i = nth(k);
+        if (fibers_[i]->state != State::fresh && fibers_[i]->state != State::ready) continue;
+        moved = true;
+        resume(i);
+      }
+      if (release(threads, State::at_barrier, 0, threads)) ++barriers, moved = true;
+      for (unsigned w = 0; w < threads; w += warp)
+        moved |= release(threads, State::at_warp, w, w + warp < threads ? w + warp : threads);
+      bool alive = false;
+      for (unsigned i = 0; i < threads; ++i) alive = alive || fibers_[i]->state != State::done;
+      if (!alive) return;
+      if (!moved) throw std::logic_error("emulated: threads wait at a barrier that others never reach");
+    }
+  }
+
+  void barrier() {
+    if (!drop_barriers) wait(State::at_barrier);
+  }
+
+  /// The value that the thread of the warp has whose lane differs in the bits of `mask`.
+  template <class T>
+  T exchange(T x, unsigned mask) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    unsigned const me = current, other = me / warp * warp + ((me % warp) ^ mask);
+    std::memcpy(slots_[me], &x, sizeof x);
+    wait(State::at_warp);
+    T y;
+    std::memcpy(&y, slots_[other], sizeof y);
+    wait(State::at_warp);
+    return y;
+  }
+
+  /// A bit for each thread of the warp.
+  unsigned votes(bool yes) {
+    unsigned const first = current / warp * warp;
+    slots_[current][0] = yes ? 1 : 0;
+    wait(State::at_warp);
+    unsigned r = 0;
+    for (unsigned i = 0; i < warp && first + i < count_; ++i)
+      r |= static_cast<unsigned>(slots_[first + i][0]) << i;
+    wait(State::at_warp);
+    return r;
+  }
+
+ private:
+  enum class State { fresh, ready, at_barrier, at_warp, done };
+  struct Fiber {
+    static constexpr std::size_t stack_size = 96 * 1024;
+    std::unique_ptr<char[]> stack{new char[stack_size]};
+    ucontext_t context;
+    std::jmp_buf here;
+    State state = State::fresh;
+  };
+
+  unsigned nth(unsigned k) {
+    if (turns == Turns::forward) return k;
+    if (turns == Turns::backward) return count_ - 1 - k;
+    // A step that has no factor with the count visits each once; another one each time round.
+    if (k == 0) random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    std::uint64_t step = (random_ >> 33) | 1;
+    auto const shares = [&](std::uint64_t s) {
+      std::uint64_t a = s, b = count_;
+      while (b != 0) a %= b, std::swap(a, b);
+      return a != 1;
+    };
+    while (shares(step)) ++step;
+    return static_cast<unsigned>((step % count_ * k + (random_ >> 40)) % count_);
+  }
+
+  bool release(unsigned, State waiting, unsigned from, unsigned to) {
+    for (unsigned i = from; i < to; ++i)
+      if (fibers_[i]->state != waiting) return false;
+    for (unsigned i = from; i < to; ++i) fibers_[i]->state = State::ready;
+    return true;
+  }
+
+  // Contexts are made once for each block; from then on long jumps change between them, which ask nothing of the
+  // system.
+  [[gnu::noinline]] void resume(unsigned i) {
+    current = i;
+    if (_setjmp(scheduler_) != 0) return;
+    Fiber& f = *fibers_[i];
+    if (f.state != State::fresh) std::longjmp(f.here, 1);
+    f.state = State::ready;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = Fiber::stack_size;
+    f.context.uc_link = nullptr;
+    active() = this;
+    makecontext(&f.context, &Fibers::begin, 0);
+    setcontext(&f.context);
+  }
+  [[gnu::noinline]] void wait(State why) {
+    Fiber& f = *fibers_[current];
+    f.state = why;
+    if (_setjmp(f.here) == 0) std::longjmp(scheduler_, 1);
+  }
+  static void begin() {
+    Fibers& all = *active();
+    all.body_(all.argument_);
+    all.fibers_[all.current]->state = State::done;
+    std::longjmp(all.scheduler_, 1);
+  }
+  static Fibers*& active() {
+    static Fibers* p = nullptr;
+    return p;
+  }
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::jmp_buf scheduler_;
+  void (*body_)(void*) = nullptr;
+  void* argument_ = nullptr;
+  unsigned count_ = 0;
+  std::uint64_t random_ = 1;
+  unsigned char slots_[most][8] = {};
+};
+
+}  // namespace cuda_fake

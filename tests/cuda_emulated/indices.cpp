@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ops that move elements to computed places, on the emulated device.
+#include "emulated.hpp"
+#include "support.hpp"
+
+using namespace emulated;
+using tests::error_of;
+
+namespace {
+
+constexpr auto rows_of = [](auto const& table, auto const& index) { return take(table, index); };
+constexpr auto embedding_loss = [](auto const& table, auto const& index, auto const& w) {
+  return sum(take(table, index) * w);
+};
+constexpr auto chosen = [](auto const& x, auto const& index) { return gather<1>(x, index); };
+constexpr auto chosen_loss = [](auto const& x, auto const& index) {
+  return sum(square(gather<1>(x, index)));
+};
+constexpr auto chosen_first = [](auto const& x, auto const& index) { return sum(exp(gather<0>(x, index))); };
+constexpr auto entropy = [](auto const& x, auto const& labels) { return cross_entropy(x, labels); };
+// Has no kernel for devices.
+constexpr auto sorted = [](auto const& x) { return std::get<0>(sort(x)) * 2.0f; };
+
+template <class T, class... N>
+T indices(index_t below, N... n) {
+  T x = filled<T>(1, n...);
+  using E = typename T::value_type;
+  auto* const p = reinterpret_cast<E*>(x.bytes());
+  for (index_t i = 0; i < x.size(); ++i) p[i] = static_cast<E>(i * i * 7 % below);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("rows by index, and their gradients in order", "[cuda]") {
+  using Table = Tensor<float, 11, 35>;
+  auto const w = filled<Tensor<float, 300, 35>>(2);
+  REQUIRE(apart(rows_of, filled<Table>(1), indices<Tensor<std::int32_t, 300>>(11)) == 0);
+  REQUIRE(apart(rows_of, filled<Tensor<float16, 11, 3, 4>>(1), indices<Tensor<std::int64_t, 5, 6>>(11)) == 0);
+  REQUIRE(apart(rows_of, filled<Tensor<double, dyn>>(1, 9), indices<Tensor<std::uint8_t, dyn>>(9, 40)) == 0);
+  REQUIRE(apart(rows_of, filled<Tensor<double, dyn>>(1, 9), indices<Tensor<std::uint8_t, dyn>>(9, 0)) == 0);
+  REQUIRE(apart(grad(embedding_loss), filled<Table>(1), indices<Tensor<std::int32_t, 300>>(11), w) == 0);
+  REQUIRE(apart(grad(embedding_loss), filled<Tensor<float, dyn, 35>>(1, 11, 35),
+                indices<Tensor<std::int64_t, 300>>(11), w) == 0);
+}
+TEST_CASE("elements along an axis, and their gradients in order", "[cuda]") {
+  auto const x = filled<Tensor<float, 6, 13>>(1);
+  REQUIRE(apart(chosen, x, indices<Tensor<std::int32_t, 6, 20>>(13)) == 0);
+  REQUIRE(apart(chosen, x, indices<Tensor<std::int64_t, 4, 1>>(13)) == 0);
+  REQUIRE(apart(grad(chosen_loss), x, indices<Tensor<std::int32_t, 6, 20>>(13)) < 1e-6);
+  REQUIRE(apart(grad(chosen_first), x, indices<Tensor<std::int32_t, 9, 13>>(6)) < 1e-5);
+  REQUIRE(apart(grad(entropy), x, indices<Tensor<std::int32_t, 6>>(13)) < 1e-6);
+}
+TEST_CASE("an index out of range is said when a result is read", "[cuda]") {
+  auto const table = to(cuda(), filled<Tensor<float, 11, 35>>(1));
+  auto index = indices<Tensor<std::int32_t, 300>>(11);
+  auto f = compile(rows_of);
+  index(7) = 11;
+  auto const wrong = f(table, to(cuda(), index));
+  REQUIRE(error_of([&] { static_cast<void>(numbers(wrong)); }) ==
+          "take: index 11 out of range for 11 on cuda:0: what was computed since is void");
+  index(7) = -1;
+  auto g = compile(grad(embedding_loss));
+  auto const w = to(cuda(), filled<Tensor<float, 300, 35>>(2));
+  auto const also = g(table, to(cuda(), index), w);
+  REQUIRE(
+      error_of([&] { static_cast<void>(numbers(also)); }).starts_with("take: index -1 out of range for 11"));
+  index(7) = 0;
+  REQUIRE(numbers(f(table, to(cuda(), index))).size() == 300 * 35);
+  auto labels = indices<Tensor<std::int32_t, 6>>(13);
+  labels(2) = 13;
+  auto h = compile(entropy);
+  auto const x = to(cuda(), filled<Tensor<float, 6, 13>>(1));
+  REQUIRE(error_of([&] { static_cast<void>(numbers(h(x, to(cuda(), labels)))); }) ==
+          "cross_entropy: label 13 out of range for 13 classes on cuda:0: what was computed since is void");
+}
+TEST_CASE("ops without a kernel for devices run on the CPU, on copies", "[cuda]") {
+  REQUIRE(apart(sorted, filled<Tensor<float, 6, 13>>(1)) == 0);
+  REQUIRE(apart(sorted, filled<Tensor<float, dyn>>(1, 13)) == 0);
+  auto const x = to(cuda(), filled<Tensor<float, 6, 13>>(1));
+  auto f = compile(sorted);
+  int const captures = machine().captures;
+  for (int k = 0; k < 3; ++k) static_cast<void>(f(x));
+  REQUIRE(machine().captures == captures);
+}

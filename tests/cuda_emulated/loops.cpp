@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+// The CUDA kernels of fused loops against those of the CPU.
+#include "emulated.hpp"
+
+#include <limits>
+
+using namespace emulated;
+
+namespace {
+
+struct Activate {
+  constexpr auto operator()(auto const& x, auto const& y) const { return gelu(x) * 2.0f + y; }
+};
+struct Softmax {
+  constexpr auto operator()(auto const& x) const { return softmax(x); }
+};
+struct Normalise {
+  constexpr auto operator()(auto const& x, auto const& weight, auto const& bias) const {
+    return layer_norm(x, weight, bias, 1e-5f);
+  }
+};
+
+// Extents that are known when it is called, and memory of 16 bits.
+struct Halves {
+  constexpr auto operator()(auto const& x) const { return softmax(x) * x; }
+};
+struct RowSums {
+  constexpr auto operator()(auto const& x) const { return sum<-1>(exp(x)); }
+};
+// Rows add to memory that they share: elements, single numbers, and both with what is found in rows.
+struct ColumnSums {
+  constexpr auto operator()(auto const& x) const { return sum<0>(square(x)); }
+};
+struct OuterSums {
+  constexpr auto operator()(auto const& x) const { return std::pair(sum<0>(x), sum<-1>(x)); }
+};
+struct Everything {
+  constexpr auto operator()(auto const& x) const { return sum(exp(x)); }
+};
+struct Largest {
+  constexpr auto operator()(auto const& x) const { return std::tuple(max<0>(x), min<0>(x), prod<0>(x)); }
+};
+struct Mean {
+  constexpr auto operator()(auto const& x) const { return mean<1>(x); }
+};
+constexpr auto norm_loss = [](auto const& weight, auto const& bias, auto const& x) {
+  return sum(square(layer_norm(x, weight, bias, 1e-5f)));
+};
+struct Choose {
+  constexpr auto operator()(auto const& x, auto const& y) const { return where(x > y, x, y * 3); }
+};
+struct Counts {
+  constexpr auto operator()(auto const& x) const { return sum<-1>(x) + 1; }
+};
+// One value from the row before: a scan over single numbers is one kernel.
+struct Running {
+  constexpr auto operator()(auto const& first, auto const& x) const {
+    return scan(
+        [](auto const& carry, auto const& v) {
+          auto const next = carry * 0.5f + v;
+          return std::pair(next, next * carry);
+        },
+        first, x);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("maps of odd sizes", "[cuda]") {
+  REQUIRE(apart(Activate{}, filled<Tensor<float, 7, 39>>(1), filled<Tensor<float, 39>>(2)) < 1e-6);
+  REQUIRE(apart(Activate{}, filled<Tensor<float, 1, 1>>(1), filled<Tensor<float, 1>>(2)) < 1e-6);
+  REQUIRE(apart(Activate{}, filled<Tensor<float, 31, 257>>(1), filled<Tensor<float, 257>>(2)) < 1e-6);
+}
+TEST_CASE("rows of odd sizes", "[cuda]") {
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 5, 200>>(3)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 5, 1>>(3)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 33>>(3)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 300>>(3)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 300>>(3)) < 1e-6);
+}
+TEST_CASE("norms", "[cuda]") {
+  REQUIRE(apart(Normalise{}, filled<Tensor<float, 9, 100>>(1), filled<Tensor<float, 100>>(2),
+                filled<Tensor<float, 100>>(3)) < 1e-5);
+}
+TEST_CASE("extents that are known when it runs", "[cuda]") {
+  using Half = Tensor<float16, dyn, dyn>;
+  using Brain = Tensor<bfloat16, dyn, dyn>;
+  REQUIRE(apart(Halves{}, filled<Half>(1, 3, 300)) < 2e-3);
+  REQUIRE(apart(Halves{}, filled<Half>(1, 4, 7)) < 2e-3);
+  REQUIRE(apart(Halves{}, filled<Half>(1, 1, 1)) < 2e-3);
+  REQUIRE(apart(Halves{}, filled<Half>(1, 0, 5)) == 0);
+  REQUIRE(apart(Halves{}, filled<Brain>(1, 5, 257)) < 1e-2);
+  REQUIRE(apart(RowSums{}, filled<Tensor<double, dyn, 3, dyn>>(1, 5, 3, 31)) < 1e-12);
+}
+TEST_CASE("sums over rows are combined in order", "[cuda]") {
+  REQUIRE(apart(ColumnSums{}, filled<Tensor<float, 67, 45>>(1)) < 1e-5);
+  REQUIRE(apart(ColumnSums{}, filled<Tensor<float, 3, 700>>(1)) < 1e-5);
+  REQUIRE(apart(ColumnSums{}, filled<Tensor<double, 600, 3>>(1)) < 1e-12);
+  REQUIRE(apart(ColumnSums{}, filled<Tensor<float, dyn, dyn>>(1, 65, 33)) < 1e-5);
+  REQUIRE(apart(ColumnSums{}, filled<Tensor<float, dyn, dyn>>(1, 0, 33)) == 0);
+  REQUIRE(apart(OuterSums{}, filled<Tensor<float, 40, 70>>(2)) < 1e-5);
+  REQUIRE(apart(OuterSums{}, filled<Tensor<float, 6, 5, 70>>(2)) < 1e-5);
+  REQUIRE(apart(Everything{}, filled<Tensor<float, 50, 60>>(2)) < 1e-5);
+  REQUIRE(apart(Everything{}, filled<Tensor<double, dyn, dyn, dyn>>(2, 5, 6, 7)) < 1e-12);
+  REQUIRE(apart(Largest{}, filled<Tensor<float, 20, 37>>(2)) == 0);
+  REQUIRE(apart(Mean{}, filled<Tensor<float, 4, 20, 37>>(2)) < 1e-6);
+  REQUIRE(apart(grad(norm_loss, wrt<0, 1, 2>), filled<Tensor<float, 100>>(1), filled<Tensor<float, 100>>(2),
+                filled<Tensor<float, 9, 100>>(3)) < 1e-4);
+}
+TEST_CASE("integers, truths, and numbers that are none", "[cuda]") {
+  REQUIRE(apart(Choose{}, filled<Tensor<std::int32_t, 5, 41>>(1), filled<Tensor<std::int32_t, 5, 41>>(2)) ==
+          0);
+  REQUIRE(apart(Counts{}, filled<Tensor<std::int64_t, 5, 41>>(1)) == 0);
+  auto x = filled<Tensor<float, 6, 40>>(4);
+  x(2, 3) = std::numeric_limits<float>::quiet_NaN();
+  x(4, 39) = std::numeric_limits<float>::infinity();
+  x(5, 0) = -std::numeric_limits<float>::infinity();
+  REQUIRE(apart(Softmax{}, x) < 1e-6);
+  REQUIRE(apart(Largest{}, x) == 0);
+  REQUIRE(apart(ColumnSums{}, x) < 1e-6);
+}
+TEST_CASE("values handed from row to row", "[cuda]") {
+  REQUIRE(apart(Running{}, filled<Tensor<float>>(1), filled<Tensor<float, 23>>(4)) < 1e-6);
+}
+TEST_CASE("a barrier that is missing shows", "[cuda]") {
+  auto const x = filled<Tensor<float, 5, 200>>(3);
+  machine().fibers.drop_barriers = true;
+  double const wrong = apart(Softmax{}, x);
+  machine().fibers.drop_barriers = false;
+  REQUIRE(!(wrong < 1e-6));
+  REQUIRE(apart(Softmax{}, x) < 1e-6);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+// Matrix products on the emulated device: by the kernel of tiles, and as they are handed to cuBLASLt.
+#include "emulated.hpp"
+
+using namespace emulated;
+
+namespace {
+
+constexpr auto product = [](auto const& a, auto const& b) { return matmul(a, b); };
+constexpr auto product_nt = [](auto const& a, auto const& b) { return matmul(a, transpose(b)); };
+constexpr auto product_tn = [](auto const& a, auto const& b) { return matmul(transpose(a), b); };
+constexpr auto product_tt = [](auto const& a, auto const& b) { return matmul(transpose(a), transpose(b)); };
+constexpr auto product_of_parts = [](auto const& a, auto const& b) {
+  return matmul(slice<1, 2, 9>(a), slice<0, 1, 8>(b));
+};
+constexpr auto heads = [](auto const& q, auto const& k) {
+  return matmul(permute<1, 0, 2>(q), permute<1, 2, 0>(k));
+};
+constexpr auto dense = [](auto const& x, auto const& w, auto const& b) { return gelu(matmul(x, w) + b); };
+constexpr auto residual = [](auto const& x, auto const& w) { return relu(matmul(x, w)) + x; };
+constexpr auto square_loss = [](auto const& w, auto const& x) { return sum(square(tanh(matmul(x, w)))); };
+
+// Products of `from` multiplications or more are cuBLASLt's as long as it lives.
+struct CublasFrom {
+  explicit CublasFrom(std::int64_t from) { cuda_options.cublas_from = from; }
+  CublasFrom(CublasFrom const&) = delete;
+  ~CublasFrom() { cuda_options = {}; }
+};
+
+void check_products() {
+  REQUIRE(apart(product, filled<Tensor<float, 65, 17>>(1), filled<Tensor<float, 17, 70>>(2)) < 1e-5);
+  REQUIRE(apart(product, filled<Tensor<float, 1, 1>>(1), filled<Tensor<float, 1, 1>>(2)) < 1e-6);
+  REQUIRE(apart(product, filled<Tensor<float, 1, 9>>(1), filled<Tensor<float, 9, 1>>(2)) < 1e-6);
+  REQUIRE(apart(product, filled<Tensor<float, 9, 1>>(1), filled<Tensor<float, 1, 7>>(2)) < 1e-6);
+  REQUIRE(apart(product_nt, filled<Tensor<float, 5, 40>>(1), filled<Tensor<float, 130, 40>>(2)) < 1e-5);
+  REQUIRE(apart(product_tn, filled<Tensor<float, 33, 64>>(1), filled<Tensor<float, 33, 9>>(2)) < 1e-5);
+  REQUIRE(apart(product_tt, filled<Tensor<float, 33, 20>>(1), filled<Tensor<float, 9, 33>>(2)) < 1e-5);
+  REQUIRE(apart(product_tt, filled<Tensor<float, 1, 20>>(1), filled<Tensor<float, 9, 1>>(2)) < 1e-5);
+  REQUIRE(apart(product_of_parts, filled<Tensor<float, 6, 12>>(1), filled<Tensor<float, 10, 5>>(2)) < 1e-5);
+  REQUIRE(apart(product, filled<Tensor<double, 20, 50>>(1), filled<Tensor<double, 50, 7>>(2)) < 1e-12);
+  REQUIRE(apart(product, filled<Tensor<float16, 20, 50>>(1), filled<Tensor<float16, 50, 7>>(2)) < 2e-3);
+  REQUIRE(apart(product, filled<Tensor<bfloat16, 20, 50>>(1), filled<Tensor<bfloat16, 50, 7>>(2)) < 1e-2);
+  REQUIRE(apart(product, filled<Tensor<std::int32_t, 20, 50>>(1), filled<Tensor<std::int32_t, 50, 7>>(2)) ==
+          0);
+  // Batches: of both, of one, of neither side in order.
+  REQUIRE(apart(product, filled<Tensor<float, 3, 2, 20, 19>>(1), filled<Tensor<float, 3, 2, 19, 30>>(2)) <
+          1e-5);
+  REQUIRE(apart(product, filled<Tensor<float, 3, 2, 20, 19>>(1), filled<Tensor<float, 2, 19, 30>>(2)) < 1e-5);
+  REQUIRE(apart(product, filled<Tensor<float, 3, 1, 20, 19>>(1), filled<Tensor<float, 2, 19, 30>>(2)) < 1e-5);
+  REQUIRE(apart(heads, filled<Tensor<float, 10, 4, 6>>(1), filled<Tensor<float, 11, 4, 6>>(2)) < 1e-5);
+  using Any = Tensor<float, dyn, dyn>;
+  REQUIRE(apart(product, filled<Any>(1, 70, 18), filled<Any>(2, 18, 66)) < 1e-5);
+  REQUIRE(apart(product_tn, filled<Any>(1, 18, 70), filled<Any>(2, 18, 66)) < 1e-5);
+  REQUIRE(apart(product, filled<Any>(1, 3, 0), filled<Any>(2, 0, 4)) == 0);
+  REQUIRE(apart(product, filled<Any>(1, 0, 3), filled<Any>(2, 3, 4)) == 0);
+  // What is done to the sums.
+  auto const bias = filled<Tensor<float, 70>>(3);
+  REQUIRE(apart(dense, filled<Tensor<float, 33, 20>>(1), filled<Tensor<float, 20, 70>>(2), bias) < 1e-5);
+  REQUIRE(apart(dense, filled<Tensor<float, dyn, 20>>(1, 7, 20), filled<Tensor<float, 20, 70>>(2), bias) <
+          1e-5);
+  REQUIRE(apart(residual, filled<Tensor<double, 33, 20>>(1), filled<Tensor<double, 20, 20>>(2)) < 1e-12);
+  REQUIRE(apart(grad(square_loss, wrt<0, 1>), filled<Tensor<float, 20, 30>>(1),
+                filled<Tensor<float, 25, 20>>(2)) < 1e-4);
+}
+
+}  // namespace
+
+TEST_CASE("products by the kernel of tiles", "[cuda]") {
+  CublasFrom const never(std::int64_t{1} << 60);
+  int const before = cuda_fake::products.products;
+  check_products();
+  REQUIRE(cuda_fake::products.products == before);
+}
+TEST_CASE("products as cuBLASLt takes them", "[cuda]") {
+  CublasFrom const always(0);
+  int const before = cuda_fake::products.products;
+  check_products();
+  REQUIRE(cuda_fake::products.products > before + 50);
+}
+TEST_CASE("products that cuBLASLt has nothing for are computed all the same", "[cuda]") {
+  CublasFrom const always(0);
+  cuda_fake::products.refuse = true;
+  double const d = apart(product, filled<Tensor<float, 66, 19>>(1), filled<Tensor<float, 19, 71>>(2));
+  cuda_fake::products.refuse = false;
+  REQUIRE(d < 1e-5);
+}
+TEST_CASE("how a product is computed is chosen once, in full precision unless asked", "[cuda]") {
+  CublasFrom const always(0);
+  auto const x = filled<Tensor<float, 21, 22>>(1);
+  auto const y = filled<Tensor<float, 22, 23>>(2);
+  int const before = cuda_fake::products.choices;
+  REQUIRE(apart(product, x, y) < 1e-5);
+  REQUIRE(cuda_fake::products.choices == before + 1);
+  REQUIRE(cuda_fake::products.compute == CUBLAS_COMPUTE_32F);
+  cuda_options.tf32 = true;
+  REQUIRE(apart(product, x, y) < 1e-5);
+  REQUIRE(cuda_fake::products.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+TEST_CASE("a barrier that products lack shows", "[cuda]") {
+  CublasFrom const never(std::int64_t{1} << 60);
+  machine().fibers.drop_barriers = true;
+  double const d = apart(product, filled<Tensor<float, 65, 17>>(1), filled<Tensor<float, 17, 70>>(2));
+  machine().fibers.drop_barriers = false;
+  REQUIRE(!(d < 1e-5));
+}

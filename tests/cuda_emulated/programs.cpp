@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whole programs on the emulated device: moves, loops of steps, ops with kernels of their own, training.
+#include "emulated.hpp"
+
+#include "../../bench/training/words_model.hpp"
+
+#include <dfdx/optim/adam.hpp>
+
+using namespace emulated;
+
+namespace {
+
+using Weights = Tensor<double, 3, 3>;
+using Steps = Tensor<double, 5, 3>;
+using State = Tensor<double, 3>;
+// A loop of steps: products, and sums over its iterations.
+constexpr auto recurrent = [](Weights const& w, Steps const& x, State const& h0) {
+  auto const [h, all] = scan(
+      [&](State const& last, State const& part) {
+        auto const next = tanh(matmul(w, last) + part);
+        return std::pair(next, next * part);
+      },
+      h0, x);
+  return sum(square(h)) + sum(all);
+};
+
+struct Block {
+  nn::LayerNorm<24> norm;
+  nn::Linear<24, 48> a;
+  nn::Linear<48, 24> b;
+  DFDX_FIELDS(norm, a, b)
+  constexpr auto operator()(auto const& x) const { return x + b(gelu(a(norm(x)))); }
+};
+struct Deep {
+  nn::Embedding<17, 24> tokens;
+  nn::Repeat<Block, 3> blocks;
+  nn::Linear<24, 17> out;
+  DFDX_FIELDS(tokens, blocks, out)
+  constexpr auto operator()(auto const& x) const { return out(blocks(tokens(x))); }
+};
+struct Attend {
+  nn::Linear<16, 48> qkv;
+  nn::Linear<16, 16> out;
+  DFDX_FIELDS(qkv, out)
+  constexpr auto operator()(auto const& x) const {  // [B, T, 16], two heads
+    auto const all = permute<2, 0, 3, 1, 4>(reshape<2, 9, 3, 2, 8>(qkv(x)));
+    auto const q = reshape<2, 2, 9, 8>(slice<0, 0, 1>(all)), k = reshape<2, 2, 9, 8>(slice<0, 1, 2>(all)),
+               v = reshape<2, 2, 9, 8>(slice<0, 2, 3>(all));
+    auto const weights = softmax(matmul(q, permute<0, 1, 3, 2>(k)) * 0.35f);
+    return out(reshape<2, 9, 16>(permute<0, 2, 1, 3>(matmul(weights, v))));
+  }
+};
+struct Convolve {
+  nn::Conv2d<2, 4, 3> conv;
+  nn::Linear<4 * 6 * 6, 5> out;
+  DFDX_FIELDS(conv, out)
+  constexpr auto operator()(auto const& x) const { return out(reshape<3, 4 * 6 * 6>(relu(conv(x)))); }
+};
+struct Normed {
+  nn::Linear<6, 10> a;
+  nn::BatchNorm1d<10> norm;
+  nn::Linear<10, 3> b;
+  DFDX_FIELDS(a, norm, b)
+};
+constexpr auto entropy = [](auto const& model, auto const& x, auto const& labels) {
+  return cross_entropy(model(x), labels);
+};
+constexpr auto squares = [](auto const& model, auto const& x) { return mean(square(model(x) - 0.5f)); };
+
+template <class T>
+T indices(index_t below) {
+  T x = filled<T>(1);
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<std::int32_t>(i * i * 7 % below);
+  return x;
+}
+
+// The model and the losses of some steps of training.
+template <class Loss, class Model, class Rule, class... A>
+std::vector<double> trained(Device device, Loss const& loss, Model const& start, Rule const& rule,
+                            A const&... args) {
+  auto model = to(device, start);
+  auto step = train_step(loss, rule);
+  std::vector<double> losses;
+  for (int k = 0; k < 4; ++k) losses.push_back(static_cast<double>(step(model, to(device, args)...)));
+  REQUIRE(losses.back() < losses.front());
+  auto all = numbers(model);
+  all.insert(all.end(), losses.begin(), losses.end());
+  return all;
+}
+template <class... A>
+double training_apart(A const&... args) {
+  auto const expected = trained(Device{}, args...), found = trained(cuda(), args...);
+  for (auto const turns : {cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
+    InTurns const order(turns);
+    if (difference(trained(cuda(), args...), found) != 0) return INFINITY;
+  }
+  return difference(found, expected);
+}
+
+}  // namespace
+
+TEST_CASE("loops of steps", "[cuda]") {
+  auto const w = filled<Weights>(1);
+  auto const x = filled<Steps>(2);
+  auto const h = filled<State>(3);
+  REQUIRE(apart(recurrent, w, x, h) < 1e-12);
+  REQUIRE(apart(grad(recurrent, wrt<0, 1, 2>), w, x, h) < 1e-12);
+}
+TEST_CASE("repeated blocks are trained", "[cuda]") {
+  REQUIRE(training_apart(entropy, init<Deep>(2), optim::AdamW{.lr = 1e-2f},
+                         indices<Tensor<std::int32_t, 20>>(17),
+                         indices<Tensor<std::int32_t, 20>>(13)) < 1e-3);
+}
+TEST_CASE("attention is trained", "[cuda]") {
+  REQUIRE(training_apart(squares, init<Attend>(2), optim::SGD{.lr = 1e-1f},
+                         filled<Tensor<float, 2, 9, 16>>(3)) < 1e-4);
+}
+TEST_CASE("a convolution, whose kernels are the CPU's, is trained", "[cuda]") {
+  REQUIRE(training_apart(entropy, init<Convolve>(2), optim::Adam{.lr = 1e-2f},
+                         filled<Tensor<float, 3, 2, 8, 8>>(3), indices<Tensor<std::int32_t, 3>>(5)) < 1e-3);
+}
+TEST_CASE("running statistics move on the device", "[cuda]") {
+  constexpr auto loss = [](Normed model, auto const& x, auto const& labels) {
+    auto const y = model.b(relu(model.norm.train(model.a(x))));
+    return std::pair(cross_entropy(y, labels), model);
+  };
+  REQUIRE(training_apart(loss, init<Normed>(2), optim::SGD{.lr = 1e-1f}, filled<Tensor<float, 30, 6>>(3),
+                         indices<Tensor<std::int32_t, 30>>(3)) < 1e-4);
+}
+TEST_CASE("a network is trained on the device as on the CPU", "[cuda]") {
+  auto const train = [](Device device) {
+    auto model = to(device, init<words::Model>(1));
+    auto step = train_step(words::loss, optim::AdamW{.lr = 1e-2f});
+    auto x = Tensor<std::int32_t, words::batch, words::context>(Array(words::Contexts::static_meta));
+    auto y = Tensor<std::int32_t, words::batch>(Array(words::Labels::static_meta));
+    std::vector<double> losses;
+    for (int k = 0; k < 6; ++k) {
+      for (index_t i = 0; i < x.size(); ++i)
+        x.data()[i] = static_cast<std::int32_t>((i * 7) % words::letters);
+      for (index_t i = 0; i < y.size(); ++i)
+        y.data()[i] = static_cast<std::int32_t>((i * 5) % words::letters);
+      losses.push_back(static_cast<double>(step(model, to(device, x), to(device, y))));
+    }
+    auto all = numbers(model);
+    all.insert(all.end(), losses.begin(), losses.end());
+    return all;
+  };
+  auto const expected = train(Device{});
+  auto const found = train(cuda());
+  REQUIRE(expected.back() < expected[expected.size() - 6]);
+  REQUIRE(difference(found, expected) < 2e-4);
+  for (auto const turns : {cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
+    InTurns const order(turns);
+    REQUIRE(difference(train(cuda()), found) == 0);
+  }
+}
