@@ -97,11 +97,10 @@ constexpr void change(char const* name, A& target, F const& f) {
 }  // namespace detail
 
 /// += -= *= /= - the operation in place; also on an element or a slice of an Array, a[2] += 1. The other operand is
-/// broadcast, the target is not. On the tape all arrays that view the memory follow, also if no tape knew it before:
-/// y = zeros(3); y[0] += x.
+/// broadcast, the target is not.
 ///
 /// Errors    "add_: a result of shape [4, 3] does not fit the target of shape [3]"; a leaf that requires a gradient; a
-///           target that overlaps itself; a recorded value for memory of which detach() has made a view
+///           target that overlaps itself
 template <class A, class X>
   requires leaf<A> && math_operands<A, X>
 constexpr A&& operator+=(A&& a, X const& x) {
