@@ -79,7 +79,7 @@ struct prod : reduction<prod> {
   template <class A>
     requires std::is_base_of_v<Array, A>
   static constexpr bool known_nonzero(A const& y) {
-    if (DFDX_IN_CONSTANT_EXPRESSION || y.recorded() || y.is_on_tape()) return false;
+    if (DFDX_IN_CONSTANT_EXPRESSION || y.recorded() || y.tape() != nullptr) return false;
     bool r = true;
     Operand const o = y.operand();
     Strides const strides[1] = {y.strides()};

@@ -222,8 +222,7 @@ class Array : public ArrayMethods {
     return r;
   }
 
-  /// The node that a run-time tape has for it, null for most values; detail::current_node says which it is now. See
-  /// tape/backward.hpp for what users call.
+  /// The node that a run-time tape has for it, null for most values. See tape/backward.hpp for what users call.
   constexpr TapeNode* tape() const { return tape_; }
   /// The same value described by another node (null for none), which is taken over, not retained.
   Array& put_on_tape(TapeNode* node) {
@@ -253,19 +252,16 @@ class Array : public ArrayMethods {
   Array& normal_(Key key, double mean = 0, double deviation = 1);
 
   /// requires_grad - whether gradients flow to this value: it was asked to, or made of one that was.
-  bool requires_grad() const { return tape_ != nullptr ? tape_->requires_grad : follows(); }
+  bool requires_grad() const { return tape_ != nullptr && tape_->requires_grad; }
   /// requires_grad(on) - makes a value a leaf of the tape, whose gradient backward() sums up; or stops that. Copies
   /// made earlier do not take part.
   ///
   /// Errors    "requires_grad: floating dtype required, got i32"; "requires_grad: only a leaf can be switched off"
   Array& requires_grad(bool on);
   /// is_leaf - not made by a recorded op.
-  bool is_leaf() const { return tape_ != nullptr ? tape_->is_leaf() : !follows(); }
-  /// is_on_tape - whether a tape knows it: by itself, or through its memory, when y[0] += x has made a recorded value
-  /// of a part of what no tape knew.
-  bool is_on_tape() const { return tape_ != nullptr || follows(); }
+  bool is_leaf() const { return tape_ == nullptr || tape_->is_leaf(); }
   /// detach - the same memory, unknown to the tape.
-  Array detach() const;
+  Array detach() const { return view(shape(), strides()); }
   /// grad - what backward passes have summed up for it; empty before the first.
   Array grad() const;
   /// zero_grad - forgets it.
@@ -298,9 +294,6 @@ class Array : public ArrayMethods {
     if (!device().is_cpu())
       raise(op, ": the value of shape ", shape(), " lies on ", device(), ", not on the CPU");
   }
-
-  bool follows() const { return storage_ != nullptr && storage_->changes() != nullptr && follows_changes(); }
-  bool follows_changes() const;
 
   Storage* storage_ = nullptr;
   std::byte* data_ = nullptr;

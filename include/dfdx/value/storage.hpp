@@ -3,7 +3,6 @@
 // type unless they are few; memory of others is adopted, that of devices is their backend's.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -88,9 +87,6 @@ class Storage {
   /// of_leaf - whether the bytes are those of a leaf of the tape, so that it must not see them changed in place.
   bool of_leaf() const { return of_leaf_; }
   void of_leaf(bool is) { of_leaf_ = is; }
-  /// has_detached - whether some array views the bytes that is to stay unknown to the tape, whatever becomes of them.
-  bool has_detached() const { return has_detached_.load(std::memory_order_relaxed); }
-  void set_has_detached() { has_detached_.store(true, std::memory_order_relaxed); }
 
  private:
   enum class Kind : unsigned char { block, few, adopted, elsewhere };
@@ -120,7 +116,6 @@ class Storage {
   Device device_;
   Kind kind_;
   bool of_leaf_ = false;
-  std::atomic<bool> has_detached_ = false;  // threads that share a model may each detach its parameters
 };
 static_assert(sizeof(Storage) <= Storage::alignment - Storage::few_bytes);
 

@@ -129,7 +129,7 @@ struct Changes {
     bool whole;  // no element of the memory is what it was
     Array part;
   };
-  /// Whose node is another now: nodes, as arrays without memory; what had none is known by its place.
+  /// Whose node is another now: nodes, as arrays without memory.
   struct Rebased {
     Array from, to;
   };
@@ -137,19 +137,16 @@ struct Changes {
   using Current = TapeNode* (*)(Changes&, Array const&);
 
   Current current;
-  /// Whether no tape knew the memory before: then all who view it follow.
-  bool followed = false;
   Vec<Change> list{};
   Vec<Rebased> rebased{};
 };
 
 inline void discard(Changes* c) { delete c; }
 
-/// The node that a value of the tape has now, after changes in place through other views; null if nobody knows. (Of a
-/// value that follows its memory, and has not been touched yet, it requires no gradient.)
+/// The node that a value of the tape has now, after changes in place through other views; null if nobody knows.
 inline TapeNode* current_node(Array const& x) {
   TapeNode* const n = x.tape();
-  if (n != nullptr && (n->is_leaf() || n->version == x.storage()->version())) return n;
+  if (n->is_leaf() || n->version == x.storage()->version()) return n;
   Changes* const c = x.storage()->changes();
   return c != nullptr ? c->current(*c, x) : nullptr;
 }
@@ -220,10 +217,10 @@ inline void TapeNode::drop_values() {
 
 inline Array& Array::requires_grad(bool on) {
   if (on && !is_floating(dtype())) raise("requires_grad: floating dtype required, got ", dtype());
-  if (!on && !is_leaf()) raise("requires_grad: only a leaf can be switched off; use detach");
+  if (!is_leaf() && !on) raise("requires_grad: only a leaf can be switched off; use detach");
   if (on && recorded()) raise("requires_grad: the value is being recorded in a program");
-  if (on && !follows()) {
-    if (tape_ == nullptr) put_on_tape(TapeNode::make(nullptr));
+  if (on && tape_ == nullptr) {
+    put_on_tape(TapeNode::make(nullptr));
     if (ndim() == 0 && (dtype() == DType::f32 || dtype() == DType::f64)) tape_->number = dtype();
     detail::extras_of(*tape_);
   }
@@ -232,21 +229,8 @@ inline Array& Array::requires_grad(bool on) {
   return *this;
 }
 
-inline Array Array::detach() const {
-  Array r = view(shape(), strides());
-  if (storage_ == nullptr) return r;
-  if (storage_->changes() != nullptr && storage_->changes()->followed)
-    r.put_on_tape(TapeNode::make(nullptr)).tape_->requires_grad = false;  // so that it does not follow
-  else storage_->set_has_detached();
-  return r;
-}
-
-inline bool Array::follows_changes() const {
-  return storage_->changes()->followed && detail::current_node(*this)->requires_grad;
-}
-
 inline Array Array::grad() const {
-  if (!is_on_tape()) return {};
+  if (tape_ == nullptr) return {};
   detail::TapeExtras* const extras = detail::known_node(*this).extras;
   if (extras == nullptr) return {};
   detail::TapeExtras::Lock const lock(*extras);
@@ -254,7 +238,7 @@ inline Array Array::grad() const {
 }
 
 inline void Array::zero_grad() const {
-  if (!is_on_tape()) return;
+  if (tape_ == nullptr) return;
   detail::TapeExtras* const extras = detail::known_node(*this).extras;
   if (extras == nullptr) return;
   detail::TapeExtras::Lock const lock(*extras);
@@ -262,7 +246,7 @@ inline void Array::zero_grad() const {
 }
 
 inline void Array::retain_grad() const {
-  if (!is_on_tape()) detail::refuse_untaped("retain_grad", shape());
+  if (tape_ == nullptr) detail::refuse_untaped("retain_grad", shape());
   TapeNode& node = detail::known_node(*this);
   detail::extras_of(node);
   node.retains_grad = true;
@@ -278,7 +262,7 @@ void Array::register_hook(F f) const {
     }
     F function;
   };
-  if (!is_on_tape()) detail::refuse_untaped("register_hook", shape());
+  if (tape_ == nullptr) detail::refuse_untaped("register_hook", shape());
   detail::TapeHook** last = &detail::extras_of(detail::known_node(*this)).hooks;
   while (*last != nullptr) last = &(*last)->next;
   *last = new Hook(std::move(f));

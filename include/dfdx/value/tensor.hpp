@@ -20,7 +20,7 @@ namespace detail {
 template <int Lazy = 0>
 Array at_first(Array const& x, index_t i) {
   if (x.recorded()) raise("at: in a function that is compiled, use select or slice");
-  return x.is_on_tape() ? x.at_on_tape<Lazy>(i) : x.part(i);
+  return x.tape() == nullptr ? x.part(i) : x.at_on_tape<Lazy>(i);
 }
 }  // namespace detail
 

@@ -264,7 +264,7 @@ R apply_to_scalars(X const&... x) {
   Array const* const operands[] = {array_or_null(x)...};
   if (is_grad_enabled())
     for (Array const* o : operands)
-      if (o != nullptr && o->is_on_tape()) {
+      if (o != nullptr && o->tape() != nullptr) {
         double const values[] = {static_cast<double>(scalar_value<E>(x))..., static_cast<double>(value)};
         record_numbers<static_cast<int>(sizeof...(X))>(tape_rule<Op>, values, y, operands);
         break;
@@ -367,7 +367,7 @@ constexpr decltype(applied<Op, X...>())::type apply(X const&... x) {
 template <class Op, class V, class... N>
 constexpr V apply_once(V const& x, N... numbers) {
   if constexpr (std::is_same_v<V, Array>)
-    if (!x.recorded() && !x.is_on_tape() && x.bytes() != nullptr && detail::repeats_one(x)) {
+    if (!x.recorded() && x.tape() == nullptr && x.bytes() != nullptr && detail::repeats_one(x)) {
       Array const one = apply<Op>(x.view(Shape{}, Strides{}), numbers...);
       return one.view(x.shape(), x.strides());
     }

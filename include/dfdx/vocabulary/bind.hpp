@@ -157,7 +157,7 @@ template <int = 0>
 Array as_matrices(Array const& x, DType dtype) {
   int const r = x.ndim();
   bool const close = x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1;
-  if (x.dtype() == dtype && close) return x.view(x.shape(), x.strides());
+  if (x.dtype() == dtype && close) return x.detach();
   Array y(Meta{dtype, x.shape()});
   kernels::convert(x.operand(), y.operand());
   return y;
@@ -202,7 +202,7 @@ template <class Op, class T, class... X>
 Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   Array const& a = first_of(x...);
   if constexpr (std::is_same_v<Op, op::reshape>) return run_reshape(meta.shape, a);
-  else if constexpr (Op::code == Code::custom_vjp) return a.view(a.shape(), a.strides());
+  else if constexpr (Op::code == Code::custom_vjp) return a.detach();
   else if constexpr (std::is_same_v<Op, op::permute>) return run_permute(attrs, meta, a);
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
   else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);

@@ -93,7 +93,7 @@ inline double one_number(Array const& x) {
   Array y(like.meta());
   run_dense(f, y, x, numbers, n);
   bool taped = false;
-  for (int k = 0; k < n; ++k) taped = taped || (x[k] != nullptr && x[k]->is_on_tape());
+  for (int k = 0; k < n; ++k) taped = taped || (x[k] != nullptr && x[k]->tape() != nullptr);
   if (!taped || !is_grad_enabled()) return y;
   // The tape has numbers with the shape they stand for, and with memory if a rule reads them.
   unsigned reads = 0;

@@ -52,26 +52,21 @@ void settle(char const* name, Array& target, Array result) {
     result = cast_to(result, target.dtype());
   }
   check_target(name, target);
-  // All who view the memory follow (rebase.hpp), unless some are to stay without a gradient.
-  bool const is_first = is_grad_enabled() && result.requires_grad() && !target.requires_grad() &&
-                        target.storage()->handles() > 1;
-  if (is_first && !can_be_followed(*target.storage()))
+  // Recorded values that view the memory would follow (rebase.hpp); plain ones would not know.
+  if (is_grad_enabled() && result.requires_grad() && !target.requires_grad() &&
+      target.storage()->handles() > 1)
     raise(name, ": a recorded value cannot change the target of shape ", target.shape(),
-          ", memory that detach() or its owner has made known to others; stack the parts, or clone() the "
-          "target");
-  Changes const* const changes = target.storage()->changes();
-  bool const is_seen = is_grad_enabled() && (result.requires_grad() || !target.is_leaf() ||
-                                             (changes != nullptr && changes->followed));
+          ", memory without a gradient that others view; stack the parts, or clone() the target");
   copy_elements(result.operand(), target.operand());
   target.storage()->changed();
-  if (!is_seen) return;
+  if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
   TapeNode* const node = result.requires_grad() ? result.tape() : nullptr;
   if (node != nullptr) {
     node->retain();
     node->version = target.storage()->version();
   }
   target.put_on_tape(node);
-  remember_change<Lazy>(target, is_first);
+  remember_change<Lazy>(target);
 }
 
 // The target as it was, in memory of its own: for a rule that reads it after the change.
@@ -149,7 +144,7 @@ Array& Array::div_(X const& x) {
 }
 template <class N>
 Array& Array::fill_(N value) {
-  detail::settle("fill_", *this, detail::full_of(view(shape(), strides()), meta(), value, "fill_"));
+  detail::settle("fill_", *this, detail::full_of(detach(), meta(), value, "fill_"));
   return *this;
 }
 template <int Lazy>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // After y[1] += 5 the recorded y is another value, and so is every view of it. Its memory remembers which part was
-// changed and what that part is since; a value that is used later gets a node for itself with that part put in. So do
-// the views of memory that no tape knew before, y = zeros(...), when a recorded value has changed a part of it.
+// changed and what that part is since; a value that is used later gets a node for itself with that part put in.
 #pragma once
 
 #include <algorithm>
@@ -62,10 +61,6 @@ Array places_in(Array const& x, Array const& part) {
 // The node of x, which was `before`, behind a change; the same if that did not touch x.
 template <int Lazy>
 TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* before) {
-  if (!before->requires_grad && change.part.tape() == nullptr) {
-    before->version = change.version;
-    return before;
-  }
   Array const places = places_in<Lazy>(x, change.part), replaced(Meta{DType::boolean, x.shape()});
   op::detail::set_zero(replaced.operand());
   index_t hits = 0;
@@ -94,12 +89,12 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
     to->pack(*operands[k]);
   }
   node->arity = 4;
-  node->in[0] = hits < x.size() && before->requires_grad ? before : nullptr;
+  node->in[0] = hits < x.size() ? before : nullptr;
   node->in[1] = change.part.tape();
   for (int k = 0; k < 2; ++k)
     if (node->in[k] != nullptr) node->in[k]->retain();
   node->version = change.version;
-  if (x.ndim() == 0 && (x.dtype() == DType::f32 || x.dtype() == DType::f64)) node->number = x.dtype();
+  node->number = before->number;
   if (before->retains_grad) {
     extras_of(*node);
     node->retains_grad = true;
@@ -107,82 +102,46 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
   return node;
 }
 
-inline bool same_place(Array const& a, Array const& b) {
-  return a.bytes() == b.bytes() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         a.strides() == b.strides();
-}
-// Another name for the elements of x that does not hold them.
-inline Array place_of(Array const& x) {
-  return Array::unpacked(nullptr, x.bytes(), x.dtype(), x.ndim(), x.shape().dims, x.strides().dims);
-}
-
-// What a value follows from: its node or, where no tape knew its memory, one that requires no gradient.
-template <int Lazy>
-Changes::Rebased& add_rebased(Changes& c, Array const& x) {
-  c.rebased.push_back({});
-  Changes::Rebased& r = c.rebased.begin()[c.rebased.size() - 1];
-  if (x.tape() != nullptr) {
-    x.tape()->retain();
-    r.from.put_on_tape(x.tape());
-  } else {
-    r.from = place_of(x);
-    r.to.put_on_tape(TapeNode::make(nullptr));
-    r.to.tape()->requires_grad = false;
-  }
-  return r;
-}
-
 // Changes::Current: goes through the changes since x was recorded, if none is unknown.
 template <int Lazy>
 TapeNode* node_after(Changes& c, Array const& x) {
   Changes::Rebased* known = nullptr;
   for (Changes::Rebased& r : c.rebased)
-    if (r.from.tape() == x.tape() && (x.tape() != nullptr || same_place(r.from, x))) known = &r;
-  // From the last that changed all, or the first that the node has not seen.
-  bool const is_new = known == nullptr && x.tape() == nullptr;  // has seen none
+    if (r.from.tape() == x.tape()) known = &r;
   TapeNode* node = known != nullptr ? known->to.tape() : x.tape();
+  // From the last that changed all, or the first that the node has not seen.
   std::size_t first = c.list.size();
-  for (std::uint32_t v = x.storage()->version(); is_new ? first != 0 : v != node->version; --v) {
-    if (first == 0 || c.list[first - 1].version != v) {
-      if (x.tape() != nullptr) return nullptr;
-      raise("the value of shape ", x.shape(),
-            " was changed in place under no_grad after a recorded value had changed its memory");
-    }
+  for (std::uint32_t v = x.storage()->version(); v != node->version; --v) {
+    if (first == 0 || c.list[first - 1].version != v) return nullptr;
     if (c.list[--first].whole) break;
-  }
-  if (is_new) {
-    known = &add_rebased<Lazy>(c, x);
-    node = known->to.tape();
   }
   for (; first < c.list.size(); ++first) {
     TapeNode* const next = node_behind<Lazy>(c.list[first], x, node);
     if (next == node) continue;
-    if (known == nullptr) known = &add_rebased<Lazy>(c, x);
+    if (known == nullptr) {
+      x.tape()->retain();
+      c.rebased.push_back({});
+      known = c.rebased.begin() + (c.rebased.size() - 1);
+      known->from.put_on_tape(x.tape());
+    }
     known->to.put_on_tape(next);
     node = next;
   }
   return node;
 }
 
-/// Whether all who view the memory, which no tape knows, can follow a change of it by a recorded value: not if it may
-/// be viewed by some that must not.
-inline bool can_be_followed(Storage& memory) {
-  if (memory.is_adopted() || memory.has_detached()) return false;
-  return memory.changes() == nullptr || memory.changes()->followed;
-}
-
-/// Remembers that a target was changed, for the other arrays that view its memory; `is_first`: no tape knew that.
+/// Remembers that a target was changed, for the other arrays that view its memory.
 // (A template, so that programs without changes in place do not compile it.)
 template <int Lazy>
-void remember_change(Array const& target, bool is_first) {
+void remember_change(Array const& target) {
   Storage& memory = *target.storage();
   bool const alone = memory.handles() == 1;
   bool const whole = static_cast<std::size_t>(target.size()) * size_of(target.dtype()) == memory.bytes();
-  bool const followed = is_first || (memory.changes() != nullptr && memory.changes()->followed);
   if (memory.changes() != nullptr && (alone || whole)) memory.forget_changes();
   if (alone || memory.is_adopted()) return;
-  if (memory.changes() == nullptr) memory.changes(new Changes{&node_after<Lazy>, followed});
-  Array part = place_of(target);
+  if (memory.changes() == nullptr) memory.changes(new Changes{&node_after<Lazy>});
+  Array part = Array::unpacked(nullptr, target.bytes(), target.dtype(), target.ndim(), target.shape().dims,
+                               target.strides().dims);
   if (target.tape() != nullptr) target.tape()->retain();
   part.put_on_tape(target.tape());
   memory.changes()->list.push_back({memory.version(), whole, std::move(part)});
