@@ -3,6 +3,9 @@
 // on the device that their arguments lie on, `to(cuda(), model)`. xsimd cannot be read by nvcc's front end: such a file
 // gets dfdx without the CPU's vector kernels, so run programs on the CPU from other files. To be included before other
 // headers of dfdx.
+//
+// All threads of a program share one stream for each device, and a program that runs for the second time is captured
+// from it: let one thread at a time run programs on a device.
 #pragma once
 
 #if defined(DFDX_VERSION_MAJOR) && !defined(DFDX_WITH_CUDA)

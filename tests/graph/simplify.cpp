@@ -143,6 +143,8 @@ TEST_CASE("what lies side by side in zeros is joined", "[graph]") {
   CHECK(ops([&](V v) { return at(v[0], 0, 0, 2) + at(v[1], 0, 2, 0); }) == "pad pad add");
   CHECK(ops([&](V v) { return at(v[0], 0, 0, 4) + at(v[1], 0, 4, 0); }) == "pad pad add");
   CHECK(ops([&](V v) { return at(v[0], 0, 0, 3, 1) + at(v[1], 0, 3, 0); }) == "pad pad add");
+  CHECK(ops([&](V v) { return at(v[0], 0, 2, 2) + at(v[1], 0, 2, 2); },
+            {make_shape(0, 4), make_shape(0, 4)}) == "pad pad add");  // before one another, both of them
   CHECK(ops([&](V v) { return at(v[0], 0, 0, 4) + at(v[1], 1, 4, 0); },
             {make_shape(4, 4), make_shape(8, 0)}) == "pad pad add");
 }

@@ -57,7 +57,7 @@ std::string refusal(Gguf const& g) {
 
 Weights sample() {
   Weights w("sample");
-  w.metadata.set("general.architecture", std::string("llama"));
+  w.metadata.set("general.architecture", "llama");
   w.metadata.set("a.u8", std::uint8_t{200});
   w.metadata.set("a.i8", std::int8_t{-100});
   w.metadata.set("a.u16", std::uint16_t{60000});

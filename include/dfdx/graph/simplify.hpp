@@ -255,7 +255,7 @@ constexpr int joined_parts(Rewriter& r, int a, int b) {
   Meta both = r.graph[x.in[0]].meta;
   index_t const first = both.shape[axis], second = r.graph[y.in[0]].meta.shape[axis];
   bool const beside = x.attrs.i[0] == axis && y.attrs.i[0] == axis && x.attrs.f[0] == 0 &&
-                      y.attrs.f[0] == 0 && first >= 0 && second >= 0;  // (no gaps: i[0] is the axis alone)
+                      y.attrs.f[0] == 0 && first > 0 && second > 0;  // (no gaps: i[0] is the axis alone)
   if (!beside) return -1;
   if (y.attrs.i[1] + second == x.attrs.i[1]) return joined_parts(r, b, a);
   if (x.attrs.i[1] + first != y.attrs.i[1]) return -1;

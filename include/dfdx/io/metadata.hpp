@@ -112,6 +112,8 @@ class MetaValue {
     std::memcpy(number_, &x, sizeof x);
   }
   MetaValue(std::string text) : type_(MetaType::text), text_(std::move(text)) {}
+  MetaValue(std::string_view text) : MetaValue(std::string(text)) {}
+  MetaValue(char const* text) : MetaValue(std::string(text)) {}
   MetaValue(MetaList list) : type_(MetaType::list), list_(std::move(list)) {}
   /// A number of that type, from its bytes.
   MetaValue(MetaType type, std::byte const* bytes) : type_(type) {

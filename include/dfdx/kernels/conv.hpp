@@ -43,7 +43,7 @@ class Conv {
   /// x = what y leaves at each element of its windows.
   void input(E* x, E const* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
-    if (gathers(g.in)) return GatheredConv<E>(g).input(x, w, y);
+    if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
     if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
 #endif
     if (!g.pointwise() || g.out == 0) std::fill_n(x, g.batch * g.groups * g.in * g.x_size(), E(0));
@@ -78,11 +78,15 @@ class Conv {
     index_t row, column;
   };
 
-  // Whether lanes run over so many channels. Without windows it pays for few positions, those of several samples taken
-  // together.
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+  // Whether lanes run over so many channels: not if most would be idle, unless positions are few. Without windows it
+  // pays for few positions, those of several samples taken together.
   bool gathers(index_t channels) const {
-    return depth > 0 && g.out > 0 && channels >= 4 && (!g.pointwise() || positions < 96);
+    if (depth == 0 || g.out == 0 || positions == 0 || channels < 4) return false;
+    index_t const lanes = (channels + lane_size<E> - 1) / lane_size<E> * lane_size<E>;
+    return g.pointwise() ? positions < 96 : 4 * channels >= 3 * lanes || positions <= 1024;
   }
+#endif
   bool is_depthwise() const { return g.in == 1 && g.out == 1; }
   std::size_t columns_size() const { return g.pointwise() ? 0 : static_cast<std::size_t>(depth * block); }
 

@@ -120,6 +120,11 @@ class GatheredConv {
     }
   }
 
+  /// Whether input() is for this geometry: its lists, of each element of a window at each position, stay in a cache,
+  /// and there are channels enough to make them for.
+  bool has_input() const {
+    return g.in >= 2 * W && places * samples_for(192) * positions <= index_t{1} << 17;
+  }
   /// Of each element of a window the product of y with its weights, added to where it lies in x.
   void input(E* x, E const* w, E const* y) const {
     index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.in), pitch = lanes * W,

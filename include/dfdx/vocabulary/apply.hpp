@@ -166,6 +166,7 @@ constexpr auto erased(N x) {
   if constexpr (std::is_same_v<N, bool>) return x;
   else if constexpr (std::is_floating_point_v<N>) return static_cast<double>(x);
   else if constexpr (sizeof(N) < sizeof(int) || std::is_same_v<N, int>) return static_cast<int>(x);
+  else if constexpr (std::is_unsigned_v<N>) return static_cast<std::uint64_t>(x);
   else return static_cast<index_t>(x);
 }
 

@@ -155,8 +155,9 @@ class MatmulStep<Matmul<T, Code, Epilogue>> {
 
   /// Bytes that it needs besides the operands.
   static constexpr index_t workspace(index_t const* symbols) {
+    // Whatever cuda_options says now: it may say something else when the program runs.
     if constexpr (!may_be_cublas) return 0;
-    else return alignment + (is_large(symbols) ? cublas_bytes + sums_bytes(symbols) : 0);
+    else return alignment + cublas_bytes + sums_bytes(symbols);
   }
 
   /// run - starts it on `stream`; returns what the runtime says.
@@ -193,7 +194,6 @@ class MatmulStep<Matmul<T, Code, Epilogue>> {
       cuda_runtime::has_cublas &&
       (std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
 
-  // That is settled by the sizes alone: the memory that is needed depends on it.
   static bool is_large(index_t const* symbols) {
     index_t const n = matrices(symbols) * rows(symbols) * columns(symbols) * depth_of(symbols);
     return n != 0 && n >= cuda_options.cublas_from;
