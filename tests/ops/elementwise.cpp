@@ -781,9 +781,9 @@ TEST_CASE("plain integers beside i64 are exact", "[ops]") {
   check_regimes([](V v) { return (v[0] + 9007199254740993) * 3 - 9007199254740993 * (v[0] != v[0] + 1); },
                 {x}, x * 3 + 2 * odd);
   // Beside real numbers they have no sign that they have not been given.
-  auto const most = std::numeric_limits<std::uint64_t>::max();
-  CHECK((zeros({1}, DType::f64) + most).item() == 0x1p64);
-  CHECK((maximum(zeros({1}, DType::f64), most)).item() == 0x1p64);
+  auto const top = std::numeric_limits<std::uint64_t>::max();
+  CHECK((zeros({1}, DType::f64) + top).item() == 0x1p64);
+  CHECK(maximum(zeros({1}, DType::f64), top).item() == 0x1p64);
   CHECK((zeros({1}, DType::f64) + (std::uint64_t{1} << 63)).item() == 0x1p63);
   CHECK((zeros({1}, DType::f64) - std::numeric_limits<std::int64_t>::min()).item() == 0x1p63);
 }
