@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // A training step of attention for devices: what nvcc's front end has to read, and kernels without local memory. main
 // compares the device with the CPU, where there is a device.
+#include "models.hpp"
+
 #include <cmath>
 #include <cstdio>
 
-#include <dfdx/cuda.hpp>
-
-using namespace dfdx;
+using namespace device_models;
 
 namespace {
-
-struct Attend {
-  nn::Linear<16, 48> qkv;
-  nn::Linear<16, 16> out;
-  DFDX_FIELDS(qkv, out)
-  constexpr auto operator()(auto const& x) const {  // [B, T, 16], two heads
-    auto const all = permute<2, 0, 3, 1, 4>(reshape<2, 9, 3, 2, 8>(qkv(x)));
-    auto const q = reshape<2, 2, 9, 8>(slice<0, 0, 1>(all)), k = reshape<2, 2, 9, 8>(slice<0, 1, 2>(all)),
-               v = reshape<2, 2, 9, 8>(slice<0, 2, 3>(all));
-    auto const weights = softmax(matmul(q, permute<0, 1, 3, 2>(k)) * 0.35f);
-    return out(reshape<2, 9, 16>(permute<0, 2, 1, 3>(matmul(weights, v))));
-  }
-};
-constexpr auto squares = [](auto const& model, auto const& x) { return mean(square(model(x) - 0.5f)); };
 
 using Texts = Tensor<float, 2, 9, 16>;
 

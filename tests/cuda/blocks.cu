@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // A training step of repeated blocks for devices: what nvcc's front end has to read, and kernels without local memory.
 // main compares the device with the CPU, where there is a device.
+#include "models.hpp"
+
 #include <cmath>
 #include <cstdio>
 
-#include <dfdx/cuda.hpp>
 #include <dfdx/optim/adam.hpp>
 
-using namespace dfdx;
+using namespace device_models;
 
 namespace {
 
-struct Block {
-  nn::LayerNorm<24> norm;
-  nn::Linear<24, 48> a;
-  nn::Linear<48, 24> b;
-  DFDX_FIELDS(norm, a, b)
-  constexpr auto operator()(auto const& x) const { return x + b(gelu(a(norm(x)))); }
-};
-struct Deep {
-  nn::Embedding<17, 24> tokens;
-  nn::Repeat<Block, 3> blocks;
-  nn::Linear<24, 17> out;
-  DFDX_FIELDS(tokens, blocks, out)
-  constexpr auto operator()(auto const& x) const { return out(blocks(tokens(x))); }
-};
-constexpr auto entropy = [](auto const& model, auto const& x, auto const& labels) {
-  return cross_entropy(model(x), labels);
-};
 using Tokens = Tensor<std::int32_t, 20>;
 
 Tokens tokens(index_t below) {

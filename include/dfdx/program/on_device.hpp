@@ -3,7 +3,7 @@
 // stream, each from the description that the CPU's kernel is made of. When it is called again with the same memory, the
 // steps are captured into a CUDA graph, and from then on a call is one launch.
 //
-// Ops that have kernels of their own have one for the device too (program/own_step.hpp), or run on the CPU for now, on
+// Ops that have kernels of their own have one for the device too (program/own_step.hpp), or run on the CPU, on
 // copies of their operands: what those are part of is not captured.
 #pragma once
 
