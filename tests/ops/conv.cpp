@@ -114,6 +114,8 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{5, 6, 5, 7}, {9, 6, 1, 1}, {}},
        Large{{7, 8, 7, 9}, {12, 4, 3, 3}, {.stride = {2, 1}, .padding = 1, .groups = 2}},
        Large{{2, 80, 6, 6}, {70, 80, 3, 3}, {.padding = 1}},
+       Large{
+           {3, 36, 7, 9}, {10, 18, 3, 3}, {.stride = {2, 1}, .padding = 1, .dilation = {1, 2}, .groups = 2}},
        Large{{1, 4, 9, 70},
              {4, 1, 3, 5},
              {.stride = {2, 3}, .padding = {1, 4}, .dilation = {1, 2}, .groups = 4}},
