@@ -6,11 +6,15 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace dfdx {
 
-/// Vec - a growing array of default-constructible elements, for constant expressions and run time alike.
+class Graph;
+
+/// Vec - a growing array, for constant expressions and run time alike.
 ///
 /// Errors    none are checked: indices are the passes' own
 template <class T>
@@ -19,7 +23,12 @@ class Vec {
   using value_type = T;
 
   constexpr Vec() = default;
-  constexpr explicit Vec(std::size_t n) : data_(n != 0 ? new T[n]{} : nullptr), size_(n), capacity_(n) {}
+  constexpr explicit Vec(std::size_t n) : data_(allocate(n)), size_(n), capacity_(n) {
+    if constexpr (plain)
+      for (std::size_t i = 0; i < n; ++i) data_[i] = T{};
+    else
+      for (std::size_t i = 0; i < n; ++i) std::construct_at(data_ + i);
+  }
   constexpr Vec(std::size_t n, T const& value) { assign(n, value); }
   constexpr Vec(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   constexpr Vec(Vec const& o) { assign(o.begin(), o.end()); }
@@ -30,56 +39,71 @@ class Vec {
   }
   constexpr Vec& operator=(Vec&& o) noexcept {
     if (this == &o) return *this;
-    delete[] data_;
+    release();
     data_ = o.data_, size_ = o.size_, capacity_ = o.capacity_;
     o.forget();
     return *this;
   }
-  constexpr ~Vec() { delete[] data_; }
+  constexpr ~Vec() { release(); }
 
   constexpr void push_back(T const& value) {
     if (size_ == capacity_) {
       T const kept = value;  // it may be one of our own
       reserve(capacity_ == 0 ? 8 : 2 * capacity_);
-      data_[size_++] = kept;
+      push_back(kept);
       return;
     }
-    data_[size_++] = value;
+    if constexpr (plain) data_[size_++] = value;
+    else std::construct_at(data_ + size_++, value);
   }
   constexpr void push_back(T&& value) {
     if (size_ == capacity_) return push_back(static_cast<T const&>(value));
-    data_[size_++] = static_cast<T&&>(value);
+    if constexpr (plain) data_[size_++] = value;
+    else std::construct_at(data_ + size_++, static_cast<T&&>(value));
   }
   constexpr void reserve(std::size_t n) {
     if (n <= capacity_) return;
-    T* const more = new T[n];
-    for (std::size_t i = 0; i < size_; ++i)
-      more[i] = static_cast<T&&>(data_[i]);  // a call of std::move is a call in constant expressions
-    delete[] data_;
+    T* const more = allocate(n);
+    if constexpr (plain)
+      for (std::size_t i = 0; i < size_; ++i) more[i] = data_[i];
+    else
+      for (std::size_t i = 0; i < size_; ++i)
+        std::construct_at(more + i, static_cast<T&&>(data_[i]));  // std::move would be a call
+    release();
     data_ = more;
     capacity_ = n;
   }
   constexpr void resize(std::size_t n) {
     if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
-    for (std::size_t i = size_; i < n; ++i) data_[i] = T{};
+    if constexpr (plain)
+      for (std::size_t i = size_; i < n; ++i) data_[i] = T{};
+    else
+      for (std::size_t i = size_; i < n; ++i) std::construct_at(data_ + i);
+    destroy(n);
     size_ = n;
   }
   constexpr void assign(std::size_t n, T const& value) {
+    clear();
     reserve(n);
-    for (std::size_t i = 0; i < n; ++i) data_[i] = value;
+    if constexpr (plain)
+      for (std::size_t i = 0; i < n; ++i) data_[i] = value;
+    else
+      for (std::size_t i = 0; i < n; ++i) std::construct_at(data_ + i, value);
     size_ = n;
   }
   constexpr void assign(T const* first, T const* last) {
-    reserve(static_cast<std::size_t>(last - first));
-    size_ = 0;
-    for (; first != last; ++first) data_[size_++] = *first;
+    clear();
+    append(first, last);
   }
 
   /// Of another array, not of this one.
   constexpr void append(T const* first, T const* last) {
     std::size_t const n = size_ + static_cast<std::size_t>(last - first);
     if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
-    for (T* to = data_ + size_; first != last; ++first, ++to) *to = *first;
+    if constexpr (plain)
+      for (T* to = data_ + size_; first != last; ++first, ++to) *to = *first;
+    else
+      for (T* to = data_ + size_; first != last; ++first, ++to) std::construct_at(to, *first);
     size_ = n;
   }
 
@@ -104,6 +128,31 @@ class Vec {
   constexpr T const* end() const { return data_ + size_; }
 
  private:
+  friend class Graph;  // for its nodes: passes ask for them more often than for all else, and save a call
+
+  // Memory for numbers holds numbers from the start, whichever. Other objects are made where one is put: to make them
+  // with the memory, and to write over them, takes a constant expression three times as long.
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>;
+
+  static constexpr T* allocate(std::size_t n) {
+    if (n == 0) return nullptr;
+    if constexpr (plain) return new T[n];
+    else return std::allocator<T>().allocate(n);
+  }
+  constexpr void destroy(std::size_t from) {
+    if constexpr (!std::is_trivially_destructible_v<T>)
+      for (std::size_t i = from; i < size_; ++i) std::destroy_at(data_ + i);
+  }
+  constexpr void clear() {
+    destroy(0);
+    size_ = 0;
+  }
+  constexpr void release() {
+    if (data_ == nullptr) return;
+    destroy(0);
+    if constexpr (plain) delete[] data_;
+    else std::allocator<T>().deallocate(data_, capacity_);
+  }
   constexpr void forget() { data_ = nullptr, size_ = 0, capacity_ = 0; }
 
   T* data_ = nullptr;
