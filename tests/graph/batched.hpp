@@ -20,7 +20,7 @@ inline Graph batch(Graph const& one, std::vector<bool> const& mapped, index_t co
   std::vector<Sym> inputs(mapped.size());
   std::vector<int> at(one.nodes.size(), -1);
   for (int i = 0; i < one.size(); ++i) {
-    if (one[i].code() != Code::input) continue;
+    if (one[i].op->code != Code::input) continue;
     auto const k = static_cast<std::size_t>(one[i].attrs.i[0]);
     Meta m = one[i].meta;
     if (mapped[k]) {
@@ -33,7 +33,7 @@ inline Graph batch(Graph const& one, std::vector<bool> const& mapped, index_t co
   }
   graph::Batch<> examples(g, count);
   for (int i = 0; i < one.size(); ++i)
-    if (one[i].code() == Code::input && at[static_cast<std::size_t>(i)] < 0) {
+    if (one[i].op->code == Code::input && at[static_cast<std::size_t>(i)] < 0) {
       Sym const& all = inputs[static_cast<std::size_t>(one[i].attrs.i[0])];
       at[static_cast<std::size_t>(i)] = examples.one(all).id;
     }
@@ -44,8 +44,8 @@ inline Graph batch(Graph const& one, std::vector<bool> const& mapped, index_t co
   }
   for (int i = 0; i < one.size(); ++i) {
     Node n = one[i];
-    if (n.code() == Code::input) continue;
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = at[static_cast<std::size_t>(n.in[k])];
+    if (n.op->code == Code::input) continue;
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = at[static_cast<std::size_t>(n.in[k])];
     at[static_cast<std::size_t>(i)] = g.push(n).id;
   }
   Vec<Sym> ends;

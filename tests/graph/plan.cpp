@@ -118,7 +118,7 @@ TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {
   REQUIRE(f.groups.size() == 1);
   int accumulated = 0;
   for (int id = 0; id < g.size(); ++id)
-    if (g[id].code() == Code::reduce_sum) accumulated += f.place[static_cast<std::size_t>(id)].accumulated;
+    if (g[id].op->code == Code::reduce_sum) accumulated += f.place[static_cast<std::size_t>(id)].accumulated;
   CHECK(accumulated == 1);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("what a group reads is complete before it runs", "[graph]") {
   graph::Fusion const f = graph::fuse(g);
   for (int id = 0; id < g.size(); ++id) {
     int const mine = f.place[static_cast<std::size_t>(id)].group;
-    for (int k = 0; mine >= 0 && k < g[id].arity(); ++k) {
+    for (int k = 0; mine >= 0 && k < g[id].op->arity; ++k) {
       int const root = f.access[static_cast<std::size_t>(g[id].in[k])].root;
       int const other = f.place[static_cast<std::size_t>(root)].group;
       if (other >= 0 && other != mine)

@@ -33,7 +33,7 @@ Graph simplified(F const& f, std::vector<Shape> const& shapes = {make_shape(3, 4
 std::string ops(Graph const& g) {
   std::string r;
   for (Node const& n : g.nodes)
-    if (n.code() != Code::input) r += (r.empty() ? "" : " ") + std::string(n.op->name);
+    if (n.op->code != Code::input) r += (r.empty() ? "" : " ") + std::string(n.op->name);
   return r;
 }
 std::string ops(F const& f, std::vector<Shape> const& shapes = {make_shape(3, 4), make_shape(3, 4)}) {

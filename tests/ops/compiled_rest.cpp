@@ -46,7 +46,7 @@ TEST_CASE("compiled parts put in", "[ops]") {
 TEST_CASE("a compiled convolution with one window is a product", "[ops]") {
   using P = program<std::remove_const_t<decltype(filtered)>, Tensor<float, 2, 3, 5>, Tensor<float, 4, 3, 5>>;
   int products = 0;
-  for (auto const& n : P::graph().graph.nodes) products += n.op != nullptr && n.code() == Code::matmul;
+  for (auto const& n : P::graph().graph.nodes) products += n.op != nullptr && n.op->code == Code::matmul;
   CHECK(products == 1);
   check(filtered, uniform<float, 2, 3, 5>(Key{1}, -1, 1), uniform<float, 4, 3, 5>(Key{2}, -1, 1));
   check_vjp(filtered, uniform<double, 3, 5>(Key{1}, -1, 1), uniform<double, 4, 3, 5>(Key{2}, -1, 1));

@@ -129,8 +129,8 @@ constexpr Strides contiguous(Shape const& s) {
   r.rank = s.rank;
   index_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
-    r[i] = step;
-    step = extent::mul(step, s[i]);
+    r.dims[i] = step;
+    if (i != 0) step = extent::mul(step, s.dims[i]);
   }
   return r;
 }
@@ -139,8 +139,9 @@ constexpr Strides contiguous(Shape const& s) {
 constexpr bool is_contiguous(Shape const& s, Strides const& t) {
   index_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
-    if (s[i] != 1 && t[i] != step) return false;
-    step = extent::mul(step, s[i]);
+    index_t const n = s.dims[i];
+    if (n != 1 && t.dims[i] != step) return false;
+    if (i != 0) step = extent::mul(step, n);
   }
   return true;
 }

@@ -90,12 +90,12 @@ class Batching {
       for (int i = first; i <= last; ++i) {
         Node const& n = graph_[i];
         char& mine = depends_[i];
-        for (int k = 0; k < n.arity(); ++k)
+        for (int k = 0; k < n.op->arity; ++k)
           if (depends(n.in[k])) mine = 1;
         if (mine == 0) continue;
         for (int r = is_exit(n) ? region_behind(n) : n.region; is_own(r); r = region_at(r).parent)
           renewed_[r] = 1;
-        if (n.code() != Code::last || depends(n.in[0])) continue;
+        if (n.op->code != Code::last || depends(n.in[0])) continue;
         depends_[n.in[0]] = 1;  // what a carry becomes, it is in the next iteration
         again = true;
       }
@@ -124,13 +124,13 @@ class Batching {
   constexpr void ready_for_exits(int region, int first, int last) {
     for (int i = first; i <= last; ++i)
       if (is_exit(graph_[i]) && region_behind(graph_[i]) == region && depends(i))
-        all(graph_[i].in[graph_[i].arity() - 1]);
+        all(graph_[i].in[graph_[i].op->arity - 1]);
   }
 
   constexpr void make(int i) {
     Node const n = graph_[i];
     Made made{-1, depends(i) ? 0 : -1};
-    switch (n.code()) {
+    switch (n.op->code) {
       case Code::carry:
         made.id = carry_in(anew(n.attrs), depends(i) ? all(n.in[0]) : known(n.in[0])).id;
         break;
@@ -162,17 +162,18 @@ class Batching {
     return region_[r];
   }
   constexpr Sym again(Node n) {
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = known(n.in[k]).id;
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = known(n.in[k]).id;
     return graph_.push(n);
   }
 
   constexpr Sym batch(Node const& n) {
     bool first_only = batched(n.in[0]);
-    for (int k = 1; k < n.arity(); ++k) first_only = first_only && !batched(n.in[k]);
+    for (int k = 1; k < n.op->arity; ++k) first_only = first_only && !batched(n.in[k]);
     // Rows times one matrix are rows.
-    bool const is_flat_product = n.code() == Code::matmul && n.meta.shape.rank == 2;
+    bool const is_flat_product = n.op->code == Code::matmul && n.meta.shape.rank == 2;
     if (first_only && (n.op->examples == Examples::join || is_flat_product)) return joined(n);
-    if (n.code() == Code::matmul && n.meta.shape.rank == 2 && !batched(n.in[0])) return matrix_times_each(n);
+    if (n.op->code == Code::matmul && n.meta.shape.rank == 2 && !batched(n.in[0]))
+      return matrix_times_each(n);
     if (is_op<op::take>(*n.op)) return take(n);
     if (is_op<op::rows_add>(*n.op)) return rows_add(n);
     if (is_op<op::index_copy>(*n.op) && !batched(n.in[1])) return index_copy(n);
@@ -180,7 +181,7 @@ class Batching {
     Node m = n;
     m.attrs = moved_on(n.op->examples, n.attrs);
     m.meta = more(n.meta);
-    for (int k = 0; k < n.arity(); ++k) m.in[k] = all(n.in[k]).id;
+    for (int k = 0; k < n.op->arity; ++k) m.in[k] = all(n.in[k]).id;
     return graph_.push(m);
   }
 
@@ -221,7 +222,7 @@ class Batching {
     Node m = n;
     m.meta = fold(n.meta);
     m.in[0] = bind_as<op::reshape>(fold(graph_[n.in[0]].meta), Attrs{}, all(n.in[0])).id;
-    for (int k = 1; k < n.arity(); ++k) m.in[k] = known(n.in[k]).id;
+    for (int k = 1; k < n.op->arity; ++k) m.in[k] = known(n.in[k]).id;
     return bind_as<op::reshape>(more(n.meta), Attrs{}, graph_.push(m));
   }
 
@@ -258,13 +259,13 @@ class Batching {
     if (count_ < 0) raise("vmap: ", n.op->name, ": a mapped axis of static extent required");
     bool is_batched[max_arity] = {};
     int around = graph_.inside;
-    for (int k = 0; k < n.arity(); ++k) {
+    for (int k = 0; k < n.op->arity; ++k) {
       is_batched[k] = batched(n.in[k]);
       n.in[k] = (is_batched[k] ? all(n.in[k]) : known(n.in[k])).id;
       around = graph_[n.in[k]].region > around ? graph_[n.in[k]].region : around;
     }
     int const r = graph_.open(around, count_, false);
-    for (int k = 0; k < n.arity(); ++k)
+    for (int k = 0; k < n.op->arity; ++k)
       if (is_batched[k]) n.in[k] = each_of(r, Sym{&graph_, n.in[k]}).id;
     return stack_of(r, graph_.push(n));
   }

@@ -33,7 +33,7 @@ template <class Nodes>
 constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbols = nullptr) {
   auto const shape_of = [&](int k) -> Shape const& { return nodes[n.in[k]].meta.shape; };
   Shape const& operand = shape_of(0);
-  if (n.code() == Code::matmul)
+  if (n.op->code == Code::matmul)
     return 2 * extent::resolve(n.meta.shape.numel(), symbols) *
            extent::resolve(operand[operand.rank - 1], symbols);
   if (is_reduction(n)) return extent::resolve(operand.numel(), symbols);
@@ -42,7 +42,7 @@ constexpr index_t flops(Node const& n, Nodes const& nodes, index_t const* symbol
   if (is_op<op::conv_weight>(*n.op)) return detail::conv_flops(shape_of(1), n.meta.shape, symbols);
   if (is_op<op::attend>(*n.op)) return detail::attention_flops(operand, shape_of(2), 1, 1);
   if (is_op<op::attend_back>(*n.op)) return detail::attention_flops(operand, shape_of(2), 3, 2);
-  bool const moves = n.code() == op::copy::code || n.code() == op::stop_gradient::code;
+  bool const moves = n.op->code == op::copy::code || n.op->code == op::stop_gradient::code;
   return n.op->elementwise && !moves ? extent::resolve(n.meta.shape.numel(), symbols) : 0;
 }
 
@@ -51,7 +51,7 @@ template <class Graph>
 constexpr index_t total_flops(Graph const& g, index_t const* symbols = nullptr) {
   index_t r = 0;
   for (Node const& n : g.nodes) {
-    if (n.arity() == 0) continue;
+    if (n.op->arity == 0) continue;
     index_t times = 1;
     for (int k = n.region; k >= 0; k = g.regions[k].parent) times *= g.regions[k].count;
     r += times * flops(n, g.nodes, symbols);

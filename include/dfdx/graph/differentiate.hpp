@@ -27,10 +27,10 @@ constexpr Vec<char> dependents(Graph const& g, std::span<int const> sources, int
     for (int i = 0; i <= last; ++i) {
       Node const& n = g[i];
       if (!is_floating(n.meta.dtype)) continue;
-      for (int k = 0; k < n.arity(); ++k)
+      for (int k = 0; k < n.op->arity; ++k)
         if (active[n.in[k]] != 0) active[i] = 1;
       // What a carry becomes, it is in the next iteration.
-      if (n.code() != Code::last || active[i] == 0) continue;
+      if (n.op->code != Code::last || active[i] == 0) continue;
       char& carry = active[n.in[0]];
       again = again || carry == 0;
       carry = 1;
@@ -43,7 +43,7 @@ constexpr Vec<char> dependents(Graph const& g, std::span<int const> sources, int
 constexpr int with_carries(Graph const& g, int last) {
   if (g.regions.empty()) return last;
   for (int i = last + 1; i < g.size(); ++i)
-    if (g[i].code() == Code::last && g[i].in[0] <= last) last = i;
+    if (g[i].op->code == Code::last && g[i].in[0] <= last) last = i;
   return last;
 }
 
@@ -72,7 +72,7 @@ class Differentiation : protected Mirror {
     Node node;
     Sym x[max_arity];
     constexpr Use(Differentiation& d, int id) : node(d.graph_[id]) {
-      for (int k = 0; k < node.arity(); ++k) x[k] = d.value(node.in[k]);
+      for (int k = 0; k < node.op->arity; ++k) x[k] = d.value(node.in[k]);
     }
   };
 
@@ -122,7 +122,7 @@ class Reverse : Differentiation {
     if (!ct) return;
     Use const use(*this, i);
     Site<Sym> const site{use.x, value(i), use.node.attrs};
-    for (int k = 0; k < use.node.arity(); ++k) {
+    for (int k = 0; k < use.node.op->arity; ++k) {
       int const operand = use.node.in[k];
       if (!active(operand)) continue;
       if (Sym const d = use.node.op->vjp(ct, site, k)) arrive(operand, d);
@@ -132,7 +132,7 @@ class Reverse : Differentiation {
   constexpr void arrive(int id, Sym ct) {
     if (!active(id)) return;
     // What was repeated outside for the sake of a loop is summed inside of it: that is smaller.
-    while (!is_here(id) && flows_through(id) && is_rearranged(graph_[id].code())) {
+    while (!is_here(id) && flows_through(id) && is_rearranged(graph_[id].op->code)) {
       Use const use(*this, id);
       ct = use.node.op->vjp(ct, Site<Sym>{use.x, symbol(id), use.node.attrs}, 0);
       id = use.node.in[0];
@@ -165,7 +165,7 @@ class Reverse : Differentiation {
     for (int e : exits) {
       Node const n = graph_[e];
       if (!flows_through(e)) continue;
-      if (n.code() == Code::stack) {
+      if (n.op->code == Code::stack) {
         if (flow(e)) arrive(n.in[0], each_of(back, flow(e)));
         continue;
       }
@@ -176,8 +176,8 @@ class Reverse : Differentiation {
     }
     Vec<int> slices;
     for (int i = exits[0] - 1; i >= region.first; --i) {
-      if (graph_[i].region == r && graph_[i].code() == Code::each && flow(i)) slices.push_back(i);
-      else if (graph_[i].code() != Code::carry || graph_[i].region != r) visit(i);
+      if (graph_[i].region == r && graph_[i].op->code == Code::each && flow(i)) slices.push_back(i);
+      else if (graph_[i].op->code != Code::carry || graph_[i].region != r) visit(i);
     }
 
     // Sums over the iterations are carries too, unless there is but one. The exits of a region come one after another.
@@ -229,9 +229,9 @@ class Forward : Differentiation {
   constexpr void step(int i) {
     Use const use(*this, i);
     Sym tangents[max_arity];
-    for (int k = 0; k < use.node.arity(); ++k) tangents[k] = flow(use.node.in[k]);
+    for (int k = 0; k < use.node.op->arity; ++k) tangents[k] = flow(use.node.in[k]);
     Site<Sym> const site{use.x, value(i), use.node.attrs, tangents};
-    for (int k = 0; k < use.node.arity(); ++k) {
+    for (int k = 0; k < use.node.op->arity; ++k) {
       if (!tangents[k]) continue;
       if (Sym const d = use.node.op->jvp(tangents[k], site, k)) add_flow(i, d);
     }
@@ -248,9 +248,9 @@ class Forward : Differentiation {
     int const around = std::exchange(graph_.inside, beside);
     for (int i = region.first; i < exits[0]; ++i) {
       Node const n = graph_[i];
-      if (n.region != r || (n.code() != Code::carry && n.code() != Code::each)) visit(i);
+      if (n.region != r || (n.op->code != Code::carry && n.op->code != Code::each)) visit(i);
       else if (!flows_through(i)) continue;
-      else if (n.code() == Code::carry) flow(i) = carry_in(beside, flow_or_zero(n.in[0]));
+      else if (n.op->code == Code::carry) flow(i) = carry_in(beside, flow_or_zero(n.in[0]));
       else if (flow(n.in[0])) flow(i) = each_of(beside, flow(n.in[0]));
     }
     region_ = outer;
@@ -258,7 +258,7 @@ class Forward : Differentiation {
     for (int e : exits) {
       Node const n = graph_[e];
       if (!flows_through(e)) continue;
-      if (n.code() == Code::last) flow(e) = last_of(beside, flow(n.in[0]), flow_or_zero(n.in[1]));
+      if (n.op->code == Code::last) flow(e) = last_of(beside, flow(n.in[0]), flow_or_zero(n.in[1]));
       else if (flow(n.in[0])) flow(e) = stack_of(beside, flow(n.in[0]));
     }
     close_mirror(r);

@@ -11,7 +11,12 @@ namespace dfdx::graph::detail {
 class Epilogues {
  public:
   constexpr Epilogues(Graph const& g, Fusion const& f, Vec<char> const& stored)
-      : g_(g), f_(f), stored_(stored) {
+      : g_(g),
+        nodes_(g.nodes.data()),
+        access_(f.access.data()),
+        place_(f.place.data()),
+        f_(f),
+        stored_(stored) {
     find();
   }
 
@@ -22,15 +27,13 @@ class Epilogues {
 
   /// is_result - whether a member of a group can be what the kernel of the product `made` stores.
   constexpr bool is_result(int id, int made) const {
-    Node const& n = g_[id];
+    Node const& n = nodes_[id];
     Shape const& space = f_.groups[group_of(id)].space;
-    return stored_[id] != 0 && !is_view(n) && n.meta.dtype == g_[made].meta.dtype &&
-           is_matrix(n.meta.shape, g_[made].meta.shape) && walks_as(n.meta.shape, f_.place[id], space);
+    return stored_[id] != 0 && !is_view(n) && n.meta.dtype == nodes_[made].meta.dtype &&
+           is_matrix(n.meta.shape, nodes_[made].meta.shape) && walks_as(n.meta.shape, place_[id], space);
   }
 
  private:
-  constexpr Access const& access(int id) const { return f_.access[id]; }
-
   // Whether a shape is that of a product; if this is a row, the row alone will do.
   static constexpr bool is_matrix(Shape const& s, Shape const& made) {
     return s == made || (made[0] == 1 && s.rank == 1 && s[0] == made[1]);
@@ -41,22 +44,22 @@ class Epilogues {
     for (int a = 0; ok && a < s.rank; ++a) ok = s[a] == 1 || p.axis[a] == a + space.rank - s.rank;
     return ok;
   }
-  constexpr int group_of(int id) const { return f_.place[id].group; }
+  constexpr int group_of(int id) const { return place_[id].group; }
 
   constexpr void find() {
     Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
     constexpr int several = -2;
-    for (int id = 0; id < g_.size(); ++id) {
-      Node const& n = g_[id];
+    for (int id = 0, size = g_.size(); id < size; ++id) {
+      Node const& n = nodes_[id];
       int const mine = group_of(id);
-      if (n.code() == Code::carry) reader[access(n.in[0]).root] = several;
+      if (n.op->code == Code::carry) reader[access_[n.in[0]].root] = several;
       if (mine < 0) continue;
-      for (int i = 0; i < n.arity(); ++i) {
-        int& r = reader[access(n.in[i]).root];
+      for (int i = 0; i < n.op->arity; ++i) {
+        int& r = reader[access_[n.in[i]].root];
         r = r == -1 || r == mine ? mine : several;
       }
     }
-    for (int o : g_.outputs) reader[access(o).root] = several;
+    for (int o : g_.outputs) reader[access_[o].root] = several;
     product.assign(f_.groups.size(), -1);
     joined.assign(f_.groups.size(), 0);
     for (std::size_t k = 0; k < f_.groups.size(); ++k) {
@@ -69,18 +72,18 @@ class Epilogues {
   }
   constexpr bool fits(int k, int made) const {
     Group const& x = f_.groups[k];
-    Meta const& result = g_[made].meta;
-    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != g_[made].region) return false;
+    Meta const& result = nodes_[made].meta;
+    if (x.kind != Group::Kind::loop || x.reductions != 0 || x.region != nodes_[made].region) return false;
     if (result.shape.rank != 2 || result.shape[1] == 1 || !is_matrix(x.space, result.shape)) return false;
     if (result.dtype != DType::f32 && result.dtype != DType::f64) return false;
     bool stores = false;
     for (int id : x.members) {
-      Place const& p = f_.place[id];
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        Access const& a = access(g_[id].in[i]);
+      Place const& p = place_[id];
+      for (int i = 0; i < nodes_[id].op->arity; ++i) {
+        Access const& a = access_[nodes_[id].in[i]];
         if (a.root != made) continue;
         // Read where it is made: same axes, same places.
-        Shape const& shape = g_[g_[id].in[i]].meta.shape;
+        Shape const& shape = nodes_[nodes_[id].in[i]].meta.shape;
         bool const in_place = a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
                               is_matrix(shape, result.shape) && walks_as(shape, p, x.space);
         if (!in_place) return false;
@@ -91,6 +94,9 @@ class Epilogues {
   }
 
   Graph const& g_;
+  Node const* nodes_;
+  Access const* access_;
+  Place const* place_;
   Fusion const& f_;
   Vec<char> const& stored_;
 };

@@ -53,21 +53,27 @@ inline constexpr std::size_t max_members = 40;
 inline constexpr int max_row_sums = 4;
 
 constexpr bool is_reduction(Node const& n) {
-  return n.code() >= Code::reduce_sum && n.code() <= Code::reduce_min;
+  return n.op->code >= Code::reduce_sum && n.op->code <= Code::reduce_min;
 }
 /// Whether the node has neither memory nor a kernel: kernels make its elements where they need them.
-constexpr bool is_generated(Node const& n) { return n.code() == Code::constant || n.code() == Code::iota; }
+constexpr bool is_generated(Node const& n) {
+  return n.op->code == Code::constant || n.op->code == Code::iota;
+}
 
 namespace detail {
 
 class Fuser {
  public:
-  constexpr explicit Fuser(Graph const& g) : g_(g) {
+  constexpr explicit Fuser(Graph const& g) {
     f.access = accesses(g, f.turns);
-    f.place.resize(g.nodes.size());
-    f.groups.reserve(g.nodes.size() / 3 + g.regions.size());
+    f.place = Vec<Place>(g.nodes.size());
+    nodes_ = g.nodes.data();
+    access_ = f.access.data();
+    place_ = f.place.data();
+    f.groups.reserve(g.nodes.size() + g.regions.size());  // no node starts more than one: they stay in place
+    groups_ = f.groups.data();
     walker_.assign(g.nodes.size(), -1);
-    waiting_.assign(g.nodes.size(), 0);
+    waiting_ = Vec<char>(g.nodes.size());
     for (std::size_t r = 0; r < g.regions.size(); ++r) {
       Group unit;
       unit.kind = Group::Kind::region;
@@ -76,70 +82,68 @@ class Fuser {
       f.units.push_back(static_cast<int>(f.groups.size()));
       f.groups.push_back(unit);
     }
-    for (int id = 0; id < g.size(); ++id) add(id);
-    for (int id = 0; id < g.size() && still_waiting_ != 0; ++id) settle(id);
+    int const size = g.size();
+    for (int id = 0; id < size; ++id) add(id);
+    for (int id = 0; id < size && still_waiting_ != 0; ++id) settle(id);
   }
 
   Fusion f;
 
  private:
-  constexpr Access const& access(int id) const { return f.access[id]; }
-  constexpr Place& place(int id) { return f.place[id]; }
-  constexpr Group& group(int k) { return f.groups[k]; }
   // The group that computes what `id` reads, -1 if that is an input or generated.
-  constexpr int group_under(int id) { return place(access(id).root).group; }
+  constexpr int group_under(int id) { return place_[access_[id].root].group; }
 
   constexpr void add(int id) {
-    Node const& n = g_[id];
-    if (n.code() == Code::input || is_generated(n)) return;
-    bool const copied = is_view(n) && access(id).root == id;
+    Node const& n = nodes_[id];
+    if (n.op->code == Code::input || is_generated(n)) return;
+    bool const copied = is_view(n) && access_[id].root == id;
     if (is_view(n) && !copied) return;
-    if (n.code() == Code::carry) {
-      settle(access(n.in[0]).root);
+    if (n.op->code == Code::carry) {
+      settle(access_[n.in[0]].root);
       return read(unit(static_cast<int>(n.attrs.i[0])), n.in[0]);
     }
     if (is_exit(n)) {
-      settle(access(n.in[n.arity() - 1]).root);
-      place(id).group = unit(region_behind(n));
+      settle(access_[n.in[n.op->arity - 1]].root);
+      place_[id].group = unit(region_behind(n));
       return;
     }
-    if (n.op->elementwise || n.code() == Code::cast || is_reduction(n) || copied) {
-      for (int k = 0; k < n.arity() && still_waiting_ != 0; ++k)
-        if (!adoptable(n, n.in[k])) settle(access(n.in[k]).root);
-      for (int k = 0; k < n.arity(); ++k)
+    if (n.op->elementwise || n.op->code == Code::cast || is_reduction(n) || copied) {
+      for (int k = 0; k < n.op->arity && still_waiting_ != 0; ++k)
+        if (!adoptable(n, n.in[k])) settle(access_[n.in[k]].root);
+      for (int k = 0; k < n.op->arity; ++k)
         if (try_join(id, group_under(n.in[k]))) return;
       // Else beside a nest that walks the same values already, so that they are read once.
-      for (int k = 0; k < n.arity(); ++k)
-        if (walks_all_of(n.in[k]) && try_join(id, walker_[access(n.in[k]).root])) return;
+      for (int k = 0; k < n.op->arity; ++k)
+        if (walks_all_of(n.in[k]) && try_join(id, walker_[access_[n.in[k]].root])) return;
       if (may_wait(n)) {
         ++still_waiting_;
         return static_cast<void>(waiting_[id] = 1);
       }
       if (settle_operands(n))
-        for (int k = 0; k < n.arity(); ++k)
+        for (int k = 0; k < n.op->arity; ++k)
           if (try_join(id, group_under(n.in[k]))) return;
       return start(id, Group::Kind::loop);
     }
     settle_operands(n);
-    start(id, n.code() == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
+    start(id, n.op->code == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
   }
 
   // A cheap value of inputs alone has no group to join: it waits for the first that reads it, and is computed there,
   // or else by itself. So the mask of a cross entropy does not keep its loops apart.
   constexpr bool may_wait(Node const& n) const {
     bool ok = n.op->elementwise && n.op->cost <= 2;
-    for (int k = 0; k < n.arity(); ++k) {
-      int const root = access(n.in[k]).root;
-      ok = ok && f.place[root].group < 0 && !waits(root);
+    for (int k = 0; k < n.op->arity; ++k) {
+      int const root = access_[n.in[k]].root;
+      ok = ok && place_[root].group < 0 && !waits(root);
     }
     return ok;
   }
   constexpr bool waits(int id) const { return waiting_[id] != 0; }
   // Whether an operand, if it waits, can be computed where n is: n walks all of it.
   constexpr bool adoptable(Node const& n, int operand) const {
-    int const root = access(operand).root;
-    return !waits(root) || (operand == root && g_[root].region == n.region && !is_view(n) &&
-                            g_[root].meta.shape == walked(n));
+    int const root = access_[operand].root;
+    return !waits(root) || (operand == root && nodes_[root].region == n.region && !is_view(n) &&
+                            nodes_[root].meta.shape == walked(n));
   }
   constexpr void settle(int id) {
     if (waiting_[id] == 0) return;
@@ -154,25 +158,25 @@ class Fuser {
   // Whether one of them did wait.
   constexpr bool settle_operands(Node const& n) {
     int const before = still_waiting_;
-    for (int k = 0; k < n.arity() && still_waiting_ != 0; ++k) settle(access(n.in[k]).root);
+    for (int k = 0; k < n.op->arity && still_waiting_ != 0; ++k) settle(access_[n.in[k]].root);
     return still_waiting_ != before;
   }
 
   // Whether a view is all of the memory under it, each element once and in order.
   constexpr bool walks_all_of(int id) const {
-    Access const& a = access(id);
-    Shape const& shape = g_[id].meta.shape;
-    if (a.root == id) return !is_generated(g_[id]) && shape.numel() != 1;
-    Node const& root = g_[a.root];
+    Access const& a = access_[id];
+    Shape const& shape = nodes_[id].meta.shape;
+    if (a.root == id) return !is_generated(nodes_[id]) && shape.numel() != 1;
+    Node const& root = nodes_[a.root];
     return a.offset == 0 && a.turn < 0 && !is_generated(root) && is_contiguous(shape, a.strides) &&
            shape.numel() == root.meta.shape.numel() && shape.numel() != 1;
   }
 
   // What a node iterates over: its operands' shape.
-  constexpr Shape const& walked(Node const& n) const { return g_[n.in[0]].meta.shape; }
+  constexpr Shape const& walked(Node const& n) const { return nodes_[n.in[0]].meta.shape; }
 
   constexpr void start(int id, Group::Kind kind) {
-    Node const& n = g_[id];
+    Node const& n = nodes_[id];
     Group fresh;
     fresh.kind = kind;
     fresh.region = n.region;
@@ -181,20 +185,20 @@ class Fuser {
     f.groups.push_back(std::move(fresh));
     Place p;
     for (int a = 0; kind == Group::Kind::loop && a < walked(n).rank; ++a)
-      if (walked(n)[a] != 1) p.axis[a] = static_cast<signed char>(a);
+      if (walked(n).dims[a] != 1) p.axis[a] = static_cast<signed char>(a);
     enter(id, k, p);
   }
 
   constexpr void enter(int id, int k, Place p) {
-    Node const& n = g_[id];
-    Group& mine = group(k);
-    for (int i = 0; i < n.arity(); ++i) read(k, n.in[i]);
+    Node const& n = nodes_[id];
+    Group& mine = groups_[k];
+    for (int i = 0; i < n.op->arity; ++i) read(k, n.in[i]);
     if (mine.kind == Group::Kind::loop)
-      for (int i = 0; i < n.arity(); ++i)
-        if (walks_all_of(n.in[i])) walker_[access(n.in[i]).root] = k;
+      for (int i = 0; i < n.op->arity; ++i)
+        if (walks_all_of(n.in[i])) walker_[access_[n.in[i]].root] = k;
     p.group = k;
     if (is_reduction(n)) settle_reduction(n, mine, p);
-    place(id) = p;
+    place_[id] = p;
     Vec<int>& members = mine.members;  // in ascending order
     members.push_back(id);
     for (std::size_t i = members.size() - 1; i > 0 && members[i - 1] > id; --i)
@@ -206,7 +210,7 @@ class Fuser {
   // Of a group and one that it reads from, in a region around its own: the group or the region that stands beside
   // the other.
   constexpr int beside(int k, int other) const {
-    while (f.groups[k].region != f.groups[other].region) k = unit(f.groups[k].region);
+    while (groups_[k].region != groups_[other].region) k = unit(groups_[k].region);
     return k;
   }
 
@@ -214,12 +218,12 @@ class Fuser {
   constexpr void read(int k, int id) {
     int const other = group_under(id);
     if (other < 0 || other == k) return;
-    Group& mine = group(beside(k, other));
-    group(other).read_by_others = true;
-    if (mine.level > group(other).level) return;
+    Group& mine = groups_[beside(k, other)];
+    groups_[other].read_by_others = true;
+    if (mine.level > groups_[other].level) return;
     if (mine.kind == Group::Kind::region && mine.read_by_others)
       raise("fuse: a loop reads what comes after it");
-    mine.level = group(other).level + 1;
+    mine.level = groups_[other].level + 1;
   }
 
   // Axes of the space that a reduction sums over, as a mask.
@@ -253,20 +257,22 @@ class Fuser {
   }
 
   constexpr bool try_join(int id, int k) {
-    if (k < 0 || group(k).kind != Group::Kind::loop || group(k).members.size() >= max_members) return false;
-    Node const& n = g_[id];
-    if (group(k).region != n.region) return false;
-    if (is_reduction(n) && sums_rows(n) && group(k).row_sums >= max_row_sums) return false;
-    for (int i = 0; i < n.arity(); ++i) {
+    if (k < 0 || groups_[k].kind != Group::Kind::loop || groups_[k].members.size() >= max_members)
+      return false;
+    Node const& n = nodes_[id];
+    if (groups_[k].region != n.region) return false;
+    if (is_reduction(n) && sums_rows(n) && groups_[k].row_sums >= max_row_sums) return false;
+    for (int i = 0; i < n.op->arity; ++i) {
       int const other = group_under(n.in[i]);
-      if (other < 0 || other == k || group(other).region != n.region || group(other).level < group(k).level)
+      if (other < 0 || other == k || groups_[other].region != n.region ||
+          groups_[other].level < groups_[k].level)
         continue;
       // The group would have to move after `other`; it may, if nothing waits for it yet.
-      if (group(k).read_by_others) return false;
+      if (groups_[k].read_by_others) return false;
     }
     Place p;
     if (!align(n, k, p)) return false;
-    for (int i = 0; i < n.arity() && still_waiting_ != 0; ++i) {
+    for (int i = 0; i < n.op->arity && still_waiting_ != 0; ++i) {
       int const operand = n.in[i];
       if (!waits(operand)) continue;
       stop_waiting(operand);
@@ -278,16 +284,16 @@ class Fuser {
 
   // Finds an axis of the group's space for each axis that the node walks.
   constexpr bool align(Node const& n, int k, Place& p) {
-    Shape const &space = group(k).space, &own = walked(n);
-    for (int i = 0; i < n.arity(); ++i) {
-      Access const& a = access(n.in[i]);
-      Place const& q = place(a.root);
+    Shape const &space = groups_[k].space, &own = walked(n);
+    for (int i = 0; i < n.op->arity; ++i) {
+      Access const& a = access_[n.in[i]];
+      Place const& q = place_[a.root];
       if (q.group != k) continue;
       // A copied reshape stands in the space with the axes of its operand, not with its own.
-      if (!a.aligned || q.accumulated || is_view(g_[a.root])) return false;
-      Shape const& under = g_[a.root].meta.shape;
+      if (!a.aligned || q.accumulated || is_view(nodes_[a.root])) return false;
+      Shape const& under = nodes_[a.root].meta.shape;
       for (int x = 0; x < under.rank; ++x) {
-        if (under[x] == 1) continue;
+        if (under.dims[x] == 1) continue;
         signed char const mine = a.driver[x];
         if (mine < 0) return false;
         signed char& slot = p.axis[static_cast<int>(mine)];
@@ -297,19 +303,19 @@ class Fuser {
     }
     // Axes that no operand in the group moves along: aligned at the last axis, as broadcasting would.
     for (int x = 0; x < own.rank; ++x) {
-      if (own[x] == 1 || p.axis[x] >= 0) continue;
+      if (own.dims[x] == 1 || p.axis[x] >= 0) continue;
       int const s = x + space.rank - own.rank;
       if (s < 0) return false;
       p.axis[x] = static_cast<signed char>(s);
     }
     unsigned used = 0;
     for (int x = 0; x < own.rank; ++x) {
-      if (own[x] == 1) continue;
+      if (own.dims[x] == 1) continue;
       int const s = p.axis[x];
-      if (space[s] != own[x] || (used >> s & 1u) != 0) return false;
+      if (space.dims[s] != own.dims[x] || (used >> s & 1u) != 0) return false;
       used |= 1u << s;
     }
-    return walks_all(group(k), used);
+    return walks_all(groups_[k], used);
   }
 
   // Whether a node that moves along the axes `used` is computed once for each of its elements: it moves along all
@@ -318,7 +324,7 @@ class Fuser {
   static constexpr bool walks_all(Group const& in, unsigned used) {
     bool inner = true, outer = true, any_inner = false;
     for (int a = 0; a < in.space.rank; ++a) {
-      if (in.space[a] == 1) continue;
+      if (in.space.dims[a] == 1) continue;
       bool const along = (used >> a & 1u) != 0;
       bool const is_inner = in.split >= 0 && a >= in.split;
       if (is_inner) inner = inner && along, any_inner = any_inner || along;
@@ -327,7 +333,11 @@ class Fuser {
     return outer && (inner || !any_inner);
   }
 
-  Graph const& g_;
+  // In constant expressions an index costs a call, and one through a pointer does not.
+  Node const* nodes_ = nullptr;
+  Access const* access_ = nullptr;
+  Place* place_ = nullptr;
+  Group* groups_ = nullptr;
   Vec<int> walker_;  // for each value the loop group that last walked all of it, or -1
   Vec<char> waiting_;
   int still_waiting_ = 0;

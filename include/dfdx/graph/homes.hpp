@@ -32,9 +32,9 @@ class Homes {
     homes_.resize(g.nodes.size());
     places_.assign(g.nodes.size(), 1);
     for (int id = 0; id < g.size(); ++id)
-      if (g[id].code() == Code::last) settle_carry(id, f);
+      if (g[id].op->code == Code::last) settle_carry(id, f);
     for (int id = g.size() - 1; id >= 0; --id)  // a stack of stacks before what it is made of
-      if (g[id].code() == Code::stack) settle_stack(id);
+      if (g[id].op->code == Code::stack) settle_stack(id);
   }
 
   constexpr Home of(int id) const { return homes_.empty() ? Home{} : homes_[id]; }
@@ -51,7 +51,7 @@ class Homes {
   }
   constexpr bool is_stacked(int id) const {
     for (Node const& n : g_.nodes)
-      if (n.code() == Code::stack && n.in[0] == id) return true;
+      if (n.op->code == Code::stack && n.in[0] == id) return true;
     return false;
   }
 

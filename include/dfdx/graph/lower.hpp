@@ -7,25 +7,10 @@
 #include <bit>
 
 #include <dfdx/core/loop_code.hpp>
+#include <dfdx/graph/lowered.hpp>
 #include <dfdx/graph/sink.hpp>
 
 namespace dfdx::graph {
-
-/// Memory - where an operand of a kernel starts.
-struct Memory {
-  enum class Kind : unsigned char { node, scratch } kind = Kind::node;
-  /// The node whose value this is; for scratch its size in elements.
-  index_t what = -1;
-  index_t offset = 0;
-  DType dtype = DType::f32;
-  bool written = false;
-  int turn = -1;
-};
-
-struct Lowered {
-  Vec<index_t> code;
-  Vec<Memory> memory;
-};
 
 namespace detail {
 
@@ -33,7 +18,11 @@ class LoopBuilder {
  public:
   constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
                         bool keep_dims)
-      : g_(g), f_(f), group_(group), keep_dims_(keep_dims) {
+      : nodes_(g.nodes.data()),
+        access_(f.access.data()),
+        place_(f.place.data()),
+        group_(group),
+        keep_dims_(keep_dims) {
     slot_.assign(group.members.size(), -1);
     for (std::size_t m = 0; m < group.members.size(); ++m) add(m, stored);
     split_ = group_.split >= 0 ? group_.split : keep_dims_ ? last_axis() : first_of_last_walk();
@@ -51,6 +40,8 @@ class LoopBuilder {
     index_t fill, combine;
     Strides strides;
   };
+  // What an instruction does, so that it is found out once.
+  enum class Role : unsigned char { constant, reads, computes, reduces, stores };
   struct Instruction {
     index_t code;
     DType type;
@@ -60,6 +51,7 @@ class LoopBuilder {
     unsigned mask = 0;
     index_t stash = -1;
     int cost = 1;
+    Role role = Role::computes;
   };
 
   constexpr int last_axis() const {
@@ -67,8 +59,6 @@ class LoopBuilder {
     while (a > 0 && group_.space[a] == 1) --a;
     return a < 0 ? 0 : a;
   }
-  constexpr Place const& place(int id) const { return f_.place[id]; }
-  constexpr Access const& access(int id) const { return f_.access[id]; }
   constexpr int rank() const { return group_.space.rank; }
 
   // Strides over a node's axes, spread over the axes of the space.
@@ -76,13 +66,20 @@ class LoopBuilder {
     Strides r;
     r.rank = rank();
     for (int x = 0; x < shape.rank; ++x)
-      if (p.axis[x] >= 0 && shape[x] != 1) r[p.axis[x]] = own[x];
+      if (p.axis[x] >= 0 && shape.dims[x] != 1) r.dims[static_cast<int>(p.axis[x])] = own.dims[x];
     return r;
   }
 
-  constexpr int push(Instruction i) {
+  constexpr int push(Instruction const& i) {
     code_.push_back(i);
+    code_.back().role = role_of(i.code);
     return static_cast<int>(code_.size()) - 1;
+  }
+  static constexpr Role role_of(index_t c) {
+    if (c == loop_code::constant) return Role::constant;
+    if (c == loop_code::load || c == loop_code::iota) return Role::reads;
+    if (c == loop_code::store || c == loop_code::accumulate) return Role::stores;
+    return c >= loop_code::reduce_sum && c <= loop_code::reduce_min ? Role::reduces : Role::computes;
   }
 
   constexpr index_t operand(Memory m, Strides const& strides, index_t fill = 0, index_t combine = 0) {
@@ -93,6 +90,8 @@ class LoopBuilder {
         return static_cast<index_t>(k);
     }
     records_.push_back(Record{m.dtype, fill, combine, strides});
+    m.member = member_;
+    m.operand = operand_;
     result.memory.push_back(m);
     return static_cast<index_t>(records_.size()) - 1;
   }
@@ -109,10 +108,10 @@ class LoopBuilder {
   }
 
   constexpr int operand_value(int id, Place const& user) {
-    Node const& v = g_[id];
-    Access const& a = access(id);
-    Node const& root = g_[a.root];
-    if (root.code() == Code::constant) {
+    Node const& v = nodes_[id];
+    Access const& a = access_[id];
+    Node const& root = nodes_[a.root];
+    if (root.op->code == Code::constant) {
       index_t const bits = std::bit_cast<index_t>(root.attrs.f[0]);
       for (std::size_t i = 0; i < code_.size(); ++i)
         if (code_[i].code == loop_code::constant && code_[i].immediate == bits &&
@@ -120,9 +119,9 @@ class LoopBuilder {
           return static_cast<int>(i);
       return push({loop_code::constant, v.meta.dtype, -1, -1, -1, bits});
     }
-    if (place(a.root).group == user.group && !is_view(root)) return instruction_of(a.root);
+    if (place_[a.root].group == user.group && !is_view(root)) return instruction_of(a.root);
     Strides const over = spread(a.strides, v.meta.shape, user);
-    if (root.code() == Code::iota) {
+    if (root.op->code == Code::iota) {
       // The strides of the root count its positions along one axis only.
       Strides steps = a.strides;
       for (int x = 0; x < v.meta.shape.rank; ++x) steps[x] = 0;
@@ -145,22 +144,27 @@ class LoopBuilder {
 
   constexpr void add(std::size_t m, Vec<char> const& stored) {
     int const id = group_.members[m];
-    Node const& n = g_[id];
-    Place const& p = place(id);
+    Node const& n = nodes_[id];
+    Place const& p = place_[id];
     index_t x[3] = {-1, -1, -1};
-    for (int k = 0; k < n.arity(); ++k) x[k] = operand_value(n.in[k], p);
+    member_ = static_cast<int>(m);
+    for (int k = 0; k < n.op->arity; ++k) {
+      operand_ = k;
+      x[k] = operand_value(n.in[k], p);
+    }
+    operand_ = -1;
     bool const reduces = is_reduction(n);
     if (reduces && p.accumulated) return add_accumulated(id, static_cast<int>(x[0]));
     int mine = static_cast<int>(x[0]);  // a copied reshape is its operand, stored
-    if (reduces) mine = push({reduction_code(n.code()), n.meta.dtype, x[0]});
-    else if (n.code() == Code::cast) mine = push({loop_code::cast, n.meta.dtype, x[0]});
+    if (reduces) mine = push({reduction_code(n.op->code), n.meta.dtype, x[0]});
+    else if (n.op->code == Code::cast) mine = push({loop_code::cast, n.meta.dtype, x[0]});
     else if (!is_view(n)) {
-      mine = push({static_cast<index_t>(n.code()), n.meta.dtype, x[0], x[1], x[2]});
+      mine = push({static_cast<index_t>(n.op->code), n.meta.dtype, x[0], x[1], x[2]});
       code_.back().cost = n.op->cost;
     }
     slot_[m] = mine;
     if (stored[id] == 0) return;
-    Shape const& walked = is_view(n) ? g_[n.in[0]].meta.shape : n.meta.shape;
+    Shape const& walked = is_view(n) ? nodes_[n.in[0]].meta.shape : n.meta.shape;
     index_t const k =
         operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true}, spread(contiguous(walked), walked, p));
     push({loop_code::store, n.meta.dtype, k, mine});
@@ -168,9 +172,9 @@ class LoopBuilder {
 
   // Inner axes that the reduction covers are reduced in registers first; the rest adds up in memory.
   constexpr void add_accumulated(int id, int value) {
-    Node const& n = g_[id];
-    Place const& p = place(id);
-    index_t const combine = reduction_code(n.code());
+    Node const& n = nodes_[id];
+    Place const& p = place_[id];
+    index_t const combine = reduction_code(n.op->code);
     int const first_inner = group_.split < 0 ? last_axis() : group_.split;
     bool covers = true;
     for (int a = first_inner; a < rank(); ++a)
@@ -187,77 +191,76 @@ class LoopBuilder {
     return false;
   }
 
-  static constexpr bool is_reduce(index_t c) {
-    return c >= loop_code::reduce_sum && c <= loop_code::reduce_min;
-  }
-  static constexpr bool is_store(index_t c) { return c == loop_code::store || c == loop_code::accumulate; }
-  static constexpr bool reads_operand(index_t c) { return c == loop_code::load || c == loop_code::iota; }
-
   template <class F>
   constexpr void for_values(Instruction const& i, F f) const {
-    if (i.code == loop_code::constant || reads_operand(i.code)) return;
-    if (is_store(i.code)) return f(i.b);
-    for (index_t v : {i.a, i.b, i.c})
-      if (v >= 0) f(v);
+    if (i.role <= Role::reads) return;
+    if (i.role == Role::stores) return f(i.b);
+    f(i.a);
+    if (i.b >= 0) f(i.b);
+    if (i.c >= 0) f(i.c);
   }
 
   constexpr bool varies_inside(Strides const& s) const {
-    for (int a = split_; a < rank(); ++a)
-      if (s[a] != 0 && group_.space[a] != 1) return true;
+    for (int a = split_; a < s.rank; ++a)
+      if (s.dims[a] != 0 && group_.space.dims[a] != 1) return true;
     return false;
   }
 
   constexpr void settle_levels() {
+    Instruction* const code = code_.data();
+    Record const* const records = records_.data();
     for (Instruction& i : code_) {
-      if (i.code == loop_code::constant) continue;
+      if (i.role == Role::constant) continue;
       bool row = true;
-      if (reads_operand(i.code)) row = !varies_inside(records_[i.a].strides);
-      else if (!is_reduce(i.code))
+      if (i.role == Role::reads) row = !varies_inside(records[i.a].strides);
+      else if (i.role != Role::reduces)
         for_values(i, [&](index_t v) {
-          Instruction const& o = code_[v];
-          if (o.code != loop_code::constant && o.level != loop_code::row_level) row = false;
+          if (code[v].role != Role::constant && code[v].level != loop_code::row_level) row = false;
         });
       // A value that is the same along a row is stored once for each row only if the memory has one place for it.
-      if (is_store(i.code) && varies_inside(records_[i.a].strides)) row = false;
+      if (row && i.role == Role::stores && varies_inside(records[i.a].strides)) row = false;
       i.level = row ? loop_code::row_level : loop_code::element_level;
     }
   }
 
   constexpr void settle_phases() {
+    Instruction* const code = code_.data();
     for (Instruction& i : code_) {
       for_values(i, [&](index_t v) {
-        Instruction const& o = code_[v];
+        Instruction const& o = code[v];
         if (o.phase > i.phase) i.phase = o.phase;
         if (i.level == loop_code::element_level && o.level == loop_code::element_level &&
-            o.code != loop_code::constant)
+            o.role != Role::constant)
           i.cost += o.cost;
       });
-      if (is_reduce(i.code)) ++i.phase;
+      if (i.role == Role::reduces) ++i.phase;
     }
   }
 
   // From the last instruction back: the phases each is needed in, and which values to keep.
   constexpr void keep_values() {
     std::size_t const n = code_.size();
-    Vec<char> keep(n, 0);
+    Instruction* const code = code_.data();
+    Vec<char> keep;
     for (std::size_t k = n; k-- > 0;) {
-      Instruction& i = code_[k];
-      bool const reduces = is_reduce(i.code);
-      if (is_store(i.code) && i.level == loop_code::element_level) i.mask |= 1u << i.phase;
+      Instruction& i = code[k];
+      bool const reduces = i.role == Role::reduces;
+      if (i.role == Role::stores && i.level == loop_code::element_level) i.mask |= 1u << i.phase;
       if (reduces) i.mask = 1u << (i.phase - 1);
       unsigned needed = reduces ? i.mask : i.level == loop_code::element_level ? i.mask : 0;
       unsigned const later = needed & ~(1u << i.phase);
       if (!reduces && later != 0 && i.cost >= worth_keeping) {
+        if (keep.empty()) keep.assign(n, 0);
         keep[k] = 1;
         i.mask |= 1u << i.phase;
         needed = 1u << i.phase;
       }
       for_values(i, [&](index_t v) {
-        Instruction& o = code_[v];
-        if (o.level == loop_code::element_level && o.code != loop_code::constant) o.mask |= needed;
+        Instruction& o = code[v];
+        if (o.level == loop_code::element_level && o.role != Role::constant) o.mask |= needed;
       });
     }
-    for (std::size_t k = 0; k < n; ++k)
+    for (std::size_t k = 0; k < keep.size(); ++k)
       if (keep[k] != 0) code_[k].stash = kept(static_cast<index_t>(k));
   }
 
@@ -295,7 +298,7 @@ class LoopBuilder {
   }
   constexpr bool one_walk(int outer, int inner) const {
     for (Record const& r : records_)
-      if (r.strides[outer] != extent::mul(r.strides[inner], group_.space[inner])) return false;
+      if (r.strides.dims[outer] != extent::mul(r.strides.dims[inner], group_.space.dims[inner])) return false;
     return true;
   }
 
@@ -336,8 +339,8 @@ class LoopBuilder {
     }
     int phases = 1;
     for (Instruction const& i : code_)
-      if (is_reduce(i.code)) phases = i.phase > phases ? i.phase : phases;
-      else if (i.level == loop_code::element_level && i.phase + 1 > phases && i.code != loop_code::constant)
+      if (i.role == Role::reduces) phases = i.phase > phases ? i.phase : phases;
+      else if (i.level == loop_code::element_level && i.phase + 1 > phases && i.role != Role::constant)
         phases = i.phase + 1;
     auto const n = static_cast<std::size_t>(count);
     result.code.resize(loop_code::header_size + n + records_.size() * (loop_code::operand_size + n) +
@@ -351,7 +354,7 @@ class LoopBuilder {
       *out++ = static_cast<index_t>(r.dtype);
       *out++ = r.fill;
       *out++ = r.combine;
-      for (int d = 0; d < count; ++d) *out++ = merged[d] < 0 ? 0 : r.strides[merged[d]];
+      for (int d = 0; d < count; ++d) *out++ = merged[d] < 0 ? 0 : r.strides.dims[merged[d]];
     }
     for (Instruction const& i : code_) {
       loop_code::pack({i.code, static_cast<index_t>(i.type), i.level, i.phase, i.mask, i.a, i.b, i.c, i.stash,
@@ -361,11 +364,13 @@ class LoopBuilder {
     }
   }
 
-  Graph const& g_;
-  Fusion const& f_;
+  Node const* nodes_;
+  Access const* access_;
+  Place const* place_;
   Group const& group_;
   bool keep_dims_;
   int split_ = 0;
+  int member_ = -1, operand_ = -1;  // what is being added
   Vec<Instruction> code_;
   Vec<Record> records_;
   Vec<int> slot_;

@@ -22,7 +22,7 @@ class Mirror {
     copy_.assign(g.nodes.size(), -1);
     users_.assign(g.nodes.size(), 0);
     for (Node const& n : g.nodes)
-      for (int k = 0; k < n.arity() && !is_view(n); ++k) {
+      for (int k = 0; k < n.op->arity && !is_view(n); ++k) {
         int x = n.in[k];
         while (is_view(g[x])) x = g[x].in[0];
         ++users_[x];
@@ -70,11 +70,11 @@ class Mirror {
   constexpr Sym make_copy(int id) {
     Node n = graph_[id];
     int const region = n.region, mirror = mirror_[region];
-    if (n.code() == Code::each) return each_of(mirror, value(n.in[0]));
-    bool const again = graph_.regions[region].recomputed && n.code() != Code::carry;
+    if (n.op->code == Code::each) return each_of(mirror, value(n.in[0]));
+    bool const again = graph_.regions[region].recomputed && n.op->code != Code::carry;
     if (again && is_exit(n)) return loop_again(id);
     if (again || is_view(n) || is_smaller_again(id)) {  // a view has nothing to store: it is looked at again
-      for (int k = 0; k < n.arity(); ++k) n.in[k] = value(n.in[k]).id;
+      for (int k = 0; k < n.op->arity; ++k) n.in[k] = value(n.in[k]).id;
       return graph_.push(n);
     }
     return each_of(mirror, value(stack_of(region, symbol(id)).id));
@@ -90,11 +90,11 @@ class Mirror {
     constexpr int far = 16;  // so that the search is linear, and little is computed again
     Node const n = graph_[id];
     bool const is_known = static_cast<std::size_t>(id) < copy_.size() && copy_[id] >= 0;
-    if (n.region != region_here_ || n.code() == Code::each || is_known) return;
+    if (n.region != region_here_ || n.op->code == Code::each || is_known) return;
     if (++all.looked_at <= far && is_view(n)) return find_needed(n.in[0], false, all);
     auto const before = all.nodes.size();
     bool const ends = all.looked_at > far || !n.op->elementwise || n.op->cost > all.most_cost;
-    for (int k = 0; !ends && k < n.arity(); ++k) find_needed(n.in[k], false, all);
+    for (int k = 0; !ends && k < n.op->arity; ++k) find_needed(n.in[k], false, all);
     if (!ends && (first || all.nodes.size() == before || users(id) < 2)) return;
     all.nodes.resize(before);
     for (int known : all.nodes)
@@ -152,7 +152,7 @@ class Mirror {
         else if (is_exit(graph_[i]) && region_behind(graph_[i]) == region_behind(graph_[exit]))
           exits.push_back(i);
       for (int e : exits)
-        for (int k = 0; k < graph_[e].arity(); ++k) outside_or_again(graph_[e].in[k]);
+        for (int k = 0; k < graph_[e].op->arity; ++k) outside_or_again(graph_[e].in[k]);
       for (int e : exits) push_again(e);
     }
     return push_again(exit);
@@ -166,8 +166,8 @@ class Mirror {
   constexpr Sym push_again(int id) {
     if (known_again(id) >= 0) return symbol(known_again(id));
     Node n = graph_[id];
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = outside_or_again(n.in[k]).id;
-    bool const on_edge = is_exit(n) || n.code() == Code::carry || n.code() == Code::each;
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = outside_or_again(n.in[k]).id;
+    bool const on_edge = is_exit(n) || n.op->code == Code::carry || n.op->code == Code::each;
     if (on_edge) n.attrs.i[0] = region_again(static_cast<int>(n.attrs.i[0]));
     int const made = graph_.push(n).id;
     if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());

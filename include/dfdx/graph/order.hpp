@@ -15,7 +15,14 @@ namespace detail {
 class Order {
  public:
   constexpr Order(Graph const& g, Fusion const& f, Vec<int>& alias, Epilogues const& epilogues)
-      : g_(g), f_(f), alias_(alias), epilogues_(epilogues) {
+      : g_(g),
+        nodes_(g.nodes.data()),
+        access_(f.access.data()),
+        place_(f.place.data()),
+        groups_(f.groups.data()),
+        f_(f),
+        alias_(alias),
+        epilogues_(epilogues) {
     sort_groups();
     order_groups();
   }
@@ -25,21 +32,13 @@ class Order {
   Vec<int> moved, moved_to;
 
  private:
-  constexpr Access const& access(int id) const { return f_.access[id]; }
-  constexpr int group_of(int id) const { return f_.place[id].group; }
+  constexpr int group_of(int id) const { return place_[id].group; }
 
-  // The nodes whose operands group k reads, or all groups of the region that it is.
-  constexpr Vec<int> readers_in(int k) const {
-    if (f_.groups[k].kind == Group::Kind::region) return readers_in_region(k);
-    Vec<int> r = f_.groups[k].members;
-    if (epilogues_.product[k] >= 0) r.push_back(f_.groups[epilogues_.product[k]].members[0]);
-    return r;
-  }
   constexpr Vec<int> readers_in_region(int k) const {
     int const r = f_.groups[k].behind;
     Vec<int> found;
     for (int id = 0; id < g_.size(); ++id)
-      if (g_[id].region >= 0 && g_.encloses(r, g_[id].region)) found.push_back(id);
+      if (nodes_[id].region >= 0 && g_.encloses(r, nodes_[id].region)) found.push_back(id);
     return found;
   }
 
@@ -51,38 +50,47 @@ class Order {
   // What each group outside of regions reads, group after group.
   constexpr void find_reads() {
     reads_begin_.reserve(f_.groups.size() + 1);
-    for (std::size_t k = 0; k < f_.groups.size(); ++k) {
+    for (std::size_t k = 0, n = f_.groups.size(); k < n; ++k) {
       reads_begin_.push_back(static_cast<int>(reads_.size()));
-      if (epilogues_.joined[k] == 0 && f_.groups[k].region < 0) add_reads(static_cast<int>(k));
+      if (epilogues_.joined[k] == 0 && groups_[k].region < 0) add_reads(static_cast<int>(k));
     }
     reads_begin_.push_back(static_cast<int>(reads_.size()));
   }
+  // All that group k reads, or all groups of the region that it is.
   constexpr void add_reads(int k) {
     std::size_t const begin = reads_.size();
-    for (int id : readers_in(k)) {
-      Node const& n = g_[id];
-      for (int i = 0; i < n.arity(); ++i) {
-        Access const& a = access(n.in[i]);
-        Node const& root = g_[a.root];
-        if (root.code() != Code::input) continue;
-        auto const input = static_cast<int>(root.attrs.i[0]);
-        bool first = true;
-        for (std::size_t r = begin; r < reads_.size(); ++r) first = first && reads_[r].input != input;
-        // Written over safely if each element is read where it will be written.
-        bool const in_place = group_of(id) == k && goes_in_order(id) &&
-                              is_contiguous(n.meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
-        reads_.push_back(Read{input, in_place, first});
-      }
+    if (groups_[k].kind == Group::Kind::region) {
+      for (int id : readers_in_region(k)) add_reads(k, id, begin);
+      return;
+    }
+    for (int id : groups_[k].members) add_reads(k, id, begin);
+    if (int const p = epilogues_.product[k]; p >= 0) add_reads(k, groups_[p].members[0], begin);
+  }
+  // What a node of group k reads; the reads of the group are those from `begin` on.
+  constexpr void add_reads(int k, int id, std::size_t begin) {
+    Node const& n = nodes_[id];
+    for (int i = 0; i < n.op->arity; ++i) {
+      Access const& a = access_[n.in[i]];
+      Node const& root = nodes_[a.root];
+      if (root.op->code != Code::input) continue;
+      auto const input = static_cast<int>(root.attrs.i[0]);
+      bool first = true;
+      for (std::size_t r = begin; r < reads_.size(); ++r) first = first && reads_[r].input != input;
+      // Written over safely if each element is read where it will be written.
+      bool const in_place = a.offset == 0 && a.turn < 0 && group_of(id) == k && goes_in_order(id) &&
+                            is_contiguous(n.meta.shape, a.strides);
+      reads_.push_back(Read{input, in_place, first});
     }
   }
   template <class F>
   constexpr void for_inputs_read(int k, F f) const {
-    for (int r = reads_begin_[k]; r < reads_begin_[k + 1]; ++r) f(reads_[r]);
+    int const begin = reads_begin_[k], end = reads_begin_[k + 1];
+    for (int r = begin; r < end; ++r) f(reads_[r]);
   }
 
   // Whether a node walks its own axes in the order of the group's; beside it a transposed value may do otherwise.
   constexpr bool goes_in_order(int id) const {
-    Place const& p = f_.place[id];
+    Place const& p = place_[id];
     for (int a = 0; a < max_rank; ++a)
       if (p.axis[a] >= 0 && p.axis[a] != a) return false;
     return true;
@@ -107,15 +115,15 @@ class Order {
     Vec<int> level, first(f_.groups.size(), none);
     for (Group const& x : f_.groups) level.push_back(x.level);
     for (int id = 0; id < g_.size() && !g_.regions.empty(); ++id)
-      for (int i = 0; i < g_[id].arity(); ++i) {
-        int const made_by = group_of(access(g_[id].in[i]).root), reader = group_of(id);
-        if (made_by < 0 || made_by == reader || is_view(g_[id])) continue;
+      for (int i = 0; i < nodes_[id].op->arity; ++i) {
+        int const made_by = group_of(access_[nodes_[id].in[i]].root), reader = group_of(id);
+        if (made_by < 0 || made_by == reader || is_view(nodes_[id])) continue;
         bool const beside = reader >= 0 && f_.groups[reader].region == f_.groups[made_by].region;
-        int const l = beside && !is_exit(g_[id]) ? f_.groups[reader].level : 0;
+        int const l = beside && !is_exit(nodes_[id]) ? f_.groups[reader].level : 0;
         first[made_by] = l < first[made_by] ? l : first[made_by];
       }
-    for (std::size_t k = 0; k < level.size(); ++k) {
-      Group const& x = f_.groups[k];
+    for (std::size_t k = 0, n = level.size(); k < n; ++k) {
+      Group const& x = groups_[k];
       if (x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && epilogues_.joined[k] == 0 &&
           first[k] != none)
         level[k] = first[k] > 0 ? first[k] - 1 : 0;
@@ -128,8 +136,8 @@ class Order {
   constexpr void order_groups() {
     find_reads();
     readers_.assign(static_cast<std::size_t>(g_.inputs), 0);
-    for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      if (epilogues_.joined[k] == 0 && f_.groups[k].region < 0)
+    for (std::size_t k = 0, n = f_.groups.size(); k < n; ++k)
+      if (epilogues_.joined[k] == 0 && groups_[k].region < 0)
         for_inputs_read(static_cast<int>(k), [&](Read const& r) { readers_[r.input] += r.first ? 1 : 0; });
     Vec<int> waiting;
     auto const take = [&](int k) {
@@ -148,12 +156,14 @@ class Order {
       }
     };
     for (int k : by_level) {
-      if (epilogues_.joined[k] != 0 || f_.groups[k].region >= 0) continue;
-      if (overwrites(k) && !f_.groups[k].read_by_others && !may_overwrite(k)) {
-        waiting.push_back(k);
-        continue;
+      if (epilogues_.joined[k] != 0 || groups_[k].region >= 0) continue;
+      if (overwrites(k) && !may_overwrite(k)) {
+        if (!groups_[k].read_by_others) {
+          waiting.push_back(k);
+          continue;
+        }
+        move_results(k);
       }
-      if (overwrites(k) && !may_overwrite(k)) move_results(k);
       take(k);
       // Groups wait for the last reader of an input; only a group that read one can have released any.
       if (!waiting.empty() && reads_inputs(k)) take_ready();
@@ -167,8 +177,9 @@ class Order {
 
   constexpr bool reads_inputs(int k) const { return reads_begin_[k] < reads_begin_[k + 1]; }
   constexpr bool overwrites(int k) const {
-    for (int id : f_.groups[k].members)
-      if (alias_[id] >= 0) return true;
+    int const* const alias = alias_.data();
+    for (int id : groups_[k].members)
+      if (alias[id] >= 0) return true;
     return false;
   }
   // Whether group k may write its results onto the inputs now: it is their only reader left, element by element.
@@ -186,20 +197,20 @@ class Order {
         own = 1;
         ok = ok && r.in_place;
       });
-      ok = ok && readers_[input] == own && g_[id].meta.shape == x.space && goes_in_order(id);
+      ok = ok && readers_[input] == own && nodes_[id].meta.shape == x.space && goes_in_order(id);
     }
     return ok;
   }
   // An op with a kernel of its own may if it takes over that very input, which it reads once.
   constexpr bool may_take_over(int k) const {
     int const id = f_.groups[k].members[0], input = alias_[id];
-    Node const& n = g_[id];
+    Node const& n = nodes_[id];
     if (n.op->takes_over < 0 || readers_[input] != 1) return false;
     int reads = 0;
     for_inputs_read(k, [&](Read const& r) { reads += r.input == input ? 1 : 0; });
-    Access const& a = access(n.in[n.op->takes_over]);
-    Node const& root = g_[a.root];
-    return reads == 1 && root.code() == Code::input && root.attrs.i[0] == input && root.meta == n.meta &&
+    Access const& a = access_[n.in[n.op->takes_over]];
+    Node const& root = nodes_[a.root];
+    return reads == 1 && root.op->code == Code::input && root.attrs.i[0] == input && root.meta == n.meta &&
            is_contiguous(n.meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
   }
   constexpr void move_results(int k) {
@@ -212,6 +223,10 @@ class Order {
   }
 
   Graph const& g_;
+  Node const* nodes_;
+  Access const* access_;
+  Place const* place_;
+  Group const* groups_;
   Fusion const& f_;
   Vec<int>& alias_;
   Epilogues const& epilogues_;

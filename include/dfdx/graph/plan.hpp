@@ -9,7 +9,7 @@
 #include <dfdx/graph/epilogues.hpp>
 #include <dfdx/graph/homes.hpp>
 #include <dfdx/graph/layout.hpp>
-#include <dfdx/graph/lower.hpp>
+#include <dfdx/graph/lowerings.hpp>
 #include <dfdx/graph/order.hpp>
 #include <dfdx/graph/prepare.hpp>
 #include <dfdx/graph/roll.hpp>
@@ -24,10 +24,14 @@ class Planner {
   constexpr Planner(Graph const& g, Aliases const& aliases)
       : g_(g),
         f_(plan_fusion(g)),
+        nodes_(g.nodes.data()),
+        access_(f_.access.data()),
+        place_(f_.place.data()),
         homes_(g, f_),
         alias_(g.nodes.size(), -1),
-        stored_(g.nodes.size(), 0),
-        epilogues_(g, f_, find_stored(aliases)) {
+        stored_(g.nodes.size()),
+        epilogues_(g, f_, find_stored(aliases)),
+        lowerings_(g, f_, stored_) {
     std::size_t const n = g.nodes.size();
     buffer_.assign(n, -1);
     plan.steps.reserve(n / 3);
@@ -43,24 +47,23 @@ class Planner {
   Plan plan;
 
  private:
-  constexpr Access const& access(int id) const { return f_.access[id]; }
-  constexpr int group_of(int id) const { return f_.place[id].group; }
+  constexpr int group_of(int id) const { return place_[id].group; }
 
   // A value must be stored if another group reads it or it is an output.
   constexpr Vec<char> const& find_stored(Aliases const& aliases) {
-    for (int id = 0; id < g_.size(); ++id) {
-      Node const& n = g_[id];
+    for (int id = 0, size = g_.size(); id < size; ++id) {
+      Node const& n = nodes_[id];
       int const mine = group_of(id);
-      if (n.code() == Code::carry) stored_[access(n.in[0]).root] = 1;
+      if (n.op->code == Code::carry) stored_[access_[n.in[0]].root] = 1;
       if (mine < 0) continue;
       bool const loop = f_.groups[mine].kind == Group::Kind::loop;
-      for (int k = 0; k < n.arity(); ++k) {
-        int const root = access(n.in[k]).root;
-        if (!loop || group_of(root) != mine || is_view(g_[root])) stored_[root] = 1;
+      for (int k = 0; k < n.op->arity; ++k) {
+        int const root = access_[n.in[k]].root;
+        if (!loop || group_of(root) != mine || is_view(nodes_[root])) stored_[root] = 1;
       }
     }
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
-      stored_[access(g_.outputs[k]).root] = 1;
+      stored_[access_[g_.outputs[k]].root] = 1;
       if (k < aliases.size() && aliases[k] >= 0) alias_[g_.outputs[k]] = aliases[k];
     }
     return stored_;
@@ -71,9 +74,9 @@ class Planner {
   constexpr void for_roots_read(int k, F f) const {
     Vec<int> seen;
     for (int id : f_.groups[k].members) {
-      Node const& n = g_[id];
-      for (int i = 0; i < n.arity(); ++i) {
-        int const root = access(n.in[i]).root;
+      Node const& n = nodes_[id];
+      for (int i = 0; i < n.op->arity; ++i) {
+        int const root = access_[n.in[i]].root;
         if (group_of(root) == k) continue;
         bool again = false;
         for (int s : seen) again = again || s == root;
@@ -87,27 +90,27 @@ class Planner {
   // How many groups still have to read a value that lies in a buffer of its own; `kept` for others, and for what
   // outlives them.
   constexpr void count_readers() {
-    readers_.assign(g_.nodes.size(), 0);
+    readers_ = Vec<int>(g_.nodes.size());
     for (std::size_t k = 0; k < f_.groups.size(); ++k)
       for_roots_read(static_cast<int>(k), [&](int root) { ++readers_[root]; });
-    for (int id = 0; id < g_.size(); ++id) {
-      Node const& n = g_[id];
+    for (int id = 0, size = g_.size(); id < size; ++id) {
+      Node const& n = nodes_[id];
       int const mine = group_of(id);
       bool const own = mine >= 0 && f_.groups[mine].kind != Group::Kind::region;
       if (!own || homes_.of(id).owner >= 0 || alias_[id] >= 0) readers_[id] = kept;
       if (g_.regions.empty()) continue;
-      for (int i = 0; i < n.arity(); ++i) {
-        int const root = access(n.in[i]).root;
-        if (g_[root].region != n.region || is_exit(n)) readers_[root] = kept;
+      for (int i = 0; i < n.op->arity; ++i) {
+        int const root = access_[n.in[i]].root;
+        if (nodes_[root].region != n.region || is_exit(n)) readers_[root] = kept;
       }
     }
-    for (int o : g_.outputs) readers_[access(o).root] = kept;
+    for (int o : g_.outputs) readers_[access_[o].root] = kept;
   }
   static constexpr int kept = 1 << 30;
 
   // Of the same bytes; a view between them may have given them another shape.
   constexpr bool as_large(int a, int b) const {
-    return g_[a].meta.dtype == g_[b].meta.dtype && homes_.elements(a) == homes_.elements(b);
+    return nodes_[a].meta.dtype == nodes_[b].meta.dtype && homes_.elements(a) == homes_.elements(b);
   }
   // A loop writes a result over an operand that nobody reads after it, if it reads and writes it element by element,
   // and in no later phase again.
@@ -154,7 +157,7 @@ class Planner {
             from.offset != 0)
           continue;
         auto const x = static_cast<int>(from.what);
-        if (is_generated(g_[x]) || readers_[x] != 1 || !as_large(x, id)) continue;
+        if (is_generated(nodes_[x]) || readers_[x] != 1 || !as_large(x, id)) continue;
         bool same = record(w)[loop_code::fill] == 0;
         for (std::size_t i = 0; i < dims; ++i)
           same = same && record(w)[loop_code::operand_size + i] == record(r)[loop_code::operand_size + i];
@@ -173,16 +176,16 @@ class Planner {
     int const now = static_cast<int>(plan.steps.size());
     if (b < 0) {
       b = static_cast<int>(plan.buffers.size());
-      plan.buffers.push_back(Buffer{homes_.elements(id), g_[id].meta.dtype, now, now});
+      plan.buffers.push_back(Buffer{homes_.elements(id), nodes_[id].meta.dtype, now, now});
     }
     plan.buffers[b].last = now;
     return b;
   }
 
   constexpr Argument argument(int id, index_t offset, int turn = -1) {
-    Node const& n = g_[id];
+    Node const& n = nodes_[id];
     Argument a{Argument::Kind::none, -1, offset, n.meta.dtype, turn};
-    if (n.code() == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
+    if (n.op->code == Code::input) a.kind = Argument::Kind::input, a.index = static_cast<int>(n.attrs.i[0]);
     else if (is_generated(n)) return a;
     else if (alias_[id] >= 0) a.kind = Argument::Kind::input, a.index = alias_[id];
     else if (Home const h = homes_.of(id); h.owner >= 0) {
@@ -202,7 +205,7 @@ class Planner {
   constexpr Step begin_step(Step::Kind kind, int node) const {
     return Step{kind,
                 node,
-                g_[node].meta.dtype,
+                nodes_[node].meta.dtype,
                 static_cast<int>(plan.code.size()),
                 0,
                 static_cast<int>(plan.arguments.size()),
@@ -216,14 +219,14 @@ class Planner {
     if (x.kind != Group::Kind::loop) return add_kernel(x);
     if (epilogues_.product[k] >= 0) {
       Group const& product = f_.groups[epilogues_.product[k]];
-      Lowered const l = lower(g_, f_, x, stored_, true);
-      index_t const width =
-          g_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes : loop_code::eight_bytes;
+      Lowered const& l = lowerings_.of(x, true);
+      index_t const width = nodes_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes
+                                                                                : loop_code::eight_bytes;
       if (l.code[loop_code::width] == width) return add_product(product, x, l);
       add_kernel(product);
     }
     Step s = begin_step(Step::Kind::loop, x.members[0]);
-    Lowered const l = lower(g_, f_, x, stored_);
+    Lowered const& l = lowerings_.of(x);
     reuse_operands(l);
     plan.code.append(l.code.begin(), l.code.end());
     for (Memory const& m : l.memory) plan.arguments.push_back(argument(m));
@@ -234,10 +237,10 @@ class Planner {
   constexpr void add_loop(int r, Order const& order) {
     auto const begin = static_cast<int>(plan.steps.size());
     std::size_t const loop = plan.loops.size();
-    for (int id = 0; id < g_.size(); ++id) {
-      Node const& n = g_[id];
-      if (n.code() == Code::last && region_behind(n) == r) static_cast<void>(argument(id, 0));
-      if (n.code() == Code::stack && region_behind(n) == r) static_cast<void>(argument(id, 0));
+    for (int id = 0, size = g_.size(); id < size; ++id) {
+      Node const& n = nodes_[id];
+      if (n.op->code == Code::last && region_behind(n) == r) static_cast<void>(argument(id, 0));
+      if (n.op->code == Code::stack && region_behind(n) == r) static_cast<void>(argument(id, 0));
     }
     std::size_t const lasting = plan.buffers.size();
     plan.loops.push_back(StepLoop{begin, begin, r, g_.regions[r].count, g_.regions[r].reversed});
@@ -281,9 +284,9 @@ class Planner {
 
   // A matrix product or an op with its own kernel: operands then the result, each a shape and strides.
   constexpr void put_operands(Node const& n) {
-    for (int i = 0; i < n.arity(); ++i) {
-      Access const& a = access(n.in[i]);
-      put_walk(g_[n.in[i]].meta.shape, a.strides);
+    for (int i = 0; i < n.op->arity; ++i) {
+      Access const& a = access_[n.in[i]];
+      put_walk(nodes_[n.in[i]].meta.shape, a.strides);
       plan.arguments.push_back(argument(a.root, a.offset, a.turn));
     }
     put_walk(n.meta.shape, contiguous(n.meta.shape));
@@ -291,18 +294,18 @@ class Planner {
   constexpr void add_kernel(Group const& x) {
     int const id = x.members[0];
     Step s = begin_step(x.kind == Group::Kind::matmul ? Step::Kind::matmul : Step::Kind::opaque, id);
-    put_operands(g_[id]);
+    put_operands(nodes_[id]);
     plan.arguments.push_back(argument(id, 0));
     if (s.kind == Step::Kind::opaque) {
       s.own_kernel = static_cast<int>(plan.own_kernels.size());
-      plan.own_kernels.push_back(OwnKernel{g_[id].op->run, g_[id].attrs});
+      plan.own_kernels.push_back(OwnKernel{nodes_[id].op->run, nodes_[id].attrs});
     }
     end_step(s);
   }
   constexpr void add_product(Group const& product, Group const& x, Lowered const& l) {
     int const id = product.members[0];
     Step s = begin_step(Step::Kind::matmul, id);
-    put_operands(g_[id]);
+    put_operands(nodes_[id]);
     s.epilogue = static_cast<int>(plan.code.size());
     s.epilogue_node = x.members[0];
     plan.code.append(l.code.begin(), l.code.end());
@@ -350,25 +353,29 @@ class Planner {
       if (!n.meta.shape.is_static()) plan.is_static = false;
     for (std::size_t i = 0; i < order.moved.size(); ++i) {
       Step s = begin_step(Step::Kind::move, order.moved[i]);
-      Node const& n = g_[order.moved[i]];
+      Node const& n = nodes_[order.moved[i]];
       plan.code.push_back(n.meta.shape.numel());
       plan.arguments.push_back(argument(order.moved[i], 0));
       plan.arguments.push_back(Argument{Argument::Kind::input, order.moved_to[i], 0, n.meta.dtype, -1});
       end_step(s);
     }
     for (int o : g_.outputs) {
-      Access const& a = access(o);
-      plan.results.push_back(Result{argument(a.root, a.offset, a.turn), g_[o].meta, a.strides});
+      Access const& a = access_[o];
+      plan.results.push_back(Result{argument(a.root, a.offset, a.turn), nodes_[o].meta, a.strides});
     }
     plan.turns = f_.turns;
   }
 
   Graph const& g_;
   Fusion f_;
+  Node const* nodes_;
+  Access const* access_;
+  Place const* place_;
   Homes homes_;
   Vec<int> alias_;
   Vec<char> stored_;
   Epilogues epilogues_;
+  Lowerings lowerings_;
   Vec<int> buffer_, readers_;
 };
 

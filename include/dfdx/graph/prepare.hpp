@@ -26,15 +26,15 @@ class LoopMemory {
     also_.assign(g.nodes.size(), -1);
     made_.assign(g.nodes.size(), -1);
     for (Node const& n : g.nodes) {
-      for (int k = 0; k < n.arity(); ++k) ++uses_[n.in[k]];
-      if (n.code() == Code::last) ++becomes_[n.in[1]];
+      for (int k = 0; k < n.op->arity; ++k) ++uses_[n.in[k]];
+      if (n.op->code == Code::last) ++becomes_[n.in[1]];
     }
     for (int o : g.outputs) ++uses_[o];
     Vec<char> taken(g.nodes.size(), 0);
     for (int id = 0; id < g.size(); ++id) {
-      int const x = g[id].code() == Code::last ? g[id].in[1] : g[id].in[0];
+      int const x = g[id].op->code == Code::last ? g[id].in[1] : g[id].in[0];
       if (!is_boundary(g[id]) || stays(g[id], g[x], x, taken[x] != 0)) {
-        if (g[id].code() == Code::last) taken[x] = 1;
+        if (g[id].op->code == Code::last) taken[x] = 1;
         continue;
       }
       made_[id] = due;
@@ -52,33 +52,33 @@ class LoopMemory {
   }
   /// The operand of a node on the edge of a region, or `to` where nothing was copied.
   constexpr int operand(Graph& out, int id, int k, int to) {
-    if (made_.empty() || made_[id] == -1 || (g_[id].code() == Code::last && k == 0)) return to;
+    if (made_.empty() || made_[id] == -1 || (g_[id].op->code == Code::last && k == 0)) return to;
     return made_[id] == due ? copy(out, id, to) : made_[id];
   }
 
  private:
   static constexpr int due = -2;
-  static constexpr bool is_boundary(Node const& n) { return n.code() == Code::carry || is_exit(n); }
+  static constexpr bool is_boundary(Node const& n) { return n.op->code == Code::carry || is_exit(n); }
   constexpr int region_of_copy(Node const& n) const {
     auto const own = static_cast<int>(n.attrs.i[0]);
-    return n.code() == Code::carry ? g_.regions[own].parent : own;
+    return n.op->code == Code::carry ? g_.regions[own].parent : own;
   }
 
   constexpr bool stays(Node const& n, Node const& value, int x, bool taken) const {
     if (value.region != region_of_copy(n)) return false;
-    if (n.code() == Code::carry) return is_computed(value) && uses_[x] == 1;
-    if (n.code() == Code::last) return is_computed(value) && !taken;
-    return is_computed(value) || value.code() == Code::carry || has_own_memory(value);
+    if (n.op->code == Code::carry) return is_computed(value) && uses_[x] == 1;
+    if (n.op->code == Code::last) return is_computed(value) && !taken;
+    return is_computed(value) || value.op->code == Code::carry || has_own_memory(value);
   }
   // A stack of an inner region, unless it lies in the ring of a carry.
   constexpr bool has_own_memory(Node const& n) const {
-    if (n.code() != Code::stack) return false;
+    if (n.op->code != Code::stack) return false;
     Node const& of = g_[n.in[0]];
-    bool const in_ring = of.code() == Code::carry || becomes_[n.in[0]] != 0;
+    bool const in_ring = of.op->code == Code::carry || becomes_[n.in[0]] != 0;
     return !in_ring && (is_computed(of) || has_own_memory(of));
   }
   static constexpr bool is_computed(Node const& n) {
-    return n.arity() > 0 && !is_view(n) && !is_exit(n) && n.code() != Code::carry;
+    return n.op->arity > 0 && !is_view(n) && !is_exit(n) && n.op->code != Code::carry;
   }
   constexpr int copy(Graph& out, int id, int to) const {
     int const c = bind<op::copy>(Attrs{}, Sym{&out, to}).id;
@@ -94,9 +94,9 @@ class LoopMemory {
 
 // A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
 constexpr bool is_narrow_sum(Node const& n) {
-  return (n.code() == Code::reduce_sum || n.code() == Code::reduce_prod) && size_of(n.meta.dtype) == 2;
+  return (n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod) && size_of(n.meta.dtype) == 2;
 }
-constexpr int push_widened(Graph& out, Node n) {
+constexpr int push_widened(Graph& out, Node n, int const* in) {
   auto const cast = [&](int x, DType to) {
     int const c = cast_to(Sym{&out, x}, to).id;
     out[c].region = n.region;
@@ -104,8 +104,21 @@ constexpr int push_widened(Graph& out, Node n) {
   };
   DType const narrow = n.meta.dtype;
   n.meta.dtype = DType::f32;
-  n.in[0] = cast(n.in[0], n.meta.dtype);
+  n.in[0] = cast(in[0], n.meta.dtype);
   return cast(out.push(n).id, narrow);
+}
+
+// A node with other operands. Of those before it, so that its region is theirs.
+constexpr int push(Graph& out, Node const& n, int const* in) {
+  if (is_narrow_sum(n)) return push_widened(out, n, in);
+  if (out.regions.empty()) {
+    int const id = out.push(n).id;
+    for (int k = 0; k < n.op->arity; ++k) out[id].in[k] = in[k];
+    return id;
+  }
+  Node moved = n;
+  for (int k = 0; k < n.op->arity; ++k) moved.in[k] = in[k];
+  return out.push(moved).id;
 }
 
 }  // namespace detail
@@ -114,8 +127,12 @@ constexpr int push_widened(Graph& out, Node n) {
 constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   Vec<Turn> turns;
   Vec<Access> const access = accesses(g, turns);
-  Vec<int> to(g.nodes.size(), -1), copied(g.nodes.size(), -1);
+  Vec<int> moved(g.nodes.size(), -1), copied(g.nodes.size(), -1);
+  Node const* const nodes = g.nodes.data();
+  Access const* const accessed = access.data();
+  int* const to = moved.data();
   Graph out;
+  out.nodes.reserve(g.nodes.size() + g.nodes.size() / 8);
   out.inputs = g.inputs;
   out.requirements = g.requirements;
   out.regions = g.regions;
@@ -125,26 +142,29 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id;
     return c;
   };
-  auto const code_under = [&](int id) { return g[access[id].root].code(); };
-  for (int id = 0; id < g.size(); ++id) {
-    Node n = g[id];
-    bool const reads_memory = n.code() == Code::each || n.code() == Code::opaque || n.code() == Code::matmul;
-    for (int k = 0; k < n.arity(); ++k) {
-      int const x = g[id].in[k];
-      bool const generated = code_under(x) == Code::constant || code_under(x) == Code::iota;
-      n.in[k] = reads_memory && generated ? copy_of(x) : loops.operand(out, id, k, to[x]);
+  auto const code_under = [&](int id) { return nodes[accessed[id].root].op->code; };
+  for (int id = 0, size = g.size(); id < size; ++id) {
+    Node const& n = nodes[id];
+    int in[max_arity] = {-1, -1, -1, -1};
+    bool const reads_memory =
+        n.op->code == Code::each || n.op->code == Code::opaque || n.op->code == Code::matmul;
+    for (int k = 0; k < n.op->arity; ++k) {
+      int const x = n.in[k];
+      if (reads_memory && (code_under(x) == Code::constant || code_under(x) == Code::iota))
+        in[k] = copy_of(x);
+      else in[k] = g.regions.empty() ? to[x] : loops.operand(out, id, k, to[x]);
     }
-    to[id] = detail::is_narrow_sum(n) ? detail::push_widened(out, n) : out.push(n).id;
+    to[id] = detail::push(out, n, in);
     loops.copy_early(out, id, to[id]);
   }
-  Vec<char> taken(g.nodes.size(), 0);
+  Vec<char> taken(g.nodes.size());
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
     int const id = g.outputs[k];
     Code const under = code_under(id);
     bool const no_memory = under == Code::input || under == Code::constant || under == Code::iota;
     bool const aliased = k < aliases.size() && aliases[k] >= 0;
     auto& used = taken[id];
-    if (aliased && (is_view(g[id]) || is_exit(g[id]) || no_memory || used != 0))
+    if (aliased && (is_view(nodes[id]) || is_exit(nodes[id]) || no_memory || used != 0))
       out.outputs.push_back(bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id);
     else out.outputs.push_back(no_memory ? copy_of(id) : to[id]);
     if (aliased) used = 1;

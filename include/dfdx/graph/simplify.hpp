@@ -21,19 +21,21 @@ class Rewriter {
     heads_.assign(n, -1);
   }
 
-  /// add - the node (its operands already of this graph), or one that has the same value.
-  constexpr int add(Node n) {
+  /// add - the node (its operands already of this graph), or one that has the same value. It is rewritten in place: a
+  /// constant expression pays for copies.
+  constexpr int add(Node&& n) { return add(n); }
+  constexpr int add(Node& n) {
     for (int round = 0; round < 8; ++round) {
       int const same = replace(n);
       if (same >= 0) return same;
       if (same == unchanged) break;
     }
     std::size_t const slot = hash(n) & (heads_.size() - 1);
-    for (int i = heads_[slot]; i >= 0; i = next_[i])
+    int& head = heads_[slot];
+    for (int i = head; i >= 0; i = next_[i])
       if (equal(graph[i], n)) return i;
-    next_.push_back(heads_[slot]);
-    heads_[slot] = graph.size();
-    return graph.push(n).id;
+    next_.push_back(head);
+    return head = graph.push(n).id;
   }
 
   Graph graph;
@@ -41,7 +43,7 @@ class Rewriter {
  private:
   static constexpr int unchanged = -1, changed = -2;
 
-  constexpr bool is(int i, Code c) const { return graph[i].code() == c; }
+  constexpr bool is(int i, Code c) const { return graph[i].op->code == c; }
   constexpr bool is_constant(int i) const { return is(i, Code::constant); }
   constexpr double value(int i) const { return graph[i].attrs.f[0]; }
   constexpr bool is_constant(int i, double v) const { return is_constant(i) && value(i) == v; }
@@ -62,7 +64,7 @@ class Rewriter {
 
   // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
   static constexpr bool is_folded(Node const& n, double by) {
-    Code const c = n.code();
+    Code const c = n.op->code;
     bool const divides = c == op::floor_divide::code || c == op::fmod::code || c == op::remainder::code;
     return is_floating(n.meta.dtype) || (c != op::pow::code && !(divides && by == 0));
   }
@@ -74,9 +76,9 @@ class Rewriter {
 
   // An existing node with n's value, or `changed` (n was rewritten: look again), or `unchanged`.
   constexpr int replace(Node& n) const {
-    if (n.arity() == 0) return unchanged;
+    if (n.op->arity == 0) return unchanged;
     int const a = n.in[0];
-    switch (n.code()) {
+    switch (n.op->code) {
       case Code::reshape:
         if (graph[a].meta.shape == n.meta.shape) return a;
         if (is_constant(a)) return become_constant(n, value(a));
@@ -147,21 +149,21 @@ class Rewriter {
   }
 
   constexpr int replace_elementwise(Node& n, int a) const {
-    int const b = n.arity() > 1 ? n.in[1] : a;
-    int const c = n.arity() > 2 ? n.in[2] : a;
-    if (n.code() == op::stop_gradient::code) return a;
-    if (n.code() == op::vanishing::code) return become_constant(n, 0);
-    if (n.code() == op::copy::code) return unchanged;
+    int const b = n.op->arity > 1 ? n.in[1] : a;
+    int const c = n.op->arity > 2 ? n.in[2] : a;
+    if (n.op->code == op::stop_gradient::code) return a;
+    if (n.op->code == op::vanishing::code) return become_constant(n, 0);
+    if (n.op->code == op::copy::code) return unchanged;
     if (is_constant(a) && is_constant(b) && is_constant(c) && is_folded(n, value(b))) {
       double const x[3] = {value(a), value(b), value(c)}, y = n.op->fold(x);
       if (fits(n.meta.dtype, y)) return become_constant(n, y);
     }
-    if (n.code() == op::add::code) {
+    if (n.op->code == op::add::code) {
       if (is_constant(b, 0)) return a;
       if (is_constant(a, 0)) return b;
-    } else if (n.code() == op::sub::code) {
+    } else if (n.op->code == op::sub::code) {
       if (is_constant(b, 0)) return a;
-    } else if (n.code() == op::mul::code) {
+    } else if (n.op->code == op::mul::code) {
       if (is_constant(b, 1)) return a;
       if (is_constant(a, 1)) return b;
       if (is_constant(a)) {  // the constant last, so that equal products are found equal
@@ -169,28 +171,27 @@ class Rewriter {
         n.in[1] = a;
         return changed;
       }
-    } else if (n.code() == op::div::code) {
+    } else if (n.op->code == op::div::code) {
       if (is_constant(b, 1)) return a;
-    } else if (n.code() == op::neg::code) {
+    } else if (n.op->code == op::neg::code) {
       if (is(a, op::neg::code)) return graph[a].in[0];
-    } else if (n.code() == op::where::code) {
+    } else if (n.op->code == op::where::code) {
       if (b == c) return b;
       if (is_constant(a)) return value(a) != 0 ? b : c;
     }
     return unchanged;
   }
 
-  static constexpr std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
-    return (h ^ v) * 0x9E3779B97F4A7C15ull ^ (h >> 29);
-  }
   static constexpr std::size_t hash(Node const& n) {
-    std::uint64_t h = static_cast<std::uint64_t>(n.code()) * 31 + static_cast<std::uint64_t>(n.meta.dtype);
-    for (char const* s = n.op->name; n.code() == Code::opaque && *s != 0; ++s)
+    std::uint64_t h = static_cast<std::uint64_t>(n.op->code) * 31 + static_cast<std::uint64_t>(n.meta.dtype);
+    for (char const* s = n.op->name; n.op->code == Code::opaque && *s != 0; ++s)
       h = h * 131 + static_cast<unsigned char>(*s);
-    for (int k = 0; k < n.arity(); ++k) h = mix(h, static_cast<std::uint64_t>(n.in[k]));
-    for (index_t i : n.attrs.i) h = mix(h, static_cast<std::uint64_t>(i));
-    h = mix(h, std::bit_cast<std::uint64_t>(n.attrs.f[0]));
-    for (int i = 0; i < n.meta.shape.rank; ++i) h = mix(h, static_cast<std::uint64_t>(n.meta.shape[i]));
+    constexpr std::uint64_t odd = 0x9E3779B97F4A7C15ull;
+    for (int k = 0; k < n.op->arity; ++k) h = (h ^ static_cast<std::uint64_t>(n.in[k])) * odd;
+    for (index_t i : n.attrs.i) h = (h ^ static_cast<std::uint64_t>(i)) * odd;
+    h = (h ^ std::bit_cast<std::uint64_t>(n.attrs.f[0])) * odd;
+    for (int i = 0; i < n.meta.shape.rank; ++i)
+      h = (h ^ static_cast<std::uint64_t>(n.meta.shape.dims[i])) * odd;
     return static_cast<std::size_t>(h ^ (h >> 32));
   }
   static constexpr bool same_bits(double a, double b) {
@@ -198,7 +199,7 @@ class Rewriter {
   }
   static constexpr bool equal(Node const& a, Node const& b) {
     if (!same_op(*a.op, *b.op) || !(a.meta == b.meta)) return false;
-    for (int k = 0; k < a.arity(); ++k)
+    for (int k = 0; k < a.op->arity; ++k)
       if (a.in[k] != b.in[k]) return false;
     for (int k = 0; k < 3; ++k)
       if (a.attrs.i[k] != b.attrs.i[k]) return false;
@@ -214,7 +215,7 @@ namespace detail {
 // transposition.
 constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product) {
   int const rank = n.meta.shape.rank;
-  if (n.code() != Code::permute || product.code() != Code::matmul) return -1;
+  if (n.op->code != Code::permute || product.op->code != Code::matmul) return -1;
   for (int i = 0; i < rank; ++i) {
     int const expected = i + 2 < rank ? i : i == rank - 1 ? rank - 2 : rank - 1;
     if (op::axis_of(n.attrs.i[0], i) != expected) return -1;
@@ -232,10 +233,10 @@ constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product
 // The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
 // and the same are repeated; views are looked at together, so that what is under them need not be copied.
 constexpr int simpler_stack(Rewriter& r, Node const& n) {
-  if (n.code() != Code::stack) return -1;
+  if (n.op->code != Code::stack) return -1;
   Node const value = r.graph[n.in[0]];
   if (r.graph.encloses(region_behind(n), value.region)) {
-    if (value.code() != Code::reshape) return -1;
+    if (value.op->code != Code::reshape) return -1;
     Shape const& under = r.graph[value.in[0]].meta.shape;
     if (under.rank == max_rank) return -1;
     Node all{n.op, n.attrs, Meta{n.meta.dtype, make_shape(n.meta.shape[0])}, {value.in[0]}};
@@ -249,8 +250,8 @@ constexpr int simpler_stack(Rewriter& r, Node const& n) {
 
 // pad(x) + pad(y), where x and y lie side by side in zeros: x and y joined, and padded. -1 if they are not such.
 constexpr int joined_parts(Rewriter& r, int a, int b) {
+  if (!same_op(*r.graph[a].op, info<op::pad>) || !same_op(*r.graph[b].op, info<op::pad>)) return -1;
   Node const x = r.graph[a], y = r.graph[b];
-  if (!same_op(*x.op, info<op::pad>) || !same_op(*y.op, info<op::pad>)) return -1;
   int const axis = op::pad::axis(x.attrs);
   Meta both = r.graph[x.in[0]].meta;
   index_t const first = both.shape[axis], second = r.graph[y.in[0]].meta.shape[axis];
@@ -268,11 +269,11 @@ constexpr int joined_parts(Rewriter& r, int a, int b) {
 // The gradient of a value whose parts are used, as in split, is a sum of such; the part between two others may come
 // last. -1 for other nodes.
 constexpr int sum_of_parts(Rewriter& r, Node const& n) {
-  if (n.code() != op::add::code) return -1;
+  if (n.op->code != op::add::code) return -1;
   if (int const joined = joined_parts(r, n.in[0], n.in[1]); joined >= 0) return joined;
   for (int k = 0; k < 2; ++k) {
+    if (r.graph[n.in[k]].op->code != op::add::code) continue;
     Node const others = r.graph[n.in[k]];
-    if (others.code() != op::add::code) continue;
     for (int i = 0; i < 2; ++i) {
       int const joined = joined_parts(r, others.in[i], n.in[1 - k]);
       if (joined < 0) continue;
@@ -285,9 +286,13 @@ constexpr int sum_of_parts(Rewriter& r, Node const& n) {
 
 // Marks what the marked nodes need.
 constexpr void mark_operands(Graph const& g, Vec<char>& marked) {
-  for (int i = g.size() - 1; i >= 0; --i)
-    if (marked[i] != 0)
-      for (int k = 0; k < g[i].arity(); ++k) marked[g[i].in[k]] = 1;
+  Node const* const nodes = g.nodes.data();
+  char* const mark = marked.data();
+  for (int i = g.size() - 1; i >= 0; --i) {
+    if (mark[i] == 0) continue;
+    int const arity = nodes[i].op->arity;
+    for (int k = 0; k < arity; ++k) mark[nodes[i].in[k]] = 1;
+  }
 }
 
 }  // namespace detail
@@ -300,7 +305,7 @@ constexpr Vec<char> live(Graph const& g) {
   for (bool again = !g.regions.empty(); again;) {
     again = false;
     for (int i = 0; i < g.size(); ++i) {
-      if (g[i].code() != Code::last || r[i] != 0) continue;
+      if (g[i].op->code != Code::last || r[i] != 0) continue;
       if (r[g[i].in[0]] != 0) r[i] = 1, again = true;
     }
     if (again) detail::mark_operands(g, r);
@@ -347,19 +352,24 @@ constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
   r.graph.regions = g.regions;
+  r.graph.nodes.reserve(g.nodes.size());
   Vec<char> const needed = live(g);
-  Vec<int> to(g.nodes.size(), -1), uses(g.nodes.size(), 0);
-  for (int i = 0; i < g.size(); ++i)
-    if (needed[i] != 0)
-      for (int k = 0; k < g[i].arity(); ++k) ++uses[g[i].in[k]];
+  char const* const is_needed = needed.data();
+  Vec<int> moved(g.nodes.size(), -1), uses(g.nodes.size());
+  Node const* const nodes = g.nodes.data();
+  int *const to = moved.data(), *const used_by = uses.data();
+  int const size = g.size();
+  for (int i = 0; i < size; ++i)
+    if (is_needed[i] != 0)
+      for (int k = 0; k < nodes[i].op->arity; ++k) ++used_by[nodes[i].in[k]];
   for (int o : g.outputs) ++uses[o];
-  for (int i = 0; i < g.size(); ++i) {
-    if (needed[i] == 0) continue;
-    Node n = g[i];
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = to[n.in[k]];
+  for (int i = 0; i < size; ++i) {
+    if (is_needed[i] == 0) continue;
+    Node n = nodes[i];
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = to[n.in[k]];
     int swapped = detail::simpler_stack(r, n);
     if (swapped < 0) swapped = detail::sum_of_parts(r, n);
-    if (n.code() == Code::permute && uses[g[i].in[0]] == 1) {
+    if (n.op->code == Code::permute && uses[nodes[i].in[0]] == 1) {
       Node const product = r.graph[n.in[0]];
       swapped = detail::transposed_product(r, n, product);
     }
@@ -367,15 +377,18 @@ constexpr Graph simplify(Graph g) {
   }
   for (int o : g.outputs) r.graph.outputs.push_back(to[o]);
   Vec<char> const used = live(r.graph);
-  Vec<int> place(r.graph.nodes.size(), -1);
+  moved.assign(r.graph.nodes.size(), -1);
+  int* const place = moved.data();
   Graph out;
   out.inputs = g.inputs;
   out.requirements = g.requirements;
   out.regions = g.regions;
-  for (int i = 0; i < r.graph.size(); ++i) {
-    if (used[i] == 0) continue;
-    Node n = r.graph[i];
-    for (int k = 0; k < n.arity(); ++k) n.in[k] = place[n.in[k]];
+  out.nodes.reserve(r.graph.nodes.size());
+  char const* const is_used = used.data();
+  for (int i = 0, all = r.graph.size(); i < all; ++i) {
+    if (is_used[i] == 0) continue;
+    Node& n = r.graph[i];
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = place[n.in[k]];
     place[i] = out.push(n).id;
   }
   for (int o : r.graph.outputs) out.outputs.push_back(place[o]);

@@ -14,16 +14,16 @@ namespace detail {
 // What a node that has no shape rule of its own must satisfy.
 constexpr bool is_plausible(Graph const& g, Node const& n) {
   Shape const& to = n.meta.shape;
-  if (n.arity() > 0 && is_view(n) && g[n.in[0]].meta.dtype != n.meta.dtype) return false;
-  if (n.code() == Code::reshape) return op::extents_agree(g[n.in[0]].meta.shape.numel(), to.numel());
-  if (n.code() == Code::iota) return n.attrs.i[0] >= 0 && n.attrs.i[0] < to.rank;
-  if (n.code() == Code::stack) {
+  if (n.op->arity > 0 && is_view(n) && g[n.in[0]].meta.dtype != n.meta.dtype) return false;
+  if (n.op->code == Code::reshape) return op::extents_agree(g[n.in[0]].meta.shape.numel(), to.numel());
+  if (n.op->code == Code::iota) return n.attrs.i[0] >= 0 && n.attrs.i[0] < to.rank;
+  if (n.op->code == Code::stack) {
     Shape const& of = g[n.in[0]].meta.shape;
     bool ok = n.meta.dtype == g[n.in[0]].meta.dtype && to.rank == of.rank + 1;
     for (int i = 0; ok && i < of.rank; ++i) ok = to[i + 1] == of[i];
     return ok && to[0] == g.regions[n.attrs.i[0]].count;
   }
-  if (n.code() == Code::expand) {
+  if (n.op->code == Code::expand) {
     Shape const& from = g[n.in[0]].meta.shape;
     bool ok = from.rank == to.rank;
     for (int i = 0; ok && i < to.rank; ++i) ok = from[i] == to[i] || from[i] == 1 || from[i] < 0 || to[i] < 0;
@@ -34,15 +34,15 @@ constexpr bool is_plausible(Graph const& g, Node const& n) {
 
 // Whether the shape rule of the op, where it has one, gives the node's meta.
 constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
-  bool ruled = (DFDX_IN_CONSTANT_EXPRESSION || n.op->infer != nullptr) && n.code() != Code::input &&
-               n.code() != Code::constant && n.code() != Code::iota && n.code() != Code::reshape &&
-               n.code() != Code::expand && n.code() != Code::stack;
+  bool ruled = (DFDX_IN_CONSTANT_EXPRESSION || n.op->infer != nullptr) && n.op->code != Code::input &&
+               n.op->code != Code::constant && n.op->code != Code::iota && n.op->code != Code::reshape &&
+               n.op->code != Code::expand && n.op->code != Code::stack;
   if (!ruled) return is_plausible(g, n);
   Meta in[max_arity] = {};
-  for (int k = 0; k < n.arity(); ++k) in[k] = g[n.in[k]].meta;
+  for (int k = 0; k < n.op->arity; ++k) in[k] = g[n.in[k]].meta;
   Meta const m = n.op->infer(n.attrs, in, nullptr);
   // An op whose result's shape is given by its user refuses to infer one.
-  if (!m.valid()) return n.code() == Code::opaque;
+  if (!m.valid()) return n.op->code == Code::opaque;
   bool ok = m.dtype == n.meta.dtype && m.shape.rank == n.meta.shape.rank;
   for (int i = 0; ok && i < m.shape.rank; ++i) ok = op::extents_agree(m.shape[i], n.meta.shape[i]);
   return ok;
@@ -53,17 +53,17 @@ constexpr bool agrees_with_rule(Graph const& g, Node const& n) {
 constexpr bool is_in_its_region(Graph const& g, Node const& n) {
   auto const count = static_cast<int>(g.regions.size());
   auto const own = static_cast<int>(n.attrs.i[0]);
-  bool const enters = n.code() == Code::carry || n.code() == Code::each;
+  bool const enters = n.op->code == Code::carry || n.op->code == Code::each;
   if (enters || is_exit(n)) {
     if (own < 0 || own >= count) return false;
     int const parent = g.regions[own].parent;
     if (n.region != (enters ? own : parent)) return false;
-    for (int k = 0; k < n.arity(); ++k)
+    for (int k = 0; k < n.op->arity; ++k)
       if (!g.encloses(g[n.in[k]].region, enters ? parent : own)) return false;
-    return n.code() != Code::last || (g[n.in[0]].code() == Code::carry && g[n.in[0]].attrs.i[0] == own);
+    return n.op->code != Code::last || (g[n.in[0]].op->code == Code::carry && g[n.in[0]].attrs.i[0] == own);
   }
   if (n.region < -1 || n.region >= count) return false;
-  for (int k = 0; k < n.arity(); ++k)
+  for (int k = 0; k < n.op->arity; ++k)
     if (!g.encloses(g[n.in[k]].region, n.region)) return false;
   return true;
 }
@@ -80,15 +80,15 @@ constexpr Text verify(Graph const& g) {
     // (A constant expression that follows a null pointer is refused anyway, and g++ with -fsanitize=undefined does not
     // take such comparisons for constants.)
     if (!DFDX_IN_CONSTANT_EXPRESSION && n.op == nullptr) return make_text("verify: node ", id, " has no op");
-    if (n.arity() < 0 || n.arity() > max_arity)
+    if (n.op->arity < 0 || n.op->arity > max_arity)
       return make_text("verify: node ", id, " (", n.op->name, "): arity");
     for (int k = 0; k < max_arity; ++k) {
-      if (k < n.arity() && (n.in[k] < 0 || n.in[k] >= id))
+      if (k < n.op->arity && (n.in[k] < 0 || n.in[k] >= id))
         return make_text("verify: node ", id, " (", n.op->name, "): operand ", k, " is not an earlier node");
     }
     if (n.meta.shape.rank < 0 || n.meta.shape.rank > max_rank)
       return make_text("verify: node ", id, " (", n.op->name, "): no shape");
-    if (n.code() == Code::input) {
+    if (n.op->code == Code::input) {
       index_t const at = n.attrs.i[0];
       if (at < 0 || at >= g.inputs || seen[at] != 0)
         return make_text("verify: node ", id, ": input ", at, " of ", g.inputs,

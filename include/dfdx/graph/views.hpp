@@ -9,7 +9,7 @@
 namespace dfdx::graph {
 
 constexpr bool is_view(Node const& n) {
-  Code const c = n.code();
+  Code const c = n.op->code;
   return c >= Code::reshape && c <= Code::each;
 }
 
@@ -47,11 +47,10 @@ struct Access {
 
 namespace detail {
 
-constexpr Access rooted(Graph const& g, int id) {
-  Access a;
+constexpr void become_root(Access& a, int id, Shape const& shape) {
+  a = Access{};
   a.root = id;
-  a.strides = contiguous(g[id].meta.shape);
-  return a;
+  a.strides = contiguous(shape);
 }
 
 // Moves a place by `times` steps: its offset, or if that is no sum that an extent can express, by a turn.
@@ -68,9 +67,9 @@ constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
   int j = 0;
   for (int i = 0; i < from.rank; ++i) {
     moved[i] = -1;
-    if (from[i] == 1) continue;
-    while (j < to.rank && to[j] == 1) ++j;
-    if (j == to.rank || to[j] != from[i]) {
+    if (from.dims[i] == 1) continue;
+    while (j < to.rank && to.dims[j] == 1) ++j;
+    if (j == to.rank || to.dims[j] != from.dims[i]) {
       a.aligned = false;
       return;
     }
@@ -85,47 +84,48 @@ constexpr void align_reshape(Access& a, Shape const& from, Shape const& to) {
 /// accesses - for every node how it is read. A reshape that strides cannot express is its own root: it will be
 /// copied.
 constexpr Vec<Access> accesses(Graph const& g, Vec<Turn>& turns) {
-  Vec<Access> r;
-  r.reserve(g.nodes.size());
-  for (int id = 0; id < g.size(); ++id) {
-    Node const& n = g[id];
+  Vec<Access> all(g.nodes.size());
+  Node const* const nodes = g.nodes.data();
+  for (int id = 0, size = g.size(); id < size; ++id) {
+    Node const& n = nodes[id];
+    Access& a = all[id];
     if (!is_view(n)) {
-      r.push_back(detail::rooted(g, id));
+      a.root = id;
+      a.strides = contiguous(n.meta.shape);
       continue;
     }
-    Access a = r[n.in[0]];
-    Shape const &from = g[n.in[0]].meta.shape, &to = n.meta.shape;
+    a = all[n.in[0]];
+    Shape const &from = nodes[n.in[0]].meta.shape, &to = n.meta.shape;
     Strides const old = a.strides;
-    if (n.code() == Code::permute) {
+    if (n.op->code == Code::permute) {
       int place[max_rank] = {};
       for (int i = 0; i < to.rank; ++i) {
         int const axis = op::axis_of(n.attrs.i[0], i);
-        a.strides[i] = old[axis];
+        a.strides.dims[i] = old.dims[axis];
         place[axis] = i;
       }
       for (signed char& d : a.driver)
         if (d >= 0 && d < to.rank) d = static_cast<signed char>(place[static_cast<int>(d)]);
-    } else if (n.code() == Code::expand) {
+    } else if (n.op->code == Code::expand) {
       for (int i = 0; i < to.rank; ++i)
-        if (from[i] == 1 && to[i] != 1) a.strides[i] = 0;
-    } else if (n.code() == Code::slice) {
+        if (from.dims[i] == 1 && to.dims[i] != 1) a.strides.dims[i] = 0;
+    } else if (n.op->code == Code::slice) {
       int const axis = op::slice::axis(n.attrs);
       detail::move_by(a.offset, a.turn, turns, n.attrs.i[1], old[axis]);
       a.strides[axis] = extent::mul(op::slice::step(n.attrs), old[axis]);
       a.aligned = false;
-    } else if (n.code() == Code::each) {
+    } else if (n.op->code == Code::each) {
       a.turn = add_turn(turns, Turn{n.region, old[0], 0, 0, a.turn});
       a.strides.rank = to.rank;
       for (int i = 0; i < to.rank; ++i) a.strides[i] = old[i + 1];
       a.aligned = false;
     } else {
       a.strides = reshape_strides(from, old, to);
-      if (a.strides.rank < 0) a = detail::rooted(g, id);
+      if (a.strides.rank < 0) detail::become_root(a, id, to);
       else detail::align_reshape(a, from, to);
     }
-    r.push_back(a);
   }
-  return r;
+  return all;
 }
 
 }  // namespace dfdx::graph

@@ -42,19 +42,19 @@ constexpr Vec<int> owners(Graph const& g, int n_tensors, Vec<int>& made) {
   for (Node const& n : g.nodes) {
     int first = -1;
     bool alone = true;
-    for (int k = 0; k < n.arity(); ++k) {
+    for (int k = 0; k < n.op->arity; ++k) {
       int const m = made[static_cast<std::size_t>(n.in[k])];
       if (first < 0) first = m;
-      alone = alone && (m >= 0 || g[n.in[k]].code() == Code::constant);
+      alone = alone && (m >= 0 || g[n.in[k]].op->code == Code::constant);
     }
     owner.push_back(first);
-    if (n.code() == Code::input)
+    if (n.op->code == Code::input)
       made.push_back(n.attrs.i[0] < n_tensors ? static_cast<int>(n.attrs.i[0]) : -1);
     else made.push_back(alone ? first : -1);
   }
   Vec<int> const direct = owner;
   for (int i = g.size(); i-- > 0;)  // what several read is the first one's
-    for (int k = 0; k < g[i].arity(); ++k) {
+    for (int k = 0; k < g[i].op->arity; ++k) {
       auto const in = static_cast<std::size_t>(g[i].in[k]);
       int const mine = owner[static_cast<std::size_t>(i)];
       if (direct[in] < 0 && mine >= 0 && g[g[i].in[k]].region == g[i].region) owner[in] = mine;
@@ -62,10 +62,10 @@ constexpr Vec<int> owners(Graph const& g, int n_tensors, Vec<int>& made) {
   for (int i = 0; i < g.size(); ++i) {
     int& mine = owner[static_cast<std::size_t>(i)];
     int latest = -1;
-    for (int k = 0; k < g[i].arity() && mine < 0; ++k)
+    for (int k = 0; k < g[i].op->arity && mine < 0; ++k)
       if (owner[static_cast<std::size_t>(g[i].in[k])] < n_tensors) latest = std::max(latest, g[i].in[k]);
     if (mine < 0)
-      mine = latest < 0 || g[i].arity() == 0 ? n_tensors : owner[static_cast<std::size_t>(latest)];
+      mine = latest < 0 || g[i].op->arity == 0 ? n_tensors : owner[static_cast<std::size_t>(latest)];
   }
   return owner;
 }
@@ -87,12 +87,12 @@ constexpr auto work_of_call() {
   Vec<int> const owner = owners(g, n, made);
   for (int i = 0; i < g.size(); ++i) {
     Node const& node = g[i];
-    if (node.arity() == 0) continue;
+    if (node.op->arity == 0) continue;
     index_t const times = times_run(g, node);
     TensorWork& t = r.tensors[static_cast<std::size_t>(owner[static_cast<std::size_t>(i)])];
     t.flops += times * graph::flops(node, g.nodes);
     bool reads = false;
-    for (int k = 0; k < node.arity(); ++k) reads = reads || made[static_cast<std::size_t>(node.in[k])] >= 0;
+    for (int k = 0; k < node.op->arity; ++k) reads = reads || made[static_cast<std::size_t>(node.in[k])] >= 0;
     if (!reads || made[static_cast<std::size_t>(i)] >= 0) continue;
     t.output = node.meta;
     t.node = i;

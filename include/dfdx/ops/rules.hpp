@@ -24,10 +24,10 @@ constexpr Shape broadcast_shapes(char const* name, Shape const& a, Shape const& 
   r.rank = a.rank > b.rank ? a.rank : b.rank;
   for (int i = 0; i < r.rank; ++i) {
     int const ia = i - (r.rank - a.rank), ib = i - (r.rank - b.rank);
-    index_t const ea = ia < 0 ? 1 : a[ia], eb = ib < 0 ? 1 : b[ib];
-    if (ea == 1) r[i] = eb;
-    else if (eb == 1) r[i] = ea;
-    else if (extents_agree(ea, eb)) r[i] = merged(ea, eb);
+    index_t const ea = ia < 0 ? 1 : a.dims[ia], eb = ib < 0 ? 1 : b.dims[ib];
+    if (ea == 1 || ea == eb) r.dims[i] = eb;
+    else if (eb == 1) r.dims[i] = ea;
+    else if (extents_agree(ea, eb)) r.dims[i] = merged(ea, eb);
     else return refuse(why, name, ": shapes do not broadcast: ", a, " x ", b).shape;
   }
   return r;

@@ -66,10 +66,10 @@ constexpr auto node_facts() {
     Node const& n = program_graph<P>.nodes[i];
     int const group = f.place[i].group;
     r[i] = NodeFacts{n.op->name,
-                     n.code(),
-                     n.arity(),
+                     n.op->code,
+                     n.op->arity,
                      n.meta,
-                     n.code() == Code::input ? n.attrs.i[0] : -1,
+                     n.op->code == Code::input ? n.attrs.i[0] : -1,
                      {},
                      group < 0 ? -1 : step_of[static_cast<std::size_t>(group)]};
     for (std::size_t a = 0; a < max_arity; ++a) r[i].in[a] = n.in[a];
@@ -89,7 +89,7 @@ inline constexpr auto step_facts_of = [] {
   }
   for (std::size_t i = 0; P::is_static && i < node_facts_of<P>.size(); ++i) {
     Node const& n = program_graph<P>.nodes[i];
-    if (n.arity() == 0 || node_facts_of<P>[i].step < 0) continue;
+    if (n.op->arity == 0 || node_facts_of<P>[i].step < 0) continue;
     auto const step = static_cast<std::size_t>(node_facts_of<P>[i].step);
     int const rolled = P::plan.steps[step].rolled;
     index_t const times = rolled < 0 ? 1 : program_graph<P>.regions[static_cast<std::size_t>(rolled)].count;

@@ -54,7 +54,7 @@ class ScalarRun {
       if (n.region != region) continue;
       if (n.meta.shape.numel() != 1) raise("program: only scalars can be computed in a constant expression");
       if (is_exit(n) && region_behind(n) != behind) loop(behind = region_behind(n));
-      else if (!is_exit(n) && n.code() != Code::carry) compute(id);
+      else if (!is_exit(n) && n.op->code != Code::carry) compute(id);
     }
   }
   constexpr void loop(int r) {
@@ -63,26 +63,26 @@ class ScalarRun {
     for (int id = 0; id < P::nodes; ++id)
       if (is_exit(node(id)) && region_behind(node(id)) == r) exits.push_back(id);
     for (int e : exits)
-      if (node(e).code() == Code::last) value(node(e).in[0]) = value(node(node(e).in[0]).in[0]);
+      if (node(e).op->code == Code::last) value(node(e).in[0]) = value(node(node(e).in[0]).in[0]);
     for (index_t i = 0; i < region.count; ++i) {
       run(r);
-      for (int e : exits) value(e) = value(node(e).in[node(e).arity() - 1]);
+      for (int e : exits) value(e) = value(node(e).in[node(e).op->arity - 1]);
       for (int e : exits)
-        if (node(e).code() == Code::last) value(node(e).in[0]) = value(e);
+        if (node(e).op->code == Code::last) value(node(e).in[0]) = value(e);
     }
     for (int e : exits)
-      if (node(e).code() == Code::last) value(e) = value(node(e).in[0]);
+      if (node(e).op->code == Code::last) value(e) = value(node(e).in[0]);
   }
   constexpr void compute(int id) {
     Node const& n = node(id);
     double x[max_arity] = {};
-    for (int k = 0; k < n.arity(); ++k) x[k] = value(n.in[k]);
+    for (int k = 0; k < n.op->arity; ++k) x[k] = value(n.in[k]);
     double r = x[0];  // views, casts and reductions of one element
-    if (n.code() == Code::input) r = inputs_[n.attrs.i[0]];
-    else if (n.code() == Code::constant || n.code() == Code::iota) r = n.attrs.f[0];
-    else if (n.code() == Code::matmul) r = x[0] * x[1];
+    if (n.op->code == Code::input) r = inputs_[n.attrs.i[0]];
+    else if (n.op->code == Code::constant || n.op->code == Code::iota) r = n.attrs.f[0];
+    else if (n.op->code == Code::matmul) r = x[0] * x[1];
     else if (n.op->elementwise) r = n.op->fold(x);
-    else if (n.code() == Code::opaque) raise(n.op->name, ": cannot be computed in a constant expression");
+    else if (n.op->code == Code::opaque) raise(n.op->name, ": cannot be computed in a constant expression");
     value(id) = n.meta.dtype == DType::f32 ? static_cast<float>(r) : r;
   }
 

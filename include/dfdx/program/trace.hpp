@@ -71,6 +71,7 @@ constexpr Graph trace(Graph g = {}) {
   detail::Symbols symbols(g);
   auto const run = [&](auto... args) {
     (symbols.bind_tree(args), ...);
+    g.nodes.reserve(static_cast<std::size_t>(16 * g.inputs + 16));  // growing is copying
     auto out = detail::record_call<F>(args...);
     static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
     visit(out, [&](auto const& leaf) {

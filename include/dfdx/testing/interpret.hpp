@@ -117,7 +117,7 @@ inline Array run_generated(Node const& n) {
   for (index_t i = 0, size = r.size(); i < size; ++i)
     write_real(
         out, i,
-        n.code() == Code::constant ? n.attrs.f[0] : static_cast<double>(i / inner % n.meta.shape[axis]));
+        n.op->code == Code::constant ? n.attrs.f[0] : static_cast<double>(i / inner % n.meta.shape[axis]));
   return r;
 }
 
@@ -126,14 +126,14 @@ inline Array run_foreign(Node const& n, Array const* x) {
   Array r(n.meta);
   Operand in[max_arity];
   Array dense[max_arity];
-  for (int k = 0; k < n.arity(); ++k) in[k] = (dense[k] = dfdx::detail::packed(x[k])).operand();
+  for (int k = 0; k < n.op->arity; ++k) in[k] = (dense[k] = dfdx::detail::packed(x[k])).operand();
   if (n.op->run != nullptr) {
     n.op->run(n.attrs, in, r.operand());
   } else {
     if (n.op->fold == nullptr) raise(n.op->name, ": has neither a kernel nor numbers to be interpreted with");
     for (index_t i = 0, size = r.size(); i < size; ++i) {
       double v[max_arity] = {};
-      for (int k = 0; k < n.arity(); ++k) v[k] = read_real(in[k], i);
+      for (int k = 0; k < n.op->arity; ++k) v[k] = read_real(in[k], i);
       write_real(r.operand(), i, n.op->fold(v));
     }
   }
@@ -166,15 +166,15 @@ class Evaluation {
     Node const& n = graph_[id];
     auto const own = static_cast<std::size_t>(n.attrs.i[0]);
     Array x[max_arity];
-    if (n.code() != Code::carry && !is_exit(n))
-      for (int k = 0; k < n.arity(); ++k) x[k] = value(n.in[k]);
-    if (n.code() == Code::carry) {  // made by the loop
+    if (n.op->code != Code::carry && !is_exit(n))
+      for (int k = 0; k < n.op->arity; ++k) x[k] = value(n.in[k]);
+    if (n.op->code == Code::carry) {  // made by the loop
     } else if (is_exit(n)) {
       if (!done_[static_cast<std::size_t>(id)]) loop(static_cast<int>(own));
       done_[static_cast<std::size_t>(id)] = false;
-    } else if (n.code() == Code::each) value(id) = x[0].part(position_[own]);
-    else if (n.code() == Code::input) value(id) = inputs_[own];
-    else if (n.arity() == 0) value(id) = run_generated(n);
+    } else if (n.op->code == Code::each) value(id) = x[0].part(position_[own]);
+    else if (n.op->code == Code::input) value(id) = inputs_[own];
+    else if (n.op->arity == 0) value(id) = run_generated(n);
     else if (Runner const run = Runners<LibraryOps>::find(n.op)) value(id) = run(n, x);
     else value(id) = run_foreign(n, x);
     Meta const& m = value(id).meta();
@@ -191,7 +191,7 @@ class Evaluation {
       if (!is_exit(n) || region_behind(n) != region) continue;
       exits.push_back(id);
       done_[static_cast<std::size_t>(id)] = true;
-      if (n.code() == Code::last) value(n.in[0]) = value(graph_[n.in[0]].in[0]);
+      if (n.op->code == Code::last) value(n.in[0]) = value(graph_[n.in[0]].in[0]);
       else value(id) = Array(n.meta);
     }
     for (index_t i = 0; i < r.count; ++i) {
@@ -201,15 +201,15 @@ class Evaluation {
       std::vector<Array> next;
       for (int id : exits) {
         Node const& n = graph_[id];
-        if (n.code() == Code::last) next.push_back(value(n.in[1]));
+        if (n.op->code == Code::last) next.push_back(value(n.in[1]));
         else copy_elements(value(n.in[0]).operand(), value(id).part(at).operand());
       }
       std::size_t k = 0;
       for (int id : exits)
-        if (graph_[id].code() == Code::last) value(graph_[id].in[0]) = next[k++];
+        if (graph_[id].op->code == Code::last) value(graph_[id].in[0]) = next[k++];
     }
     for (int id : exits)
-      if (graph_[id].code() == Code::last) value(id) = value(graph_[id].in[0]);
+      if (graph_[id].op->code == Code::last) value(id) = value(graph_[id].in[0]);
   }
 
   Graph const& graph_;

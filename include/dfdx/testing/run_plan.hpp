@@ -69,7 +69,7 @@ class LoopRun {
   }
   OpInfo const& op_numbered(index_t number) const {
     for (Node const& n : graph_.nodes)
-      if (static_cast<index_t>(n.code()) == number) return *n.op;
+      if (static_cast<index_t>(n.op->code) == number) return *n.op;
     raise("run_plan: no op with number ", number);
   }
 
@@ -223,7 +223,7 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
     } else {
       Node const& n = g[s.node];
       std::vector<Operand> operands;
-      for (int k = 0; k <= n.arity(); ++k)
+      for (int k = 0; k <= n.op->arity; ++k)
         operands.push_back(
             detail::read_walk(code, base[static_cast<std::size_t>(k)], types[static_cast<std::size_t>(k)]));
       if (s.kind == graph::Step::Kind::opaque) {

@@ -90,21 +90,23 @@ class Array : public ArrayMethods {
     take_layout(o);
   }
   constexpr Array(Array&& o) noexcept
-      : storage_(std::exchange(o.storage_, nullptr)),
-        data_(std::exchange(o.data_, nullptr)),
-        graph_(std::exchange(o.graph_, nullptr)),
-        tape_(std::exchange(o.tape_, nullptr)) {
+      : storage_(o.storage_), data_(o.data_), graph_(o.graph_), tape_(o.tape_) {
+    o.storage_ = nullptr, o.data_ = nullptr, o.graph_ = nullptr, o.tape_ = nullptr;
     take_layout(o);
   }
   constexpr Array& operator=(Array const& o) noexcept { return *this = Array(o); }
   constexpr Array& operator=(Array&& o) noexcept {
-    Storage* const storage = std::exchange(storage_, std::exchange(o.storage_, nullptr));
-    TapeNode* const tape = std::exchange(tape_, std::exchange(o.tape_, nullptr));
-    data_ = std::exchange(o.data_, nullptr);
-    graph_ = std::exchange(o.graph_, nullptr);
+    Storage* const storage = o.storage_;
+    TapeNode* const tape = o.tape_;
+    std::byte* const data = o.data_;
+    Graph* const graph = o.graph_;
+    o.storage_ = nullptr, o.data_ = nullptr, o.graph_ = nullptr, o.tape_ = nullptr;
+    Storage* const old_storage = storage_;  // null if o is *this
+    TapeNode* const old_tape = tape_;
+    storage_ = storage, data_ = data, graph_ = graph, tape_ = tape;
     take_layout(o);
-    if (storage != nullptr) storage->release();
-    if (tape != nullptr) tape->release();
+    if (old_storage != nullptr) old_storage->release();
+    if (old_tape != nullptr) old_tape->release();
     return *this;
   }
   constexpr ~Array() {
@@ -286,8 +288,10 @@ class Array : public ArrayMethods {
     meta_.dtype = o.meta_.dtype;
     meta_.shape.rank = o.meta_.shape.rank;
     strides_.rank = o.strides_.rank;
-    for (int i = 0; i < 2; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
-    for (int i = 2; i < meta_.shape.rank; ++i) meta_.shape[i] = o.meta_.shape[i], strides_[i] = o.strides_[i];
+    index_t *const shape = meta_.shape.dims, *const strides = strides_.dims;
+    for (int i = 0; i < 2; ++i) shape[i] = o.meta_.shape.dims[i], strides[i] = o.strides_.dims[i];
+    for (int i = 2; i < meta_.shape.rank; ++i)
+      shape[i] = o.meta_.shape.dims[i], strides[i] = o.strides_.dims[i];
   }
   void require_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");

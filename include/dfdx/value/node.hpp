@@ -160,13 +160,10 @@ struct Node {
   std::int32_t in[max_arity] = {-1, -1, -1, -1};
   /// The region that computes it, -1 for what is computed once.
   std::int32_t region = -1;
-
-  constexpr int arity() const { return op->arity; }
-  constexpr Code code() const { return op->code; }
 };
 
 /// is_exit - whether a node is what a region leaves behind, read outside of it.
-constexpr bool is_exit(Node const& n) { return n.code() == Code::last || n.code() == Code::stack; }
+constexpr bool is_exit(Node const& n) { return n.op->code == Code::last || n.op->code == Code::stack; }
 /// region_behind - the region that an exit belongs to.
 constexpr int region_behind(Node const& exit) { return static_cast<int>(exit.attrs.i[0]); }
 
@@ -213,8 +210,8 @@ class Graph {
 
   constexpr Sym push(Node const& n) {
     nodes.push_back(n);
-    if (!regions.empty()) nodes.back().region = region_of(n);
-    return {this, static_cast<int>(nodes.size()) - 1};
+    if (regions.size_ != 0) nodes.back().region = region_of(n);
+    return {this, static_cast<int>(nodes.size_) - 1};
   }
   /// open - a new region; nodes enter it through op::carry and op::each.
   constexpr int open(int parent, index_t count, bool reversed) {
@@ -226,18 +223,18 @@ class Graph {
     while (inner > outer) inner = regions[inner].parent;
     return inner == outer;
   }
-  constexpr int size() const { return static_cast<int>(nodes.size()); }
-  constexpr Node const& operator[](int i) const { return nodes[i]; }
-  constexpr Node& operator[](int i) { return nodes[i]; }
+  constexpr int size() const { return static_cast<int>(nodes.size_); }
+  constexpr Node const& operator[](int i) const { return nodes.data_[i]; }
+  constexpr Node& operator[](int i) { return nodes.data_[i]; }
 
  private:
   constexpr int region_of(Node const& n) const {
     auto const own = static_cast<int>(n.attrs.i[0]);
-    if (n.code() == Code::carry || n.code() == Code::each) return own;
+    if (n.op->code == Code::carry || n.op->code == Code::each) return own;
     if (is_exit(n)) return regions[own].parent;
     int r = -1;  // of nested regions the inner one has the larger number
-    for (int k = 0; k < n.arity(); ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
-    for (int k = 0; k < n.arity(); ++k) {
+    for (int k = 0; k < n.op->arity; ++k) r = (*this)[n.in[k]].region > r ? (*this)[n.in[k]].region : r;
+    for (int k = 0; k < n.op->arity; ++k) {
       Node const& x = (*this)[n.in[k]];
       if (!encloses(x.region, r) || (is_exit(x) && encloses(region_behind(x), r)))
         raise(n.op->name, ": a value of a loop is used outside of it");
