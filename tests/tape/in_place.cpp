@@ -78,13 +78,12 @@ TEST_CASE("what cannot be changed says so and stays as it was") {
   for (auto const &change :
        {+[](Array p, Array const& v) { p[0] += v * 2; }, +[](Array p, Array const& v) { p[1].copy_(v); },
         +[](Array p, Array const& v) { p += v; }})
-    CHECK(error_of([&] {
-            change(plain, x);
-          }).find(", memory without a gradient that others view; stack the parts, or clone() the target") !=
-          std::string::npos);
+    CHECK(error_of([&] { change(plain, x); })
+              .find(", memory without a gradient that others view; use index_put_, stack the parts, or "
+                    "clone() the target") != std::string::npos);
   CHECK(error_of([&] { plain[0] += x; }) ==
         "add_: a recorded value cannot change the target of shape [3], memory without a gradient that others "
-        "view; stack the parts, or clone() the target");
+        "view; use index_put_, stack the parts, or clone() the target");
   CHECK(array_equal(plain, full({2, 3}, 1, DType::f64)));
   {
     no_grad const mode;
@@ -93,6 +92,17 @@ TEST_CASE("what cannot be changed says so and stays as it was") {
   CHECK(at(other, 0) == 3);
   CHECK(at(a, 0) == 1);
   CHECK(at(i, 0) == 1);
+}
+
+TEST_CASE("recorded values are put into parts of memory without a gradient by index_put_") {
+  Array x = from({3.0, 5.0}), y = zeros(make_shape(3, 2), DType::f64),
+        weights = from({0.0, 1.0, 2.0, 3.0, 4.0, 5.0}, {3, 2});
+  x.requires_grad(true);
+  for (index_t i = 0; i < 3; ++i) index_put_(y, x * static_cast<double>(i), i);
+  index_put_(y, square(x), 1);  // over the earlier one
+  CHECK(array_equal(y.detach(), from({0.0, 0.0, 9.0, 25.0, 6.0, 10.0}, {3, 2})));
+  sum(y * weights).backward();
+  CHECK(array_equal(x.grad(), from({2 * 2 * 3.0 + 2 * 4, 3 * 2 * 5.0 + 2 * 5})));
 }
 
 TEST_CASE("a target takes its new value's place on the tape") {

@@ -56,7 +56,8 @@ void settle(char const* name, Array& target, Array result) {
   if (is_grad_enabled() && result.requires_grad() && !target.requires_grad() &&
       target.storage()->handles() > 1)
     raise(name, ": a recorded value cannot change the target of shape ", target.shape(),
-          ", memory without a gradient that others view; stack the parts, or clone() the target");
+          ", memory without a gradient that others view; use index_put_, stack the parts, or clone() the "
+          "target");
   copy_elements(result.operand(), target.operand());
   target.storage()->changed();
   if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
