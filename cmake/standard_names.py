@@ -40,7 +40,7 @@ NAMES = {
     "iterator": "begin end back_inserter next prev size",
     "limits": "numeric_limits",
     "map": "erase_if map",
-    "memory": "allocator construct_at destroy_at make_shared make_unique shared_ptr unique_ptr",
+    "memory": "make_shared make_unique shared_ptr unique_ptr",
     "mutex": "call_once lock_guard mutex once_flag unique_lock",
     "new": "align_val_t bad_alloc launder",
     "numbers": "numbers",
@@ -62,9 +62,9 @@ NAMES = {
     "type_traits": """bool_constant common_type_t conditional_t decay_t false_type integral_constant invoke_result_t
         is_arithmetic_v is_base_of_v is_const_v is_constant_evaluated is_convertible_v is_default_constructible_v
         is_empty_v is_enum_v is_floating_point_v is_integral_v is_invocable_v is_pointer_v is_same_v is_signed_v
-        is_trivially_copyable_v is_trivially_default_constructible_v is_trivially_destructible_v is_unsigned_v is_void_v
-        make_signed_t make_unsigned_t remove_const_t remove_cv_t remove_cvref_t remove_pointer_t remove_reference_t
-        true_type type_identity type_identity_t underlying_type_t""",
+        is_trivially_copyable_v is_trivially_default_constructible_v is_unsigned_v is_void_v make_signed_t
+        make_unsigned_t remove_const_t remove_cv_t remove_cvref_t remove_pointer_t remove_reference_t true_type
+        type_identity type_identity_t underlying_type_t""",
     "unordered_map": "erase_if unordered_map",
     "unordered_set": "unordered_set",
     "utility": """as_const declval exchange forward get in_range index_sequence index_sequence_for integer_sequence

@@ -9,7 +9,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 
 namespace {
@@ -134,59 +133,6 @@ std::vector<std::vector<Array>> derivatives(random_graph::Sample const& s) {
   return r;
 }
 
-// The graph once more, with inputs exchanged, operands from the first and other numbers here and there: its groups are
-// like those of the first, or nearly.
-void repeat(Graph& g, random_graph::Dice& dice) {
-  int const size = g.size();
-  std::vector<int> to(static_cast<std::size_t>(size)), outputs(g.outputs.begin(), g.outputs.end());
-  auto const again = [&](int id) { return to[static_cast<std::size_t>(id)]; };
-  for (int id = 0; id < size; ++id) {
-    Node n = g[id];
-    int& same = to[static_cast<std::size_t>(id)] = id;
-    if (n.op->code == Code::input) {
-      int const other = dice(size);
-      if (g[other].op->code == Code::input && g[other].meta == n.meta) same = other;
-      continue;
-    }
-    for (int k = 0; k < n.op->arity; ++k)
-      if (!dice.once_in(20)) n.in[k] = again(n.in[k]);
-    if (n.op->code == Code::constant && dice.once_in(6)) n.attrs.f[0] += 0.125;
-    same = g.push(n).id;
-  }
-  for (int o : outputs) g.outputs.push_back(again(o));
-}
-
-// Every group is described as it would be without the others; how many took a description over.
-int check_lowerings(Graph const& g, random_graph::Dice& dice) {
-  graph::Fusion const f = graph::plan_fusion(g);
-  Vec<char> stored(g.nodes.size(), 0);
-  for (char& s : stored) s = dice.once_in(20) ? 0 : 1;
-  graph::detail::Lowerings known(g, f, stored);
-  Vec<Vec<index_t>> different;
-  int taken_over = 0;
-  for (graph::Group const& x : f.groups) {
-    if (x.kind != graph::Group::Kind::loop || x.members.empty()) continue;
-    bool const keep_dims = x.reductions == 0 && dice.once_in(3);
-    graph::Lowered const want = graph::lower(g, f, x, stored, keep_dims);
-    graph::Lowered const& got = known.of(x, keep_dims);
-    auto const same = [](Vec<index_t> const& a, Vec<index_t> const& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end());
-    };
-    REQUIRE(same(got.code, want.code));
-    REQUIRE(got.memory.size() == want.memory.size());
-    for (std::size_t i = 0; i < want.memory.size(); ++i) {
-      graph::Memory const &a = got.memory[i], &b = want.memory[i];
-      REQUIRE((a.kind == b.kind && a.what == b.what && a.offset == b.offset && a.dtype == b.dtype &&
-               a.written == b.written && a.turn == b.turn));
-    }
-    bool again = false;
-    for (Vec<index_t> const& code : different) again = again || same(code, want.code);
-    if (again) ++taken_over;
-    else different.push_back(want.code);
-  }
-  return taken_over;
-}
-
 // More with DFDX_FUZZ=N in the environment.
 int rounds(int otherwise) {
   char const* n = std::getenv("DFDX_FUZZ");
@@ -206,21 +152,6 @@ TEST_CASE("random graphs in f64", "[graph]") {
     INFO("seed " << seed);
     check_sample(random_graph::make(static_cast<std::uint64_t>(seed), 4 + seed % 23, DType::f64), DType::f64);
   }
-}
-
-TEST_CASE("groups that are like one another are lowered as one, and no others", "[graph]") {
-  int taken_over = 0;
-  for (int seed = 0; seed < rounds(1000); ++seed) {
-    INFO("seed " << seed);
-    auto const at = 50000 + static_cast<std::uint64_t>(seed);
-    random_graph::Dice dice(at);
-    auto const loops = seed % 5 == 0 ? Loops::scanned : Loops::none;
-    DType const d = seed % 4 == 0 ? DType::f32 : DType::f64;
-    Graph g = random_graph::make(at, 2 + seed % 9, d, false, loops).graph;
-    for (int copies = 0; copies < 2 && loops == Loops::none; ++copies) repeat(g, dice);
-    taken_over += check_lowerings(graph::prepare(graph::simplify(g), {}), dice);
-  }
-  CHECK(taken_over > rounds(1000) / 10);
 }
 
 TEST_CASE("random graphs with empty arrays", "[graph]") {

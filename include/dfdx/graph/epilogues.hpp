@@ -47,11 +47,12 @@ class Epilogues {
   constexpr int group_of(int id) const { return place_[id].group; }
 
   constexpr void find() {
-    Vec<int> reader(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
+    Vec<int> readers(g_.nodes.size(), -1);  // the one group that reads a value, -2 for several
+    int* const reader = readers.data();
     constexpr int several = -2;
     for (int id = 0, size = g_.size(); id < size; ++id) {
       Node const& n = nodes_[id];
-      int const mine = group_of(id);
+      int const mine = place_[id].group;
       if (n.op->code == Code::carry) reader[access_[n.in[0]].root] = several;
       if (mine < 0) continue;
       for (int i = 0; i < n.op->arity; ++i) {

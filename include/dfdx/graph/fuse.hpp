@@ -70,8 +70,7 @@ class Fuser {
     nodes_ = g.nodes.data();
     access_ = f.access.data();
     place_ = f.place.data();
-    f.groups.reserve(g.nodes.size() + g.regions.size());  // no node starts more than one: they stay in place
-    groups_ = f.groups.data();
+    f.groups.reserve(g.nodes.size() / 3 + g.regions.size());
     walker_.assign(g.nodes.size(), -1);
     waiting_ = Vec<char>(g.nodes.size());
     for (std::size_t r = 0; r < g.regions.size(); ++r) {
@@ -82,6 +81,7 @@ class Fuser {
       f.units.push_back(static_cast<int>(f.groups.size()));
       f.groups.push_back(unit);
     }
+    groups_ = f.groups.data();
     int const size = g.size();
     for (int id = 0; id < size; ++id) add(id);
     for (int id = 0; id < size && still_waiting_ != 0; ++id) settle(id);
@@ -183,6 +183,7 @@ class Fuser {
     if (kind == Group::Kind::loop) fresh.space = walked(n);
     int const k = static_cast<int>(f.groups.size());
     f.groups.push_back(std::move(fresh));
+    groups_ = f.groups.data();
     Place p;
     for (int a = 0; kind == Group::Kind::loop && a < walked(n).rank; ++a)
       if (walked(n).dims[a] != 1) p.axis[a] = static_cast<signed char>(a);

@@ -91,17 +91,20 @@ class Planner {
   // outlives them.
   constexpr void count_readers() {
     readers_ = Vec<int>(g_.nodes.size());
-    for (std::size_t k = 0; k < f_.groups.size(); ++k)
-      for_roots_read(static_cast<int>(k), [&](int root) { ++readers_[root]; });
+    int* const readers = readers_.data();
+    int const* const alias = alias_.data();
+    bool const has_loops = !g_.regions.empty();  // homes are places in those
+    for (std::size_t k = 0, n = f_.groups.size(); k < n; ++k)
+      for_roots_read(static_cast<int>(k), [&](int root) { ++readers[root]; });
     for (int id = 0, size = g_.size(); id < size; ++id) {
       Node const& n = nodes_[id];
-      int const mine = group_of(id);
-      bool const own = mine >= 0 && f_.groups[mine].kind != Group::Kind::region;
-      if (!own || homes_.of(id).owner >= 0 || alias_[id] >= 0) readers_[id] = kept;
-      if (g_.regions.empty()) continue;
+      int const mine = place_[id].group;
+      bool const own = mine >= 0 && (!has_loops || f_.groups[mine].kind != Group::Kind::region);
+      if (!own || alias[id] >= 0 || (has_loops && homes_.of(id).owner >= 0)) readers[id] = kept;
+      if (!has_loops) continue;
       for (int i = 0; i < n.op->arity; ++i) {
         int const root = access_[n.in[i]].root;
-        if (nodes_[root].region != n.region || is_exit(n)) readers_[root] = kept;
+        if (nodes_[root].region != n.region || is_exit(n)) readers[root] = kept;
       }
     }
     for (int o : g_.outputs) readers_[access_[o].root] = kept;
