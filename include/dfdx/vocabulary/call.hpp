@@ -220,6 +220,11 @@ constexpr int rule_axis(char const* name, int axis, Shape const& shape, Text* wh
   return a;
 }
 
+// What a rule made of a shape, unless it has too many elements to be counted.
+constexpr Meta countable(char const* name, Meta const& y, Shape const& from, Text* why) {
+  return op::overflows(y.shape) ? refuse(why, name, ": size overflows for ", from) : y;
+}
+
 // Whether two shapes may be one, as far as their extents are known.
 constexpr bool agree(Shape const& a, Shape const& b) {
   bool same = a.rank == b.rank;

@@ -32,6 +32,7 @@ constexpr Meta ctc_rule(Meta const& p, Meta const& targets, Meta const& frames, 
                   " do not fit scores ", s);
   if (s[0] < 1 || t[t.rank - 1] < 0)
     return refuse(why, "ctc_loss: frames and labels of known number required, got ", s, " and ", t);
+  if (!is_floating(p.dtype)) return refuse(why, "ctc_loss: floating dtype required, got ", p.dtype);
   for (DType d : {targets.dtype, frames.dtype, sizes.dtype})
     if (d != DType::i32 && d != DType::i64)
       return refuse(why, "ctc_loss: labels and lengths of dtype i32 or i64 required, got ", d);
