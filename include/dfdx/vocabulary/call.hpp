@@ -67,6 +67,16 @@ struct Named : Rule {
     if (why != nullptr && !m.valid()) why->rename(Name.text);
     return m;
   }
+  // Also those of a program that learns its extents when it is called.
+  template <class T, class V, class... X>
+  constexpr auto run(Meta const& y, V const& x, X const&... rest) const {
+    Graph* const g = recorder_of(x);
+    std::size_t const before = g != nullptr ? g->requirements.size() : 0;
+    auto r = Rule::template run<T>(y, x, rest...);
+    if (g != nullptr)
+      for (std::size_t k = before; k < g->requirements.size(); ++k) g->requirements[k].op = Name.text;
+    return r;
+  }
 };
 /// named<"median">(p) - the rule p, or fixed rule, by that name.
 template <Literal Name, class P>
