@@ -293,6 +293,10 @@ TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {
 
 // As PyTorch's clamp has them; the numbers are its.
 TEST_CASE("clamp with bounds that are values, and its gradients", "[vocabulary]") {
+  // Bounds that cross, as numbers too, leave the upper one, and NaN.
+  Array const crossed = clamp(from<double>({0, 1.25, 7, NAN}), 2, 1.5);
+  for (int i = 0; i < 3; ++i) CHECK(at(crossed, i) == 1.5);
+  CHECK(std::isnan(at(crossed, 3)));
   auto const leaf = [](std::initializer_list<double> v) {
     Array a = from(v);
     a.requires_grad(true);
