@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""ops_table.py [--output FILE] [--check]: the table of all primitive ops, from the comments of their definitions.
+"""ops_table.py [--output FILE] [--check]: the tables of all ops, from the comments of their definitions.
 
-One row for each struct with a `name` in include/dfdx/ops: shapes, dtypes, value and gradient, source. Functions that are
-made of other ops have none. With --check it says what is missing, and fails if anything is.
+First the primitive ops, a row for each struct with a `name` in include/dfdx/ops: shapes, dtypes, value and gradient,
+source. Then the functions that are made of them, a row for each that include/dfdx/vocabulary has for users; their
+gradients are those of what they are made of. With --check it says what is missing, and fails if anything is: a section
+of a primitive op, the comment of a function, or a name of CATALOGUE.
 """
 import argparse
 import pathlib
@@ -11,7 +13,39 @@ import re
 import sys
 
 OPS = pathlib.Path(__file__).resolve().parent.parent / "include" / "dfdx" / "ops"
+VOCABULARY = OPS.parent / "vocabulary"
 SECTIONS = ("Math", "Shapes", "Dtypes", "Source")
+
+# Headers of what functions are written with.
+MACHINERY = ("apply.hpp", "bind.hpp", "call.hpp", "dense.hpp", "rebase.hpp", "on_tape.hpp")
+
+# What the library promises to have.
+CATALOGUE = """
+add sub mul div neg reciprocal pow square floor_divide fmod remainder abs sign floor ceil round trunc clip clamp lerp hypot
+atan2 maximum minimum exp exp2 expm1 log log2 log10 log1p logaddexp sqrt rsqrt cbrt
+sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma digamma
+equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not where masked_fill isnan isinf
+isfinite
+relu relu6 leaky_relu prelu elu celu selu gelu gelu_tanh quick_gelu silu mish softplus softsign sigmoid log_sigmoid
+hardsigmoid hardswish hardtanh tanhshrink softshrink hardshrink threshold glu geglu swiglu softmax softmin log_softmax
+sum mean prod max min amax amin argmax argmin var std norm logsumexp cumsum cumprod cummax any all count_nonzero median
+quantile
+matmul dot outer mm bmm addmm baddbmm linear bilinear einsum tril triu diag trace cholesky solve_triangular solve inverse
+det logdet qr
+reshape view flatten transpose permute swapaxes squeeze unsqueeze expand tile repeat_interleave flip roll concat stack
+split chunk slice select pad unfold fold pixel_shuffle meshgrid
+gather scatter scatter_add index_select index_add take embedding embedding_bag one_hot topk sort argsort searchsorted
+bucketize unique nonzero
+conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool2d_with_indices
+avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d lp_pool1d lp_pool2d
+interpolate grid_sample
+batch_norm layer_norm rms_norm group_norm instance_norm local_response_norm normalize
+scaled_dot_product_attention rope alibi_bias
+mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy bce_loss bce_with_logits kl_div poisson_nll_loss
+gaussian_nll_loss cosine_embedding_loss cosine_similarity triplet_margin_loss margin_ranking_loss hinge_embedding_loss
+ctc_loss
+uniform randn bernoulli multinomial dropout permutation gumbel
+""".split()
 
 
 def definitions(path: pathlib.Path):
@@ -41,6 +75,44 @@ def definitions(path: pathlib.Path):
         yield named[1], " ".join(summary), sections
 
 
+def sections_of(comment):
+    """The summary of a comment, and its sections by name."""
+    summary, sections, current = [], {}, None
+    for text in comment:
+        section = re.match(r"(Math|Shapes|Dtypes|Errors|Source|Example|Cost)\s+(.*)", text)
+        if section:
+            current = section[1]
+            sections[current] = section[2]
+        elif current and text:
+            sections[current] += " " + text
+        elif text:
+            summary.append(text)
+    return " ".join(summary), sections
+
+
+def functions(path: pathlib.Path):
+    """Yields (name, summary, {section: text}) of each function that a header has for users, once."""
+    inside, fresh, comment, seen = False, True, [], set()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("namespace detail") or line.startswith("namespace op"):
+            inside = True
+        elif line.startswith("}  // namespace detail") or line.startswith("}  // namespace op"):
+            inside, comment = False, []
+        elif inside:
+            continue
+        elif line.startswith("///"):
+            comment = comment * (not fresh) + [line[3:].strip()]
+            fresh = False
+        else:
+            fresh = True
+            declared = re.match(r"(?:constexpr|inline|auto|Array|Unique|SparseRows|A&) ?(.*)", line)
+            rest = re.sub(r"decltype\(applied<.*?>\(\)\)::type|operator|requires.*", "", declared[1]) if declared else ""
+            name = re.search(r"(?:^|[\s&])([a-z]\w*)\(", rest)
+            if name and name[1] not in seen and not rest.startswith(("struct", "enum")) and "::" not in rest.split("(")[0]:
+                seen.add(name[1])
+                yield name[1], *sections_of(comment)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path)
@@ -52,15 +124,28 @@ def main() -> int:
             missing += [f"{path.name}: {name} has no {s}" for s in SECTIONS if s not in sections]
             cells = [f"`{name}`", re.sub(r"^\w+ - ", "", summary)] + [sections.get(s, "") for s in SECTIONS]
             rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    primitive = {row.split("`")[1] for row in rows}
+    made = {}
+    for path in sorted(set(VOCABULARY.glob("*.hpp")) - {VOCABULARY / header for header in MACHINERY}):
+        for name, summary, sections in functions(path):
+            if name in made or (name in primitive and not re.match(rf"{name}\b", summary)):
+                continue
+            if not summary and name not in primitive:
+                missing.append(f"{path.name}: {name} has no comment")
+            cells = [f"`{name}`", summary] + [sections.get(s, "") for s in SECTIONS] + [path.name]
+            made[name] = "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+    missing += [f"no op or function {name}" for name in CATALOGUE if name not in primitive and name not in made]
     table = "\n".join(["| op | what it is | value, gradient | shapes | dtypes | source |", "|---|---|---|---|---|---|",
-                       *sorted(rows)]) + "\n"
+                       *sorted(rows), "", "| function | what it is | value | shapes | dtypes | source | header |",
+                       "|---|---|---|---|---|---|---|", *(made[name] for name in sorted(made))]) + "\n"
     if options.output:
         options.output.write_text(table, encoding="utf-8")
     elif not options.check:
         sys.stdout.write(table)
     for text in missing:
         print(text, file=sys.stderr)
-    print(f"ops_table: {len(rows)} ops, {len(missing)} sections missing", file=sys.stderr)
+    print(f"ops_table: {len(rows)} ops, {len(made)} functions made of them, {len(missing)} sections or names missing",
+          file=sys.stderr)
     return 1 if options.check and (missing or not rows) else 0
 
 

@@ -49,6 +49,20 @@ TEST_CASE("flip, roll, tile, repeat_interleave", "[ops]") {
         j[0] = mod(i[0] - 1, 2), j[1] = i[1], j[2] = mod(i[2] + 6, 4);
         return true;
       });
+  // To either side by shifts that are not half an extent, one of them longer than it.
+  check_places(
+      "roll of two axes", [](Array const& x) { return roll(x, {-1, 5}, {1, -1}); }, s, s,
+      [](index_t const* i, index_t* j) {
+        j[0] = i[0], j[1] = mod(i[1] + 1, 3), j[2] = mod(i[2] - 5, 4);
+        return true;
+      });
+  check_places(
+      "roll backwards of all", [](Array const& x) { return roll(x, -29); }, s, s,
+      [](index_t const* i, index_t* j) {
+        index_t const n = mod(i[0] * 12 + i[1] * 4 + i[2] + 29, 24);
+        j[0] = n / 12, j[1] = n / 4 % 3, j[2] = n % 4;
+        return true;
+      });
   check_places(
       "roll of all", [](Array const& x) { return roll<5>(x); }, s, s,
       [](index_t const* i, index_t* j) {

@@ -245,6 +245,12 @@ TEST_CASE("grid_sample", "[ops]") {
   Array const seen = grid_sample(one, corners, {.align_corners = true});
   for (auto const& [place, element] : {std::pair{4, 12}, {5, 23}, {6, 20}, {7, 15}})
     CHECK(suite::at(seen, place) == suite::at(x, element));
+  // Where the border begins a place has no gradient any more, at either end.
+  Array places = from<double>({-1, 0, 1, 0, 0, -1, 0, 1, 0.25, 0.25}, {1, 1, 5, 2});
+  places.requires_grad(true);
+  sum(grid_sample(one, places, {GridMode::bilinear, GridPadding::border, true})).backward();
+  for (int k : {0, 2, 5, 7}) CHECK(suite::at(places.grad(), k) == 0);
+  for (int k : {1, 3, 4, 6, 8, 9}) CHECK(suite::at(places.grad(), k) != 0);
   CHECK(array_equal(grid_sample(ones({1, 1, 1, 1}), full({1, 1, 1, 2}, 7),
                                 {GridMode::bilinear, GridPadding::reflection, true}),
                     ones({1, 1, 1, 1})));

@@ -399,6 +399,11 @@ TEST_CASE("scatter, index_add, embeddings", "[ops]") {
   testing::add_vjp(g, std::vector<int>{0});
   Array const d = testing::interpret(g, std::vector<Array>{x, bags, ones({2, 2, 3}, DType::f64)})[0];
   CHECK(array_equal(slice(d, 1, 0, 1), from<double>({1, 0, 1, 0}, {4, 1})));
+  // Also where it is counted from the end.
+  Array table = zeros({4, 3});
+  table.requires_grad(true);
+  sum(embedding(bags, table, -3)).backward();
+  CHECK(array_equal(slice(table.grad(), 1, 0, 1), from<double>({1, 0, 1, 0}, {4, 1})));
 }
 
 TEST_CASE("embedding_bag with offsets", "[ops]") {

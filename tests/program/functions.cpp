@@ -251,6 +251,14 @@ TEST_CASE("extents that only a call can find wrong are errors that name the op",
   auto const product = compile([](Any const& a, Any const& b) { return matmul(a, b); });
   CHECK(allclose(product(any(3, 5), any(5, 2)), full<float, 3, 2>(5)));
   says("matmul: extents differ: 5 x 3", [&] { return product(any(3, 5), any(3, 5)); });
+  // The name is that of the function called, not of the one that it is made of.
+  auto const layer = compile([](Any const& x, Any const& w) { return linear(x, w); });
+  CHECK(allclose(layer(any(3, 5), any(2, 5)), full<float, 3, 2>(5)));
+  says("linear: extents differ: 5 x 2", [&] { return layer(any(3, 5), any(5, 2)); });
+  auto const matrices = compile([](Any const& a, Any const& b) { return mm(a, b); });
+  says("mm: extents differ: 5 x 3", [&] { return matrices(any(3, 5), any(3, 5)); });
+  auto const seen = compile([](Rows const& a) { return view<6, 4>(a) + 1.0; });
+  says("view: extents differ: 24 x 20", [&] { return seen(rows(5)); });
   auto const sum_of = compile([](Rows const& a, Rows const& b) { return a + b; });
   CHECK(allclose(sum_of(rows(3), rows(3)), full<float, 3, 4>(2)));
   says("add: extents differ: 5 x 2", [&] { return sum_of(rows(5), rows(2)); });

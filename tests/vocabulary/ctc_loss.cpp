@@ -3,6 +3,7 @@
 #include "ops/suite.hpp"
 
 #include <dfdx/vocabulary/ctc_loss.hpp>
+#include <dfdx/vocabulary/indexing.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
@@ -77,6 +78,22 @@ TEST_CASE("targets of ctc_loss one after another", "[vocabulary]") {
   CHECK_THROWS_WITH(ctc_loss(log_p, zeros<std::int64_t, 6>(), t, s),
                     "ctc_loss: 6 labels for sizes that sum to 5");
   CHECK_THROWS_WITH(ctc_loss(log_p, line * 9, t, s), "ctc_loss: index 9 out of range for axis 1 of [4, 3]");
+}
+
+TEST_CASE("ctc_loss of no frames", "[vocabulary]") {
+  Array const log_p = log_softmax(randn({4, 2, 3}, Key{1}, DType::f64), -1);
+  Array const y = zeros({2, 2}, DType::i64) + 1, none = zeros({2}, DType::i64);
+  Array const some = from<std::int64_t>({0, 2});
+  Array const losses = ctc_loss(log_p, y, none, some, {.reduction = Reduction::none});
+  CHECK(losses(0).item() == 0);
+  CHECK(losses(1).item() == HUGE_VAL);
+  Array const finite = ctc_loss(log_p, y, none, some, {.zero_infinity = true, .reduction = Reduction::none});
+  CHECK(array_equal(finite, zeros({2})));
+  // Of targets without labels the mean divides by 1.
+  Array const all = full({2}, 4, DType::i64);
+  CHECK(allclose(ctc_loss(log_p, y, all, none), mean(-sum(slice(log_p, 2, 0, 1), {0, 2}))));
+  CHECK(allclose(ctc_loss(log_p, y, all, some),
+                 mean(ctc_loss(log_p, y, all, some, {.reduction = Reduction::none}) / from<double>({1, 2}))));
 }
 
 TEST_CASE("gradients of ctc_loss, first and second", "[vocabulary]") {

@@ -164,6 +164,19 @@ TEST_CASE("losses of distributions", "[vocabulary]") {
   CHECK(near(gaussian_nll_loss(x, t, v, {.reduction = Reduction::sum}), g));
   CHECK(near(gaussian_nll_loss(x, t, v, {.full = true}), g / 2 + 0.5 * std::log(2 * 3.14159265358979323846)));
   CHECK(near(gaussian_nll_loss(x, t, v, {.eps = 100}), (7.25 / 100 + 2 * std::log(100)) / 4));
+  // eps keeps the logarithm of a rate of 0 finite; a target of 1 has no part in Stirling's approximation.
+  CHECK(near(poisson_nll_loss(from<double>({0}), from<double>({2}), {.log_input = false, .eps = 0.5}),
+             -2 * std::log(0.5)));
+  CHECK(near(poisson_nll_loss(from<double>({0}), from<double>({1}), {.full = true}), 1));
+  // Below eps the gradient of a variance is that of eps.
+  Array narrow = from<double>({0.125, 4});
+  narrow.requires_grad(true);
+  gaussian_nll_loss(x, t, narrow, {.eps = 0.25, .reduction = Reduction::sum}).backward();
+  CHECK(near(narrow.grad(), 0.5 * (1 / 0.25 - 2.5 * 2.5 / (0.25 * 0.25))));
+  CHECK(near(narrow.grad()(1), 0.5 * (1 / 4.0 - 1 / 16.0)));
+  CHECK(near(kl_div(log(reshape(from<double>({0.5, 0.5, 0.25, 0.75}), {2, 2})),
+                    reshape(from<double>({1, 0, 0, 1}), {2, 2}), {.reduction = Reduction::batchmean}),
+             (std::log(2) - std::log(0.75)) / 2));
   CHECK(near(bce_loss(from<double>({0.25}), from<double>({1}), from<double>({3})), 3 * std::log(4)));
   CHECK(near(bce_with_logits(from<double>({0}), from<double>({1}), from<double>({2}), from<double>({5})),
              10 * std::log(2)));
@@ -183,6 +196,12 @@ TEST_CASE("distances and margins", "[vocabulary]") {
   Array const p = from<double>({1, 5}), q = from<double>({2, 1});
   CHECK(near(margin_ranking_loss(p, q, y, {.margin = 0.5, .reduction = Reduction::sum}), 1.5 + 4.5));
   CHECK(near(hinge_embedding_loss(from<double>({0.25, 0.25}), y), (0.25 + 0.75) / 2));
+  CHECK(near(hinge_embedding_loss(from<double>({0.25, 0.25}), y, {.margin = 3}), (0.25 + 2.75) / 2));
+  // eps is added to the difference, and so counts with its sign.
+  CHECK(near(pairwise_distance(a, b, 1, 0.5), 8));
+  CHECK(near(pairwise_distance(b, a, 1, 0.5), 6));
+  CHECK(near(pairwise_distance(a, a, 2, 0.5), std::sqrt(0.5)));
+  CHECK(near(normalize(a, 2, 1, 10), 0.3));
   CHECK(near(soft_margin_loss(p, y, Reduction::sum), std::log1p(std::exp(-1)) + std::log1p(std::exp(5))));
   Array const c = reshape(from<double>({1, 0, 1, 1}), {2, 2}),
               d = reshape(from<double>({1, 1, 1, 1}), {2, 2});
@@ -196,6 +215,8 @@ TEST_CASE("distances and margins", "[vocabulary]") {
   TripletMargin swapped = o;
   swapped.swap = true;
   CHECK(near(triplet_margin_loss(anchor, positive, negative, swapped), 2.5));
+  TripletMargin apart{.margin = 1, .p = 1, .eps = 0.25, .reduction = Reduction::none};
+  CHECK(near(triplet_margin_loss(anchor, -positive, negative, apart), 2.5 - 2.5 + 1));
 }
 
 TEST_CASE("losses that ask for a margin to every other class", "[vocabulary]") {
@@ -272,6 +293,10 @@ TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {
 
 // As PyTorch's clamp has them; the numbers are its.
 TEST_CASE("clamp with bounds that are values, and its gradients", "[vocabulary]") {
+  // Bounds that cross, as numbers too, leave the upper one, and NaN.
+  Array const crossed = clamp(from<double>({0, 1.25, 7, NAN}), 2, 1.5);
+  for (int i = 0; i < 3; ++i) CHECK(at(crossed, i) == 1.5);
+  CHECK(std::isnan(at(crossed, 3)));
   auto const leaf = [](std::initializer_list<double> v) {
     Array a = from(v);
     a.requires_grad(true);

@@ -151,8 +151,9 @@ TEST_CASE("random choices refuse what does not fit", "[vocabulary]") {
   Array const x = ones({2, 3});
   says([&] { return dropout(x, 1.5, Key{1}); }, "dropout: a probability required");
   says([&] { return dropout(x, 0.5, ones({1}, DType::i64)); },
-       "draw: a key, one number of i64, required, got i64 [1]");
-  says([&] { return bernoulli(ones({2}, DType::i32), Key{1}); }, "draw: floating dtype required, got i32");
+       "dropout: a key, one number of i64, required, got i64 [1]");
+  says([&] { return bernoulli(ones({2}, DType::i32), Key{1}); },
+       "bernoulli: floating dtype required, got i32");
   says([&] { return multinomial(x, 4, Key{1}); }, "multinomial: 4 choices wanted, of [2, 3]");
   says([&] { return multinomial(full({}, 1), 1, Key{1}); },
        "multinomial: weights of a known number of choices required, got []");

@@ -39,6 +39,7 @@ constexpr index_t mul(index_t a, index_t b) {
 #endif
   }
   if (a == 0 || b == 0) return 0;
+  if (a == -2 || b == -2) return -2;
   if (a == 1) return b;
   if (b == 1) return a;
   if (a == unknown || b == unknown) return unknown;

@@ -348,7 +348,7 @@ constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
 ///
 /// Math      y = argmax_i x_i; no gradient
 /// Shapes    x: [.., N, ..] -> y: [.., 1, ..]
-/// Dtypes    x: all but bool, y: i64
+/// Dtypes    x: any, y: i64
 /// Errors    "argmax: empty axis 0 of [0, 3]"
 /// Source    elementary
 struct argmax : operation {

@@ -79,6 +79,8 @@ struct concat : operation {
       return refuse(why, by, ": one dtype required, got ", in[0].dtype, " x ", in[1].dtype);
     if (x[axis] < 0 || y[axis] < 0)
       return refuse(why, by, ": axis ", axis, " of ", x, " x ", y, " has no fixed extent");
+    if (x[axis] > INT64_MAX - y[axis])
+      return refuse(why, by, ": size overflows: ", x, " x ", y, " along axis ", axis);
     Meta r = in[0];
     r.shape[axis] += y[axis];
     return r;

@@ -11,7 +11,17 @@ namespace dfdx::op {
 constexpr bool extents_agree(index_t a, index_t b) { return a == b || a < 0 || b < 0; }
 
 /// is_extent - a count, -1 or symbols; not another negative number, nor a product that overflowed.
-constexpr bool is_extent(index_t e) { return e >= extent::unknown || (e >> 62 & 1) == 0; }
+constexpr bool is_extent(index_t e) {
+  return e >= extent::unknown ||
+         ((e >> 62 & 1) == 0 && (e & ~extent::symbol_flag) >> extent::factor_bits != 0);
+}
+
+/// overflows - whether an extent of a shape, or their product, is no number of 64 bits.
+constexpr bool overflows(Shape const& s) {
+  for (int i = 0; i < s.rank; ++i)
+    if (!is_extent(s[i])) return true;
+  return s.is_static() && s.numel() < 0;
+}
 
 /// merged - the better known of two extents that agree.
 constexpr index_t merged(index_t a, index_t b) {

@@ -95,7 +95,7 @@ struct reshape : operation {
     for (int i = 0; i < to.rank; ++i) {
       if (i != 0) refuse(why, ", ");
       if (to[i] >= 0 || (to[i] != extent::unknown && is_extent(to[i]))) refuse(why, to[i]);
-      else refuse(why, "-", -to[i]);
+      else refuse(why, Position{to[i]});
     }
     return refuse(why, "]").shape;
   }

@@ -32,11 +32,12 @@ constexpr auto bounded(X const& x, L const& low, H const& high) {
 }
 }  // namespace detail
 
-/// clamp(x, low, high) - x between two bounds; the gradient passes on the closed interval. NaN stays NaN. Between whole
-/// bounds integers stay what they are.
+/// clamp(x, low, high) - x between two bounds, or the upper one where they cross; the gradient passes on the closed
+/// interval. NaN stays NaN. Between whole bounds integers stay what they are.
 template <operand X, detail::number L, detail::number H>
 constexpr auto clamp(X const& x, L low, H high) {
-  return where(x < low, low, where(x > high, high, x));
+  auto const raised = where(x < low, low, x);
+  return where(raised > high, high, raised);
 }
 /// clamp(x, low, high) of bounds that broadcast with x, one of which may be a number: where they cross it is the upper
 /// one, and NaN where one is NaN. The gradient goes to x on the closed interval, beyond it to the bound.

@@ -170,6 +170,18 @@ constexpr auto erased(N x) {
   else return static_cast<index_t>(x);
 }
 
+// A number that an integer dtype cannot hold, though u8 takes -1 for 255, as in PyTorch.
+[[noreturn]] inline void refuse_number(char const* name, double x, DType dtype) {
+  if (!(x > -0x1p63 && x < 0x1p63)) raise(name, ": a number that does not fit ", dtype);
+  raise(name, ": ", Position{static_cast<index_t>(x)}, " does not fit ", dtype);
+}
+constexpr bool holds(DType dtype, double x) {
+  if (is_floating(dtype) || dtype == DType::boolean) return true;
+  if (dtype == DType::u8) return x > -256 && x < 256;
+  double const most = dtype == DType::i32 ? 0x1p31 : 0x1p63;
+  return x >= -most && x < most;
+}
+
 // Every element is that number: one that is too long for the double of a constant is the sum of two.
 template <class V, class N>
 constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
@@ -177,12 +189,13 @@ constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
     auto const i = static_cast<index_t>(x);
     constexpr index_t exact = index_t{1} << 53;
     if (!is_floating(meta.dtype) && (i > exact || i < -exact)) {
-      if (meta.dtype != DType::i64) raise(name, ": ", Position{i}, " does not fit ", meta.dtype);
+      if (meta.dtype != DType::i64) refuse_number(name, static_cast<double>(i), meta.dtype);
       index_t const low = i & 0xffffffff;
       return bind<op::add>(Attrs{}, full_as(like, meta, static_cast<double>(i - low)),
                            full_as(like, meta, static_cast<double>(low)));
     }
   }
+  if (!holds(meta.dtype, static_cast<double>(x))) refuse_number(name, static_cast<double>(x), meta.dtype);
   return full_as(like, meta, static_cast<double>(x));
 }
 

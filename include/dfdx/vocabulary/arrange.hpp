@@ -66,7 +66,8 @@ struct Pad {
                         : mode == PadMode::circular ? longest <= n
                                                     : mode == PadMode::constant || n > 0;
       if (longest > limit || b < -limit || e < -limit || (longest > 0 && n >= 0 && !fits))
-        return refuse(why, "pad: widths ", b, " and ", e, " are too large for axis ", a, " of ", in->shape);
+        return refuse(why, "pad: widths ", Position{b}, " and ", Position{e}, " are too large for axis ", a,
+                      " of ", in->shape);
       r = op::pad::infer(mode == PadMode::constant ? Attrs{{a, cut_by(-b), cut_by(-e)}} : Attrs{{a, b, e}},
                          &r, why);
     }
@@ -184,7 +185,7 @@ struct Tile {
       if (times(i, s.rank) < 0) return refuse(why, "tile: negative number of repetitions");
       s[i] = extent::mul(s[i], times(i, s.rank));
     }
-    return Meta{in->dtype, s};
+    return countable("tile", Meta{in->dtype, s}, in->shape, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -207,9 +208,12 @@ struct RepeatInterleave {
     if (mask < 0 || axes.n > 1)
       return refuse(why, "repeat_interleave: axis ", axes.offender(mask), axes.fault(mask), in->shape);
     if (repeats < 0) return refuse(why, "repeat_interleave: negative number of repetitions");
-    if (axes.n == 0) return Meta{in->dtype, make_shape(extent::mul(in->shape.numel(), repeats))};
+    if (axes.n == 0)
+      return countable("repeat_interleave",
+                       Meta{in->dtype, make_shape(extent::mul(in->shape.numel(), repeats))}, in->shape, why);
     int const a = normalize_axis(axes.v[0], in->shape.rank);
-    return Meta{in->dtype, with_extent(in->shape, a, extent::mul(in->shape[a], repeats))};
+    Shape const wide = with_extent(in->shape, a, extent::mul(in->shape[a], repeats));
+    return countable("repeat_interleave", Meta{in->dtype, wide}, in->shape, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {

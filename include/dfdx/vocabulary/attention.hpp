@@ -96,7 +96,8 @@ struct Attend {
       return refuse(why, name, ": queries ", q, " of unknown size need a scale");
     Shape scores = q;
     scores[r - 1] = k[r - 2];
-    if (o.dropout < 0 || o.dropout > 1) return refuse(why, name, ": dropout with a probability required");
+    if (!(o.dropout >= 0 && o.dropout <= 1))
+      return refuse(why, name, ": dropout with a probability required");
     if (o.dropout > 0 && keys == 0) return refuse(why, name, ": dropout needs a key");
     if (masks > 0) {
       if (in[3].dtype != DType::boolean && !is_floating(in[3].dtype))
@@ -187,6 +188,8 @@ struct Rotate {
     index_t const n = turned(s);
     if (n < 0 || n % 2 != 0 || n > s[s.rank - 1])
       return refuse(why, "rope: an even number of the elements of ", s, " required, got ", Position{n});
+    if (!(o.base > 0 && o.llama3.factor > 0))
+      return refuse(why, "rope: a positive base and a positive factor required");
     if (o.interleaved && s.rank == max_rank) return refuse(why, "rope: at most 7 axes, got ", s);
     if (positions != 0) {
       Shape rows = s;

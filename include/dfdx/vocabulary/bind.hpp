@@ -174,6 +174,8 @@ void run_matmul(Array const& a, Array const& b, Array const& c) {
 }
 
 inline Array run_reshape(Shape const& shape, Array const& x) {
+  if (!shape.is_static())
+    raise("reshape: cannot view ", x.shape(), " as ", shape);  // what a program would learn
   Strides const t = reshape_strides(x.shape(), x.strides(), shape);
   if (t.rank >= 0) return x.view(shape, t);
   return packed(x).view(shape, contiguous(shape));

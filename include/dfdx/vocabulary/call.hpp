@@ -67,6 +67,16 @@ struct Named : Rule {
     if (why != nullptr && !m.valid()) why->rename(Name.text);
     return m;
   }
+  // Also those of a program that learns its extents when it is called.
+  template <class T, class V, class... X>
+  constexpr auto run(Meta const& y, V const& x, X const&... rest) const {
+    Graph* const g = recorder_of(x);
+    std::size_t const before = g != nullptr ? g->requirements.size() : 0;
+    auto r = Rule::template run<T>(y, x, rest...);
+    if (g != nullptr)
+      for (std::size_t k = before; k < g->requirements.size(); ++k) g->requirements[k].op = Name.text;
+    return r;
+  }
 };
 /// named<"median">(p) - the rule p, or fixed rule, by that name.
 template <Literal Name, class P>
@@ -218,6 +228,11 @@ constexpr int rule_axis(char const* name, int axis, Shape const& shape, Text* wh
   int const a = normalize_axis(axis, shape.rank);
   if (a < 0) refuse(why, name, ": axis ", axis, " out of range for ", shape);
   return a;
+}
+
+// What a rule made of a shape, unless it has too many elements to be counted.
+constexpr Meta countable(char const* name, Meta const& y, Shape const& from, Text* why) {
+  return op::overflows(y.shape) ? refuse(why, name, ": size overflows for ", from) : y;
 }
 
 // Whether two shapes may be one, as far as their extents are known.

@@ -98,6 +98,7 @@ constexpr Meta labels_rule(Meta const& scores, Meta const& labels, Meta const& w
   if (!fit) return refuse(why, name, ": labels ", l, " do not fit scores ", s);
   if (!probabilities && labels.dtype != DType::i32 && labels.dtype != DType::i64)
     return refuse(why, name, ": labels of dtype i32 or i64 required, got ", labels.dtype);
+  if (!is_floating(scores.dtype)) return refuse(why, name, ": floating dtype required, got ", scores.dtype);
   index_t const classes = s[s.rank == 1 ? 0 : 1];
   if (weight.valid() && (weight.shape.rank != 1 || !op::extents_agree(weight.shape[0], classes)))
     return refuse(why, name, ": ", classes, " class weights required, got ", weight.shape);

@@ -95,11 +95,11 @@ struct Convolution {
       return refuse(why, name(), ": stride, padding, dilation or groups out of range or not for ", N,
                     " axes");
     int const channel = x.rank - N - 1;
-    index_t const in_channels = w[Transposed ? 0 : 1] * (Transposed ? 1 : o.groups),
-                  out_channels = w[Transposed ? 1 : 0] * (Transposed ? o.groups : 1);
     for (int i = 0; i < w.rank; ++i)
       if (w[i] < 0) return refuse(why, name(), ": weight ", w, " has no fixed extents");
-    if (x[channel] != in_channels || w[0] % o.groups != 0)
+    index_t const in_channels = extent::mul(w[Transposed ? 0 : 1], Transposed ? 1 : o.groups),
+                  out_channels = extent::mul(w[Transposed ? 1 : 0], Transposed ? o.groups : 1);
+    if (x[channel] != in_channels || out_channels < 0 || w[0] % o.groups != 0)
       return refuse(why, name(), ": input ", x, " does not fit weight ", w,
                     ", groups = ", Position{o.groups});
     if (has_bias && !(in[2].shape == make_shape(out_channels)))
@@ -163,12 +163,12 @@ struct Convolution {
   constexpr bool keeps_extent(int i, index_t size) const {
     Window const w = window(i, size);
     if constexpr (Transposed) return false;
-    else return size >= 1 && w.stride == 1 && padding(i, size) == w.reach() - 1;
+    else return w.valid() && w.stride == 1 && padding(i, size) == w.reach() - 1;
   }
   // The extent of the result along an axis, or negative: that of the input, or none.
   constexpr index_t extent_of(int i, index_t n, index_t size) const {
     Window const w = window(i, size);
-    if (size < 1 || size > Window::limit) return -2;
+    if (!w.valid()) return -2;
     if constexpr (Transposed) {
       index_t const beyond = for_axis(o.output_padding, i);
       if (n < 1 || (beyond >= w.stride && beyond >= w.dilation)) return -2;

@@ -64,6 +64,7 @@ inline Array uniform_array(char const* name, Shape const& shape, DType dtype, Ke
                            double high) {
   require_floating(name, dtype);
   if (!(low <= high)) raise(name, ": low must not be above high");
+  if (!std::isfinite(high - low)) raise(name, ": finite bounds required");
   Array r(Meta{dtype, sized(name, shape)});
   Operand const out = r.operand();
   for (index_t i = 0, n = r.size(); i < n; ++i) {
@@ -89,6 +90,8 @@ inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64
   std::int64_t const most = dtype == DType::i32 ? std::int64_t{1} << 31 : dtype == DType::u8 ? 256 : 2;
   if ((dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean) && (low < least || high > most))
     raise("randint: ", dtype, " does not hold all of [", Position{low}, ", ", Position{high}, ")");
+  if (dtype == DType::f16 && (low < -65504 || high > 65505))
+    raise("randint: f16 does not hold all of [", Position{low}, ", ", Position{high}, ")");
   return generate_as("randint", shape, dtype, [=](index_t i) {
     return static_cast<double>(low + integer_at(key, static_cast<std::uint64_t>(i), high - low));
   });
@@ -265,7 +268,7 @@ auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::st
   return r;
 }
 inline Array permutation(index_t n, Key key) {
-  if (n < 0) raise("permutation: of ", Position{n}, " numbers");
+  if (n < 0 || n > index_t{1} << 53) raise("permutation: of ", Position{n}, " numbers");
   Array r = arange(n);
   detail::permute_in_place(r.data<std::int64_t>(), n, key);
   return r;

@@ -32,6 +32,7 @@ constexpr Meta ctc_rule(Meta const& p, Meta const& targets, Meta const& frames, 
                   " do not fit scores ", s);
   if (s[0] < 1 || t[t.rank - 1] < 0)
     return refuse(why, "ctc_loss: frames and labels of known number required, got ", s, " and ", t);
+  if (!is_floating(p.dtype)) return refuse(why, "ctc_loss: floating dtype required, got ", p.dtype);
   for (DType d : {targets.dtype, frames.dtype, sizes.dtype})
     if (d != DType::i32 && d != DType::i64)
       return refuse(why, "ctc_loss: labels and lengths of dtype i32 or i64 required, got ", d);
@@ -116,7 +117,8 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
     V const frame = reshape_to(slice_axis(log_p, 0, t, 1), make_shape(n, log_p.shape()[2]));
     return bind<op::gather>(attrs_for(Caller::ctc_loss, 1), frame, chain);
   };
-  V alpha = where(starts, emitted(0), none);
+  // Of no frames only the target without labels can be read.
+  V alpha = where(column(frames) > 0, where(starts, emitted(0), none), where(position == 0, 0.0, none));
   for (index_t t = 1; t < steps; ++t) {
     V const stay = logaddexp(alpha, before(alpha, 1, none));
     V const skip = where(may_skip, before(alpha, 2, none), none);

@@ -100,8 +100,12 @@ class EinsumReader {
       } else if (int const label = label_of(*at_++); label >= 0) t.push(label);
       else return refuse(why_, "einsum: a letter or one ... required"), false;
     }
-    for (int i = 0; i < t.n; ++i)
+    for (int i = 0; i < t.n; ++i) {
+      int const j = t.find(t.v[i]);
+      if (!op::extents_agree(s[i], s[j]))
+        return refuse(why_, "einsum: one axis of extents ", s[j], " and ", s[i], " in ", s), false;
       if (!meet(t.v[i], s[i])) return false;
+    }
     return true;
   }
   constexpr bool meet(int label, index_t n) {
@@ -131,6 +135,7 @@ class EinsumReader {
       int const label = label_of(*at_++);
       if (label < 0 || uses_[label] == 0 || t.find(label) >= 0)
         return refuse(why_, "einsum: the result names an axis twice, or one that no operand has"), false;
+      if (t.n == max_rank) return refuse(why_, "einsum: more than 8 different axes"), false;
       t.push(label);
     }
     return true;

@@ -28,6 +28,36 @@ struct BagSum {
   }
 };
 
+// Rows of each bag, of which there may be none, joined over axis -2.
+template <operand R, class Join>
+constexpr auto joined_rows(R const& rows, Join const& join) {
+  if constexpr (refused<R>) return Refused{};
+  else if constexpr (typed<R>) {
+    if constexpr (R::static_rank >= 2 && R::static_shape[R::static_rank < 2 ? 0 : R::static_rank - 2] == 0)
+      return sum<-2>(rows);
+    else return join(rows);
+  } else {
+    int const rank = rows.shape().rank;
+    return rank >= 2 && rows.shape()[rank - 2] == 0 ? sum<-2>(rows) : join(rows);
+  }
+}
+
+// Offsets in memory that do not ascend from 0 to the end of the index are refused.
+template <class O, class I>
+constexpr void require_offsets(O const& offsets, I const& index) {
+  if constexpr (!refused<O> && !refused<I>) {
+    index_t const n = index.shape().rank == 1 ? index.shape()[0] : -1;
+    if (!op::detail::is_index(offsets.dtype()) || n < 0) return;  // which the rules refuse, or do not know
+    index_t before = -1;
+    each_in_memory(offsets, [&](Operand const& o, index_t at) {
+      index_t const i = read_index(o, at);
+      if (before < 0 ? i != 0 : i < before || i > n)
+        raise("embedding_bag: offsets that ascend from 0 to at most ", n, " required, got ", Position{i});
+      before = i;
+    });
+  }
+}
+
 }  // namespace detail
 
 /// Bag - how embedding_bag joins the rows of a bag.
@@ -38,16 +68,20 @@ enum class Bag { mean, sum, max };
 /// is 0.
 ///
 /// Shapes    index: [B, L], weight: [N, D]; or index: [L], offsets: [B] -> [B, D]
-/// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"
+/// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"; of offsets in
+///           memory "embedding_bag: offsets that ascend from 0 to at most 5 required, got 7"
 template <Bag How = Bag::mean, operand I, operand W>
 constexpr auto embedding_bag(I const& index, W const& weight) {
   auto const rows = detail::take_for<detail::Caller::embedding_bag>(weight, index);
-  if constexpr (How == Bag::mean) return mean<-2>(rows);
-  else if constexpr (How == Bag::sum) return sum<-2>(rows);
-  else return max<-2>(rows);
+  return detail::joined_rows(rows, [](auto const& r) {
+    if constexpr (How == Bag::mean) return mean<-2>(r);
+    else if constexpr (How == Bag::sum) return sum<-2>(r);
+    else return max<-2>(r);
+  });
 }
 template <Bag How = Bag::mean, operand I, operand W, operand O>
 constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) {
+  detail::require_offsets(offsets, index);
   auto const rows = detail::take_for<detail::Caller::embedding_bag>(weight, index);
   auto const place = detail::call(detail::Fixed<detail::PositionsIn{0}>{}, offsets, index);
   auto const bag = searchsorted(offsets, place, true) - 1;

@@ -99,6 +99,7 @@ struct Scattered {
     if (!same) return refuse(why, name, ": index ", index.shape, " is larger than source ", src.shape);
     if (x.dtype != src.dtype)
       return refuse(why, name, ": one dtype required, got ", x.dtype, " and ", src.dtype);
+    if (!set && x.dtype == DType::boolean) return refuse(why, name, ": numeric dtype required, got bool");
     return x;
   }
   template <class, class V>
@@ -149,6 +150,7 @@ struct IndexSum {
                     index.shape);
     if (x.dtype != src.dtype)
       return refuse(why, "index_add: one dtype required, got ", x.dtype, " and ", src.dtype);
+    if (x.dtype == DType::boolean) return refuse(why, "index_add: numeric dtype required, got bool");
     return x;
   }
   template <class, class V>
@@ -227,6 +229,7 @@ template <class I>
 constexpr void require_places(char const* name, I const& index, index_t n) {
   if constexpr (!refused<I>) {
     if (!op::detail::is_index(index.dtype())) raise(name, ": integer index required, got ", index.dtype());
+    if (index.shape().rank == max_rank) raise(name, ": at most 7 axes, got ", index.shape());
     if (n < 0) return;  // which `positions` refuses
     each_in_memory(index, [&](Operand const& o, index_t at) {
       index_t const i = read_index(o, at);

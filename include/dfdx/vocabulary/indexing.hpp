@@ -128,7 +128,8 @@ class Indexing {
     } else {
       // The same places counted from the other end.
       index_t const b = bound(r.begin, n - 1, -1, n - 1), e = bound(r.end, -1, -1, n - 1);
-      value = slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, n - 1 - e, -r.step);
+      value = slice(flip(lazy<Items>(value), axis_), axis_, n - 1 - b, n - 1 - e,
+                    r.step < -Range::open ? Range::open : -r.step);
     }
     ++axis_;
   }
@@ -154,16 +155,14 @@ class Indexing {
     if (index.dtype() == DType::boolean) return flat_nonzero(with_elements("at", index));
     bool const alone = arrays_ == 1, negative = index.dtype() != DType::u8;
     A const wide = alone ? index : A(cast_to(index, DType::i64));
-    A const i = negative ? A(where(wide < 0, wide + static_cast<std::int64_t>(extent), wide)) : wide;
-    if (alone && i.recorded()) return i;  // `take` looks whether they are there
-    if (i.recorded()) return where(logical_and(i >= 0, i < extent), i, -(std::int64_t{1} << 31));
-    each_in_memory(i, [&](Operand const& o, index_t at) {
+    each_in_memory(wide, [&](Operand const& o, index_t at) {
       index_t const n = read_index(o, at);
-      if (n < 0 || n >= extent)
-        raise("at: index ", Position{n < 0 ? n - extent : n}, " out of range for axis ", named, " of ",
-              whole_);
+      if (n < -extent || n >= extent)
+        raise("at: index ", Position{n}, " out of range for axis ", named, " of ", whole_);
     });
-    return i;
+    A const i = negative ? A(where(wide < 0, wide + static_cast<std::int64_t>(extent), wide)) : wide;
+    if (alone || !i.recorded()) return i;  // `take` looks whether they are there
+    return where(logical_and(i >= 0, i < extent), i, -(std::int64_t{1} << 31));
   }
 
   struct Chosen {

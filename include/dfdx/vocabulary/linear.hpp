@@ -8,17 +8,14 @@ namespace dfdx {
 
 namespace detail {
 
-// matmul of operands that both have so many axes.
+// matmul of operands that both have so many axes; called by a name of its own.
 template <int Rank>
 struct RankedMatmul : Matmul {
-  static constexpr char const* name = Rank == 1 ? "dot" : Rank == 2 ? "mm" : "bmm";
   constexpr Meta infer(Meta const* in, Text* why) const {
     if (in[0].shape.rank != Rank || in[1].shape.rank != Rank)
-      return refuse(why, name, ": operands of ", Rank, " axes required, got ", in[0].shape, " x ",
+      return refuse(why, "matmul: operands of ", Rank, " axes required, got ", in[0].shape, " x ",
                     in[1].shape);
-    Meta const m = Matmul::infer(in, why);
-    if (why != nullptr && !m.valid()) why->rename(name);
-    return m;
+    return Matmul::infer(in, why);
   }
 };
 
@@ -87,15 +84,15 @@ struct Bilinear : Einsum {
 /// mm(x, y), bmm(x, y), dot(x, y) - matmul of two matrices, two batches of matrices, two vectors.
 template <operand X, operand Y>
 constexpr auto mm(X const& x, Y const& y) {
-  return detail::call(detail::Fixed<detail::RankedMatmul<2>{}>{}, x, y);
+  return detail::call(detail::named<"mm">(detail::Fixed<detail::RankedMatmul<2>{}>{}), x, y);
 }
 template <operand X, operand Y>
 constexpr auto bmm(X const& x, Y const& y) {
-  return detail::call(detail::Fixed<detail::RankedMatmul<3>{}>{}, x, y);
+  return detail::call(detail::named<"bmm">(detail::Fixed<detail::RankedMatmul<3>{}>{}), x, y);
 }
 template <operand X, operand Y>
 constexpr auto dot(X const& x, Y const& y) {
-  return detail::call(detail::Fixed<detail::RankedMatmul<1>{}>{}, x, y);
+  return detail::call(detail::named<"dot">(detail::Fixed<detail::RankedMatmul<1>{}>{}), x, y);
 }
 
 /// addmm(c, x, y, beta, alpha) - beta c + alpha x y; baddbmm for batches of matrices.

@@ -145,14 +145,14 @@ struct GaussianNll {
   Reduction reduction = Reduction::mean;
 };
 
-/// gaussian_nll_loss<R>(x, target, var, options) - (log var + (x - target)^2 / var) / 2; where var is below eps it has
-/// no gradient.
+/// gaussian_nll_loss<R>(x, target, var, options) - (log var + (x - target)^2 / var) / 2; where var is below eps its
+/// gradient is that of eps in its place, as in PyTorch.
 template <Reduction... R, operand X, operand Y, operand V>
 constexpr auto gaussian_nll_loss(X const& x, Y const& target, V const& var, GaussianNll const& options = {}) {
   detail::each_in_memory(var, [](Operand const& o, index_t at) {
     if (read_real(o, at) < 0) raise("gaussian_nll_loss: variances that are not negative required");
   });
-  auto const v = clamp_min(var, options.eps);
+  auto const v = where(var < options.eps, options.eps + (var - stop_gradient(var)), var);
   auto const loss = (log(v) + square(detail::beside<"gaussian_nll_loss">(x, target, var) - target) / v) * 0.5;
   return detail::reduced_loss<R...>("gaussian_nll_loss", options.full ? loss + 0.91893853320467274 : loss,
                                     options.reduction);

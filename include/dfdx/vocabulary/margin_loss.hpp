@@ -137,12 +137,53 @@ constexpr auto multi_margin_loss(X const& x, Y const& labels, W const& weight,
   return detail::multi_margin<R...>(x, labels, weight, options);
 }
 
+namespace detail {
+// The scores, if there is a label or a negative number for each.
+struct MultilabelRule {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Shape const &x = in[0].shape, &labels = in[1].shape;
+    if ((x.rank != 1 && x.rank != 2) || !agree(x, labels))
+      return refuse(why, "multilabel_margin_loss: labels ", labels, " do not fit scores ", x);
+    if (in[1].dtype != DType::i32 && in[1].dtype != DType::i64)
+      return refuse(why, "multilabel_margin_loss: labels of dtype i32 or i64 required, got ", in[1].dtype);
+    if (!is_floating(in[0].dtype))
+      return refuse(why, "multilabel_margin_loss: floating dtype required, got ", in[0].dtype);
+    return in[0];
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x, V const&) {
+    return x;
+  }
+};
+// Labels in memory that are no classes are refused, up to the first negative one.
+template <class Y>
+constexpr void require_labels(Y const& labels) {
+  if constexpr (!refused<Y>) {
+    index_t const classes = labels.shape().rank == 0 ? 0 : labels.shape()[labels.shape().rank - 1];
+    index_t seen = 0;
+    bool ended = false;
+    each_in_memory(labels, [&](Operand const& o, index_t at) {
+      index_t const label = read_index(o, at);
+      if (seen++ % classes == 0) ended = false;
+      ended = ended || label < 0;
+      if (!ended && label >= classes)
+        raise("multilabel_margin_loss: label ", label, " out of range for ", classes, " classes");
+    });
+  }
+}
+}  // namespace detail
+
 /// multilabel_margin_loss(x, labels) - the sum over labels j and classes i that are none of max(0, 1 - x_j + x_i), over
 /// the number of classes. The labels of a sample end at its first negative number.
 ///
 /// Shapes    x, labels: [N, C] or [C] -> []
+/// Dtypes    x: floating, labels: i32 i64
+/// Errors    "multilabel_margin_loss: labels [2] do not fit scores [4, 3]"; of labels in memory
+///           "multilabel_margin_loss: label 7 out of range for 3 classes"
 template <Reduction... R, operand X, operand Y>
-constexpr auto multilabel_margin_loss(X const& x, Y const& labels, Reduction how = Reduction::mean) {
+constexpr auto multilabel_margin_loss(X const& given, Y const& labels, Reduction how = Reduction::mean) {
+  auto const x = detail::call(detail::Fixed<detail::MultilabelRule{}>{}, given, labels);
+  detail::require_labels(labels);
   auto const counts = cumprod<-1>(cast<std::int64_t>(labels >= 0)) != 0;
   auto const label = unsqueeze<-1>(where(counts, labels, -1));  // [.., j, 1]
   auto const scores = unsqueeze<-2>(x);                         // [.., 1, i]

@@ -154,14 +154,19 @@ struct Diagonal {
 // Its transpose: the last axis becomes the diagonal of a square of zeros.
 struct DiagEmbed {
   index_t offset;
-  constexpr index_t extent(index_t n) const { return n + (offset < 0 ? -offset : offset); }
+  constexpr index_t extent(index_t n) const {
+    constexpr index_t limit = index_t{1} << 40;
+    return offset > limit || offset < -limit ? limit : n + (offset < 0 ? -offset : offset);
+  }
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape r = in->shape;
     if (r.rank < 1 || r.rank == max_rank || r[r.rank - 1] < 0)
       return refuse(why, "diag_embed: a last axis of fixed extent required, got ", r);
-    r[r.rank - 1] = extent(r[r.rank - 1]);
-    r.push_back(r[r.rank - 1]);
-    return Meta{in->dtype, r};
+    index_t const n = extent(r[r.rank - 1]);
+    if (extent::mul(n, n) < 0) return refuse(why, "diag_embed: size overflows for ", in->shape);
+    r[r.rank - 1] = n;
+    r.push_back(n);
+    return countable("diag_embed", Meta{in->dtype, r}, in->shape, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -185,7 +190,9 @@ struct Triangle {
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
     Meta const i{DType::i64, y.shape};
-    V const row = iota_as(x, i, 0), column = iota_as(x, i, 1), shift = full_as(x, i, static_cast<double>(k));
+    constexpr index_t far = index_t{1} << 60;  // beyond every extent, and a sum with one does not overflow
+    index_t const by = k > far ? far : k < -far ? -far : k;
+    V const row = iota_as(x, i, 0), column = iota_as(x, i, 1), shift = full_as(x, i, static_cast<double>(by));
     V const end = bind_element<op::add, std::int64_t>(Attrs{}, row, shift);
     return lower ? bind_element<op::less_equal, std::int64_t>(Attrs{}, column, end)
                  : bind_element<op::greater_equal, std::int64_t>(Attrs{}, column, end);
@@ -193,16 +200,17 @@ struct Triangle {
 };
 
 struct PixelShuffle {
+  static constexpr index_t limit = index_t{1} << 31;
   index_t r;
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape s = in->shape;
     int const n = s.rank;
-    if (n < 3 || r < 1 || s[n - 3] < 0 || s[n - 3] % (r * r) != 0)
-      return refuse(why, "pixel_shuffle: channels of ", s, " are no multiple of ", r, " squared");
+    if (n < 3 || r < 1 || r > limit || s[n - 3] < 0 || s[n - 3] % (r * r) != 0)
+      return refuse(why, "pixel_shuffle: channels of ", s, " are no multiple of ", Position{r}, " squared");
     s[n - 3] /= r * r;
     s[n - 2] = extent::mul(s[n - 2], r);
     s[n - 1] = extent::mul(s[n - 1], r);
-    return Meta{in->dtype, s};
+    return countable("pixel_shuffle", Meta{in->dtype, s}, in->shape, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -218,12 +226,13 @@ struct PixelUnshuffle {
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape s = in->shape;
     int const n = s.rank;
-    if (n < 3 || r < 1 || s[n - 2] < 0 || s[n - 1] < 0 || s[n - 2] % r != 0 || s[n - 1] % r != 0)
-      return refuse(why, "pixel_unshuffle: rows and columns of ", s, " are no multiples of ", r);
+    if (n < 3 || r < 1 || r > PixelShuffle::limit || s[n - 2] < 0 || s[n - 1] < 0 || s[n - 2] % r != 0 ||
+        s[n - 1] % r != 0)
+      return refuse(why, "pixel_unshuffle: rows and columns of ", s, " are no multiples of ", Position{r});
     s[n - 3] = extent::mul(s[n - 3], r * r);
     s[n - 2] /= r;
     s[n - 1] /= r;
-    return Meta{in->dtype, s};
+    return countable("pixel_unshuffle", Meta{in->dtype, s}, in->shape, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -248,7 +257,7 @@ struct Common {
       else s = op::broadcast_shapes("broadcast_tensors", s, in[i].shape, why);
       if (!s.valid()) return Meta{DType::f32, s};
     }
-    return Meta{in[which].dtype, s};
+    return countable(grid ? "meshgrid" : "broadcast_tensors", Meta{in[which].dtype, s}, in->shape, why);
   }
   template <class, class... V>
   constexpr auto run(Meta const& y, V const&... x) const {

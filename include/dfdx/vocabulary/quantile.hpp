@@ -116,6 +116,7 @@ constexpr auto quantiles_along(X const& x, double const (&q)[N], P const& axis, 
 }
 template <class X>
 Array quantiles_along(X const& x, std::vector<double> const& q, int axis, Interpolation how) {
+  if (q.empty()) raise("quantile: no numbers between 0 and 1 given");
   auto const sorted = sorted_reals(untyped(x), axis);
   std::vector<Array> each;
   for (double p : q) each.push_back(quantile_of(sorted, p, axis, how));

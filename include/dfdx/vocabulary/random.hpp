@@ -75,10 +75,10 @@ constexpr auto key_beside(char const* name, X const& x, K const& key) {
     return Tensor<std::int64_t>(static_cast<std::int64_t>(key.seed));
   }
 }
-template <class X, class K>
-constexpr auto drawn(char const* name, X const& x, K const& key, std::int64_t stream) {
+template <Literal Name, class X, class K>
+constexpr auto drawn(X const& x, K const& key, std::int64_t stream) {
   if constexpr (refused<X, K>) return Refused{};
-  else return call(FixedType<Draw{}>{{}, {stream}}, x, key_beside(name, x, key));
+  else return call(named<Name>(FixedType<Draw{}>{{}, {stream}}), x, key_beside(Name.text, x, key));
 }
 
 // Zero where a number from [0, 1) lies below p.
@@ -100,6 +100,8 @@ constexpr void require_weights(X const& weights) {
       if (!(w >= 0 && w <= std::numeric_limits<double>::max()))
         raise("multinomial: weights that are finite and not negative required");
       total += w;
+      if (!(total <= std::numeric_limits<double>::max()))
+        raise("multinomial: weights of a finite sum required, of ", weights.shape());
       if (++seen % choices != 0) return;
       if (total == 0) raise("multinomial: weights that are all 0, of ", weights.shape());
       total = 0;
@@ -148,7 +150,7 @@ struct Multinomial {
 ///           number of i64"
 template <operand X, detail::random_key K>
 constexpr auto uniform_like(X const& x, K const& key, std::int64_t stream = 0) {
-  return detail::drawn("uniform_like", x, key, stream);
+  return detail::drawn<"uniform_like">(x, key, stream);
 }
 
 /// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x, made of uniform_like's (Box and Muller
@@ -170,7 +172,7 @@ constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
     double const v = read_real(o, at);
     if (!(v >= 0 && v <= 1)) raise("bernoulli: probabilities required");
   });
-  return where(detail::drawn("bernoulli", p, key, stream) < p, ones_like(p), zeros_like(p));
+  return where(detail::drawn<"bernoulli">(p, key, stream) < p, ones_like(p), zeros_like(p));
 }
 
 /// dropout(x, p, key, options) - in training each element is 0 with probability p, and the others are divided by 1 -
@@ -186,7 +188,7 @@ constexpr auto dropout(X const& x, double p, K const& key, Dropout const& option
     return Refused{};
   } else {
     if (!options.training || p == 0) return static_cast<R>(x);
-    return detail::dropped(x, detail::drawn("dropout", x, key, options.stream), p);
+    return detail::dropped(x, detail::drawn<"dropout">(x, key, options.stream), p);
   }
 }
 

@@ -64,6 +64,7 @@ struct ReduceAxes {
     index_t const mask = over.mask(in->shape.rank);
     if (mask < 0)
       return refuse(why, Op::name, ": axis ", over.axes.offender(mask), over.axes.fault(mask), in->shape);
+    if (in->dtype == DType::boolean) return refuse(why, Op::name, ": numeric dtype required, got bool");
     Meta r = Op::infer(Attrs{{mask}}, in, why);
     if (r.valid() && !over.keep) r.shape = dropped(r.shape, mask);
     return r;

@@ -173,7 +173,8 @@ struct Slice {
     index_t b = begin < 0 ? begin + n : begin, e = end < 0 ? end + n : end;
     b = b < 0 ? 0 : n >= 0 && b > n ? n : b;
     e = e < b ? b : n >= 0 && e > n ? n : e;
-    return Attrs{{a + 16 * step, b, e <= b ? 0 : (e - b - 1) / step + 1}};
+    index_t const count = e <= b ? 0 : (e - b - 1) / step + 1;
+    return Attrs{{a + 16 * (count > 1 ? step : 1), b, count}};
   }
 };
 

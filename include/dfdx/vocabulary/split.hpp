@@ -47,7 +47,7 @@ struct Windows {
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
     int const a = normalize_axis(axis, x.shape().rank);
-    V const index = window_index(x, y.shape[a], size, step, 1);
+    V const index = window_index(x, y.shape[a], size, y.shape[a] > 1 ? step : 1, 1);
     V const rows = bind<op::take>(Attrs{}, call(Movedim{a, 0}, x), index);
     return call(Movedim{Axes{0, 1}, Axes{a, -1}}, rows);
   }
@@ -55,11 +55,12 @@ struct Windows {
 
 // Patches of images [C, Y, X] or [N, C, Y, X].
 struct PatchPlan {
+  static constexpr index_t limit = (index_t{1} << 31) - 1;  // products of two are numbers of 64 bits
   Patches p;
   static constexpr index_t of(Extents const& e, int i) { return e.shape[e.shape.rank == 1 ? 0 : i]; }
   static constexpr bool pair(Extents const& e, index_t least) {
     bool ok = e.shape.rank == 1 || e.shape.rank == 2;
-    for (int i = 0; ok && i < e.shape.rank; ++i) ok = e.shape[i] >= least;
+    for (int i = 0; ok && i < e.shape.rank; ++i) ok = e.shape[i] >= least && e.shape[i] <= limit;
     return ok;
   }
   constexpr index_t kernel(int i) const { return of(p.kernel, i); }
@@ -86,9 +87,10 @@ struct Unfold : PatchPlan {
     index_t const rows = fits ? windows(0, s[s.rank - 2]) : -1,
                   columns = fits ? windows(1, s[s.rank - 1]) : -1;
     if (rows < 0 || columns < 0) return refuse(why, "unfold: the patches do not fit images ", s);
-    Meta r{in->dtype, make_shape(extent::mul(s[s.rank - 3], kernel(0) * kernel(1)), rows * columns)};
+    Meta r{in->dtype,
+           make_shape(extent::mul(s[s.rank - 3], kernel(0) * kernel(1)), extent::mul(rows, columns))};
     if (s.rank == 4) r.shape = make_shape(s[0], r.shape[0], r.shape[1]);
-    return r;
+    return countable("unfold", r, s, why);
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
@@ -111,7 +113,8 @@ struct Fold : PatchPlan {
     bool fits = valid() && pair(size, 0) && (s.rank == 2 || s.rank == 3) && s[s.rank - 2] % area == 0;
     if (fits) {
       index_t const rows = windows(0, of(size, 0)), columns = windows(1, of(size, 1));
-      fits = rows >= 0 && columns >= 0 && op::extents_agree(s[s.rank - 1], rows * columns);
+      index_t const all = rows < 0 || columns < 0 ? -1 : extent::mul(rows, columns);
+      fits = all >= 0 && op::extents_agree(s[s.rank - 1], all);
     }
     if (!fits) return refuse(why, "fold: patches ", s, " do not make images ", size.shape);
     Shape r = make_shape(s[s.rank - 2] / area, of(size, 0), of(size, 1));
