@@ -21,6 +21,23 @@ struct Operand {
   index_t row, col;
 };
 
+/// add_scaled - the epilogue C = old + scale * A B; old may be C.
+template <class T>
+struct add_scaled {
+  T scale;
+  T const* old;
+  index_t old_row;
+
+  DFDX_INLINE vector_t<T> operator()(vector_t<T> sum, index_t m, index_t n) const {
+    return __riscv_vfmacc(load_part(old + m * old_row + n, 1, every), scale, sum, every);
+  }
+  DFDX_INLINE vector_t<T> operator()(vector_t<T> sum, index_t m, index_t n, int count) const {
+    auto const part = static_cast<std::size_t>(count);
+    return __riscv_vfmacc(load_part(old + m * old_row + n, 1, part), scale, sum, part);
+  }
+  DFDX_INLINE T operator()(T sum, index_t m, index_t n) const { return old[m * old_row + n] + scale * sum; }
+};
+
 namespace detail {
 
 template <class Epilogue, class V>
