@@ -6,6 +6,7 @@
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/reduce.hpp>
+#include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/ops/binary.hpp>
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/unary.hpp>
@@ -166,6 +167,34 @@ index_t wrong_products(double tolerance) {
   return wrong;
 }
 
+// Rows of a matrix picked apart by index, to the first that is out of range.
+template <class T, class I>
+index_t wrong_gathers() {
+  index_t wrong = 0;
+  for (index_t n : sizes())
+    for (index_t step : {1, 3})
+      for (index_t bad : {index_t{-1}, n / 2}) {
+        if (n == 0) continue;
+        constexpr index_t extent = 11;
+        index_t const columns = n + 2;
+        Flush<T> x(extent * columns), y((n - 1) * step + 1);
+        Flush<I> places((n - 1) * step + 1);
+        for (index_t i = 0; i < extent * columns; ++i) x.data[i] = static_cast<T>(i);
+        for (index_t k = 0; k < n; ++k) {
+          places.data[k * step] = static_cast<I>(k * 7 % extent);
+          y.data[k * step] = T(-5);
+        }
+        if (bad >= 0) places.data[bad * step] = static_cast<I>(bad % 2 == 0 ? extent : -1);
+        index_t const count =
+            rvv::gather_row(static_cast<T const*>(x.data), columns, index_t{1},
+                            static_cast<I const*>(places.data), step, extent, y.data, step, n);
+        wrong += count != (bad < 0 ? n : bad / rvv::lanes() * rvv::lanes());
+        for (index_t k = 0; k < count; ++k)
+          wrong += y.data[k * step] != static_cast<T>(k * 7 % extent * columns + k);
+      }
+  return wrong;
+}
+
 template <Code C, class T>
 bool folds() {
   for (index_t n : sizes()) {
@@ -293,6 +322,14 @@ TEST_CASE("rvv transpose", "[kernels]") {
         for (index_t j = 0; j < columns; ++j) wrong += y.data[j * rows + i] != x.data[i * columns + j];
     }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("rvv gather", "[kernels]") {
+  CHECK(wrong_gathers<float, std::int32_t>() == 0);
+  CHECK(wrong_gathers<float, std::int64_t>() == 0);
+  CHECK(wrong_gathers<float, std::uint8_t>() == 0);
+  CHECK(wrong_gathers<double, std::int32_t>() == 0);
+  CHECK(wrong_gathers<double, std::int64_t>() == 0);
 }
 
 TEST_CASE("rvv products with quantized rows", "[kernels]") {
