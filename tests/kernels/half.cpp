@@ -74,8 +74,15 @@ void check_product() {
     for (T& x : v) x = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f;
   };
   fill(a), fill(b);
-  // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell.
-  CHECK(Product::workspace(symbols) >= static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float));
+  // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell. (They need
+  // none where they are multiplied as they are.)
+#if defined(DFDX_RVV)
+  constexpr bool as_they_are = std::is_same_v<T, float16> && kernels::rvv::multiplies_halves;
+#else
+  constexpr bool as_they_are = false;
+#endif
+  CHECK(as_they_are ||
+        Product::workspace(symbols) >= static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float));
   std::vector<float> work(Product::workspace(symbols) / sizeof(float) + 16);
   auto const address = (reinterpret_cast<std::uintptr_t>(work.data()) + 63) / 64 * 64;
   void* const base[] = {a.data(), b.data(), c.data()};
@@ -119,5 +126,6 @@ TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels
   check_layouts<float16, 32, 20, 9, 3, false>();
   check_layouts<float16, 13, 18, 40, 1, true>();
   check_layouts<float16, 3, 21, 45, 1, false>();
+  check_layouts<float16, 15, 150, 7, 0, false>();
   check_layouts<bfloat16, 1, 1, 1, 0, true>();
 }

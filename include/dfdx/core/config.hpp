@@ -90,6 +90,10 @@
 #define DFDX_TARGET for_rvv256
 #elif defined(__riscv_v_fixed_vlen)
 #define DFDX_TARGET for_rvv128
+#elif defined(__riscv_vector) && defined(__riscv_zvfh)
+#define DFDX_TARGET for_rvv_zvfh
+#elif defined(__riscv_vector) && defined(__riscv_zvfhmin)
+#define DFDX_TARGET for_rvv_zvfhmin
 #elif defined(__riscv_vector)
 #define DFDX_TARGET for_rvv
 #elif defined(__wasm_simd128__)

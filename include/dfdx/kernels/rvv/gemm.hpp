@@ -4,6 +4,7 @@
 // it is transposed into a workspace first, or, for few rows of A, lanes run over k.
 #pragma once
 
+#include <bit>
 #include <utility>
 
 #include <dfdx/kernels/reference/gemm.hpp>
@@ -40,6 +41,35 @@ struct add_scaled {
 
 namespace detail {
 
+/// sum_t - what products of T are summed in; a float16's in float. number_t is a T as instructions take it.
+template <class T>
+using sum_t = std::conditional_t<sizeof(T) == 2, float, T>;
+#if defined(__riscv_zvfh)
+template <class T>
+using number_t = std::conditional_t<sizeof(T) == 2, _Float16, T>;
+#else
+template <class T>
+using number_t = T;
+#endif
+
+/// Vectors of factors, and what they add to sums.
+template <class T>
+DFDX_INLINE auto load_factors(T const* p, index_t step, std::size_t n) {
+#if defined(__riscv_zvfh)
+  if constexpr (sizeof(T) == 2) return load_halves(p, step, n);
+  else
+#endif
+    return load_part(p, step, n);
+}
+template <class A, class B, class S>
+DFDX_INLINE S add_product(S const& sum, A const& a, B const& b, std::size_t n) {
+#if defined(__riscv_zvfh)
+  if constexpr (std::is_same_v<B, Halves>) return __riscv_vfwmacc_tu(sum, a, b, n);
+  else
+#endif
+    return __riscv_vfmacc_tu(sum, a, b, n);
+}
+
 template <class Epilogue, class V>
 DFDX_INLINE auto finished(Epilogue const& epilogue, V const& sum, index_t m, index_t n, std::size_t count,
                           bool whole) {
@@ -71,20 +101,19 @@ struct Tile {
     if constexpr (Declared == Rows * Vectors) {
       f(sums...);
     } else {
-      vector_t<T> next = splat(T(0));
+      vector_t<sum_t<T>> next = splat(sum_t<T>(0));
       with_sums<Declared + 1>(f, sums..., next);
     }
   }
 
   template <int V>
-  static DFDX_INLINE vector_t<T> load(T const* b, index_t w, std::size_t last) {
-    if constexpr (Whole || V + 1 < Vectors) return load_part(b + V * w, 1, every);
-    else return load_part(b + V * w, 1, last);
+  static DFDX_INLINE auto load(T const* b, index_t w, std::size_t last) {
+    if constexpr (Whole || V + 1 < Vectors) return load_factors(b + V * w, 1, every);
+    else return load_factors(b + V * w, 1, last);
   }
   template <int R>
-  static DFDX_INLINE T number(T const* a, index_t a_step) {
-    if constexpr (Along) return a[R * a_step];
-    else return a[R];
+  static DFDX_INLINE number_t<T> number(T const* a, index_t a_step) {
+    return std::bit_cast<number_t<T>>(a[Along ? R * a_step : R]);
   }
 
   template <class... V>
@@ -93,8 +122,8 @@ struct Tile {
     index_t const w = lanes();
 #pragma clang loop unroll_count(4)
     for (index_t p = 0; p < k; ++p, b += b_row, a += Along ? 1 : a_step) {
-      vector_t<T> const b0 = load<0>(b, w, last);
-      vector_t<T> b1 = b0;
+      auto const b0 = load<0>(b, w, last);
+      auto b1 = b0;
       if constexpr (Vectors > 1) b1 = load<1>(b, w, last);
       [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
         (multiply_add<static_cast<int>(I)>(number<static_cast<int>(I) / Vectors>(a, a_step), b0, b1, sums...),
@@ -102,11 +131,11 @@ struct Tile {
       }(std::make_index_sequence<Rows * Vectors>{});
     }
   }
-  template <int I, class... V>
-  static DFDX_INLINE void multiply_add(T x, vector_t<T> const& b0, vector_t<T> const& b1, V&... sums) {
+  template <int I, class B, class... V>
+  static DFDX_INLINE void multiply_add(number_t<T> x, B const& b0, B const& b1, V&... sums) {
     auto& sum = nth<I>(sums...);
-    if constexpr (I % Vectors == 0) sum = __riscv_vfmacc(sum, x, b0, every);
-    else sum = __riscv_vfmacc(sum, x, b1, every);
+    if constexpr (I % Vectors == 0) sum = add_product(sum, x, b0, every);
+    else sum = add_product(sum, x, b1, every);
   }
 
   template <int I, class Epilogue, class... V>
@@ -117,15 +146,16 @@ struct Tile {
     std::size_t const count = whole ? w : last;
     index_t const first = v * static_cast<index_t>(w);
     auto const y = finished(epilogue, nth<I>(sums...), m + r, n + first, count, whole);
-    store_part(c + r * c_row + first, 1, y, count);
+    if constexpr (sizeof(T) == 2) store_half(c + r * c_row + first, 1, y, count);
+    else store_part(c + r * c_row + first, 1, y, count);
   }
 };
 
 /// Rows in a tile: with two vectors of floats, or one of doubles, 16 or 8 groups of registers are full.
 template <class T>
-inline constexpr int tile_rows = sizeof(T) == 4 ? 7 : 6;
+inline constexpr int tile_rows = sizeof(T) <= 4 ? 7 : 6;
 template <class T>
-inline constexpr int tile_vectors = sizeof(T) == 4 ? 2 : 1;
+inline constexpr int tile_vectors = sizeof(T) <= 4 ? 2 : 1;
 
 /// All rows of a panel of columns.
 template <class T, int Vectors, bool Whole, bool Along, class Epilogue>
@@ -160,19 +190,15 @@ void panels(index_t m, index_t n, index_t k, Operand<T> a, T const* b, index_t b
 
 /// The sum of products of two rows of numbers, some steps apart.
 template <class T>
-DFDX_INLINE T dot(index_t k, T const* x, index_t x_step, T const* y, index_t y_step) {
-  vector_t<T> sum = splat(T(0));
+DFDX_INLINE sum_t<T> dot(index_t k, T const* x, index_t x_step, T const* y, index_t y_step) {
+  vector_t<sum_t<T>> sum = splat(sum_t<T>(0));
   index_t const w = lanes();
-  index_t p = 0;
-  for (; p + w <= k; p += w)
-    sum = __riscv_vfmacc(sum, load_part(x + p * x_step, x_step, every),
-                         load_part(y + p * y_step, y_step, every), every);
-  if (p < k) {
-    auto const rest = static_cast<std::size_t>(k - p);
-    sum = __riscv_vfmacc_tu(sum, load_part(x + p * x_step, x_step, rest),
-                            load_part(y + p * y_step, y_step, rest), rest);
+  for (index_t p = 0; p < k; p += w) {
+    auto const count = static_cast<std::size_t>(k - p < w ? k - p : w);
+    sum = add_product(sum, load_factors(x + p * x_step, x_step, count),
+                      load_factors(y + p * y_step, y_step, count), count);
   }
-  if constexpr (sizeof(T) == 4)
+  if constexpr (sizeof(T) <= 4)
     return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f32m1(0, 1), every));
   else return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f64m1(0, 1), every));
 }
@@ -182,7 +208,8 @@ void dots(index_t m, index_t n, index_t k, Operand<T> a, Operand<T> b, T* c, ind
           Epilogue const& epilogue) {
   for (index_t i = 0; i < m; ++i)
     for (index_t j = 0; j < n; ++j)
-      c[i * c_row + j] = epilogue(dot(k, a.at + i * a.row, a.col, b.at + j * b.col, b.row), i, j);
+      c[i * c_row + j] =
+          static_cast<T>(epilogue(dot(k, a.at + i * a.row, a.col, b.at + j * b.col, b.row), i, j));
 }
 
 }  // namespace detail
@@ -196,12 +223,14 @@ constexpr std::size_t gemm_workspace(index_t n, index_t k, bool may_read_columns
   return may_read_columns ? static_cast<std::size_t>(n * k) * sizeof(T) : 0;
 }
 
-/// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n); C's rows are contiguous.
+/// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n); C's rows are contiguous. T is float, double or, where
+/// multiplies_halves says so, float16.
 ///
 /// The epilogue is called with a vector of sums for columns n, n+1, ..., or with one number. Where there are fewer
 /// columns than a vector holds their number is a fourth argument.
 ///
-/// Numerics  sums in the element type with fused multiply-adds: |error| <= K eps / (1 - K eps) * sum |a| |b|
+/// Numerics  sums in the element type, of float16 in float and rounded once, with fused multiply-adds:
+///           |error| <= K eps / (1 - K eps) * sum |a| |b|
 /// Cost      2 M N K flops; gemm_workspace bytes, where B's rows are not contiguous
 template <class T, class Epilogue>
 void gemm(index_t m, index_t n, index_t k, Operand<T> a, Operand<T> b, T* c, index_t c_row, void* workspace,
