@@ -336,14 +336,14 @@ TEST_CASE("rvv products with quantized rows", "[kernels]") {
   auto const wrong = []<Quant F>(std::integral_constant<Quant, F>) {
     index_t count = 0;
     std::mt19937 chance(3);
-    for (index_t blocks : {0, 1, 2, 7})
+    for (index_t blocks : {0, 1, 2, 7, 97})
       for (index_t n : {1, 5}) {
         Flush<std::byte> w(n * blocks * static_cast<index_t>(block_bytes(F)));
         for (index_t i = 0; i < n * blocks * static_cast<index_t>(block_bytes(F)); ++i)
           w.data[i] = static_cast<std::byte>(chance() % 256);
         for (index_t b = 0; b < n * blocks; ++b)  // scales that are numbers
           for (index_t at : {1, 3}) w.data[b * static_cast<index_t>(block_bytes(F)) + at] &= std::byte{0x3f};
-        constexpr index_t m = 3;
+        constexpr index_t m = 6;
         std::vector<float> x(static_cast<std::size_t>(m * blocks * 32)),
             y(static_cast<std::size_t>(m * n), -1.0f);
         for (float& v : x) v = static_cast<float>(static_cast<int>(chance() % 2001) - 1000) * 1e-3f;
