@@ -8,7 +8,9 @@
 #include <dfdx/kernels/reduce.hpp>
 #include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/exponential.hpp>
 #include <dfdx/ops/rounding.hpp>
+#include <dfdx/ops/trigonometric.hpp>
 #include <dfdx/ops/unary.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -103,6 +105,14 @@ void maps(double tolerance) {
   CHECK(wrong_maps<op::sigmoid, T>(tolerance) == 0);
   CHECK(wrong_maps<op::sin, T>(tolerance) == 0);
   CHECK(wrong_maps<op::erf, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::cbrt, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::tan, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::asin, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::acos, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::atan, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::asinh, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::acosh, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::atanh, T>(tolerance) == 0);
 }
 
 // Loads, stores and their tails, at any stride and from any address.
