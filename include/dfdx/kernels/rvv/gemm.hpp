@@ -62,7 +62,16 @@ DFDX_INLINE auto load_factors(T const* p, index_t step, std::size_t n) {
     return load_part(p, step, n);
 }
 template <class A, class B, class S>
-DFDX_INLINE S add_product(S const& sum, A const& a, B const& b, std::size_t n) {
+DFDX_INLINE S add_product(S const& sum, A const& a, B const& b) {
+#if defined(__riscv_zvfh)
+  if constexpr (std::is_same_v<B, Halves>) return __riscv_vfwmacc(sum, a, b, every);
+  else
+#endif
+    return __riscv_vfmacc(sum, a, b, every);
+}
+/// The same in the first n lanes; the others stay.
+template <class A, class B, class S>
+DFDX_INLINE S add_part(S const& sum, A const& a, B const& b, std::size_t n) {
 #if defined(__riscv_zvfh)
   if constexpr (std::is_same_v<B, Halves>) return __riscv_vfwmacc_tu(sum, a, b, n);
   else
@@ -134,8 +143,8 @@ struct Tile {
   template <int I, class B, class... V>
   static DFDX_INLINE void multiply_add(number_t<T> x, B const& b0, B const& b1, V&... sums) {
     auto& sum = nth<I>(sums...);
-    if constexpr (I % Vectors == 0) sum = add_product(sum, x, b0, every);
-    else sum = add_product(sum, x, b1, every);
+    if constexpr (I % Vectors == 0) sum = add_product(sum, x, b0);
+    else sum = add_product(sum, x, b1);
   }
 
   template <int I, class Epilogue, class... V>
@@ -172,19 +181,21 @@ void panel(index_t m, index_t k, T const* a, index_t a_row, index_t a_step, T co
   tiles.template operator()<1>();
 }
 
+/// Columns first .. first + n of C, of which b and c are the first.
 template <class T, bool Along, class Epilogue>
 void panels(index_t m, index_t n, index_t k, Operand<T> a, T const* b, index_t b_row, T* c, index_t c_row,
-            Epilogue const& epilogue) {
+            index_t first, Epilogue const& epilogue) {
   constexpr int wide = tile_vectors<T>;
   index_t const w = lanes();
   index_t const a_step = Along ? a.row : a.col;
   index_t j = 0;
   for (; j + wide * w <= n; j += wide * w)
-    panel<T, wide, true, Along>(m, k, a.at, a.row, a_step, b + j, b_row, c + j, c_row, j,
+    panel<T, wide, true, Along>(m, k, a.at, a.row, a_step, b + j, b_row, c + j, c_row, first + j,
                                 static_cast<std::size_t>(w), epilogue);
   for (; j < n; j += w) {
     auto const last = static_cast<std::size_t>(n - j < w ? n - j : w);
-    panel<T, 1, false, Along>(m, k, a.at, a.row, a_step, b + j, b_row, c + j, c_row, j, last, epilogue);
+    panel<T, 1, false, Along>(m, k, a.at, a.row, a_step, b + j, b_row, c + j, c_row, first + j, last,
+                              epilogue);
   }
 }
 
@@ -193,10 +204,14 @@ template <class T>
 DFDX_INLINE sum_t<T> dot(index_t k, T const* x, index_t x_step, T const* y, index_t y_step) {
   vector_t<sum_t<T>> sum = splat(sum_t<T>(0));
   index_t const w = lanes();
-  for (index_t p = 0; p < k; p += w) {
-    auto const count = static_cast<std::size_t>(k - p < w ? k - p : w);
-    sum = add_product(sum, load_factors(x + p * x_step, x_step, count),
-                      load_factors(y + p * y_step, y_step, count), count);
+  index_t p = 0;
+  for (; p + w <= k; p += w)
+    sum = add_product(sum, load_factors(x + p * x_step, x_step, every),
+                      load_factors(y + p * y_step, y_step, every));
+  if (p < k) {
+    auto const rest = static_cast<std::size_t>(k - p);
+    sum = add_part(sum, load_factors(x + p * x_step, x_step, rest),
+                   load_factors(y + p * y_step, y_step, rest), rest);
   }
   if constexpr (sizeof(T) <= 4)
     return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f32m1(0, 1), every));
@@ -217,10 +232,15 @@ void dots(index_t m, index_t n, index_t k, Operand<T> a, Operand<T> b, T* c, ind
 /// few_rows - up to so many of A are multiplied along k with a B that is read by columns.
 inline constexpr index_t few_rows = 4;
 
-/// gemm_workspace - bytes that gemm needs for a B of so many numbers, if it may be read by columns.
+/// columns_together - up to so many columns of a B that is read by columns are transposed at a time: two vectors of
+/// floats at VLEN 1024.
+inline constexpr index_t columns_together = 128;
+
+/// gemm_workspace - bytes that gemm needs for a B of k rows and n columns, if it may be read by columns.
 template <class T>
 constexpr std::size_t gemm_workspace(index_t n, index_t k, bool may_read_columns) {
-  return may_read_columns ? static_cast<std::size_t>(n * k) * sizeof(T) : 0;
+  index_t const together = n < columns_together ? n : columns_together;
+  return may_read_columns ? static_cast<std::size_t>(together * k) * sizeof(T) : 0;
 }
 
 /// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n); C's rows are contiguous. T is float, double or, where
@@ -238,13 +258,17 @@ void gemm(index_t m, index_t n, index_t k, Operand<T> a, Operand<T> b, T* c, ind
   if (n == 1 || (b.col != 1 && m <= few_rows)) return detail::dots(m, n, k, a, b, c, c_row, epilogue);
   if (a.col != 1 && a.row != 1 && m != 1)
     return reference::gemm(m, n, k, a.at, a.row, a.col, b.at, b.row, b.col, c, c_row, index_t{1}, epilogue);
-  if (b.col != 1) {
-    auto* const rows = static_cast<T*>(workspace);
-    transpose(b.at, b.row, b.col, k, n, rows, n);
-    b = {rows, n, 1};
+  auto const multiply = [&](index_t first, index_t columns, T const* from, index_t step) {
+    if (a.col == 1) detail::panels<T, true>(m, columns, k, a, from, step, c + first, c_row, first, epilogue);
+    else detail::panels<T, false>(m, columns, k, a, from, step, c + first, c_row, first, epilogue);
+  };
+  if (b.col == 1) return multiply(0, n, b.at, b.row);
+  auto* const rows = static_cast<T*>(workspace);
+  for (index_t j = 0; j < n; j += columns_together) {
+    index_t const columns = n - j < columns_together ? n - j : columns_together;
+    transpose(b.at + j * b.col, b.row, b.col, k, columns, rows, columns);
+    multiply(j, columns, rows, columns);
   }
-  if (a.col == 1) detail::panels<T, true>(m, n, k, a, b.at, b.row, c, c_row, epilogue);
-  else detail::panels<T, false>(m, n, k, a, b.at, b.row, c, c_row, epilogue);
 }
 
 }  // namespace rvv
