@@ -11,7 +11,9 @@ import subprocess
 import sys
 
 CASES = {"gelu": "gelu(a x + b) + r", "axpy": "a x + b", "softmax": "softmax of rows of 512", "sum": "sum of 16384",
-         "transpose": "transpose 128 x 128", "gemm64": "product 64^3", "gemm256": "product 256^3"}
+         "transpose": "transpose 128 x 128", "gemm64": "product 64^3", "gemm256": "product 256^3",
+         "half64": "product 64^3 of f16", "attention": "attention 64 x 64 x 64", "gather": "gather 8 x 512",
+         "pool": "largest of 2 x 2, 16x32^2", "quantized": "q8_0 64 x 512 x 1"}
 TARGETED = ("gelu", "axpy", "gemm64", "gemm256")  # the rows that the target is about
 LENGTHS = (128, 256, 512, 1024)
 FIXED = (128, 256, 512)  # those that xsimd has
@@ -27,8 +29,8 @@ def build(folder, name, flags):
 
 
 def instructions(program, case, how, times, length):
-    """All that the program retires; None if its result is wrong."""
-    cpu = "rv64,v=true,vext_spec=v1.0,vlen=%d" % length
+    """All that the program retires; "wrong" if its result is, "-" if it has no such kernel."""
+    cpu = "rv64,v=true,Zfh=true,vext_spec=v1.0,vlen=%d" % length
     run = subprocess.Popen(["qemu-riscv64-static", "-cpu", cpu, "-d", "in_asm,exec,nochain", program, case, how,
                             str(times)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sizes, total, at, count = {}, 0, None, 0
@@ -46,8 +48,8 @@ def instructions(program, case, how, times, length):
             sizes[at] = count
             at = None
     output = run.stdout.read().decode()
-    if run.wait() == 1:
-        return None
+    if run.wait() in (1, 3):
+        return "wrong" if run.returncode == 1 else "-"
     if run.returncode != 0:
         raise SystemExit("count.py: %s %s at VLEN %d: status %d %s" % (case, how, length, run.returncode, output))
     return total
@@ -55,13 +57,14 @@ def instructions(program, case, how, times, length):
 
 def cost(program, case, how, length):
     once, twice = (instructions(program, case, how, times, length) for times in (1, 2))
-    return None if once is None or twice is None else twice - once
+    return once if isinstance(once, str) else twice if isinstance(twice, str) else twice - once
 
 
 def main():
     folder, flags = sys.argv[1], sys.argv[2:]
     os.makedirs(folder, exist_ok=True)
     ours = build(folder, "any_length", flags + ["-march=rv64gcv"])
+    halves = build(folder, "any_length_zvfh", flags + ["-march=rv64gcv_zvfh"])
     plain = build(folder, "plain", flags + ["-march=rv64gc"])
     fixed = {n: build(folder, "xsimd%d" % n, flags + ["-march=rv64gcv_zvl%db" % n, "-mrvv-vector-bits=zvl"])
              for n in FIXED}
@@ -71,17 +74,18 @@ def main():
     for case, title in CASES.items():
         scalar = cost(plain, case, "plain", 128)
         for length in LENGTHS:
-            mine = cost(ours, case, "library", length)
-            theirs = cost(fixed[length], case, "library", length) if length in fixed else None
-            if mine is None or scalar is None:
+            mine = cost(halves if case == "half64" else ours, case, "library", length)
+            theirs = cost(fixed[length], case, "library", length) if length in fixed else "-"
+            if isinstance(mine, str) or isinstance(scalar, str):
                 print("%-24s %5d wrong" % (title, length), flush=True)
                 failed = 1
                 continue
             target = 0.8 * length / 32 if case in TARGETED else None
             failed |= target is not None and scalar / mine < target
             print("%-24s %5d %10d %10d %10s %9.2f %9s %7s" % (
-                title, length, mine, scalar, theirs or ("wrong" if length in fixed else "-"), scalar / mine,
-                "%.2f" % (theirs / mine) if theirs else "-", "%.1f" % target if target else "-"), flush=True)
+                title, length, mine, scalar, theirs, scalar / mine,
+                "-" if isinstance(theirs, str) else "%.2f" % (theirs / mine), "%.1f" % target if target else "-"),
+                flush=True)
     return int(failed)
 
 

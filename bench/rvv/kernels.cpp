@@ -2,8 +2,9 @@
 // One kernel, run a number of times, for the instructions it takes to be counted: rvv_kernels CASE HOW TIMES, where HOW
 // is `library` or `plain`, loops as one writes them by hand. The library is built for vectors of any length and, with
 // xsimd, for vectors of one length; plain loops are built without vectors. The result is compared with that of plain
-// loops in double; status 1 if it is wrong.
+// loops in double; status 1 if it is wrong, 3 if there is no such kernel.
 #include <dfdx/dfdx.hpp>
+#include <dfdx/kernels/quantized.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -34,8 +35,8 @@ float difference(T const& got, std::vector<double> const& want) {
 
 // Runs one of two ways, and compares the last result with the truth. What the library gives is copied once.
 template <class Library, class Plain, class Truth>
-int run(char const* how, int times, int size, Library const& library, Plain const& plain,
-        Truth const& truth) {
+int run(char const* how, int times, int size, Library const& library, Plain const& plain, Truth const& truth,
+        float tolerance = 2e-5f) {
   std::vector<double> want(static_cast<std::size_t>(size));
   truth(want.data());
   std::vector<float> out(want.size());
@@ -45,24 +46,27 @@ int run(char const* how, int times, int size, Library const& library, Plain cons
     asm volatile("" ::"r"(out.data()) : "memory");
   }
   float const error = difference(out, want);
-  if (error < 2e-5f) return 0;
+  if (error < tolerance) return 0;
   std::printf("wrong by %g\n", static_cast<double>(error));
   return 1;
 }
 
 double gelu_of(double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); }
 
-template <int N>
+// Of numbers T; the plain loops multiply them as floats.
+template <class T, int N>
 int product(char const* how, int times) {
-  auto const a = randn<float, N, N>(Key{1}), b = randn<float, N, N>(Key{2});
+  auto const wide_a = randn<float, N, N>(Key{1}), wide_b = randn<float, N, N>(Key{2});
+  auto const a = cast<T>(wide_a), b = cast<T>(wide_b);
   auto const multiply =
-      compile([](Tensor<float, N, N> const& x, Tensor<float, N, N> const& y) { return matmul(x, y); });
-  float const *x = a.data(), *y = b.data();
+      compile([](Tensor<T, N, N> const& x, Tensor<T, N, N> const& y) { return matmul(x, y); });
+  float const *x = wide_a.data(), *y = wide_b.data();
   return run(
       how, times, N * N,
       [&](float* out, bool last) {
         auto const c = multiply(a, b);
-        if (last) std::memcpy(out, c.data(), sizeof(float) * N * N);
+        if (last)
+          for (int i = 0; i < N * N; ++i) out[i] = static_cast<float>(c.data()[i]);
       },
       [&](float* out) {
         // Rows of the second factor in the inner loop, four rows of the first at a time.
@@ -83,7 +87,8 @@ int product(char const* how, int times) {
           for (int p = 0; p < N; ++p)
             for (int j = 0; j < N; ++j)
               out[i * N + j] += static_cast<double>(x[i * N + p]) * static_cast<double>(y[p * N + j]);
-      });
+      },
+      sizeof(T) == 2 ? 2e-3f : 2e-5f);
 }
 
 template <class F, class Plain, class Truth>
@@ -175,6 +180,140 @@ int transposed(char const* how, int times) {
       plain, plain);
 }
 
+// The places of the largest numbers in windows of 2 x 2, of 16 samples.
+int pooled(char const* how, int times) {
+  constexpr int samples = 16, line = 32, half = line / 2;
+  auto const x = randn<float, samples, line, line>(Key{1});
+  Window const one{1, 1, 1, 0}, two{2, 2, 1, 0};
+  index_t const n[] = {1, line, line}, m[] = {1, half, half},
+                windows[] = {one.packed(), two.packed(), two.packed()};
+  std::vector<std::int32_t> places(samples * half * half);
+  auto const plain = [&](auto* out) {
+    for (int b = 0; b < samples; ++b) {
+      float const* const p = x.data() + b * line * line;
+      for (int i = 0; i < half; ++i)
+        for (int j = 0; j < half; ++j) {
+          int const first = 2 * i * line + 2 * j;
+          int best = first;
+          for (int const at : {first + 1, first + line, first + line + 1})
+            if (p[at] > p[best] || (p[at] != p[at] && p[best] == p[best])) best = at;
+          out[(b * half + i) * half + j] = static_cast<std::remove_pointer_t<decltype(out)>>(best);
+        }
+    }
+  };
+  return run(
+      how, times, samples * half * half,
+      [&](float* out, bool last) {
+        kernels::window_argmax(x.data(), places.data(), samples, n, m, windows);
+        if (last)
+          for (std::size_t i = 0; i < places.size(); ++i) out[i] = static_cast<float>(places[i]);
+      },
+      plain, plain);
+}
+
+// From each column the number in the row that an index says.
+int picked(char const* how, int times) {
+#if !defined(DFDX_RVV)
+  if (std::strcmp(how, "library") == 0) return 3;
+#endif
+  auto const x = randn<float, 64, columns>(Key{1});
+  float const* p = x.data();
+  std::vector<std::int64_t> places(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int64_t>(i * i * 7 % 64);
+  auto const plain = [&](auto* out) {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        index_t const at = places[static_cast<std::size_t>(i * columns + j)];
+        if (at < 0 || at >= 64) std::abort();
+        out[i * columns + j] = p[at * columns + j];
+      }
+  };
+  return run(
+      how, times, rows * columns,
+      [&](float* out, bool) {
+#if defined(DFDX_RVV)
+        for (int i = 0; i < rows; ++i)
+          if (kernels::rvv::gather_row(p, index_t{columns}, index_t{1}, places.data() + i * columns,
+                                       index_t{1}, index_t{64}, out + i * columns, index_t{1},
+                                       index_t{columns}) != columns)
+            std::abort();
+#else
+        static_cast<void>(out);
+#endif
+      },
+      plain, plain);
+}
+
+int attention(char const* how, int times) {
+  constexpr int n = 64;
+  auto const q = randn<float, n, n>(Key{1}), k = randn<float, n, n>(Key{2}), v = randn<float, n, n>(Key{3});
+  float const *qs = q.data(), *ks = k.data(), *vs = v.data();
+  auto const plain = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    for (int i = 0; i < n; ++i) {
+      T scores[n], most = -1e30f, sum = 0;
+      for (int j = 0; j < n; ++j) {
+        T s = 0;
+        for (int c = 0; c < n; ++c) s += static_cast<T>(qs[i * n + c]) * static_cast<T>(ks[j * n + c]);
+        scores[j] = s * T(0.125f);
+        most = scores[j] > most ? scores[j] : most;
+      }
+      for (T& s : scores) sum += s = std::exp(s - most);
+      for (int c = 0; c < n; ++c) out[i * n + c] = 0;
+      for (int j = 0; j < n; ++j) {
+        T const weight = scores[j] / sum;
+        for (int c = 0; c < n; ++c) out[i * n + c] += weight * static_cast<T>(vs[j * n + c]);
+      }
+    }
+  };
+  kernels::BlockedAttention<float> const blocks({n, n, n, n, 0.125});
+  std::vector<float> sums(n);
+  return run(
+      how, times, n * n,
+      [&](float* out, bool) { blocks.forward({qs, n}, {ks, n}, {vs, n}, {out, n}, sums.data()); }, plain,
+      plain);
+}
+
+// 64 rows of 512 numbers of 8 bits with a vector; the plain loop is the library's own.
+int quantized(char const* how, int times) {
+  constexpr int n = 64, k = 512;
+  constexpr std::size_t row = k / 32 * block_bytes(Quant::q8_0);
+  std::vector<std::byte> w(n * row);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::byte>(i * i * 31 % 251);
+  for (std::size_t i = 0; i < w.size(); i += block_bytes(Quant::q8_0)) {
+    float16 const scale(0.01f + 0.001f * static_cast<float>(i % 7));
+    std::memcpy(&w[i], &scale.bits, 2);
+  }
+  std::vector<Q8Block<32>> q(k / 32);
+  for (std::size_t b = 0; b < q.size(); ++b) {
+    q[b].scale = 0.01f + 0.003f * static_cast<float>(b % 5);
+    for (std::size_t j = 0; j < 32; ++j)
+      q[b].q[j] = static_cast<std::int8_t>((b * 37 + j * j * 29) % 255 - 127);
+  }
+  return run(
+      how, times, n,
+      [&](float* out, bool) {
+        kernels::multiply_quantized<Quant::q8_0>(1, n, k, q.data(), w.data(), row, out, n);
+      },
+      [&](float* out) {
+        for (std::size_t i = 0; i < n; ++i)
+          out[i] = dfdx::quantized_dot<Quant::q8_0>(w.data() + i * row, q.data(), k);
+      },
+      [&](double* out) {
+        for (std::size_t i = 0; i < n; ++i) {
+          out[i] = 0;
+          for (std::size_t b = 0; b < k / 32; ++b) {
+            std::byte const* const at = w.data() + i * row + b * block_bytes(Quant::q8_0);
+            float16 scale;
+            std::memcpy(&scale.bits, at, 2);
+            for (std::size_t j = 0; j < 32; ++j)
+              out[i] += static_cast<double>(scale) * static_cast<double>(q[b].scale) *
+                        static_cast<double>(static_cast<std::int8_t>(at[2 + j])) * q[b].q[j];
+          }
+        }
+      });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -197,7 +336,12 @@ int main(int count, char** arguments) {
   if (name == "softmax") return softmax_rows(how, times);
   if (name == "sum") return sum_of(how, times);
   if (name == "transpose") return transposed(how, times);
-  if (name == "gemm64") return product<64>(how, times);
-  if (name == "gemm256") return product<256>(how, times);
+  if (name == "gemm64") return product<float, 64>(how, times);
+  if (name == "gemm256") return product<float, 256>(how, times);
+  if (name == "half64") return product<float16, 64>(how, times);
+  if (name == "attention") return attention(how, times);
+  if (name == "gather") return picked(how, times);
+  if (name == "pool") return pooled(how, times);
+  if (name == "quantized") return quantized(how, times);
   return 2;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // 16-bit numbers: conversions of many against those of one, and products against the definition.
+#include <dfdx/kernels/half_map.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -8,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -57,6 +59,27 @@ void check_ends() {
   }
 }
 
+// Every float16 with some others, all kinds of them; ends in the middle of vectors.
+template <kernels::HalfOperation What, class F>
+index_t wrong_results(F const& f) {
+  index_t wrong = 0;
+  for (std::uint16_t other : {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x3c00, 0xbc01, 0x3555, 0x4248, 0x7bff,
+                              0xfc00, 0x7e00, 0x1234, 0xd678}) {
+    for (bool turned : {false, true}) {
+      std::vector<float16> a(65536), b(a.size()), y(a.size() + 1, float16(3.0f));
+      for (std::uint32_t i = 0; i < 65536; ++i) a[i].bits = static_cast<std::uint16_t>(i), b[i].bits = other;
+      if (turned) std::swap(a, b);
+      void const* const in[] = {a.data(), b.data()};
+      index_t const n = 65536 - other % 11;
+      kernels::half_block<What>(y.data(), in, n);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
+        wrong += !same(y[i], float16(f(static_cast<float>(a[i]), static_cast<float>(b[i]))));
+      wrong += y[static_cast<std::size_t>(n)].bits != float16(3.0f).bits;
+    }
+  }
+  return wrong;
+}
+
 // a [m, k] times b [k, n], each by rows or by columns, the rows (or columns) of all three `pad` longer than they must
 // be. With Symbols the extents are known when it runs.
 template <class T, index_t M, index_t N, index_t K, bool ByRowsA, bool ByRowsB, index_t Pad, bool Symbols>
@@ -74,8 +97,15 @@ void check_product() {
     for (T& x : v) x = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f;
   };
   fill(a), fill(b);
-  // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell.
-  CHECK(Product::workspace(symbols) >= static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float));
+  // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell. (They need
+  // none where they are multiplied as they are.)
+#if defined(DFDX_RVV)
+  constexpr bool as_they_are = std::is_same_v<T, float16> && kernels::rvv::multiplies_halves;
+#else
+  constexpr bool as_they_are = false;
+#endif
+  CHECK(as_they_are ||
+        Product::workspace(symbols) >= static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float));
   std::vector<float> work(Product::workspace(symbols) / sizeof(float) + 16);
   auto const address = (reinterpret_cast<std::uintptr_t>(work.data()) + 63) / 64 * 64;
   void* const base[] = {a.data(), b.data(), c.data()};
@@ -113,11 +143,20 @@ TEST_CASE("many 16-bit numbers are converted as one is", "[kernels]") {
   check_ends<bfloat16>();
 }
 
+TEST_CASE("arithmetic of 16-bit numbers is that of f32, rounded", "[kernels]") {
+  using enum kernels::HalfOperation;
+  CHECK(wrong_results<add>([](float x, float y) { return x + y; }) == 0);
+  CHECK(wrong_results<sub>([](float x, float y) { return x - y; }) == 0);
+  CHECK(wrong_results<mul>([](float x, float y) { return x * y; }) == 0);
+  CHECK(wrong_results<div>([](float x, float y) { return x / y; }) == 0);
+}
+
 TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels]") {
   check_layouts<bfloat16, 17, 33, 21, 0, false>();
   check_layouts<bfloat16, 5, 3, 64, 2, false>();
   check_layouts<float16, 32, 20, 9, 3, false>();
   check_layouts<float16, 13, 18, 40, 1, true>();
   check_layouts<float16, 3, 21, 45, 1, false>();
+  check_layouts<float16, 15, 150, 7, 0, false>();
   check_layouts<bfloat16, 1, 1, 1, 0, true>();
 }

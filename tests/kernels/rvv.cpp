@@ -6,8 +6,11 @@
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/reduce.hpp>
+#include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/ops/binary.hpp>
+#include <dfdx/ops/exponential.hpp>
 #include <dfdx/ops/rounding.hpp>
+#include <dfdx/ops/trigonometric.hpp>
 #include <dfdx/ops/unary.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -102,6 +105,14 @@ void maps(double tolerance) {
   CHECK(wrong_maps<op::sigmoid, T>(tolerance) == 0);
   CHECK(wrong_maps<op::sin, T>(tolerance) == 0);
   CHECK(wrong_maps<op::erf, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::cbrt, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::tan, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::asin, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::acos, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::atan, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::asinh, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::acosh, T>(tolerance) == 0);
+  CHECK(wrong_maps<op::atanh, T>(tolerance) == 0);
 }
 
 // Loads, stores and their tails, at any stride and from any address.
@@ -131,8 +142,8 @@ index_t wrong_products(double tolerance) {
   index_t const w = rvv::lanes();
   struct {
     index_t m, n, k;
-  } const shapes[] = {{1, 1, 1},  {1, 37, 19}, {29, 1, 19},    {3, 5, 7},          {23, 41, 31},
-                      {7, 64, 5}, {5, 7, 0},   {8, 2 * w, 11}, {14, 2 * w + 1, 3}, {9, w - 1, 2}};
+  } const shapes[] = {{1, 1, 1}, {1, 37, 19},    {29, 1, 19},        {3, 5, 7},     {23, 41, 31}, {7, 64, 5},
+                      {5, 7, 0}, {8, 2 * w, 11}, {14, 2 * w + 1, 3}, {9, w - 1, 2}, {6, 389, 13}};
   for (auto const& s : shapes)
     for (int layout = 0; layout < 4; ++layout)
       for (bool special : {false, true}) {
@@ -142,8 +153,8 @@ index_t wrong_products(double tolerance) {
         fill(b.data, s.k * s.n, 2, special);
         rvv::Operand<T> const x{a.data, a_t ? 1 : s.k, a_t ? s.m : 1},
             y{b.data, b_t ? 1 : s.n, b_t ? s.k : 1};
-        std::vector<T> room(static_cast<std::size_t>(s.k * s.n));
-        rvv::gemm(s.m, s.n, s.k, x, y, c.data, s.n, room.data(), reference::store_as_is{});
+        Flush<T> room(static_cast<index_t>(rvv::gemm_workspace<T>(s.n, s.k, true) / sizeof(T)));
+        rvv::gemm(s.m, s.n, s.k, x, y, c.data, s.n, room.data, reference::store_as_is{});
         for (index_t i = 0; i < s.m; ++i)
           for (index_t j = 0; j < s.n; ++j) {
             double want = 0, size = 0;
@@ -162,6 +173,34 @@ index_t wrong_products(double tolerance) {
                          tolerance * size + static_cast<double>(s.k + 1) *
                                                 static_cast<double>(std::numeric_limits<T>::denorm_min()));
           }
+      }
+  return wrong;
+}
+
+// Rows of a matrix picked apart by index, to the first that is out of range.
+template <class T, class I>
+index_t wrong_gathers() {
+  index_t wrong = 0;
+  for (index_t n : sizes())
+    for (index_t step : {1, 3})
+      for (index_t bad : {index_t{-1}, n / 2}) {
+        if (n == 0) continue;
+        constexpr index_t extent = 11;
+        index_t const columns = n + 2;
+        Flush<T> x(extent * columns), y((n - 1) * step + 1);
+        Flush<I> places((n - 1) * step + 1);
+        for (index_t i = 0; i < extent * columns; ++i) x.data[i] = static_cast<T>(i);
+        for (index_t k = 0; k < n; ++k) {
+          places.data[k * step] = static_cast<I>(k * 7 % extent);
+          y.data[k * step] = T(-5);
+        }
+        if (bad >= 0) places.data[bad * step] = static_cast<I>(bad % 2 == 0 ? extent : -1);
+        index_t const count =
+            rvv::gather_row(static_cast<T const*>(x.data), columns, index_t{1},
+                            static_cast<I const*>(places.data), step, extent, y.data, step, n);
+        wrong += count != (bad < 0 ? n : bad / rvv::lanes() * rvv::lanes());
+        for (index_t k = 0; k < count; ++k)
+          wrong += y.data[k * step] != static_cast<T>(k * 7 % extent * columns + k);
       }
   return wrong;
 }
@@ -295,18 +334,26 @@ TEST_CASE("rvv transpose", "[kernels]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("rvv gather", "[kernels]") {
+  CHECK(wrong_gathers<float, std::int32_t>() == 0);
+  CHECK(wrong_gathers<float, std::int64_t>() == 0);
+  CHECK(wrong_gathers<float, std::uint8_t>() == 0);
+  CHECK(wrong_gathers<double, std::int32_t>() == 0);
+  CHECK(wrong_gathers<double, std::int64_t>() == 0);
+}
+
 TEST_CASE("rvv products with quantized rows", "[kernels]") {
   auto const wrong = []<Quant F>(std::integral_constant<Quant, F>) {
     index_t count = 0;
     std::mt19937 chance(3);
-    for (index_t blocks : {0, 1, 2, 7})
+    for (index_t blocks : {0, 1, 2, 7, 97})
       for (index_t n : {1, 5}) {
         Flush<std::byte> w(n * blocks * static_cast<index_t>(block_bytes(F)));
         for (index_t i = 0; i < n * blocks * static_cast<index_t>(block_bytes(F)); ++i)
           w.data[i] = static_cast<std::byte>(chance() % 256);
         for (index_t b = 0; b < n * blocks; ++b)  // scales that are numbers
           for (index_t at : {1, 3}) w.data[b * static_cast<index_t>(block_bytes(F)) + at] &= std::byte{0x3f};
-        constexpr index_t m = 3;
+        constexpr index_t m = 6;
         std::vector<float> x(static_cast<std::size_t>(m * blocks * 32)),
             y(static_cast<std::size_t>(m * n), -1.0f);
         for (float& v : x) v = static_cast<float>(static_cast<int>(chance() % 2001) - 1000) * 1e-3f;

@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cmath>
 #include <cstring>
 
 namespace {
@@ -92,7 +93,8 @@ TEST_CASE("checkpoint: the same gradients, bit for bit", "[program][checkpoint]"
   auto const blocks = init<std::array<Block, 6>>(3);
   auto const [u, f] = value_and_grad(six)(blocks, x);
   auto const [v, g] = value_and_grad(six_again)(blocks, x);
-  CHECK(u.item() == v.item());
+  // The loss's sum is fused with the last block in one of them: where a row does not fill a vector, in another order.
+  CHECK(std::abs(u.item() - v.item()) <= 2e-7f * std::abs(u.item()));
   CHECK(same_bits(f, g));
   CHECK(same_bits(six(blocks, x), six_again(blocks, x)));  // eagerly it is the function itself
 }

@@ -376,10 +376,11 @@ constexpr auto deep_slope = grad(deep, wrt<1>);
 TEST_CASE("scan: what is soon computed again is not kept for the backward pass", "[program]") {
   auto const x = randn<float, 64, 256>(Key{1});
   Layers const w = randn<float, 16, 256, 256>(Key{2}) * 0.1;
-  // Of each iteration what goes into the product and what comes out of it; of gelu in between, nothing.
+  // Of each iteration what goes into the product and what comes out of it; of gelu in between, nothing. (The rest is a
+  // few values of one iteration, and what products work with, of which some targets need more.)
   constexpr index_t kept = 2 * 16 * 64 * 256 * 4, slopes = 16 * 256 * 256 * 4, one = 64 * 256 * 4;
   using Program = decltype(deep_slope)::program_for<Rows, Layers>;
-  STATIC_REQUIRE(Program::arena_bytes <= kept + slopes + 6 * one);
+  STATIC_REQUIRE(Program::arena_bytes <= kept + slopes + 8 * one);
   Array on_tape = Array(w).clone();
   on_tape.requires_grad(true);
   Array h = x;

@@ -80,8 +80,12 @@
 #define DFDX_TARGET for_sve256
 #elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS >= 128
 #define DFDX_TARGET for_sve128
+#elif defined(__ARM_FEATURE_MATMUL_INT8) && defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
+#define DFDX_TARGET for_neon_i8mm_fp16
 #elif defined(__ARM_FEATURE_MATMUL_INT8)
 #define DFDX_TARGET for_neon_i8mm
+#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
+#define DFDX_TARGET for_neon_fp16
 #elif defined(__ARM_NEON)
 #define DFDX_TARGET for_neon
 #elif defined(__riscv_v_fixed_vlen) && __riscv_v_fixed_vlen >= 512
@@ -90,6 +94,10 @@
 #define DFDX_TARGET for_rvv256
 #elif defined(__riscv_v_fixed_vlen)
 #define DFDX_TARGET for_rvv128
+#elif defined(__riscv_vector) && defined(__riscv_zvfh)
+#define DFDX_TARGET for_rvv_zvfh
+#elif defined(__riscv_vector) && defined(__riscv_zvfhmin)
+#define DFDX_TARGET for_rvv_zvfhmin
 #elif defined(__riscv_vector)
 #define DFDX_TARGET for_rvv
 #elif defined(__wasm_simd128__)

@@ -2,8 +2,7 @@
 // Attention of one head, block by block: scores of some queries and some keys are all that exists of the matrix of
 // weights at a time, and they stay in the second cache. Sums over the blocks of keys are kept relative to the largest
 // score so far (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", 2022). On RISC-V it runs on the portable vectors of simd/batch.hpp: its products add to what is
-// there, by an epilogue on lanes, which kernels/rvv has none of.
+// "FlashAttention", 2022).
 #pragma once
 
 #include <algorithm>
@@ -11,8 +10,9 @@
 #include <limits>
 
 #include <dfdx/kernels/exponential.hpp>
+#include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/rvv/attention.hpp>
 #include <dfdx/kernels/scratch.hpp>
-#include <dfdx/kernels/simd/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -40,6 +40,14 @@ struct AttentionHead {
 #if !defined(__CUDACC__)
 
 namespace detail {
+
+#if defined(DFDX_RVV)
+using rvv::exp_row, rvv::pull_back_row, rvv::scale_row;
+template <class T>
+using add_scaled_sum = rvv::add_scaled<T>;
+#else
+template <class T>
+using add_scaled_sum = add_scaled<T>;
 
 /// x[i] *= factor; the largest of them.
 template <class T>
@@ -94,6 +102,7 @@ void pull_back_row(T* y, T const* p, index_t n, T d, T factor) {
   if (int const rest = static_cast<int>(n - i); rest > 0)
     store_n(y + i, (load_n(y + i, rest) - less) * (load_n(p + i, rest) * by), rest);
 }
+#endif
 
 }  // namespace detail
 
@@ -176,7 +185,7 @@ class BlockedAttention {
                                   Product{columns, std::max(h.size, h.width), rows}}) {
       gemm_sizes s;
       s.m = m, s.n = n, s.k = k;
-      most = std::max(most, workspace_bytes<Any, add_scaled<T>>(s));
+      most = std::max(most, multiply_workspace<Any, detail::add_scaled_sum<T>>(s));
     }
     return most + 64;
   }
@@ -187,10 +196,11 @@ class BlockedAttention {
     return {m, n, k, a.row, a.column, b.row, b.column, c_row};
   }
   void product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    gemm<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
+    multiply<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
   }
   void add_product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    gemm<Any>(a.at, b.at, c, aligned_memory(), add_scaled<T>{T(1), c, c_row}, sizes(m, n, k, a, b, c_row));
+    multiply<Any>(a.at, b.at, c, aligned_memory(), detail::add_scaled_sum<T>{T(1), c, c_row},
+                  sizes(m, n, k, a, b, c_row));
   }
   void* aligned_memory() const {
     auto const at = reinterpret_cast<std::uintptr_t>(product_memory());

@@ -30,6 +30,12 @@ void widen_block(float* y, T const* x) {
       _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<__m128i const*>(x + i))));
     return;
   }
+#elif defined(__aarch64__)
+  if constexpr (std::is_same_v<T, float16>) {
+    for (int i = 0; i < 16; i += 4)
+      vst1q_f32(y + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&x[i].bits))));
+    return;
+  }
 #endif
   for (index_t i = 0; i < converted_together; ++i) y[i] = static_cast<float>(x[i]);
 }
@@ -41,6 +47,12 @@ void narrow_block(T* y, float const* x) {
     for (int i = 0; i < 16; i += 8)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
                        _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    return;
+  }
+#elif defined(__aarch64__)
+  if constexpr (std::is_same_v<T, float16>) {
+    for (int i = 0; i < 16; i += 4)
+      vst1_u16(&y[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + i))));
     return;
   }
 #endif

@@ -262,7 +262,7 @@ class LoopBody : protected LoopFacts<Code> {
         chains<P>(s, i, a0, a1, a2, a3, more...);
     if constexpr (e < 0 || e >= known)
       for (; i + size <= n; i += size) lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3);
-    if constexpr (known != 1 && (e < 0 || known == 0 || e % known != 0))
+    if constexpr (known == 0 || (known != 1 && (e < 0 || e % (known == 0 ? 1 : known) != 0)))
       if (i < n) lanes<P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3);
   }
   template <int P, class A0, class A1, class A2, class A3, class... More>

@@ -71,7 +71,9 @@ class Matmul {
   // Few rows times rows that are contiguous: the second factor is widened in registers.
 #if defined(DFDX_RVV)
   static constexpr bool is_dot = false;
+  static constexpr bool is_half_product = is_widened && std::is_same_v<T, float16> && rvv::multiplies_halves;
 #else
+  static constexpr bool is_half_product = false;
   static constexpr bool is_dot = is_widened && m > 0 && m <= 8 && a_col == 1 && b_row == 1;
 #endif
   struct narrowed {
@@ -91,6 +93,11 @@ class Matmul {
     for (index_t i = 0; i < rows; ++i) widen(y + i * length, x + i * step, length);
   }
   static void multiply_widened(T const* a, T const* b, T* c, void* workspace, gemm_sizes s) {
+#if defined(DFDX_RVV)
+    if constexpr (is_half_product)
+      return rvv::gemm<T>(s.m, s.n, s.k, {a, s.a_row, s.a_col}, {b, s.b_row, s.b_col}, c, s.c_row, workspace,
+                          store_sum{});
+#endif
     auto* const as = static_cast<float*>(workspace);
     if constexpr (is_dot) {
       widen_rows(as, a, s.m, s.k, s.a_row);
@@ -160,6 +167,9 @@ class Matmul {
       sizes.m = extent::resolve(extent_code(2, rank - 2), symbols);
       sizes.n = extent::resolve(extent_code(2, rank - 1), symbols);
       sizes.k = extent::resolve(extent_code(0, rank - 1), symbols);
+#if defined(DFDX_RVV)
+      if constexpr (is_half_product) return rvv::gemm_workspace<T>(sizes.n, sizes.k, b_col != 1);
+#endif
       if constexpr (is_widened) {
         auto const copies = static_cast<std::size_t>(aligned(sizes.m * sizes.k) + aligned(sizes.k * sizes.n) +
                                                      aligned(sizes.m * sizes.n));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -14,15 +15,15 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// window_argmax - y[b, p] = the place of the largest element in window p of x[b], the first if several, of a NaN if
 /// there is one. n and m are extents of a sample and of its windows, `windows` what the op's attributes hold. Which
 /// element is larger is hard to predict, so there is no branch on it. E is float or double; for float a sample has
-/// less than 2^31 elements. Y is wide enough for a place.
+/// less than 2^30 elements. Y is wide enough for a place.
 template <class E, class Y>
 void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index_t const (&m)[3],
                    index_t const (&windows)[3]) {
   using I = std::conditional_t<sizeof(E) == 4, std::int32_t, std::int64_t>;
-#if !defined(__CUDACC__)
-  constexpr index_t width = lane_size<E>;
-#else
+#if defined(__CUDACC__) || defined(DFDX_RVV)
   constexpr index_t width = 1;
+#else
+  constexpr index_t width = lane_size<E>;
 #endif
   std::vector<Span> spans[3];
   index_t most[3] = {};
@@ -60,6 +61,9 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
     for (index_t b = 0; b < batch; ++b) {
       E const* const sample = x + b * n[0] * n[1] * n[2];
       Y* const result = y + b * lines * m[2] + from;
+#if defined(DFDX_RVV)
+      rvv::gather_most(sample, table.data(), room, elements, result, size);
+#else
       for (index_t p = 0; p < size; p += width) {
         I const* place = table.data() + p;
 #if !defined(__CUDACC__)
@@ -84,6 +88,7 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
 #endif
         for (index_t i = 0; i < std::min(width, size - p); ++i) result[p + i] = static_cast<Y>(found[i]);
       }
+#endif
     }
   }
 }

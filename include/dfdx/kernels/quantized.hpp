@@ -15,9 +15,15 @@ void multiply_quantized(index_t m, index_t n, index_t k, Q8Block<q8_length(F)> c
                         std::size_t w_row, float* y, index_t y_row) {
 #if defined(DFDX_RVV)
   index_t const blocks = k / block_length(F);
-  for (index_t j = 0; j < n; ++j)
-    for (index_t i = 0; i < m; ++i)
-      y[i * y_row + j] = rvv::quantized_dot<F>(w + static_cast<std::size_t>(j) * w_row, x + i * blocks, k);
+  for (index_t j = 0; j < n; ++j, w += w_row) {
+    index_t i = 0;
+    if constexpr (rvv::has_quantized_dots<F>) {
+      for (; i + 4 <= m; i += 4)
+        rvv::quantized_dots<F, 4>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
+      for (; i < m; ++i) rvv::quantized_dots<F, 1>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
+    }
+    for (; i < m; ++i) y[i * y_row + j] = quantized_dot<F>(w, x + i * blocks, k);
+  }
 #else
   quantized_product<F>(m, n, k, x, w, w_row, y, y_row);
 #endif

@@ -43,6 +43,19 @@ inline void set_zero(Operand const& x) {
 
 constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || d == DType::u8; }
 
+/// GatherRow - y[k * y_step] = x[index_k * along + k * x_step] for k < n, where index_k are elements of `index` from
+/// `first` on, `step` apart, and less than `extent`.
+template <class E>
+struct GatherRow {
+  E const* x;
+  E* y;
+  index_t along, x_step, extent, first, step, y_step, n;
+};
+/// Defined where kernels are known: how many elements, from the first on, one has done. 0 where there is none; it stops
+/// at an index out of range.
+template <class E>
+index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
+
 }  // namespace detail
 
 /// rows_add - sums the rows of x that share an index: the transpose of take. attrs.i[0] is the number of rows made.
@@ -316,23 +329,24 @@ struct gather : operation {
     Strides const strides[3] = {others, in[1].strides, out.strides};
     RowWalk row(index, strides, 3);
     if (row.empty()) return;
-    auto const source = [&](index_t at) {
-      index_t const i = detail::checked_index(by, read_index(in[1], at), s[axis], axis, s);
-      return static_cast<E const*>(in[0].data) + row.offset[0] + i * in[0].strides[axis];
-    };
     index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
     do {
       E* const y = static_cast<E*>(out.data) + row.offset[2];
+      E const* const x = static_cast<E const*>(in[0].data) + row.offset[0];
+      auto const source = [&](index_t at) {
+        return x + detail::checked_index(by, read_index(in[1], at), s[axis], axis, s) * in[0].strides[axis];
+      };
       if (index_step != 0) {
-        for (index_t k = 0; k < row.size; ++k)
-          y[k * to_step] = source(row.offset[1] + k * index_step)[k * step];
+        index_t k = detail::run_gather_row<E>(
+            in[1], {x, y, in[0].strides[axis], step, s[axis], row.offset[1], index_step, to_step, row.size});
+        for (; k < row.size; ++k) y[k * to_step] = source(row.offset[1] + k * index_step)[k * step];
         continue;
       }
       // One index for the row, as where an index was expanded.
-      E const* const x = source(row.offset[1]);
-      if (step == 1 && to_step == 1) std::memcpy(y, x, static_cast<std::size_t>(row.size) * sizeof(E));
+      E const* const from = source(row.offset[1]);
+      if (step == 1 && to_step == 1) std::memcpy(y, from, static_cast<std::size_t>(row.size) * sizeof(E));
       else
-        for (index_t k = 0; k < row.size; ++k) y[k * to_step] = x[k * step];
+        for (index_t k = 0; k < row.size; ++k) y[k * to_step] = from[k * step];
     } while (row.next());
   }
 };

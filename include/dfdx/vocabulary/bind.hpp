@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/half_map.hpp>
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/reduce.hpp>
 #include <dfdx/ops/cast.hpp>
@@ -97,12 +98,32 @@ void run_elementwise(char const* name, Computation const& c, Array const& out, A
     raise(name, ": cannot be computed with ", kernels::computed_as(in[n - 1].meta.dtype));
   kernels::map<Convert>(c.block, blocks, n, {&y, c.result});
 }
+#if !defined(__CUDACC__)
+template <class Op>
+constexpr kernels::HalfOperation half_operation() {
+  using kernels::HalfOperation;
+  return std::is_same_v<Op, op::add>   ? HalfOperation::add
+         : std::is_same_v<Op, op::sub> ? HalfOperation::sub
+         : std::is_same_v<Op, op::mul> ? HalfOperation::mul
+         : std::is_same_v<Op, op::div> ? HalfOperation::div
+                                       : HalfOperation::none;
+}
+#endif
 template <class Op, class T, class... X>
 void run_elementwise(Array const& out, X const&... x) {
   constexpr bool as_computed =
       std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>;
   Array const* const operands[] = {&x...};
   constexpr int n = sizeof...(X);
+#if !defined(__CUDACC__)
+  if constexpr (!as_computed && kernels::has_half_arithmetic) {
+    constexpr auto what = half_operation<Op>();
+    if constexpr (what != kernels::HalfOperation::none)
+      if (operands[0]->dtype() == DType::f16 && operands[1]->dtype() == DType::f16)
+        return run_elementwise<false>(Op::name, {&kernels::half_block<what>, DType::f16, DType::f16}, out,
+                                      operands, n);
+  }
+#endif
   // The last operand has the common dtype.
   run_elementwise<!as_computed>(Op::name, computation_with<Op, T, n>(operands[n - 1]->dtype()), out, operands,
                                 n);

@@ -2,9 +2,34 @@
 // Elements at computed places: take, gather, scatter and their kin, embeddings, one_hot.
 #pragma once
 
+#include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx {
+
+namespace op::detail {
+
+template <class E>
+index_t run_gather_row([[maybe_unused]] Operand const& index, [[maybe_unused]] GatherRow<E> const& row) {
+#if defined(DFDX_RVV)
+  if constexpr (sizeof(E) == 4 || sizeof(E) == 8) {
+    using F = std::conditional_t<sizeof(E) == 4, float, double>;  // moves of bits
+    auto const by = [&](auto const* places) {
+      return kernels::rvv::gather_row(reinterpret_cast<F const*>(row.x), row.along, row.x_step,
+                                      places + row.first, row.step, row.extent, reinterpret_cast<F*>(row.y),
+                                      row.y_step, row.n);
+    };
+    switch (index.meta.dtype) {
+      case DType::i32: return by(static_cast<std::int32_t const*>(index.data));
+      case DType::u8: return by(static_cast<std::uint8_t const*>(index.data));
+      default: return by(static_cast<std::int64_t const*>(index.data));
+    }
+  }
+#endif
+  return 0;
+}
+
+}  // namespace op::detail
 
 namespace detail {
 

@@ -21,7 +21,7 @@ bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out) {
   if ((!narrow && !wide) || to.numel() == 0 || !is_contiguous(from, x.strides)) return false;
   index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, windows[3] = {};
   Op::extents(a, from, to, n, m, windows);
-  if (narrow && n[0] * n[1] * n[2] > std::numeric_limits<std::int32_t>::max()) return false;
+  if (narrow && n[0] * n[1] * n[2] > index_t{1} << 30) return false;
   Op::with_places(out, [&](auto* y) {
     if (narrow) kernels::window_argmax(static_cast<float const*>(x.data), y, to[0], n, m, windows);
     else kernels::window_argmax(static_cast<double const*>(x.data), y, to[0], n, m, windows);

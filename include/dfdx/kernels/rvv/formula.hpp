@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/core/constant_math.hpp>
 
 #if defined(__riscv_v_intrinsic) && !defined(__riscv_v_fixed_vlen)

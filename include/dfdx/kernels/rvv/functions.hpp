@@ -60,6 +60,47 @@ constexpr Symbol<double> log1p_double(Symbol<double> const& x) {
   return select(x == X(0.0), x, y);
 }
 
+/// Functions of doubles by those that are at hand.
+constexpr Symbol<double> arcsine(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  return kernels::lane_atan2(x, sqrt((X(1.0) - x) * (X(1.0) + x)));
+}
+constexpr Symbol<double> arccosine(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  return kernels::lane_atan2(sqrt((X(1.0) - x) * (X(1.0) + x)), x);
+}
+/// Beyond the limit 1 + x^2 is x^2, and the function ln 2x.
+inline constexpr double large_square = 0x1p28;
+constexpr Symbol<double> area_sine(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  X const a = abs(x), square = a * a;
+  auto const large = a > X(large_square);
+  X const in = select(large, a, a + square / (X(1.0) + sqrt(square + X(1.0))));
+  return copysign(log1p_double(in) + select(large, X(0.69314718055994530942), X(0.0)), x);
+}
+constexpr Symbol<double> area_cosine(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  X const more = x - X(1.0);
+  auto const large = x > X(large_square);
+  X const in = select(large, x, more + sqrt(fma(more, more, more + more)));
+  X const y = log1p_double(in) + select(large, X(0.69314718055994530942), X(0.0));
+  return select(x < X(1.0), X(std::numeric_limits<double>::quiet_NaN()), y);
+}
+constexpr Symbol<double> area_tangent(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  X const a = abs(x);
+  return copysign(X(0.5) * log1p_double((a + a) / (X(1.0) - a)), x);
+}
+/// The exponential is near enough for one step of Newton's to end at the root; of small numbers the step would vanish.
+constexpr Symbol<double> cube_root(Symbol<double> const& x) {
+  using X = Symbol<double>;
+  auto const small = abs(x) < X(0x1p-900);
+  X const a = abs(x) * select(small, X(0x1p162), X(1.0));
+  X const y = kernels::lane_exp(log_pair(a).high * X(1.0 / 3)), square = y * y;
+  X const root = fma(fnma(square, y, a), X(1.0) / (X(3.0) * square), y) * select(small, X(0x1p-54), X(1.0));
+  return select(a > X(0.0) && a < X(std::numeric_limits<double>::infinity()), copysign(root, x), x);
+}
+
 template <class X>
 constexpr X tanh(X const& x) {
   using T = typename X::value_type;
@@ -112,16 +153,24 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
     return turned(x, 1, [](double v) { return std::cos(v); });
   }
   static constexpr X tan(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::tan(v)); }, x);
+    using D = kernels::rvv::Symbol<double>;
+    return wide(
+        [](D const& v) {
+          using kernels::detail::turned_sine;
+          D const near = select(v == D(0.0), v, turned_sine(v, 0) / turned_sine(v, 1));
+          return called_where(
+              +[](double w) { return std::tan(w); }, v, near, abs(v) > D(kernels::detail::largest_angle));
+        },
+        x);
   }
   static constexpr X cbrt(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::cbrt(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::cube_root(v); }, x);
   }
   static constexpr X asin(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::asin(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::arcsine(v); }, x);
   }
   static constexpr X acos(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::acos(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::arccosine(v); }, x);
   }
   static constexpr X atan(X const& x) {
     return wide([](auto const& v) { return kernels::lane_atan(v); }, x);
@@ -130,13 +179,13 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
   static constexpr X cosh(X const& x) { return kernels::lane_cosh(x); }
   static constexpr X tanh(X const& x) { return kernels::rvv::tanh(x); }
   static constexpr X asinh(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::asinh(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::area_sine(v); }, x);
   }
   static constexpr X acosh(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::acosh(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::area_cosine(v); }, x);
   }
   static constexpr X atanh(X const& x) {
-    return called(+[](T v) { return static_cast<T>(std::atanh(v)); }, x);
+    return wide([](auto const& v) { return kernels::rvv::area_tangent(v); }, x);
   }
   static constexpr X erf(X const& x) { return kernels::lane_erf(x); }
   static constexpr X erfc(X const& x) {
@@ -155,7 +204,15 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
     return wide([](auto const& v, auto const& w) { return kernels::lane_atan2(v, w); }, y, x);
   }
   static constexpr X hypot(X const& x, X const& y) {
-    return called(+[](T v, T w) { return static_cast<T>(std::hypot(v, w)); }, x, y);
+    if constexpr (single)  // squares of floats have room in double
+      return wide(
+          [](auto const& v, auto const& w) {
+            using D = kernels::rvv::Symbol<double>;
+            D const infinity(std::numeric_limits<double>::infinity());
+            return select(abs(v) == infinity || abs(w) == infinity, infinity, sqrt(fma(v, v, w * w)));
+          },
+          x, y);
+    else return called(+[](T v, T w) { return static_cast<T>(std::hypot(v, w)); }, x, y);
   }
   static constexpr X fmod(X const& x, X const& y) {
     return called(+[](T v, T w) { return static_cast<T>(std::fmod(v, w)); }, x, y);

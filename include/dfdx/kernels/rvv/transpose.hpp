@@ -22,7 +22,9 @@ void transpose(T const* from, index_t row, index_t col, index_t rows, index_t co
     for (index_t j = 0; j < columns; j += w) {
       auto const count = static_cast<std::size_t>(columns - j < w ? columns - j : w);
       for (index_t i = first; i < end; ++i)
-        store_part(to + i * to_row + j, 1, load_part(from + i * row + j * col, col, count), count);
+        if constexpr (sizeof(T) == 2)
+          store_bits(to + i * to_row + j, 1, load_bits(from + i * row + j * col, col, count), count);
+        else store_part(to + i * to_row + j, 1, load_part(from + i * row + j * col, col, count), count);
     }
   }
 }

@@ -160,22 +160,41 @@ DFDX_INLINE vuint16m1_t half_of_float(Floats x, std::size_t n) {
 #endif
 }
 
+/// load_bits, store_bits - numbers of 16 bits as they are.
+DFDX_INLINE vuint16m1_t load_bits(void const* p, index_t step, std::size_t n) {
+  auto const* at = static_cast<std::uint16_t const*>(p);
+  return step == 1 ? __riscv_vle16_v_u16m1(at, n) : __riscv_vlse16_v_u16m1(at, step * 2, n);
+}
+DFDX_INLINE void store_bits(void* p, index_t step, vuint16m1_t x, std::size_t n) {
+  auto* at = static_cast<std::uint16_t*>(p);
+  if (step == 1) __riscv_vse16(at, x, n);
+  else __riscv_vsse16(at, step * 2, x, n);
+}
+
 template <class H>
 DFDX_INLINE Floats load_half(H const* p, index_t step, std::size_t n) {
-  auto const* at = reinterpret_cast<std::uint16_t const*>(p);
-  vuint16m1_t const x = step == 1 ? __riscv_vle16_v_u16m1(at, n) : __riscv_vlse16_v_u16m1(at, step * 2, n);
+  vuint16m1_t const x = load_bits(p, step, n);
   if constexpr (std::is_same_v<H, bfloat16>) return float_of_bfloat(x, n);
   else return float_of_half(x, n);
 }
 template <class H>
 DFDX_INLINE void store_half(H* p, index_t step, Floats x, std::size_t n) {
-  auto* at = reinterpret_cast<std::uint16_t*>(p);
   vuint16m1_t h;
   if constexpr (std::is_same_v<H, bfloat16>) h = bfloat_of_float(x, n);
   else h = half_of_float(x, n);
-  if (step == 1) __riscv_vse16(at, h, n);
-  else __riscv_vsse16(at, step * 2, h, n);
+  store_bits(p, step, h, n);
 }
+
+/// multiplies_halves - whether there are products of float16 that are added to sums of float.
+#if defined(__riscv_zvfh)
+inline constexpr bool multiplies_halves = true;
+using Halves = vfloat16m1_t;
+DFDX_INLINE Halves load_halves(float16 const* p, index_t step, std::size_t n) {
+  return __riscv_vreinterpret_f16m1(load_bits(p, step, n));
+}
+#else
+inline constexpr bool multiplies_halves = false;
+#endif
 
 }  // namespace rvv
 }  // namespace dfdx::kernels::inline DFDX_TARGET

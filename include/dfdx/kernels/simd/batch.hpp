@@ -12,6 +12,11 @@
 
 #if !defined(__CUDACC__)
 
+#include <cstddef>  // before those of xsimd, one of which needs it and does not include it
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
 // g++ warns about its own AVX-512 intrinsics, which start from registers that are undefined on purpose.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -74,11 +79,6 @@ batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batc
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 // Complete unrolling of a loop over registers: without it -O2 leaves an array of accumulators in memory. Not
 // under the address sanitizer, whose checks of every unrolled access take minutes to compile.
