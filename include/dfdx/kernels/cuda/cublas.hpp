@@ -89,6 +89,14 @@ struct Product {
 
 inline constexpr bool has_cublas = false;
 
+/// Cublas - takes no product.
+struct Cublas {
+  static bool multiply(Product const&, void const*, void const*, void*, void*, std::size_t, Device,
+                       cudaStream_t) {
+    return false;
+  }
+};
+
 #else
 
 inline constexpr bool has_cublas = true;
