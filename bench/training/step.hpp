@@ -39,12 +39,13 @@ void time_steps(Row& row, double flops, int rounds, long calls, Ours const& ours
   row.ours_ms = median(mine) * 1e3;
   row.roof = flops / median(mine) / roof;
   if (!alone) row.peer_ms = median(theirs) * 1e3;
-  char note[100];
+  char note[160];
   std::snprintf(note, sizeof note, "floor %.3g ms: %.3g MFLOP at %.1f GFLOP/s; best round %.3g ms",
                 flops / roof * 1e3, flops / 1e6, roof / 1e9, best(mine) * 1e3);
   row.note = note;
-  std::snprintf(note, sizeof note, "; memory %.3g MB, the peer's %.3g: %.2f", row.peak_mb, row.peer_peak_mb,
-                row.peak_mb / row.peer_peak_mb);
+  std::snprintf(note, sizeof note, "; memory %.3g MB, the peer's %.3g: %.2f; the arena alone %.3g MB: %.2f",
+                row.peak_mb, row.peer_peak_mb, row.peak_mb / row.peer_peak_mb, row.arena_mb,
+                row.arena_mb / row.peer_peak_mb);
   row.note += note;
   print(row);
 }
@@ -80,9 +81,9 @@ void run(Trial const& t, Step& step, Model& model, std::deque<std::pair<X, Y>> c
     return static_cast<double>(step(model, x, y));
   };
   using Program = typename Step::template program_for<Model, X, Y>;
-  row.peak_mb =
-      1e-6 * (static_cast<double>(Program::arena_bytes) +
-              static_cast<double>(bytes_of(model) + bytes_of(step.state_for(model)) + bytes_of(batches[0])));
+  row.arena_mb = 1e-6 * static_cast<double>(Program::arena_bytes);
+  row.peak_mb = row.arena_mb + 1e-6 * static_cast<double>(bytes_of(model) + bytes_of(step.state_for(model)) +
+                                                          bytes_of(batches[0]));
 #if defined(DFDX_BENCH_TORCH)
   std::vector<torch_trainer::Weight> weights;
   dfdx::visit_state(
