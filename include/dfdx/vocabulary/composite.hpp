@@ -217,7 +217,7 @@ struct Swiglu {
 };
 }  // namespace detail
 
-/// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis a sigmoid(b), a gelu(b) and silu(a)
+/// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis: a sigmoid(b), a gelu(b), silu(a)
 /// b; in swiglu the gate comes first, as in Llama.
 ///
 /// Shapes    x: [.., 2 N, ..] -> [.., N, ..]

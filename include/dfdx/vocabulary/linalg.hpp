@@ -87,7 +87,7 @@ constexpr auto cholesky(A const& a) {
 ///
 /// Shapes    a: [B..., N, N], b: [B..., N, K], [B..., N] or [N] -> that of b, broadcast
 /// Dtypes    one: f32 f64 f16 bf16; computed in double
-/// Errors    "solve: the matrix is singular"; "solve: matrices [2, 2] do not fit right sides [3]"
+/// Errors    "solve: the matrix is singular"; "solve: matrices [2, 2] do not fit right sides [3, 1]"
 /// Source    Giles 2008, for the gradient
 template <operand A, operand B>
 constexpr auto solve(A const& a, B const& b) {
