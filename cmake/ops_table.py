@@ -4,7 +4,7 @@
 
 First the primitive ops, a row for each struct with a `name` in include/dfdx/ops: shapes, dtypes, value and gradient,
 source. Then the functions that are made of them, a row for each that include/dfdx/vocabulary has for users; their
-gradients are those of what they are made of, and where `value` is empty what they are says it. With --check it says
+gradients are those of what they are made of, and where `value` is empty `what it is` says it. With --check it says
 what is missing, and fails if anything is: a section of a primitive op, the comment of a function or its shapes, dtypes
 or source, or a name of CATALOGUE.
 """
@@ -110,13 +110,13 @@ def main() -> int:
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    rows, missing = [], []
+    rows, missing, primitive = [], [], {}
     for path in sorted(OPS.glob("*.hpp")):
         for name, summary, sections in definitions(path):
             missing += [f"{path.name}: {name} has no {s}" for s in SECTIONS if s not in sections]
+            primitive[name] = sections.get("Math", "")
             cells = [f"`{name}`", re.sub(r"^\w+ - ", "", summary)] + [sections.get(s, "") for s in SECTIONS]
             rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    primitive = {row.split("`")[1] for row in rows}
     made = {}
     for path in sorted(set(VOCABULARY.glob("*.hpp")) - {VOCABULARY / header for header in MACHINERY}):
         for name, summary, sections in functions(path):
@@ -129,9 +129,11 @@ def main() -> int:
                 missing.append(f"{path.name}: {name} has no comment")
             else:
                 missing += [f"{path.name}: {name} has no {s}" for s in OF_FUNCTIONS if s not in sections]
+            sections.setdefault("Math", primitive.get(name, ""))
             cells = [f"`{name}`", summary] + [sections.get(s, "") for s in SECTIONS] + [path.name]
             made[name, path.name] = "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
-    missing += [f"no op or function {name}" for name in CATALOGUE if name not in primitive | {n for n, _ in made}]
+    known = {*primitive, *(name for name, _ in made)}
+    missing += [f"no op or function {name}" for name in CATALOGUE if name not in known]
     table = "\n".join(["| op | what it is | value, gradient | shapes | dtypes | source |", "|---|---|---|---|---|---|",
                        *sorted(rows), "", "| function | what it is | value | shapes | dtypes | source | header |",
                        "|---|---|---|---|---|---|---|", *(made[key] for key in sorted(made))]) + "\n"

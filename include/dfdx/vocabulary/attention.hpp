@@ -295,6 +295,7 @@ constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v, 
 /// alibi_bias(scores, offset) - what attention with linear biases adds to scores of heads: the key's position less the
 /// query's, times the slope of the head.
 ///
+/// Math      y[h, t, s] = 2^(-8 (h + 1) / H) (s - t - offset) for H a power of 2
 /// Shapes    scores: [B..., H, T, S] -> [H, T, S]
 /// Dtypes    floating; computed in f32 or f64
 /// Errors    "alibi: scores of heads required, got [2, 3]"

@@ -207,6 +207,7 @@ constexpr auto batch_norm(X const& x, M const& running_mean, V const& running_va
 /// 0 and variance 1 over groups of its channels, then channels scaled and shifted (Wu and He 2018). Parameters are
 /// optional.
 ///
+/// Math      y = (x - mean) / sqrt(var + eps) * weight + bias, var the mean of the squares, both over a group
 /// Shapes    x: [N, C, S...], weight, bias: [C] -> [N, C, S...]
 /// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "group_norm: the channels of [2, 5, 3] do not make 2 groups"
@@ -244,6 +245,7 @@ constexpr auto group_norm(X const& x, index_t groups, W const& weight, B const& 
 /// instance_norm(x, weight, bias, eps) - each channel of each sample brought to mean 0 and variance 1, then scaled
 /// and shifted (Ulyanov et al. 2016). Parameters are optional.
 ///
+/// Math      y = (x - mean) / sqrt(var + eps) * weight + bias, both over a channel of a sample
 /// Shapes    x: [N, C, S...], weight, bias: [C] -> [N, C, S...]
 /// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "instance_norm: a batch of channels with more axes required, got [2, 3]"

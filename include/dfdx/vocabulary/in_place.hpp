@@ -176,7 +176,7 @@ Array& Array::normal_(Key key, double mean, double deviation) {
 /// masked_fill_(a, mask, value) - the value where the mask holds; the mask is broadcast.
 ///
 /// Shapes    a: [S...], mask: broadcasts to [S...] -> a
-/// Dtypes    a: any, mask: bool
+/// Dtypes    a: any, mask: bool; the value without a fraction for integers, a bool for bool
 /// Errors    as for +=
 /// Source    PyTorch's masked_fill_
 template <class A, class M, class N>

@@ -276,6 +276,7 @@ constexpr auto take_along(X const& x, I const& index, int axis) {
 
 /// index_select<Axis>(x, index), index_select(x, axis, index) - the parts of x at a list of places along an axis.
 ///
+/// Math      y[.., i, ..] = x[.., index_i, ..]
 /// Shapes    x: [S...], index: [I] -> [S...] with I on the axis
 /// Dtypes    x: any; index: i32 i64 u8
 /// Errors    "index_select: a list of integers required, got f32 [2]"
@@ -292,6 +293,7 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 /// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
 /// places along an axis. Of a source that is larger than the index the rest does not count.
 ///
+/// Math      y = x, then y[.., index[i], ..] += src[i]
 /// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis, src: [J...] with J >= I -> [S...]
 /// Dtypes    x, src: one, all but bool; index: i32 i64 u8
 /// Errors    "scatter_add: index [2, 4] is larger than source [2, 3]"
@@ -308,6 +310,7 @@ constexpr auto scatter_add(X const& x, int axis, I const& index, S const& src) {
 /// scatter<Axis>(x, index, src), scatter(x, axis, index, src) - x with elements replaced by those of src. Where an
 /// index occurs twice the last counts, and derivatives are not defined.
 ///
+/// Math      y = x, then y[.., index[i], ..] = src[i]
 /// Shapes    those of scatter_add
 /// Dtypes    x, src: one, any; index: i32 i64 u8
 /// Errors    "scatter: index [2, 4] is larger than source [2, 3]"
@@ -339,6 +342,7 @@ constexpr auto positions(I const& like, int axis, index_t n) {
 
 /// one_hot<N>(index), one_hot(index, n) - 1 at the index, 0 elsewhere, along a new last axis.
 ///
+/// Math      y[.., n] = [index = n]
 /// Shapes    index: [I...] -> y: [I..., N]
 /// Dtypes    index: i32 i64 u8; the result f32, unless another is named
 /// Errors    "one_hot: index 5 out of range for 3 places", of indices in memory

@@ -78,6 +78,7 @@ constexpr auto index_copy(X const& x, int axis, I const& index, S const& src) {
 /// index_add<Axis>(x, index, src, alpha), index_add(x, axis, index, src, alpha) - x plus alpha times the parts of src,
 /// each added at its place along an axis.
 ///
+/// Math      y = x, then y[.., index_i, ..] += alpha src[.., i, ..]
 /// Shapes    x: [S...], index: [I], src: [S...] with I on the axis -> [S...]
 /// Dtypes    x, src: one, all but bool; alpha is cast to it; index: i32 i64 u8
 /// Errors    "index_add: source [2, 4] does not fit [2, 3] at index [1]"

@@ -119,6 +119,7 @@ constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, doub
 
 /// outer(x, y) - the products of all pairs of elements of two vectors.
 ///
+/// Math      z_ij = x_i y_j
 /// Shapes    x: [M], y: [N] -> [M, N]
 /// Dtypes    all but bool, promoted
 /// Errors    "outer: two vectors required, got [2, 2] x [3]"
@@ -130,6 +131,7 @@ constexpr auto outer(X const& x, Y const& y) {
 
 /// kron(x, y) - the Kronecker product of operands of equal rank.
 ///
+/// Math      z[i N + j] = x[i] y[j] on each axis
 /// Shapes    x: [M...], y: [N...] -> [M N...], axis by axis
 /// Dtypes    all but bool, promoted
 /// Errors    "kron: operands of equal ranks up to 4 required, got [2] x [2, 2]"

@@ -169,6 +169,7 @@ constexpr auto cumsum(X const& x, int axis) {
 
 /// cumprod<Axis>(x), cumprod(x, axis) - products of the elements up to each.
 ///
+/// Math      y_i = prod_{j <= i} x_j
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    all; integers and bool in i64
 /// Errors    "cumprod: axis 0 of [dyn, 3] has no fixed extent"
@@ -184,6 +185,7 @@ constexpr auto cumprod(X const& x, int axis) {
 
 /// logcumsumexp<Axis>(x), logcumsumexp(x, axis) - log of the sum of e^x up to each.
 ///
+/// Math      y_i = log sum_{j <= i} e^x_j
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    floating
 /// Errors    "logcumsumexp: floating dtype required, got i32"
@@ -200,6 +202,7 @@ constexpr auto logcumsumexp(X const& x, int axis) {
 /// cummax<Axis>(x), cummin<Axis>(x) and cummax(x, axis), cummin(x, axis) - the largest, smallest element up to each,
 /// and its position: a tuple.
 ///
+/// Math      y_i = max_{j <= i} x_j
 /// Shapes    x: [S...] -> [S...], [S...]
 /// Dtypes    any; the positions i64
 /// Source    PyTorch's cummax and cummin
