@@ -97,7 +97,7 @@ def functions(path: pathlib.Path):
             fresh = False
         else:
             fresh = True
-            declared = re.match(r"(?:constexpr|inline|auto|bool|Array|Unique|SparseRows|A&) ?(.*)", line)
+            declared = re.match(r"(?:constexpr|inline|auto|bool|Array|Unique|SparseRows|A&|T(?= )) ?(.*)", line)
             rest = re.sub(r"decltype\(applied<.*?>\(\)\)::type|operator|requires.*", "", declared[1]) if declared else ""
             name = re.search(r"(?:^|[\s&])([a-z]\w*)\(", rest)
             if name and name[1] not in seen and not rest.startswith(("struct", "enum")) and "::" not in rest.split("(")[0]:
