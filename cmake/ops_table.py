@@ -4,8 +4,9 @@
 
 First the primitive ops, a row for each struct with a `name` in include/dfdx/ops: shapes, dtypes, value and gradient,
 source. Then the functions that are made of them, a row for each that include/dfdx/vocabulary has for users; their
-gradients are those of what they are made of. With --check it says what is missing, and fails if anything is: a section
-of a primitive op, the comment of a function, or a name of CATALOGUE.
+gradients are those of what they are made of, and where `value` is empty `what it is` says it. With --check it says
+what is missing, and fails if anything is: a section of a primitive op, the comment of a function or its shapes, dtypes
+or source, or a name of CATALOGUE.
 """
 import argparse
 import pathlib
@@ -15,6 +16,7 @@ import sys
 OPS = pathlib.Path(__file__).resolve().parent.parent / "include" / "dfdx" / "ops"
 VOCABULARY = OPS.parent / "vocabulary"
 SECTIONS = ("Math", "Shapes", "Dtypes", "Source")
+OF_FUNCTIONS = ("Shapes", "Dtypes", "Source")  # Math too, unless the first sentence is the formula
 
 # Headers of what functions are written with.
 MACHINERY = ("apply.hpp", "bind.hpp", "call.hpp", "dense.hpp", "rebase.hpp", "on_tape.hpp")
@@ -48,6 +50,21 @@ uniform randn bernoulli multinomial dropout permutation gumbel
 """.split()
 
 
+def sections_of(comment):
+    """The summary of a comment, and its sections by name."""
+    summary, sections, current = [], {}, None
+    for text in comment:
+        section = re.match(r"(Math|Shapes|Dtypes|Errors|Source|Example|Cost)\s+(.*)", text)
+        if section:
+            current = section[1]
+            sections[current] = section[2]
+        elif current and text:
+            sections[current] += " " + text
+        elif text:
+            summary.append(text)
+    return " ".join(summary), sections
+
+
 def definitions(path: pathlib.Path):
     """Yields (name, summary, {section: text}) of each op of a header."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -62,32 +79,7 @@ def definitions(path: pathlib.Path):
         first = number
         while first > 0 and (lines[first - 1].startswith("///") or lines[first - 1].startswith("template")):
             first -= 1
-        summary, sections, current = [], {}, None
-        for text in (l[3:].strip() for l in lines[first:number] if l.startswith("///")):
-            section = re.match(r"(Math|Shapes|Dtypes|Errors|Source|Example|Cost)\s+(.*)", text)
-            if section:
-                current = section[1]
-                sections[current] = section[2]
-            elif current and text:
-                sections[current] += " " + text
-            elif text:
-                summary.append(text)
-        yield named[1], " ".join(summary), sections
-
-
-def sections_of(comment):
-    """The summary of a comment, and its sections by name."""
-    summary, sections, current = [], {}, None
-    for text in comment:
-        section = re.match(r"(Math|Shapes|Dtypes|Errors|Source|Example|Cost)\s+(.*)", text)
-        if section:
-            current = section[1]
-            sections[current] = section[2]
-        elif current and text:
-            sections[current] += " " + text
-        elif text:
-            summary.append(text)
-    return " ".join(summary), sections
+        yield named[1], *sections_of(l[3:].strip() for l in lines[first:number] if l.startswith("///"))
 
 
 def functions(path: pathlib.Path):
@@ -105,7 +97,7 @@ def functions(path: pathlib.Path):
             fresh = False
         else:
             fresh = True
-            declared = re.match(r"(?:constexpr|inline|auto|Array|Unique|SparseRows|A&) ?(.*)", line)
+            declared = re.match(r"(?:constexpr|inline|auto|bool|Array|Unique|SparseRows|A&|T(?= )) ?(.*)", line)
             rest = re.sub(r"decltype\(applied<.*?>\(\)\)::type|operator|requires.*", "", declared[1]) if declared else ""
             name = re.search(r"(?:^|[\s&])([a-z]\w*)\(", rest)
             if name and name[1] not in seen and not rest.startswith(("struct", "enum")) and "::" not in rest.split("(")[0]:
@@ -118,26 +110,33 @@ def main() -> int:
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    rows, missing = [], []
+    rows, missing, primitive = [], [], {}
     for path in sorted(OPS.glob("*.hpp")):
         for name, summary, sections in definitions(path):
             missing += [f"{path.name}: {name} has no {s}" for s in SECTIONS if s not in sections]
+            primitive[name] = sections.get("Math", "")
             cells = [f"`{name}`", re.sub(r"^\w+ - ", "", summary)] + [sections.get(s, "") for s in SECTIONS]
             rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    primitive = {row.split("`")[1] for row in rows}
     made = {}
     for path in sorted(set(VOCABULARY.glob("*.hpp")) - {VOCABULARY / header for header in MACHINERY}):
         for name, summary, sections in functions(path):
-            if name in made or (name in primitive and not re.match(rf"{name}\b", summary)):
+            # What is no more than a primitive op has no comment of its own.
+            if name in primitive and not re.search(rf"\b{name}\b", summary.split(" - ")[0]):
                 continue
-            if not summary and name not in primitive:
+            # One comment may stand for several functions, but names them: conv2d also conv1d, and what gives indices too.
+            stem = re.sub(r"[123]d(_with_indices)?$", "", name)
+            if not re.search(rf"\b{stem}", " ".join([summary, *sections.values()])):
                 missing.append(f"{path.name}: {name} has no comment")
+            else:
+                missing += [f"{path.name}: {name} has no {s}" for s in OF_FUNCTIONS if s not in sections]
+            sections.setdefault("Math", primitive.get(name, ""))
             cells = [f"`{name}`", summary] + [sections.get(s, "") for s in SECTIONS] + [path.name]
-            made[name] = "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
-    missing += [f"no op or function {name}" for name in CATALOGUE if name not in primitive and name not in made]
+            made[name, path.name] = "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+    known = {*primitive, *(name for name, _ in made)}
+    missing += [f"no op or function {name}" for name in CATALOGUE if name not in known]
     table = "\n".join(["| op | what it is | value, gradient | shapes | dtypes | source |", "|---|---|---|---|---|---|",
                        *sorted(rows), "", "| function | what it is | value | shapes | dtypes | source | header |",
-                       "|---|---|---|---|---|---|---|", *(made[name] for name in sorted(made))]) + "\n"
+                       "|---|---|---|---|---|---|---|", *(made[key] for key in sorted(made))]) + "\n"
     if options.output:
         options.output.write_text(table, encoding="utf-8")
     elif not options.check:

@@ -3,6 +3,7 @@
 // Values against plain loops in double over index tuples; rules as for every op (ops/suite.hpp).
 #include "ops/places.hpp"
 
+#include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>

@@ -6,6 +6,7 @@
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/parts.hpp>
+#include <dfdx/vocabulary/split.hpp>
 
 namespace dfdx::nn {
 

@@ -34,6 +34,11 @@ constexpr auto bounded(X const& x, L const& low, H const& high) {
 
 /// clamp(x, low, high) - x between two bounds, or the upper one where they cross; the gradient passes on the closed
 /// interval. NaN stays NaN. Between whole bounds integers stay what they are.
+///
+/// Math      min(max(x, low), high)
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any, promoted with the bounds
+/// Source    PyTorch's clamp
 template <operand X, detail::number L, detail::number H>
 constexpr auto clamp(X const& x, L low, H high) {
   auto const raised = where(x < low, low, x);
@@ -42,19 +47,33 @@ constexpr auto clamp(X const& x, L low, H high) {
 /// clamp(x, low, high) of bounds that broadcast with x, one of which may be a number: where they cross it is the upper
 /// one, and NaN where one is NaN. The gradient goes to x on the closed interval, beyond it to the bound.
 ///
+/// Math      min(max(x, low), high)
+/// Shapes    x, low, high: broadcast to [S...] -> [S...]
+/// Dtypes    any, promoted
 /// Errors    "clamp: shapes do not broadcast: [2, 3] x [4]"
+/// Source    PyTorch's clamp
 template <operand X, class L, class H>
   requires detail::bounds<L, H>
 constexpr auto clamp(X const& x, L const& low, H const& high) {
   return detail::at_most(detail::at_least(detail::bounded<"clamp">(x, low, high), low), high);
 }
 /// clip(x, low, high) - clamp, as NumPy names it.
+///
+/// Shapes    x, low, high: broadcast to [S...] -> [S...]
+/// Dtypes    any, promoted
+/// Errors    those of clamp
+/// Source    NumPy's clip
 template <operand X, class L, class H>
   requires(detail::bounds<L, H> || (detail::number<L> && detail::number<H>))
 constexpr auto clip(X const& x, L const& low, H const& high) {
   return clamp(x, low, high);
 }
 /// clamp_min(x, low), clamp_max(x, high) - one bound.
+///
+/// Math      max(x, low), min(x, high)
+/// Shapes    x and the bound: broadcast to [S...] -> [S...]
+/// Dtypes    any, promoted
+/// Source    PyTorch's clamp_min and clamp_max
 template <operand X, detail::number L>
 constexpr auto clamp_min(X const& x, L low) {
   return where(x < low, low, x);
@@ -73,67 +92,117 @@ constexpr auto clamp_max(X const& x, H const& high) {
 }
 
 /// hardtanh(x, low, high) - as clamp, without a gradient at the bounds.
+///
+/// Math      min(max(x, low), high)
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any, promoted with the bounds
+/// Source    PyTorch's hardtanh
 template <operand X, detail::number L = int, detail::number H = int>
 constexpr auto hardtanh(X const& x, L low = -1, H high = 1) {
   return where(x <= low, low, where(x >= high, high, x));
 }
 /// relu6(x) - min(max(x, 0), 6).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    all; bool in i64
+/// Source    PyTorch's relu6
 template <operand X>
 constexpr auto relu6(X const& x) {
   return hardtanh(x, 0, 6);
 }
 
 /// leaky_relu(x, slope) - x where positive, else slope x.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Maas et al., ICML 2013
 template <operand X>
 constexpr auto leaky_relu(X const& x, double slope = 0.01) {
   return where(x > 0, x, x * slope);
 }
 /// threshold(x, t, value) - x where it is larger than t, else a value. NaN stays NaN.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any, promoted with the value
+/// Source    PyTorch's threshold
 template <operand X, detail::number T, detail::number N>
 constexpr auto threshold(X const& x, T t, N value) {
   return where(x <= t, value, x);
 }
 
-/// elu(x, alpha) - x where positive, else alpha (e^x - 1) (Clevert et al. 2015).
+/// elu(x, alpha) - x where positive, else alpha (e^x - 1).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Clevert et al., ICLR 2016
 template <operand X>
 constexpr auto elu(X const& x, double alpha = 1) {
   auto const positive = x > 0;
   return where(positive, x, expm1(where(positive, 0.0, x)) * alpha);
 }
-/// celu(x, alpha) - x where positive, else alpha (e^(x / alpha) - 1) (Barron 2017).
+/// celu(x, alpha) - x where positive, else alpha (e^(x / alpha) - 1).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Barron 2017
 template <operand X>
 constexpr auto celu(X const& x, double alpha = 1) {
   auto const positive = x > 0;
   return where(positive, x, expm1(where(positive, 0.0, x / alpha)) * alpha);
 }
-/// selu(x) - elu, scaled so that normal inputs stay normal through many layers (Klambauer et al. 2017).
+/// selu(x) - elu, scaled so that normal inputs stay normal through many layers.
+///
+/// Math      1.0507 elu(x, 1.6733)
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Klambauer et al., NeurIPS 2017
 template <operand X>
 constexpr auto selu(X const& x) {
   return elu(x, 1.6732632423543772) * 1.0507009873554805;
 }
 
 /// log_sigmoid(x) - log(1 / (1 + e^-x)).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    elementary calculus
 template <operand X>
 constexpr auto log_sigmoid(X const& x) {
   return -softplus(-detail::real(x));
 }
-/// mish(x) - x tanh(softplus(x)) (Misra 2019).
+/// mish(x) - x tanh(softplus(x)).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Misra 2019
 template <operand X>
 constexpr auto mish(X const& x) {
   return x * tanh(softplus(x));
 }
-/// quick_gelu(x) - x sigmoid(1.702 x), an approximation of gelu (Hendrycks and Gimpel 2016).
+/// quick_gelu(x) - x sigmoid(1.702 x), an approximation of gelu.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Hendrycks and Gimpel 2016
 template <operand X>
 constexpr auto quick_gelu(X const& x) {
   return x * sigmoid(x * 1.702);
 }
 /// softsign(x) - x / (1 + |x|).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's softsign
 template <operand X>
 constexpr auto softsign(X const& given) {
   auto const x = detail::real(given);
   return x / (abs(x) + 1.0);
 }
 /// tanhshrink(x) - x - tanh(x), in double, for the difference cancels near 0.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; computed in double
+/// Source    PyTorch's tanhshrink
 template <operand X>
 constexpr auto tanhshrink(X const& given) {
   auto const x = detail::real(given);
@@ -146,32 +215,49 @@ constexpr auto tanhshrink(X const& given) {
   }
 }
 /// hardsigmoid(x) - x / 6 + 1/2 between -3 and 3, beyond 0 and 1.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's hardsigmoid
 template <operand X>
 constexpr auto hardsigmoid(X const& x) {
   return hardtanh(x / 6.0 + 0.5, 0, 1);
 }
-/// hardswish(x) - x hardsigmoid(x) (Howard et al. 2019).
+/// hardswish(x) - x hardsigmoid(x).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Howard et al., ICCV 2019
 template <operand X>
 constexpr auto hardswish(X const& x) {
   auto const middle = where(logical_or(x < -3.0, x >= 3.0), 0.0, x);  // at infinity 0 * x is NaN
   return where(x >= 3.0, x, where(x < -3.0, x * 0.0, middle * (middle + 3.0) / 6.0));
 }
 /// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's softshrink
 template <operand X>
 constexpr auto softshrink(X const& x, double lambda = 0.5) {
   return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, 0.0));
 }
 /// hardshrink(x, lambda) - x, 0 between -lambda and lambda.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's hardshrink
 template <operand X>
 constexpr auto hardshrink(X const& x, double lambda = 0.5) {
   return where(logical_and(x >= -lambda, x <= lambda), 0.0, x);
 }
 
-/// prelu(x, weight) - x where positive, else weight x; one weight, or one for each channel, axis 1 of x (He et al.
-/// 2015).
+/// prelu(x, weight) - x where positive, else weight x; one weight, or one for each channel, axis 1 of x.
 ///
 /// Shapes    x: [B, C, S...], weight: [1] or [C] -> [B, C, S...]
+/// Dtypes    all but bool, promoted
 /// Errors    "prelu: 1 or 3 weights required for [2, 3, 5], got [4]"
+/// Source    He et al., ICCV 2015
 template <operand X, operand W>
 constexpr auto prelu(X const& x, W const& weight);
 

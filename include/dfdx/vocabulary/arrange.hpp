@@ -228,7 +228,10 @@ struct RepeatInterleave {
 /// axis, then the one before it. A negative width of constants cuts elements off. The mode comes first among template
 /// arguments: pad<PadMode::reflect, 1, 1>(x).
 ///
+/// Shapes    x: [.., N, ..] -> [.., before + N + after, ..]
+/// Dtypes    any
 /// Errors    "pad: widths 3 and 0 are too large for axis 1 of [2, 3]" (reflect, circular)
+/// Source    PyTorch's pad
 template <PadMode Mode, index_t... Width, operand X>
 constexpr auto pad(X const& x, double value = 0) {
   return detail::call(detail::FixedType<detail::Pad{{Width...}, Mode}>{{}, {{Width...}, Mode, value}}, x);
@@ -243,6 +246,11 @@ constexpr auto pad(X const& x, Widths const& widths, PadMode mode = PadMode::con
 }
 
 /// flip - axes walked from their ends.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
+/// Errors    "flip: axis 2 out of range for [2, 3]"
+/// Source    NumPy's flip
 template <int... A, operand X>
 constexpr auto flip(X const& x) {
   return detail::call(detail::Fixed<detail::Flip{Axes{A...}}>{}, x);
@@ -254,6 +262,11 @@ constexpr auto flip(X const& x, Axes const& axes) {
 
 /// roll<Shift, Axis...>(x), roll(x, shifts, axes) - elements moved along axes, those beyond the end come back at the
 /// beginning; without an axis along the flattened value.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
+/// Errors    "roll: 2 shifts for 1 axes"
+/// Source    NumPy's roll
 template <index_t Shift, int... A, operand X>
 constexpr auto roll(X const& x) {
   return detail::call(detail::Fixed<detail::Roll{make_shape(Shift), Axes{A...}}>{}, x);
@@ -264,6 +277,11 @@ constexpr auto roll(X const& x, Extents const& shifts, Axes const& axes = {}) {
 }
 
 /// tile<2, 1>(x), tile(x, {2, 1}) - x repeated so often along each of the last axes (PyTorch's tile and repeat).
+///
+/// Shapes    x: [M, N], {a, b} -> [a M, b N]
+/// Dtypes    any
+/// Errors    "tile: negative number of repetitions"
+/// Source    PyTorch's tile
 template <index_t... Reps, operand X>
 constexpr auto tile(X const& x) {
   return detail::call(detail::Fixed<detail::Tile{make_shape(Reps...)}>{}, x);
@@ -275,6 +293,11 @@ constexpr auto tile(X const& x, Extents const& reps) {
 
 /// repeat_interleave<Repeats, Axis>(x), repeat_interleave(x, repeats, axis) - each element repeated in place along an
 /// axis; without one in the flattened value.
+///
+/// Shapes    x: [.., N, ..] -> [.., N repeats, ..]; without an axis [all repeats]
+/// Dtypes    any
+/// Errors    "repeat_interleave: negative number of repetitions"
+/// Source    PyTorch's repeat_interleave
 template <index_t Repeats, int... A, operand X>
 constexpr auto repeat_interleave(X const& x) {
   static_assert(sizeof...(A) <= 1, "repeat_interleave: at most one axis");

@@ -254,9 +254,9 @@ struct Rotate {
 
 }  // namespace detail
 
-/// scaled_dot_product_attention(q, k, v, mask, options) - softmax(q k^T scale + mask) v over the last two axes
-/// (Vaswani et al. 2017). The mask is optional: truths, where true keeps, or numbers to add. Fewer heads of keys and
-/// values than of queries are shared by neighbours. A query that a mask leaves no keys has result 0.
+/// scaled_dot_product_attention(q, k, v, mask, options) - softmax(q k^T scale + mask) v over the last two axes. The
+/// mask is optional: truths, where true keeps, or numbers to add. Fewer heads of keys and values than of queries are
+/// shared by neighbours. A query that a mask leaves no keys has result 0.
 ///
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H; mask: broadcasts to
 ///           [B..., H, T, S] -> [B..., H, T, E]
@@ -264,6 +264,7 @@ struct Rotate {
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
 /// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
 ///           has 2^14 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
+/// Source    Vaswani et al., NeurIPS 2017; shared heads: Ainslie et al., EMNLP 2023; PyTorch's function of that name
 template <operand Q, operand K, operand V>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v,
                                             Attention const& options = {}) {
@@ -291,22 +292,27 @@ constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v, 
                       detail::key_beside("scaled_dot_product_attention", q, key));
 }
 
-/// alibi_bias(scores, offset) - what attention with linear biases adds to scores of heads (Press et al. 2022): the
-/// key's position less the query's, times the slope of the head.
+/// alibi_bias(scores, offset) - what attention with linear biases adds to scores of heads: the key's position less the
+/// query's, times the slope of the head.
 ///
+/// Math      y[h, t, s] = 2^(-8 (h + 1) / H) (s - t - offset) for H a power of 2
 /// Shapes    scores: [B..., H, T, S] -> [H, T, S]
+/// Dtypes    floating; computed in f32 or f64
+/// Errors    "alibi: scores of heads required, got [2, 3]"
+/// Source    Press et al., ICLR 2022
 template <operand X>
 constexpr auto alibi_bias(X const& scores, index_t offset = 0) {
   return detail::call(detail::FixedType<detail::Alibi{}>{{}, {offset}}, scores);
 }
 
-/// rope(x, options), rope(x, positions, options) - rotary embedding of positions (Su et al. 2021): pairs of elements
-/// turned by an angle that grows with the position of their row, which is its number unless positions are given.
+/// rope(x, options), rope(x, positions, options) - rotary embedding of positions: pairs of elements turned by an angle
+/// that grows with the position of their row, which is its number unless positions are given.
 ///
 /// Math      (a, b) -> (a cos t - b sin t, a sin t + b cos t), t = position base^(-2 i / D) for pair i
 /// Shapes    x: [B..., T, D], positions: broadcasts to [B..., T] -> [B..., T, D]
 /// Dtypes    x: floating; positions: i32, i64, u8
 /// Errors    "rope: an even number of the elements of [2, 5] required, got 5"
+/// Source    Su et al. 2021
 template <operand X>
 constexpr auto rope(X const& x, Rope const& options = {}) {
   return detail::call(detail::FixedType<detail::Rotate{}>{{}, {options}}, x);

@@ -52,6 +52,7 @@ struct Autocast {
 ///     auto step = train_step(autocast<float16>(loss), optim::LossScale{optim::AdamW{}});  // f16 has a short range
 ///
 /// Math      f
+/// Shapes    those of f
 /// Dtypes    T: f16 bf16, and f32 for no rounding inside of another autocast
 /// Source    Micikevicius et al., "Mixed precision training", ICLR 2018; torch.autocast
 template <element T, class F>

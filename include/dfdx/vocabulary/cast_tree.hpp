@@ -11,6 +11,8 @@ namespace dfdx {
 /// computes in 16 bits, and gradients reach the f32 parameters through the casts.
 ///
 /// Math      identity, rounded
+/// Shapes    leaves: [S...] -> [S...], as To has them
+/// Dtypes    any to any
 /// Errors    "cast_tree: a leaf of shape [3] where [4] is required"
 /// Source    Micikevicius et al., "Mixed precision training", ICLR 2018
 template <tree To, tree From>

@@ -178,15 +178,16 @@ struct ResponseNorm {
 }  // namespace detail
 
 /// batch_norm(x, running_mean, running_var, weight, bias, options) - a tuple of the normalised x and the running
-/// statistics (Ioffe and Szegedy 2015). In training each channel is brought to mean 0 and variance 1 over the batch
-/// and the statistics move towards the batch's; else the running ones are used and stay. No gradient flows to them.
-/// Parameters are optional.
+/// statistics. In training each channel is brought to mean 0 and variance 1 over the batch and the statistics move
+/// towards the batch's; else the running ones are used and stay. No gradient flows to them. Parameters are optional.
 ///
 /// Math      y = (x - mean) / sqrt(var + eps) * weight + bias; in training var is the mean of the squares, and
 ///           r' = (1 - momentum) r + momentum batch with the unbiased variance
 /// Shapes    x: [N, C, S...], the others: [C] -> [N, C, S...], [C], [C]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "batch_norm: a parameter of shape [4] does not fit the channels of [8, 3]"; "batch_norm: more than one
 ///           value for each channel required to train, got [1, 3]"
+/// Source    Ioffe and Szegedy, ICML 2015; PyTorch's batch_norm
 template <operand X, operand M, operand V>
 constexpr auto batch_norm(X const& x, M const& running_mean, V const& running_var, BatchNorm const& o = {}) {
   return detail::batch_norm_in<2, max_rank>(x, running_mean, running_var, o);
@@ -206,8 +207,11 @@ constexpr auto batch_norm(X const& x, M const& running_mean, V const& running_va
 /// 0 and variance 1 over groups of its channels, then channels scaled and shifted (Wu and He 2018). Parameters are
 /// optional.
 ///
+/// Math      y = (x - mean) / sqrt(var + eps) * weight + bias, var the mean of the squares, both over a group
 /// Shapes    x: [N, C, S...], weight, bias: [C] -> [N, C, S...]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "group_norm: the channels of [2, 5, 3] do not make 2 groups"
+/// Source    Wu and He, ECCV 2018; PyTorch's group_norm
 template <index_t Groups, operand X, operand... W>
   requires(sizeof...(W) <= 2)
 constexpr auto group_norm(X const& x, W const&... parameters) {
@@ -241,7 +245,11 @@ constexpr auto group_norm(X const& x, index_t groups, W const& weight, B const& 
 /// instance_norm(x, weight, bias, eps) - each channel of each sample brought to mean 0 and variance 1, then scaled
 /// and shifted (Ulyanov et al. 2016). Parameters are optional.
 ///
+/// Math      y = (x - mean) / sqrt(var + eps) * weight + bias, both over a channel of a sample
 /// Shapes    x: [N, C, S...], weight, bias: [C] -> [N, C, S...]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
+/// Errors    "instance_norm: a batch of channels with more axes required, got [2, 3]"
+/// Source    Ulyanov et al. 2016; PyTorch's instance_norm
 template <operand X>
 constexpr auto instance_norm(X const& x, double eps = 1e-5) {
   return detail::instance_norm_in(x, eps);
@@ -259,6 +267,9 @@ constexpr auto instance_norm(X const& x, W const& weight, B const& bias, double 
 /// channels around each (Krizhevsky et al. 2012).
 ///
 /// Shapes    x: [N, C, S...] -> [N, C, S...]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
+/// Errors    "local_response_norm: a batch of channels required, got [3]"
+/// Source    Krizhevsky et al., NeurIPS 2012; PyTorch's local_response_norm
 template <operand X>
 constexpr auto local_response_norm(X const& x, index_t size, LocalResponse const& options = {}) {
   return detail::call(detail::FixedType<detail::ResponseNorm{1, {}}>{{}, {size, options}}, x);

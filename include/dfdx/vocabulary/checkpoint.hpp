@@ -66,6 +66,8 @@ struct Checkpoint {
 /// it is f itself.
 ///
 /// Math      y = f(x); the gradients of f
+/// Shapes    those of f
+/// Dtypes    those of f
 /// Cost      memory between the passes: the arguments; time: f once more
 /// Source    Chen et al., Training deep nets with sublinear memory cost, 2016
 template <class F>

@@ -47,7 +47,9 @@ Array flat_nonzero(Array const& x) {
 /// nonzero(x) - the positions of the elements that are not 0, in row-major order: a row of indices for each.
 ///
 /// Shapes    x: [S...] -> [number, rank], i64
+/// Dtypes    any; the result i64
 /// Errors    "nonzero: the shape of the result depends on elements, which a program cannot know"
+/// Source    PyTorch's nonzero
 template <class X>
   requires std::is_base_of_v<Array, X>
 Array nonzero(X const& x) {
@@ -66,7 +68,10 @@ Array nonzero(X const& x) {
 
 /// masked_select(x, mask) - the elements of x where the mask is not 0, as a list; both broadcast.
 ///
+/// Shapes    x, mask: broadcast against one another -> [number]
+/// Dtypes    any
 /// Errors    "masked_select: shapes do not broadcast: [2, 3] x [4]"
+/// Source    PyTorch's masked_select
 template <class X, class M>
   requires(std::is_base_of_v<Array, X> && std::is_base_of_v<Array, M>)
 Array masked_select(X const& x, M const& mask) {
@@ -78,10 +83,12 @@ Array masked_select(X const& x, M const& mask) {
   return take(reshape_to(broadcast_to(detail::lazy<sizeof(X)>(x), shape), make_shape(-1)), where);
 }
 
-/// masked_rows(x, mask) - x[mask] of NumPy: the parts of x at the places of the mask's axes, which are the first of x.
+/// masked_rows(x, mask) - x[mask]: the parts of x at the places of the mask's axes, which are the first of x.
 ///
 /// Shapes    x: [I..., R...], mask: [I...] -> [number, R...]
+/// Dtypes    any
 /// Errors    "masked_rows: mask [3] does not fit [2, 3]"
+/// Source    NumPy's x[mask]
 template <class X, class M>
   requires(std::is_base_of_v<Array, X> && std::is_base_of_v<Array, M>)
 Array masked_rows(X const& x, M const& mask) {
@@ -103,6 +110,11 @@ struct Unique {
 
 /// unique(x) - the different elements of x in ascending order, NaN (each of them) at the end. unique_all(x) - and where
 /// each element is among them, and how many there are of each, as PyTorch's return_inverse and return_counts.
+///
+/// Shapes    x: [S...] -> values: [number], inverse: [S...], counts: [number]
+/// Dtypes    any; inverse and counts i64
+/// Errors    "unique: the shape of the result depends on elements, which a program cannot know"
+/// Source    PyTorch's unique
 template <class X>
   requires std::is_base_of_v<Array, X>
 Unique unique_all(X const& x) {

@@ -307,6 +307,7 @@ constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, Nll
 /// Dtypes    logits: floating, labels: i32 i64, probabilities: floating
 /// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"; "cross_entropy: label 10 out of range for 10
 ///           classes" (not of a program that does not know the number of classes)
+/// Source    PyTorch's cross_entropy; label_smoothing: Szegedy et al., CVPR 2016
 template <Reduction... R, operand X, operand Y>
 constexpr auto cross_entropy(X const& logits, Y const& target, CrossEntropy const& options = {}) {
   return detail::cross_entropy_of<R...>(logits, target, detail::Unweighted{}, options);
@@ -318,6 +319,11 @@ constexpr auto cross_entropy(X const& logits, Y const& target, W const& weight,
 }
 
 /// nll_loss(log_probabilities, labels) - minus the mean of the entries at the labels; weights and options as above.
+///
+/// Shapes    log_probabilities: [N, C] or [N, C, ...], labels: [N] or [N, ...], weight: [C] -> []
+/// Dtypes    log_probabilities: floating, labels: i32 i64
+/// Errors    "nll_loss: labels [16] do not fit scores [32, 10]"; for labels out of range as cross_entropy
+/// Source    PyTorch's nll_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto nll_loss(X const& log_probabilities, Y const& labels, NllLoss const& options = {}) {
   return detail::nll_loss_of<R...>(log_probabilities, labels, detail::Unweighted{}, options);

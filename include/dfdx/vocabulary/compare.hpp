@@ -44,6 +44,10 @@ inline bool equal_elements(Operand const& x, index_t i, Operand const& y, index_
 }  // namespace detail
 
 /// array_equal - same shape and equal elements, whatever the dtypes; NaN equals nothing.
+///
+/// Shapes    a, b: any -> one bool
+/// Dtypes    any
+/// Source    NumPy's array_equal
 template <int = 0>
 bool array_equal(Array const& a, Array const& b) {
   return a.shape() == b.shape() && detail::all_same(a.operand(), b.operand(), detail::equal_elements);
@@ -51,8 +55,10 @@ bool array_equal(Array const& a, Array const& b) {
 
 /// allclose - |a - b| <= atol + rtol |b| for all elements, which is not symmetric: b is the reference.
 ///
-/// Shapes    broadcast against one another
+/// Shapes    a, b: broadcast against one another -> one bool
+/// Dtypes    any
 /// Errors    "allclose: shapes [2, 3] and [4] do not broadcast"
+/// Source    NumPy's allclose
 template <int = 0>
 bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double atol = 1e-8,
               bool equal_nan = false) {

@@ -51,6 +51,11 @@ constexpr auto logsumexp_over(X const& given, P const& over) {
 }  // namespace detail
 
 /// softmax<Axis>(x), softmax(x, axis) - e^x / sum e^x along an axis, with the largest element subtracted first.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating
+/// Errors    "softmax: floating dtype required, got i32"
+/// Source    elementary
 template <int Axis = -1, operand X>
 constexpr auto softmax(X const& x) {
   return detail::softmax_over(x, detail::keeping<Axis>);
@@ -61,6 +66,10 @@ constexpr auto softmax(X const& x, int axis) {
 }
 
 /// softmin<Axis>(x) - softmax of -x.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating
+/// Source    PyTorch's softmin
 template <int Axis = -1, operand X>
 constexpr auto softmin(X const& x) {
   return detail::softmax_over<"softmin">(-x, detail::keeping<Axis>);
@@ -71,6 +80,10 @@ constexpr auto softmin(X const& x, int axis) {
 }
 
 /// log_softmax<Axis>(x), log_softmax(x, axis) - x - log sum e^x along an axis.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating
+/// Source    elementary
 template <int Axis = -1, operand X>
 constexpr auto log_softmax(X const& x) {
   return detail::log_softmax_over(x, detail::keeping<Axis>);
@@ -81,6 +94,10 @@ constexpr auto log_softmax(X const& x, int axis) {
 }
 
 /// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto logsumexp(X const& x) {
   return detail::logsumexp_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -94,13 +111,22 @@ constexpr auto logsumexp(X const& x, Axes const& axes, bool keep = false) {
   return detail::logsumexp_over(x, detail::Over{axes, keep});
 }
 
-/// gelu(x) - x Phi(x), with the error function (Hendrycks and Gimpel 2016).
+/// gelu(x) - x Phi(x), with the error function.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Hendrycks and Gimpel 2016
 template <operand X>
 constexpr auto gelu(X const& x) {
   return x * 0.5 * (1.0 + erf(x * 0.70710678118654752));
 }
 
-/// gelu_tanh(x) - the tanh approximation of gelu of the same paper.
+/// gelu_tanh(x) - the tanh approximation of gelu.
+///
+/// Math      x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Hendrycks and Gimpel 2016
 template <operand X>
 constexpr auto gelu_tanh(X const& given) {
   auto const x = detail::real(given);
@@ -110,19 +136,31 @@ constexpr auto gelu_tanh(X const& given) {
 /// Approximate - which gelu: the exact one, or that by tanh.
 enum class Approximate { none, tanh };
 
-/// gelu(x, Approximate::tanh) - either, as PyTorch spells it.
+/// gelu(x, Approximate::tanh) - either.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's gelu
 template <operand X>
 constexpr auto gelu(X const& x, Approximate by) {
   return by == Approximate::tanh ? gelu_tanh(x) : gelu(x);
 }
 
-/// silu(x) - x sigmoid(x) (Elfwing et al. 2017), also called swish.
+/// silu(x) - x sigmoid(x), also called swish.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    Elfwing et al. 2017
 template <operand X>
 constexpr auto silu(X const& x) {
   return x * sigmoid(x);
 }
 
 /// softplus(x) - log(1 + e^x), computed as max(x, 0) + log1p(e^-|x|).
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    elementary calculus
 template <operand X>
 constexpr auto softplus(X const& given) {
   auto const x = detail::real(given);
@@ -131,7 +169,11 @@ constexpr auto softplus(X const& given) {
   return where(positive, x, zeros_like(x)) + log1p(exp(where(positive, -x, x)));
 }
 /// softplus(x, beta, threshold) - log(1 + e^(beta x)) / beta; x itself, with derivative 1, where beta x is above the
-/// threshold, as PyTorch has it.
+/// threshold.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's softplus
 template <operand X>
 constexpr auto softplus(X const& given, double beta, double threshold = 20) {
   auto const x = detail::real(given);
@@ -175,10 +217,13 @@ struct Swiglu {
 };
 }  // namespace detail
 
-/// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis a sigmoid(b) (Dauphin et al. 2016),
-/// a gelu(b) and silu(a) b (Shazeer 2020); in swiglu the gate comes first, as in Llama.
+/// glu<Axis>(x), geglu<Axis>(x), swiglu<Axis>(x) - of the halves a and b of an axis: a sigmoid(b), a gelu(b), silu(a)
+/// b; in swiglu the gate comes first, as in Llama.
 ///
+/// Shapes    x: [.., 2 N, ..] -> [.., N, ..]
+/// Dtypes    floating
 /// Errors    "glu: axis 1 of [2, 3] must be even"
+/// Source    Dauphin et al. 2016; Shazeer 2020
 template <int Axis = -1, operand X>
 constexpr auto glu(X const& x) {
   return detail::call(detail::Fixed<detail::Gated<detail::Glu>{Axis}>{}, x);

@@ -82,7 +82,9 @@ struct Matmul {
 /// leading axes are batches and broadcast.
 ///
 /// Shapes    [M, K] x [K, N] -> [M, N]; [K] x [K, N] -> [N]; [M, K] x [K] -> [M]; [B..., M, K] x [C..., K, N]
+/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32
 /// Errors    "matmul: inner dimensions differ: [32, 784] x [128, 10]"
+/// Source    NumPy's matmul
 template <operand X, operand Y>
 constexpr auto matmul(X const& x, Y const& y) {
   return detail::call(detail::Fixed<detail::Matmul{}>{}, x, y);

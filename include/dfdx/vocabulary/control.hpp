@@ -72,6 +72,7 @@ constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args
 ///
 /// Math      c_0 = init, c_{i + 1} = body(c_i) while condition(c_i)
 /// Shapes    condition: -> []; body: a tree -> a tree of the same type
+/// Dtypes    condition: bool; the leaves any, which they keep
 /// Cost      compiled: one copy of the body, always Max rounds
 /// Errors    "while_loop: a compiled loop needs a bound, while_loop<Max>"; "while_loop: a condition of shape [] and
 ///           dtype bool required, got f32 []"

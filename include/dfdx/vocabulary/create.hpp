@@ -119,7 +119,10 @@ void permute_in_place(T* x, index_t n, Key key) {
 
 /// empty - memory that is not initialised. With dyn dims give the shape.
 ///
+/// Shapes    -> [S...], as given
+/// Dtypes    any; untyped f32, unless another is named
 /// Errors    "empty: every extent must be known and not negative, got [dyn, 3]"; the other makers alike
+/// Source    elementary
 template <class T, std::size_t... Dims>
 detail::created<T, Dims...> empty(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::created<T, Dims...>::uninitialized(
@@ -130,6 +133,10 @@ inline Array empty(Extents const& shape, DType dtype = DType::f32) {
 }
 
 /// full - every element is `value`.
+///
+/// Shapes    -> [S...], as given
+/// Dtypes    any; untyped f32, unless another is named
+/// Source    elementary
 inline Array full(Extents const& shape, double value, DType dtype = DType::f32) {
   return detail::filled_with("full", shape.shape, value, dtype);
 }
@@ -139,6 +146,10 @@ auto full(double value, Extents const& shape = detail::created<T, Dims...>::stat
 }
 
 /// zeros, ones - every element is 0, or 1.
+///
+/// Shapes    -> [S...], as given
+/// Dtypes    any; untyped f32, unless another is named
+/// Source    elementary
 template <class T, std::size_t... Dims>
 auto zeros(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("zeros", shape, 0);
@@ -155,6 +166,10 @@ inline Array ones(Extents const& shape, DType dtype = DType::f32) {
 }
 
 /// eye - ones on the main diagonal of a matrix, zeros elsewhere.
+///
+/// Shapes    -> [rows, columns]
+/// Dtypes    any; untyped f32, unless another is named
+/// Source    elementary
 inline Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
   return detail::generate_as("eye", make_shape(rows, columns), dtype,
                              [columns](index_t i) { return i / columns == i % columns ? 1.0 : 0.0; });
@@ -169,8 +184,10 @@ auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
 
 /// arange - start, start + step, ...: as many as the Tensor has elements, or, untyped, those below `stop`.
 ///
+/// Shapes    -> [N]; untyped N = (stop - start) / step, rounded up
 /// Dtypes    untyped: i64 if all numbers are integers, else f32, unless another is named
 /// Errors    "arange: step is zero"
+/// Source    NumPy's arange
 template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 1)
 auto arange(double start = 0, double step = 1,
@@ -200,6 +217,11 @@ Array arange(B stop, DType dtype = std::is_integral_v<B> ? DType::i64 : DType::f
 }
 
 /// from - an Array of the given elements in row-major order: from({1.0f, 2.0f}, {2}). A Tensor has its own from.
+///
+/// Shapes    as many values as the shape has elements -> [S...], as given
+/// Dtypes    that of the values
+/// Errors    "from: 3 elements for shape [2]"
+/// Source    elementary
 template <element T>
 Array from(std::span<T const> values, Extents const& shape) {
   if (static_cast<index_t>(values.size()) != shape.shape.numel())
@@ -220,7 +242,10 @@ Array from(std::initializer_list<T> values) {
 /// uniform - independent draws from [low, high). Element i is drawn at counter i of the key, here and in all that
 /// follows: the same numbers for every backend and thread count.
 ///
-/// Errors    "uniform: floating dtype required, got i32"; randn alike
+/// Shapes    -> [S...], as given
+/// Dtypes    floating; untyped f32, unless another is named
+/// Errors    "uniform: floating dtype required, got i32"
+/// Source    Salmon et al., SC 2011 (Philox)
 inline Array uniform(Extents const& shape, Key key, double low = 0, double high = 1,
                      DType dtype = DType::f32) {
   return detail::uniform_array("uniform", shape.shape, dtype, key, low, high);
@@ -233,6 +258,11 @@ auto uniform(Key key, double low = 0, double high = 1,
 }
 
 /// randn - independent draws from the standard normal distribution.
+///
+/// Shapes    -> [S...], as given
+/// Dtypes    floating; untyped f32, unless another is named
+/// Errors    those of uniform
+/// Source    Box and Muller 1958
 template <int = 0>
 Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
   return detail::normal_array("randn", shape.shape, dtype, key);
@@ -245,8 +275,11 @@ auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_s
 
 /// randint - independent integers from [low, high).
 ///
+/// Shapes    -> [S...], as given
+/// Dtypes    any; untyped i64, unless another is named
 /// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"; "randint: u8 does not hold
 ///           all of [0, 300)"
+/// Source    Salmon et al., SC 2011 (Philox)
 inline Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high,
                      DType dtype = DType::i64) {
   return detail::integers_array(shape.shape, dtype, key, low, high);
@@ -259,6 +292,10 @@ auto randint(Key key, std::int64_t low, std::int64_t high,
 }
 
 /// permutation - the integers 0 ... n-1 in random order, all orders equally likely.
+///
+/// Shapes    -> [N]
+/// Dtypes    untyped i64, typed integers
+/// Source    Fisher and Yates 1938
 template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 1 &&
            std::is_integral_v<typename detail::created<T, Dims...>::value_type>)

@@ -138,8 +138,9 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
 ///
 /// Shapes    log_probabilities: [T, N, C], targets: [N, S], or one after another: [sum of sizes],
 ///           frames (how many of T), sizes (how many of S): [N] -> []
-/// Dtypes    log_probabilities: floating, the rest: i32 i64
+/// Dtypes    log_probabilities: floating, the rest: i32 i64; the result of 16 bits is f32
 /// Errors    "ctc_loss: targets [2, 3] with lengths [2] and [4] do not fit scores [5, 2, 6]"
+/// Source    Graves et al., ICML 2006; PyTorch's ctc_loss
 template <Reduction... R, operand X, operand Y, operand F, operand L>
 constexpr auto ctc_loss(X const& log_probabilities, Y const& targets, F const& frames, L const& sizes,
                         CtcLoss const& options = {}) {

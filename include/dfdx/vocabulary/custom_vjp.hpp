@@ -162,6 +162,10 @@ struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 /// vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is itself differentiable. Eagerly,
 /// on the tape and in programs alike.
 ///
+/// Math      y = f(x...), d_x = rule(ct, y, x...)
+/// Shapes    those of f; the rule gives that of each operand
+/// Dtypes    those of f
+/// Source    jax.custom_vjp
 /// Example   examples/10_tape.cpp
 /// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode"
 template <class F, class R>

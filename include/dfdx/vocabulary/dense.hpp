@@ -8,6 +8,10 @@
 namespace dfdx {
 
 /// full_as - every element is `value`, in the regime of `like`.
+///
+/// Shapes    -> [S...], as meta says
+/// Dtypes    any
+/// Source    elementary
 constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
   return like.graph->push(Node{&info<op::constant>, Attrs{{}, {value}}, meta, {}});
 }

@@ -299,7 +299,10 @@ struct Einsum {
 /// einsum<"ij,jk->ik">(x, y), einsum("ij,jk->ik", x, y) - the sum over the axes that the result does not name of the
 /// products of the operands. Without -> the result has the axes that occur once, in alphabetical order.
 ///
+/// Shapes    as the equation says: "ij,jk->ik" is [I, J] x [J, K] -> [I, K]
+/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32
 /// Errors    "einsum: one axis of extents 3 and 4"
+/// Source    NumPy's einsum
 template <Equation E, operand... X>
 constexpr auto einsum(X const&... x) {
   return detail::call(detail::Fixed<detail::Einsum{E, sizeof...(X)}>{}, x...);

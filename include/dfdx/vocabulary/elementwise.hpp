@@ -88,7 +88,11 @@ constexpr decltype(applied<op::logical_not, X>())::type logical_not(X const& x) 
 
 /// pow(x, y) - of integers an integer, as in PyTorch.
 ///
+/// Math      x^y; the gradients are those of op::pow
+/// Shapes    x, y: broadcast to [S...] -> [S...]
+/// Dtypes    all but bool, promoted
 /// Errors    "pow: integers to a negative power, -1", if the power is a plain number
+/// Source    elementary calculus
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::pow, X, Y>())::type pow(X const& x, Y const& y, Guard guard = {}) {
@@ -188,6 +192,10 @@ constexpr decltype(applied<op::greater_equal, X, Y>())::type operator>=(X const&
 }
 
 /// cast<T> - the value with element type T.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any to any; to an integer it truncates, to bool it asks "not zero"
+/// Source    elementary
 template <element T, operand X>
 constexpr auto cast(X const& x) {
   if constexpr (refused<X>) {
@@ -207,6 +215,10 @@ constexpr auto cast(X const& x) {
 }
 
 /// full_like, zeros_like, ones_like - a constant of the operand's dtype and shape.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
+/// Source    elementary
 template <operand X>
 constexpr auto full_like(X const& x, double value) {
   if constexpr (refused<X>) return Refused{};

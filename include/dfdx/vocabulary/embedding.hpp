@@ -7,6 +7,7 @@
 
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/order.hpp>
 
 namespace dfdx {
@@ -68,8 +69,10 @@ enum class Bag { mean, sum, max };
 /// is 0.
 ///
 /// Shapes    index: [B, L], weight: [N, D]; or index: [L], offsets: [B] -> [B, D]
+/// Dtypes    index, offsets: i32 i64 u8, weight: all but bool
 /// Errors    "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 4] and offsets [2]"; of offsets in
 ///           memory "embedding_bag: offsets that ascend from 0 to at most 5 required, got 7"
+/// Source    PyTorch's embedding_bag
 template <Bag How = Bag::mean, operand I, operand W>
 constexpr auto embedding_bag(I const& index, W const& weight) {
   auto const rows = detail::take_for<detail::Caller::embedding_bag>(weight, index);
@@ -102,7 +105,10 @@ constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) 
 /// index_add_(a, axis, index, src, alpha) - adds alpha times the parts of src to the places of an axis, in place: the
 /// others are not touched, unless the tape records it.
 ///
+/// Shapes    a: [S...], index: [I], src: [S...] with I on the axis -> a
+/// Dtypes    a, src: one, floating; index: i32 i64 u8
 /// Errors    those of index_add
+/// Source    PyTorch's index_add_
 template <class A>
   requires leaf<A>
 A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha = 1) {
@@ -142,7 +148,9 @@ struct SparseRows {
 ///   index_add_(table, 0, used.indices, used.rows.grad(), -lr);
 ///
 /// Shapes    table: [N, R...], index: [I...] -> indices: [K], rows: [K, R...], places: [I...]
+/// Dtypes    table: floating, index: i32 i64 u8; indices as index, places i64
 /// Errors    "sparse_rows: index 30 out of range for axis 0 of [27, 10]"
+/// Source    PyTorch's sparse gradients of embedding
 template <class W, class I>
   requires(std::is_base_of_v<Array, W> && std::is_base_of_v<Array, I>)
 SparseRows sparse_rows(W const& table, I const& index) {

@@ -95,8 +95,11 @@ constexpr void change(char const* name, A& target, F const& f) {
 /// += -= *= /= - the operation in place; also on an element or a slice of an Array, a[2] += 1. The other operand is
 /// broadcast, the target is not.
 ///
+/// Shapes    a: [S...], x: broadcasts to [S...] -> a
+/// Dtypes    those of + - * /; the result is cast to a, if both are floating, else it must be a's
 /// Errors    "add_: a result of shape [4, 3] does not fit the target of shape [3]"; a leaf that requires a gradient; a
 ///           target that overlaps itself
+/// Source    PyTorch's add_, sub_, mul_, div_
 template <class A, class X>
   requires leaf<A> && math_operands<A, X>
 constexpr A&& operator+=(A&& a, X const& x) {
@@ -171,6 +174,11 @@ Array& Array::normal_(Key key, double mean, double deviation) {
 }
 
 /// masked_fill_(a, mask, value) - the value where the mask holds; the mask is broadcast.
+///
+/// Shapes    a: [S...], mask: broadcasts to [S...] -> a
+/// Dtypes    a: any, mask: bool; the value without a fraction for integers, a bool for bool
+/// Errors    as for +=
+/// Source    PyTorch's masked_fill_
 template <class A, class M, class N>
   requires leaf<A> && leaf<M> && std::is_arithmetic_v<N>
 A& masked_fill_(A& a, M const& mask, N value) {
@@ -181,7 +189,10 @@ A& masked_fill_(A& a, M const& mask, N value) {
 /// index_put_(a, value, items...) - a(items...) = value: the items are those of a(...), arrays of indices and of truths
 /// among them; the value, an Array or a number, is broadcast. Where a place is named twice the last value counts.
 ///
+/// Shapes    a: [S...], value: broadcasts to the places -> a
+/// Dtypes    a: any, the value is cast to it; arrays of indices: i32 i64 u8 bool
 /// Errors    "index_put_: a value of shape [3] does not fit places of shape [2]"; those of a(items...)
+/// Source    PyTorch's index_put_
 template <class X, class... I>
 Array& index_put_(Array& a, X const& value, I const&... items) {
   // Which places these are, by the numbers of the elements.

@@ -158,40 +158,6 @@ constexpr auto scatter_over(X const& x, I const& index, S const& src, P const& a
   return where(hit != 0, put, x);
 }
 
-// What index_add adds to x: the parts of src along an axis, summed by their places.
-struct IndexSum {
-  int axis;
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    Meta const &x = in[0], &index = in[1], &src = in[2];
-    int const a = rule_axis("index_add", axis, x.shape, why);
-    if (a < 0) return refuse(nullptr);
-    if (index.shape.rank != 1 || !op::detail::is_index(index.dtype))
-      return refuse(why, "index_add: a list of integers required, got ", index.dtype, " ", index.shape);
-    bool same = x.shape.rank == src.shape.rank;
-    for (int i = 0; same && i < src.shape.rank; ++i)
-      same = op::extents_agree(i == a ? index.shape[0] : x.shape[i], src.shape[i]);
-    if (!same)
-      return refuse(why, "index_add: source ", src.shape, " does not fit ", x.shape, " at index ",
-                    index.shape);
-    if (x.dtype != src.dtype)
-      return refuse(why, "index_add: one dtype required, got ", x.dtype, " and ", src.dtype);
-    if (x.dtype == DType::boolean) return refuse(why, "index_add: numeric dtype required, got bool");
-    return x;
-  }
-  template <class, class V>
-  constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
-    V const rows = transpose(src, axis, 0);
-    int const a = normalize_axis(axis, x.shape().rank);
-    Attrs const attrs = attrs_for(Caller::index_add, x.shape()[a], a);
-    return transpose(bind<op::rows_add>(attrs, rows, index), axis, 0);
-  }
-};
-template <class P, operand X, operand I, operand S>
-constexpr auto index_add_over(X const& x, I const& index, S const& src, P const& axis, double alpha) {
-  auto const added = call(made<IndexSum>(axis), x, index, src);
-  return alpha == 1 ? x + added : x + added * full_like(added, alpha);
-}
-
 constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
   return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
 }
@@ -268,13 +234,21 @@ constexpr void require_places(char const* name, I const& index, index_t n) {
 /// take - rows of a table by index, as an embedding does.
 ///
 /// Shapes    table: [N, R...], index: [I...] -> [I..., R...]
+/// Dtypes    table: any; index: i32 i64 u8
 /// Errors    "take: index 30 out of range for axis 0 of [27, 10]" (thrown, also by compiled programs)
+/// Source    NumPy's take
 template <operand X, operand I>
 constexpr auto take(X const& table, I const& index) {
   return detail::call(detail::Fixed<detail::Take{}>{}, table, index);
 }
 
-/// gather<Axis>(x, index), gather(x, axis, index) - elements at given places along an axis (PyTorch's gather).
+/// gather<Axis>(x, index), gather(x, axis, index) - elements at given places along an axis.
+///
+/// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis -> [I...]
+/// Dtypes    x: any; index: i32 i64 u8
+/// Errors    "gather: index [4, 3] does not fit [2, 3] along axis 1"; "gather: index 30 out of range for axis 1 of [2,
+///           3]"
+/// Source    PyTorch's gather
 template <int Axis, operand X, operand I>
 constexpr auto gather(X const& x, I const& index) {
   return detail::call(detail::Fixed<detail::Gather{Axis}>{}, x, index);
@@ -284,8 +258,13 @@ constexpr auto gather(X const& x, int axis, I const& index) {
   return detail::call(detail::Gather{axis}, x, index);
 }
 
-/// take_along<Axis>(x, index), take_along(x, index, axis) - gather by NumPy's name and order of arguments; the other
-/// axes of x and index broadcast.
+/// take_along<Axis>(x, index), take_along(x, index, axis) - gather with NumPy's order of arguments; the other axes of x
+/// and index broadcast.
+///
+/// Shapes    x: [S...], index: [I...] of equal rank -> [I...], broadcast off the axis
+/// Dtypes    x: any; index: i32 i64 u8
+/// Errors    "take_along: index [4] does not fit [2, 3]"
+/// Source    NumPy's take_along_axis
 template <int Axis, operand X, operand I>
 constexpr auto take_along(X const& x, I const& index) {
   return detail::call(detail::Fixed<detail::TakeAlong{Axis}>{}, x, index);
@@ -296,6 +275,12 @@ constexpr auto take_along(X const& x, I const& index, int axis) {
 }
 
 /// index_select<Axis>(x, index), index_select(x, axis, index) - the parts of x at a list of places along an axis.
+///
+/// Math      y[.., i, ..] = x[.., index_i, ..]
+/// Shapes    x: [S...], index: [I] -> [S...] with I on the axis
+/// Dtypes    x: any; index: i32 i64 u8
+/// Errors    "index_select: a list of integers required, got f32 [2]"
+/// Source    PyTorch's index_select
 template <int Axis, operand X, operand I>
 constexpr auto index_select(X const& x, I const& index) {
   return detail::call(detail::Fixed<detail::IndexSelect{Axis}>{}, x, index);
@@ -306,10 +291,13 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 }
 
 /// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
-/// places along an axis (PyTorch's scatter_add). Of a source that is larger than the index the rest does not count.
+/// places along an axis. Of a source that is larger than the index the rest does not count.
 ///
+/// Math      y = x, then y[.., index[i], ..] += src[i]
 /// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis, src: [J...] with J >= I -> [S...]
+/// Dtypes    x, src: one, all but bool; index: i32 i64 u8
 /// Errors    "scatter_add: index [2, 4] is larger than source [2, 3]"
+/// Source    PyTorch's scatter_add
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, I const& index, S const& src) {
   return x + detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
@@ -321,6 +309,12 @@ constexpr auto scatter_add(X const& x, int axis, I const& index, S const& src) {
 
 /// scatter<Axis>(x, index, src), scatter(x, axis, index, src) - x with elements replaced by those of src. Where an
 /// index occurs twice the last counts, and derivatives are not defined.
+///
+/// Math      y = x, then y[.., index[i], ..] = src[i]
+/// Shapes    those of scatter_add
+/// Dtypes    x, src: one, any; index: i32 i64 u8
+/// Errors    "scatter: index [2, 4] is larger than source [2, 3]"
+/// Source    PyTorch's scatter
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter(X const& x, I const& index, S const& src) {
   return detail::scatter_over(x, index, src, detail::Fixed<Axis>{});
@@ -330,19 +324,13 @@ constexpr auto scatter(X const& x, int axis, I const& index, S const& src) {
   return detail::scatter_over(x, index, src, axis);
 }
 
-/// index_add<Axis>(x, index, src, alpha), index_add(x, axis, index, src, alpha) - x plus alpha times the parts of src,
-/// each added at its place along an axis.
-template <int Axis, operand X, operand I, operand S>
-constexpr auto index_add(X const& x, I const& index, S const& src, double alpha = 1) {
-  return detail::index_add_over(x, index, src, detail::Fixed<Axis>{}, alpha);
-}
-template <operand X, operand I, operand S>
-constexpr auto index_add(X const& x, int axis, I const& index, S const& src, double alpha = 1) {
-  return detail::index_add_over(x, index, src, axis, alpha);
-}
-
 /// positions<Axis, N>(like) - 0 .. N-1 along an axis, of the dtype and rank of `like`, extent 1 elsewhere: what a
 /// one-hot mask compares an index with.
+///
+/// Shapes    like: [S...] -> [1, .., N, .., 1], of its rank
+/// Dtypes    any
+/// Errors    "positions: a known number of them required"
+/// Source    elementary
 template <int Axis, index_t N, operand I>
 constexpr auto positions(I const& like) {
   return detail::call(detail::Fixed<detail::Positions{Axis, N}>{}, like);
@@ -354,8 +342,11 @@ constexpr auto positions(I const& like, int axis, index_t n) {
 
 /// one_hot<N>(index), one_hot(index, n) - 1 at the index, 0 elsewhere, along a new last axis.
 ///
+/// Math      y[.., n] = [index = n]
 /// Shapes    index: [I...] -> y: [I..., N]
+/// Dtypes    index: i32 i64 u8; the result f32, unless another is named
 /// Errors    "one_hot: index 5 out of range for 3 places", of indices in memory
+/// Source    PyTorch's one_hot
 template <index_t N, element T = float, operand I>
 constexpr auto one_hot(I const& index) {
   detail::require_places("one_hot", index, N);
@@ -370,7 +361,9 @@ constexpr auto one_hot(I const& index, index_t n, DType dtype = DType::f32) {
 /// embedding(index, weight, padding) - rows of a table; the row `padding`, from the end if negative, gets no gradient.
 ///
 /// Shapes    index: [I...], weight: [N, D] -> [I..., D]
+/// Dtypes    index: i32 i64 u8, weight: any
 /// Errors    "embedding: index 30 out of range for axis 0 of [27, 10]" (also thrown by compiled programs)
+/// Source    PyTorch's embedding
 template <operand I, operand W>
 constexpr auto embedding(I const& index, W const& weight) {
   return detail::take_for<detail::Caller::embedding>(weight, index);

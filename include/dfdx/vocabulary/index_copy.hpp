@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// index_copy: parts of a value replaced.
+// index_copy and index_add: parts of a value, at a list of places, replaced or added to.
 #pragma once
 
 #include <dfdx/ops/index_copy.hpp>
@@ -21,6 +21,40 @@ struct IndexCopy {
   }
 };
 
+// What index_add adds to x: the parts of src along an axis, summed by their places.
+struct IndexSum {
+  int axis;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Meta const &x = in[0], &index = in[1], &src = in[2];
+    int const a = rule_axis("index_add", axis, x.shape, why);
+    if (a < 0) return refuse(nullptr);
+    if (index.shape.rank != 1 || !op::detail::is_index(index.dtype))
+      return refuse(why, "index_add: a list of integers required, got ", index.dtype, " ", index.shape);
+    bool same = x.shape.rank == src.shape.rank;
+    for (int i = 0; same && i < src.shape.rank; ++i)
+      same = op::extents_agree(i == a ? index.shape[0] : x.shape[i], src.shape[i]);
+    if (!same)
+      return refuse(why, "index_add: source ", src.shape, " does not fit ", x.shape, " at index ",
+                    index.shape);
+    if (x.dtype != src.dtype)
+      return refuse(why, "index_add: one dtype required, got ", x.dtype, " and ", src.dtype);
+    if (x.dtype == DType::boolean) return refuse(why, "index_add: numeric dtype required, got bool");
+    return x;
+  }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
+    V const rows = transpose(src, axis, 0);
+    int const a = normalize_axis(axis, x.shape().rank);
+    Attrs const attrs = attrs_for(Caller::index_add, x.shape()[a], a);
+    return transpose(bind<op::rows_add>(attrs, rows, index), axis, 0);
+  }
+};
+template <class P, operand X, operand I, operand S>
+constexpr auto index_add_over(X const& x, I const& index, S const& src, P const& axis, double alpha) {
+  auto const added = call(made<IndexSum>(axis), x, index, src);
+  return alpha == 1 ? x + added : x + added * full_like(added, alpha);
+}
+
 }  // namespace detail
 
 /// index_copy<Axis>(x, index, src), index_copy(x, axis, index, src) - x with the parts at a list of places along an
@@ -28,8 +62,10 @@ struct IndexCopy {
 ///
 /// Math      y[.., index_i, ..] = src[.., i, ..], y = x elsewhere
 /// Shapes    x: [S...], index: [I], src: [S...] with I on the axis -> [S...]
+/// Dtypes    x, src: one, any; index: i32 i64 u8
 /// Errors    "index_copy: source [2, 4] does not fit [2, 3] at index [1]"; "index_copy: index 30 out of range for axis
 ///           1 of [2, 3]" (thrown, also by compiled programs)
+/// Source    PyTorch's index_copy
 template <int Axis, operand X, operand I, operand S>
 constexpr auto index_copy(X const& x, I const& index, S const& src) {
   return detail::call(detail::Fixed<detail::IndexCopy{Axis}>{}, x, index, src);
@@ -37,6 +73,23 @@ constexpr auto index_copy(X const& x, I const& index, S const& src) {
 template <operand X, operand I, operand S>
 constexpr auto index_copy(X const& x, int axis, I const& index, S const& src) {
   return detail::call(detail::IndexCopy{axis}, x, index, src);
+}
+
+/// index_add<Axis>(x, index, src, alpha), index_add(x, axis, index, src, alpha) - x plus alpha times the parts of src,
+/// each added at its place along an axis.
+///
+/// Math      y = x, then y[.., index_i, ..] += alpha src[.., i, ..]
+/// Shapes    x: [S...], index: [I], src: [S...] with I on the axis -> [S...]
+/// Dtypes    x, src: one, all but bool; alpha is cast to it; index: i32 i64 u8
+/// Errors    "index_add: source [2, 4] does not fit [2, 3] at index [1]"
+/// Source    PyTorch's index_add
+template <int Axis, operand X, operand I, operand S>
+constexpr auto index_add(X const& x, I const& index, S const& src, double alpha = 1) {
+  return detail::index_add_over(x, index, src, detail::Fixed<Axis>{}, alpha);
+}
+template <operand X, operand I, operand S>
+constexpr auto index_add(X const& x, int axis, I const& index, S const& src, double alpha = 1) {
+  return detail::index_add_over(x, index, src, axis, alpha);
 }
 
 }  // namespace dfdx

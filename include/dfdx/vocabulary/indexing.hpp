@@ -16,12 +16,20 @@ struct Range {
   index_t begin = open, end = open, step = 1;
 };
 /// range() is a whole axis, range(b) from b on, range(b, e), range(b, e, step); ends count from the end if negative.
+///
+/// Shapes    stands for an axis
+/// Dtypes    none
+/// Source    Python's slices
 constexpr Range range() { return {}; }
 constexpr Range range(index_t begin, index_t end = Range::open, index_t step = 1) {
   return {begin, end, step};
 }
 
 /// all() - a whole axis. (With an operand, `all` asks whether every element is not 0.)
+///
+/// Shapes    stands for an axis
+/// Dtypes    none
+/// Source    Python's :
 constexpr Range all() { return {}; }
 
 /// newaxis - an axis of extent 1; ellipsis - as many whole axes as are left over.
@@ -182,7 +190,10 @@ class Indexing {
 /// truths, which choose places of as many axes as they have. The shape of an array takes the place of its axes; several
 /// broadcast and choose together, a(rows, columns), and if they are not neighbours what they choose comes first.
 ///
+/// Shapes    x: [S...] -> [R...], as the items say
+/// Dtypes    x: any; arrays of indices: i32 i64 u8 bool
 /// Errors    "at: index 3 out of range for axis 1 of [2, 3]"; "at: 3 indices for shape [2, 3]"
+/// Source    NumPy's indexing
 template <class... I>
 Array Array::operator()(I const&... items) const {
   static_assert((detail::is_index_item<I> && ...),

@@ -219,6 +219,7 @@ struct GridSample {
 ///
 /// Shapes    x: [N, C, S...] -> [N, C, P...]; linear takes one axis S, bilinear and bicubic two, trilinear three,
 ///           others any
+/// Dtypes    floating, of nearest and nearest_exact all but bool; f16 and bf16 in f32
 /// Errors    "interpolate: bilinear does not take input [2, 3, 4]"
 /// Source    PyTorch's interpolate
 template <InterpolateOptions O, operand X>
@@ -234,6 +235,7 @@ constexpr auto interpolate(X const& x, InterpolateOptions const& o) {
 /// images at given places: pairs of a column and a row that both run from -1 to 1.
 ///
 /// Shapes    x: [N, C, Y, X], grid: [N, P, Q, 2] -> [N, C, P, Q]
+/// Dtypes    x, grid: one, floating; f16 and bf16 in f32
 /// Errors    "grid_sample: images [N, C, Y, X] and places [N, P, Q, 2] required, got [1, 2, 3] and [1, 4, 4, 2]"
 /// Source    PyTorch's grid_sample
 template <GridSampleOptions O = GridSampleOptions{}, operand X, operand G>

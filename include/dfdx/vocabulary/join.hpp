@@ -71,6 +71,11 @@ struct Stack {
 }  // namespace detail
 
 /// concat<Axis>(x, y, ...), concat({x, y}, axis) - one after another along an axis; also a vector or span of Arrays.
+///
+/// Shapes    x: [.., N, ..], y: [.., M, ..], ... -> [.., N + M + ..., ..]
+/// Dtypes    one, any
+/// Errors    "concat: shapes differ off axis 0: [2, 3] x [2, 4]"
+/// Source    NumPy's concatenate
 template <int Axis = 0, operand X, operand... Rest>
 constexpr auto concat(X const& x, Rest const&... rest) {
   return detail::call(detail::Fixed<detail::Concat{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
@@ -92,7 +97,10 @@ Array concat(std::initializer_list<X> list, int axis = 0) {
 
 /// stack - joined along a new axis.
 ///
+/// Shapes    N values of [S...] -> [.., N, ..]
+/// Dtypes    one, any
 /// Errors    "stack: shapes differ: [2, 3] x [2, 4]"
+/// Source    NumPy's stack
 template <int Axis = 0, operand X, operand... Rest>
 constexpr auto stack(X const& x, Rest const&... rest) {
   return detail::call(detail::Fixed<detail::Stack{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);

@@ -73,6 +73,11 @@ struct System {
 }  // namespace detail
 
 /// cholesky(a) - the lower triangular l with l l^T = a.
+///
+/// Shapes    a: [B..., N, N] -> [B..., N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "cholesky: the matrix is not positive definite"
+/// Source    Murray 2016, for the gradient
 template <operand A>
 constexpr auto cholesky(A const& a) {
   return detail::call(detail::Fixed<detail::Plain<op::cholesky>{}>{}, a);
@@ -81,6 +86,9 @@ constexpr auto cholesky(A const& a) {
 /// solve(a, b) - x for which a x = b. solve_triangular(a, b, upper) - the same for a triangular matrix.
 ///
 /// Shapes    a: [B..., N, N], b: [B..., N, K], [B..., N] or [N] -> that of b, broadcast
+/// Dtypes    one: f32 f64 f16 bf16; computed in double
+/// Errors    "solve: the matrix is singular"; "solve: matrices [2, 2] do not fit right sides [3, 1]"
+/// Source    Giles 2008, for the gradient
 template <operand A, operand B>
 constexpr auto solve(A const& a, B const& b) {
   return detail::call(detail::Fixed<detail::System<op::solve>{}>{}, a, b);
@@ -117,6 +125,11 @@ constexpr auto slogdet_as(A const& a) {
 }  // namespace detail
 
 /// inverse(a), inv(a) - the inverse matrices.
+///
+/// Shapes    a: [B..., N, N] -> [B..., N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "inverse: square matrices required, got [2, 3]"
+/// Source    Giles 2008, for the gradient
 template <operand A>
 constexpr auto inverse(A const& a) {
   return detail::inverse_as<"inverse", op::Caller::inverse>(a);
@@ -129,6 +142,11 @@ constexpr auto inv(A const& a) {
 /// slogdet(a) - the sign of the determinant and the logarithm of its absolute value: a tuple. logdet(a), det(a) - the
 /// logarithm of a determinant, NaN if that is negative, and the determinant itself. Derivatives need a matrix that is
 /// not singular.
+///
+/// Shapes    a: [B..., N, N] -> [B...], [B...]; logdet, det: [B...]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "slogdet: square matrices required, got [2, 3]"
+/// Source    Giles 2008, for the gradient
 template <operand A>
 constexpr auto slogdet(A const& a) {
   return detail::slogdet_as<"slogdet">(a);
@@ -170,6 +188,8 @@ constexpr auto wide_qr(T const& first, A const& others, Join const& join) {
 /// N) columns to be independent.
 ///
 /// Shapes    a: [B..., M, N], K = min(M, N) -> q: [B..., M, K], r: [B..., K, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Source    Walter, Lehmann, Lamour 2012, for the gradient
 template <operand A>
 constexpr auto qr(A const& a) {
   if constexpr (typed<A>) {

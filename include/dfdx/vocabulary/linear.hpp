@@ -82,6 +82,11 @@ struct Bilinear : Einsum {
 }  // namespace detail
 
 /// mm(x, y), bmm(x, y), dot(x, y) - matmul of two matrices, two batches of matrices, two vectors.
+///
+/// Shapes    mm: [M, K] x [K, N] -> [M, N]; bmm: [B, M, K] x [B, K, N] -> [B, M, N]; dot: [K] x [K] -> []
+/// Dtypes    those of matmul
+/// Errors    "mm: operands of 2 axes required, got [3] x [3, 4]"
+/// Source    PyTorch's mm, bmm and dot
 template <operand X, operand Y>
 constexpr auto mm(X const& x, Y const& y) {
   return detail::call(detail::named<"mm">(detail::Fixed<detail::RankedMatmul<2>{}>{}), x, y);
@@ -96,6 +101,11 @@ constexpr auto dot(X const& x, Y const& y) {
 }
 
 /// addmm(c, x, y, beta, alpha) - beta c + alpha x y; baddbmm for batches of matrices.
+///
+/// Shapes    c: broadcasts with the product, x: [M, K], y: [K, N] -> [M, N]; baddbmm: [B, M, K], [B, K, N] -> [B, M, N]
+/// Dtypes    those of matmul, c promoted with them; of integers beta and alpha are integers
+/// Errors    "addmm: operands of 2 axes required, got [3] x [3, 4]"
+/// Source    PyTorch's addmm and baddbmm
 template <operand C, operand X, operand Y>
 constexpr auto addmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
   auto const z = detail::call(detail::named<"addmm">(detail::Fixed<detail::RankedMatmul<2>{}>{}), x, y);
@@ -109,13 +119,23 @@ constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, doub
 
 /// outer(x, y) - the products of all pairs of elements of two vectors.
 ///
+/// Math      z_ij = x_i y_j
+/// Shapes    x: [M], y: [N] -> [M, N]
+/// Dtypes    all but bool, promoted
 /// Errors    "outer: two vectors required, got [2, 2] x [3]"
+/// Source    NumPy's outer
 template <operand X, operand Y>
 constexpr auto outer(X const& x, Y const& y) {
   return detail::call(detail::named<"outer">(detail::Fixed<detail::Outer{}>{}), x, y);
 }
 
 /// kron(x, y) - the Kronecker product of operands of equal rank.
+///
+/// Math      z[i N + j] = x[i] y[j] on each axis
+/// Shapes    x: [M...], y: [N...] -> [M N...], axis by axis
+/// Dtypes    all but bool, promoted
+/// Errors    "kron: operands of equal ranks up to 4 required, got [2] x [2, 2]"
+/// Source    NumPy's kron
 template <operand X, operand Y>
 constexpr auto kron(X const& x, Y const& y) {
   return detail::call(detail::Fixed<detail::Kron{}>{}, x, y);
@@ -124,7 +144,9 @@ constexpr auto kron(X const& x, Y const& y) {
 /// linear(x, weight, bias) - x weight^T + bias.
 ///
 /// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]
+/// Dtypes    those of matmul, the bias promoted with them
 /// Errors    "linear: inner dimensions differ: [32, 20] x [30, 200]"
+/// Source    PyTorch's linear
 template <operand X, operand W>
 constexpr auto linear(X const& x, W const& weight) {
   using namespace detail;
@@ -140,7 +162,9 @@ constexpr auto linear(X const& x, W const& weight, B const& bias) {
 /// bilinear(x, y, weight, bias) - x^T weight_o y + bias_o for each o.
 ///
 /// Shapes    x: [B..., I], y: [B..., J], weight: [O, I, J], bias: [O] -> [B..., O]
+/// Dtypes    all but bool, promoted
 /// Errors    "bilinear: weight [5, 3, 4] does not fit [2, 3] and [2, 5]"
+/// Source    PyTorch's bilinear
 template <operand X, operand Y, operand W>
 constexpr auto bilinear(X const& x, Y const& y, W const& weight) {
   return detail::call(detail::named<"bilinear">(detail::Fixed<detail::Bilinear{}>{}), x, weight, y);

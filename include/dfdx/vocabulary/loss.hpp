@@ -9,19 +9,31 @@
 namespace dfdx {
 
 /// l1_loss<R>(x, target) - |x - target|.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    all but bool, promoted; means of integers in f32
+/// Source    PyTorch's l1_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("l1_loss", abs(detail::beside<"l1_loss">(x, target) - target), how);
 }
 
 /// mse_loss<R>(x, target) - (x - target)^2.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    all but bool, promoted; means of integers in f32
+/// Source    PyTorch's mse_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("mse_loss", square(detail::beside<"mse_loss">(x, target) - target), how);
 }
 
-/// huber_loss<R>(x, target, delta) - d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber
-/// 1964).
+/// huber_loss<R>(x, target, delta) - d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "huber_loss: a positive delta required"
+/// Source    Huber 1964; PyTorch's huber_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reduction how = Reduction::mean) {
   if (!(delta > 0)) raise("huber_loss: a positive delta required");
@@ -30,8 +42,13 @@ constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reducti
                                     where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta), how);
 }
 
-/// smooth_l1_loss<R>(x, target, beta) - d^2 / (2 beta) where |d| < beta, else |d| - beta / 2 (Girshick 2015). With
-/// beta 0 it is l1_loss.
+/// smooth_l1_loss<R>(x, target, beta) - d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, d = x - target. With beta
+/// 0 it is l1_loss.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "smooth_l1_loss: a beta that is not negative required"
+/// Source    Girshick, ICCV 2015; PyTorch's smooth_l1_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Reduction how = Reduction::mean) {
   if (!(beta >= 0)) raise("smooth_l1_loss: a beta that is not negative required");
@@ -44,7 +61,10 @@ constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Redu
 /// bce_loss<R>(probability, target) - -(t log p + (1 - t) log(1 - p)); logarithms are at least -100, as PyTorch has it,
 /// and have no gradient there.
 ///
+/// Shapes    probability, target, weight: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32
 /// Errors    "bce_loss: probabilities between 0 and 1 required", in memory; a program has NaN there
+/// Source    PyTorch's binary_cross_entropy
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_loss(X const& probability, Y const& target, Reduction how = Reduction::mean) {
   auto const x = detail::beside<"bce_loss">(probability, target);
@@ -68,6 +88,10 @@ constexpr auto bce_loss(X const& x, Y const& target, W const& weight, Reduction 
 }
 
 /// bce_with_logits<R>(x, target) - bce_loss of sigmoid(x), without overflow: softplus(x) - t x.
+///
+/// Shapes    x, target, positive_weight, weight: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's binary_cross_entropy_with_logits
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("bce_with_logits",
@@ -101,6 +125,10 @@ struct KlDiv {
 };
 
 /// kl_div<R>(x, target, options) - t (log t - x) for log-probabilities x; nothing where t is 0.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's kl_div
 template <Reduction... R, operand X, operand Y>
 constexpr auto kl_div(X const& log_p, Y const& target, KlDiv const& options = {}) {
   auto const x = detail::beside<"kl_div">(log_p, target);
@@ -112,6 +140,10 @@ constexpr auto kl_div(X const& log_p, Y const& target, KlDiv const& options = {}
                                     options.reduction);
 }
 /// kl_div_log<R>(x, log_target) - the same for a target in logarithms: e^l (l - x).
+///
+/// Shapes    x, log_target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's kl_div
 template <Reduction... R, operand X, operand Y>
 constexpr auto kl_div_log(X const& x, Y const& log_target) {
   return kl_div<R...>(x, log_target, {.log_target = true});
@@ -126,6 +158,10 @@ struct PoissonNll {
 };
 
 /// poisson_nll_loss<R>(x, target, options) - e^x - t x, or x - t log(x + eps) of rates.
+///
+/// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's poisson_nll_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto poisson_nll_loss(X const& rate, Y const& target, PoissonNll const& options = {}) {
   auto const x = detail::beside<"poisson_nll_loss">(rate, target);
@@ -147,6 +183,11 @@ struct GaussianNll {
 
 /// gaussian_nll_loss<R>(x, target, var, options) - (log var + (x - target)^2 / var) / 2; where var is below eps its
 /// gradient is that of eps in its place, as in PyTorch.
+///
+/// Shapes    x, target, var: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "gaussian_nll_loss: variances that are not negative required", of values in memory
+/// Source    PyTorch's gaussian_nll_loss
 template <Reduction... R, operand X, operand Y, operand V>
 constexpr auto gaussian_nll_loss(X const& x, Y const& target, V const& var, GaussianNll const& options = {}) {
   detail::each_in_memory(var, [](Operand const& o, index_t at) {

@@ -33,6 +33,11 @@ constexpr auto distance(A const& a, B const& b, double p, double eps) {
 
 /// cosine_similarity<Axis>(a, b, eps), cosine_similarity(a, b, axis, eps) - a . b / (|a| |b|) along an axis, lengths at
 /// least eps.
+///
+/// Shapes    a, b: of equal rank, broadcast to [S...] -> [S... without the axis]
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "cosine_similarity: axis 2 out of range for [2, 3]"
+/// Source    PyTorch's cosine_similarity
 template <int Axis = 1, operand A, operand B>
 constexpr auto cosine_similarity(A const& a, B const& b, double eps = 1e-8) {
   return detail::cosine_over(a, b, eps, detail::Fixed<detail::Over{Axis, false}>{});
@@ -43,6 +48,10 @@ constexpr auto cosine_similarity(A const& a, B const& b, int axis, double eps = 
 }
 
 /// pairwise_distance(a, b, p, eps) - the p-norm of a - b + eps over the last axis; p may be infinity.
+///
+/// Shapes    a, b: broadcast to [B..., D] -> [B...]
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's pairwise_distance
 template <operand A, operand B>
 constexpr auto pairwise_distance(A const& a, B const& b, double p = 2, double eps = 1e-6) {
   return detail::distance<"pairwise_distance">(a, b, p, eps);
@@ -55,6 +64,10 @@ struct Margin {
 };
 
 /// margin_ranking_loss(a, b, y, {.margin = m}) - max(0, -y (a - b) + m); y is 1 where a should be the larger, else -1.
+///
+/// Shapes    a, b, y: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's margin_ranking_loss
 template <Reduction... R, operand A, operand B, operand Y>
 constexpr auto margin_ranking_loss(A const& a, B const& b, Y const& y, Margin const& options = {}) {
   return detail::reduced_loss<R...>(
@@ -63,6 +76,10 @@ constexpr auto margin_ranking_loss(A const& a, B const& b, Y const& y, Margin co
 }
 
 /// hinge_embedding_loss(x, y, {.margin = m}) - x where y is 1, max(0, m - x) where it is -1; m is 1 by default.
+///
+/// Shapes    x, y: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's hinge_embedding_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto hinge_embedding_loss(X const& scores, Y const& y, Margin const& options = {.margin = 1}) {
   auto const x = detail::beside<"hinge_embedding_loss">(scores, y);
@@ -73,6 +90,10 @@ constexpr auto hinge_embedding_loss(X const& scores, Y const& y, Margin const& o
 }
 
 /// soft_margin_loss(x, y) - log(1 + e^(-y x)).
+///
+/// Shapes    x, y: broadcast to [S...] -> [], or [S...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's soft_margin_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto soft_margin_loss(X const& x, Y const& y, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("soft_margin_loss",
@@ -82,6 +103,8 @@ constexpr auto soft_margin_loss(X const& x, Y const& y, Reduction how = Reductio
 /// cosine_embedding_loss(a, b, y, {.margin = m}) - 1 - cos where y is 1, max(0, cos - m) where it is -1.
 ///
 /// Shapes    a, b: [N, D], y: [N] -> []
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's cosine_embedding_loss
 template <Reduction... R, operand A, operand B, operand Y>
 constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin const& options = {}) {
   constexpr double tiny = 1e-12;
@@ -126,7 +149,9 @@ constexpr auto multi_margin(X const& x, Y const& given, W const& weight, MultiMa
 /// without the label itself; a third operand may be the weights of classes.
 ///
 /// Shapes    x: [N, C] or [C], labels: [N] or [], weight: [C] -> []
+/// Dtypes    x: floating, labels: i32 i64
 /// Errors    "multi_margin_loss: labels [2] do not fit scores [3, 4]"
+/// Source    PyTorch's multi_margin_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto multi_margin_loss(X const& x, Y const& labels, MultiMargin const& options = {}) {
   return detail::multi_margin<R...>(x, labels, detail::Unweighted{}, options);
@@ -180,6 +205,7 @@ constexpr void require_labels(Y const& labels) {
 /// Dtypes    x: floating, labels: i32 i64
 /// Errors    "multilabel_margin_loss: labels [2] do not fit scores [4, 3]"; of labels in memory
 ///           "multilabel_margin_loss: label 7 out of range for 3 classes"
+/// Source    PyTorch's multilabel_margin_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto multilabel_margin_loss(X const& given, Y const& labels, Reduction how = Reduction::mean) {
   auto const x = detail::call(detail::Fixed<detail::MultilabelRule{}>{}, given, labels);
@@ -199,6 +225,8 @@ constexpr auto multilabel_margin_loss(X const& given, Y const& labels, Reduction
 /// be the weights of classes.
 ///
 /// Shapes    x, target: [N, C] or [C], weight: [C] -> []
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    PyTorch's multilabel_soft_margin_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto multilabel_soft_margin_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("multilabel_soft_margin_loss",
@@ -225,8 +253,12 @@ struct TripletMargin {
   Reduction reduction = Reduction::mean;
 };
 
-/// triplet_margin_loss(anchor, positive, negative, options) - max(0, d(anchor, positive) - d(anchor, negative)
-/// + margin), d the pairwise distance (Balntas et al. 2016).
+/// triplet_margin_loss(anchor, positive, negative, options) - max(0, d(anchor, positive) - d(anchor, negative) +
+/// margin), d the pairwise distance.
+///
+/// Shapes    anchor, positive, negative: broadcast to [B..., D] -> [], or [B...] without a reduction
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Source    Balntas et al., BMVC 2016
 template <Reduction... R, operand A, operand P, operand N>
 constexpr auto triplet_margin_loss(A const& anchor, P const& positive, N const& negative,
                                    TripletMargin const& options = {}) {

@@ -130,6 +130,11 @@ constexpr decltype(applied<op::logaddexp, X, Y>())::type logaddexp(X const& x, Y
 }
 
 /// add, sub, mul, neg - the operators by their names.
+///
+/// Math      x + y, x - y, x y, -x
+/// Shapes    x, y: broadcast to [S...] -> [S...]
+/// Dtypes    all but bool, promoted
+/// Source    elementary calculus
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::add, X, Y>())::type add(X const& x, Y const& y) {
@@ -150,6 +155,11 @@ constexpr decltype(applied<op::neg, X>())::type neg(X const& x) {
   return -x;
 }
 /// div(x, y, {.eps = e}) - x / y, with gradients that are finite at y = 0.
+///
+/// Math      z = x / y, dz/dx = y / (y^2 + eps), dz/dy = -x / (y^2 + eps)
+/// Shapes    x, y: broadcast to [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32
+/// Source    elementary calculus
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, Guard guard = {}) {
@@ -161,7 +171,10 @@ enum class Rounding { none, trunc, floor };
 
 /// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient, and of integers it is one.
 ///
+/// Shapes    x, y: broadcast to [S...] -> [S...]
+/// Dtypes    all but bool, promoted
 /// Errors    "div: a quotient of integers that is not rounded is none: div(x, y)"
+/// Source    PyTorch's div with rounding_mode
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
@@ -184,12 +197,21 @@ constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y co
 }
 
 /// reciprocal(x) - 1 / x; of integers in f32.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    elementary calculus
 template <operand X>
 constexpr auto reciprocal(X const& x, Guard guard = {}) {
   return div(1.0, x, guard);
 }
 
 /// isnan, isinf, isfinite - of integers false, false, true.
+///
+/// Math      x != x, |x| = infinity, |x| < infinity
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    x: any, of isinf and isfinite all but bool; the result bool
+/// Source    IEEE 754
 template <operand X>
 constexpr auto isnan(X const& x) {
   return x != x;
@@ -204,6 +226,11 @@ constexpr auto isfinite(X const& x) {
 }
 
 /// masked_fill(x, mask, value) - value where the mask holds, else x.
+///
+/// Shapes    x, mask, value: broadcast to [S...] -> [S...]
+/// Dtypes    mask: bool; x, value: any, promoted
+/// Errors    "masked_fill: shapes do not broadcast: [2, 3] x [4]"
+/// Source    PyTorch's masked_fill
 template <operand X, operand M, class Value>
   requires math_operands<X, Value>
 constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
@@ -211,6 +238,10 @@ constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
 }
 
 /// lerp(a, b, w) - a + w (b - a), exactly b at w = 1; of integers in f32.
+///
+/// Shapes    a, b, w: broadcast to [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32
+/// Source    PyTorch's lerp
 template <operand A, operand B, class W>
   requires math_operands<A, W>
 constexpr auto lerp(A const& a, B const& b, W const& w) {

@@ -69,6 +69,11 @@ constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {
 
 /// norm<Axes...>(x, p), norm(x, p, axes, keep) - (sum |x|^p)^(1/p) over axes, all of them without arguments; for p
 /// infinite the largest or smallest |x|, for p = 0 the number of nonzero elements. The gradient at 0 is 0.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
+/// Errors    "norm: floating dtype required, got i32"
+/// Source    PyTorch's norm
 template <int... A, operand X>
 constexpr auto norm(X const& x, double p = 2) {
   return detail::norm_over(x, p, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -83,6 +88,10 @@ constexpr auto norm(X const& x, double p, Axes const& axes, bool keep = false) {
 }
 
 /// normalize<Axis>(x, p, eps), normalize(x, p, axis, eps) - x / max(norm(x), eps) along an axis, 1 by default.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
+/// Source    PyTorch's normalize
 template <int Axis = 1, operand X>
 constexpr auto normalize(X const& x, double p = 2, double eps = 1e-12) {
   return detail::normalize_over(x, p, eps, detail::keeping<Axis>);
@@ -93,6 +102,10 @@ constexpr auto normalize(X const& x, double p, int axis, double eps = 1e-12) {
 }
 
 /// count_nonzero - how many elements are not 0 over axes; i64.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    any; the result i64
+/// Source    NumPy's count_nonzero
 template <int... A, operand X>
 constexpr auto count_nonzero(X const& x) {
   return detail::count_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -107,6 +120,10 @@ constexpr auto count_nonzero(X const& x, Axes const& axes, bool keep = false) {
 }
 
 /// any, all - whether an element, every element is not 0 over axes; bool.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    any; the result bool
+/// Source    NumPy's any and all
 template <int... A, operand X>
 constexpr auto any(X const& x) {
   return detail::any_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -134,6 +151,10 @@ constexpr auto all(X const& x, Axes const& axes, bool keep = false) {
 }
 
 /// nansum, nanmean - sum and mean of those elements that are not NaN; the mean of none is NaN.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    all but bool; nansum of integers in i64, nanmean in f32
+/// Source    NumPy's nansum and nanmean
 template <int... A, operand X>
 constexpr auto nansum(X const& x) {
   return detail::nansum_over(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -161,6 +182,10 @@ constexpr auto nanmean(X const& x, Axes const& axes, bool keep = false) {
 }
 
 /// amax, amin - max and min by their other names.
+///
+/// Shapes    those of max
+/// Dtypes    all but bool
+/// Source    NumPy's amax and amin
 template <int... A, operand X>
 constexpr auto amax(X const& x) {
   return detail::reduce<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});

@@ -128,7 +128,9 @@ constexpr auto shaped_trailing_norm(X const& given, Shape const& last, double ep
 ///
 /// Math      y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, var the mean of the squares
 /// Shapes    x: [B..., S...], weight, bias: [S...] -> [B..., S...]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "layer_norm: [6] are not the last axes of [4, 5]"
+/// Source    Ba et al. 2016; PyTorch's layer_norm
 template <operand X, operand W>
 constexpr auto layer_norm(X const& x, W const& weight, double eps = 1e-5) {
   return detail::trailing_norm<false>(x, eps, weight);
@@ -164,7 +166,10 @@ constexpr auto layer_norm(X const& x, Extents const& shape, W const& weight, B c
 /// layer_norm.
 ///
 /// Math      y = x / sqrt(mean(x^2) + eps) * weight
+/// Shapes    x: [B..., S...], weight: [S...] -> [B..., S...]
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "rms_norm: [6] are not the last axes of [4, 5]"
+/// Source    Zhang and Sennrich 2019; PyTorch's rms_norm
 template <operand X, operand W>
 constexpr auto rms_norm(X const& x, W const& weight, double eps = 1e-5) {
   return detail::trailing_norm<true>(x, eps, weight);

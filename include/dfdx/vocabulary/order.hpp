@@ -153,6 +153,11 @@ struct SearchSorted {
 }  // namespace detail
 
 /// cumsum<Axis>(x), cumsum(x, axis) - sums of the elements up to each; of integers and truths in i64, as cumprod.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    all; integers and bool in i64
+/// Errors    "cumsum: axis 2 out of range for [2, 3]"
+/// Source    elementary
 template <int Axis, operand X>
 constexpr auto cumsum(X const& x) {
   return detail::along_axis<op::cumsum, "cumsum">(detail::summable(x), detail::Fixed<Axis>{});
@@ -163,6 +168,12 @@ constexpr auto cumsum(X const& x, int axis) {
 }
 
 /// cumprod<Axis>(x), cumprod(x, axis) - products of the elements up to each.
+///
+/// Math      y_i = prod_{j <= i} x_j
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    all; integers and bool in i64
+/// Errors    "cumprod: axis 0 of [dyn, 3] has no fixed extent"
+/// Source    elementary
 template <int Axis, operand X>
 constexpr auto cumprod(X const& x) {
   return detail::call(detail::Fixed<detail::Cumulative<detail::Times>{Axis}>{}, detail::summable(x));
@@ -173,6 +184,12 @@ constexpr auto cumprod(X const& x, int axis) {
 }
 
 /// logcumsumexp<Axis>(x), logcumsumexp(x, axis) - log of the sum of e^x up to each.
+///
+/// Math      y_i = log sum_{j <= i} e^x_j
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating
+/// Errors    "logcumsumexp: floating dtype required, got i32"
+/// Source    PyTorch's logcumsumexp
 template <int Axis, operand X>
 constexpr auto logcumsumexp(X const& x) {
   return detail::call(detail::Fixed<detail::Cumulative<detail::LogAdd>{Axis}>{}, x);
@@ -184,6 +201,11 @@ constexpr auto logcumsumexp(X const& x, int axis) {
 
 /// cummax<Axis>(x), cummin<Axis>(x) and cummax(x, axis), cummin(x, axis) - the largest, smallest element up to each,
 /// and its position: a tuple.
+///
+/// Math      y_i = max_{j <= i} x_j
+/// Shapes    x: [S...] -> [S...], [S...]
+/// Dtypes    any; the positions i64
+/// Source    PyTorch's cummax and cummin
 template <int Axis, operand X>
 constexpr auto cummax(X const& x) {
   return detail::cummax_along<"cummax">(x, detail::Fixed<Axis>{}, false);
@@ -203,6 +225,10 @@ constexpr auto cummin(X const& x, int axis) {
 
 /// sort<Axis, Descending>(x), sort(x, axis, descending) - the elements in order and where each came from: a tuple.
 /// Equal elements stay in their order; NaN counts as the largest. argsort gives the positions alone.
+///
+/// Shapes    x: [S...] -> [S...], [S...]
+/// Dtypes    any; the positions i64
+/// Source    PyTorch's sort and argsort, stable
 template <int Axis = -1, bool Descending = false, operand X>
 constexpr auto sort(X const& x) {
   return detail::sort_along<"sort">(x, detail::Fixed<Axis>{}, Descending);
@@ -223,7 +249,10 @@ constexpr auto argsort(X const& x, int axis, bool descending = false) {
 /// topk<K, Axis, Largest>(x), topk(x, k, axis, largest) - the k largest elements, the largest first, and where they
 /// are: a tuple; or the smallest.
 ///
+/// Shapes    x: [.., N, ..] -> [.., K, ..], [.., K, ..]
+/// Dtypes    any; the positions i64
 /// Errors    "topk: 6 elements wanted along axis 1 of [2, 5]"
+/// Source    PyTorch's topk
 template <index_t K, int Axis = -1, bool Largest = true, operand X>
 constexpr auto topk(X const& x) {
   auto const index = detail::call(detail::Fixed<detail::Top{K, Axis, Largest}>{}, x);
@@ -238,6 +267,9 @@ constexpr auto topk(X const& x, index_t k, int axis = -1, bool largest = true) {
 /// searchsorted(list, x, right) - where elements of x belong in ascending lists; bucketize(x, list, right) likewise.
 ///
 /// Shapes    list: [N], x: any, or list: [B..., N], x: [B..., M] -> that of x, i64
+/// Dtypes    list, x: one, any; the result i64
+/// Errors    "searchsorted: lists [2, 5] do not fit values [3, 4]"
+/// Source    PyTorch's searchsorted and bucketize
 template <operand L, operand X>
 constexpr auto searchsorted(L const& list, X const& x, bool right = false) {
   return detail::call(detail::FixedType<detail::SearchSorted{}>{{}, {right}}, list, x);

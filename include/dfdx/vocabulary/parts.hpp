@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Views by other names: flatten, movedim, select, narrow, split, diagonals, pixel_shuffle, meshgrid.
+// Views by other names: flatten, movedim, select, narrow, diagonals, meshgrid.
 #pragma once
 
 #include <dfdx/vocabulary/arrange.hpp>
@@ -199,51 +199,6 @@ struct Triangle {
   }
 };
 
-struct PixelShuffle {
-  static constexpr index_t limit = index_t{1} << 31;
-  index_t r;
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    Shape s = in->shape;
-    int const n = s.rank;
-    if (n < 3 || r < 1 || r > limit || s[n - 3] < 0 || s[n - 3] % (r * r) != 0)
-      return refuse(why, "pixel_shuffle: channels of ", s, " are no multiple of ", Position{r}, " squared");
-    s[n - 3] /= r * r;
-    s[n - 2] = extent::mul(s[n - 2], r);
-    s[n - 1] = extent::mul(s[n - 1], r);
-    return countable("pixel_shuffle", Meta{in->dtype, s}, in->shape, why);
-  }
-  template <class, class V>
-  constexpr V run(Meta const& y, V const& x) const {
-    Shape const s = x.shape();
-    int const n = s.rank;
-    index_t const batch = product(s, 0, n - 3);
-    V const parts = reshape_to(x, make_shape(batch, y.shape[n - 3], r, r, s[n - 2], s[n - 1]));
-    return reshape_to(call(Permute{{0, 1, 4, 2, 5, 3}}, parts), y.shape);
-  }
-};
-struct PixelUnshuffle {
-  index_t r;
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    Shape s = in->shape;
-    int const n = s.rank;
-    if (n < 3 || r < 1 || r > PixelShuffle::limit || s[n - 2] < 0 || s[n - 1] < 0 || s[n - 2] % r != 0 ||
-        s[n - 1] % r != 0)
-      return refuse(why, "pixel_unshuffle: rows and columns of ", s, " are no multiples of ", Position{r});
-    s[n - 3] = extent::mul(s[n - 3], r * r);
-    s[n - 2] /= r;
-    s[n - 1] /= r;
-    return countable("pixel_unshuffle", Meta{in->dtype, s}, in->shape, why);
-  }
-  template <class, class V>
-  constexpr V run(Meta const& y, V const& x) const {
-    Shape const s = x.shape();
-    int const n = s.rank;
-    index_t const batch = product(s, 0, n - 3);
-    V const parts = reshape_to(x, make_shape(batch, s[n - 3], y.shape[n - 2], r, y.shape[n - 1], r));
-    return reshape_to(call(Permute{{0, 1, 3, 5, 2, 4}}, parts), y.shape);
-  }
-};
-
 // One of `count` operands, repeated to the shape of all: as their axes in order (a grid of lists), or broadcast.
 struct Common {
   int which, count;
@@ -277,6 +232,11 @@ constexpr auto in_common(X const&... x) {
 }  // namespace detail
 
 /// flatten<Start, End>(x), flatten(x, start, end) - these axes as one.
+///
+/// Shapes    x: [S...] -> [.., product of the axes, ..]
+/// Dtypes    any
+/// Errors    "flatten: axis 2 lies behind axis 1 of [2, 3, 4]"
+/// Source    PyTorch's flatten
 template <int Start = 0, int End = -1, operand X>
 constexpr auto flatten(X const& x) {
   return detail::call(detail::Fixed<detail::Flatten{Start, End}>{}, x);
@@ -287,6 +247,11 @@ constexpr auto flatten(X const& x, int start, int end = -1) {
 }
 
 /// unflatten<Axis, Sizes...>(x), unflatten(x, axis, sizes) - one axis as several; one size may be -1.
+///
+/// Shapes    x: [.., N, ..] -> [.., sizes, ..], of product N
+/// Dtypes    any
+/// Errors    "unflatten: axis 0 of [6, 2] does not make [4, 2]"
+/// Source    PyTorch's unflatten
 template <int Axis, index_t... Sizes, operand X>
 constexpr auto unflatten(X const& x) {
   return detail::call(detail::Fixed<detail::Unflatten{Axis, make_shape(Sizes...)}>{}, x);
@@ -297,6 +262,11 @@ constexpr auto unflatten(X const& x, int axis, Extents const& sizes) {
 }
 
 /// movedim<From, To>(x), movedim(x, from, to) - axes moved to other positions, the others in their order. No copy.
+///
+/// Shapes    x: [S...] -> [S permuted]
+/// Dtypes    any
+/// Errors    "movedim: 1 axes of [2, 3] cannot move to 2 places"
+/// Source    PyTorch's movedim
 template <int From, int To, operand X>
 constexpr auto movedim(X const& x) {
   return detail::call(detail::Fixed<detail::Movedim{From, To}>{}, x);
@@ -307,6 +277,11 @@ constexpr auto movedim(X const& x, Axes const& from, Axes const& to) {
 }
 
 /// select<Axis, Index>(x), select(x, axis, index) - the part at one position, which may count from the end. No copy.
+///
+/// Shapes    x: [.., N, ..] -> [S... without the axis]
+/// Dtypes    any
+/// Errors    "select: index 3 out of range for axis 1 of [2, 3]"
+/// Source    PyTorch's select
 template <int Axis, index_t Index, operand X>
 constexpr auto select(X const& x) {
   return detail::call(detail::Fixed<detail::Select{Axis, Index}>{}, x);
@@ -317,6 +292,11 @@ constexpr auto select(X const& x, int axis, index_t index) {
 }
 
 /// narrow<Axis, Start, Length>(x), narrow(x, axis, start, length) - so many positions of an axis. No copy.
+///
+/// Shapes    x: [.., N, ..] -> [.., Length, ..]
+/// Dtypes    any
+/// Errors    "narrow: 3 elements from 1 on out of range for axis 1 of [2, 3]"
+/// Source    PyTorch's narrow
 template <int Axis, index_t Start, index_t Length, operand X>
 constexpr auto narrow(X const& x) {
   return detail::call(detail::Fixed<detail::Narrow{Axis, Start, Length}>{}, x);
@@ -327,6 +307,11 @@ constexpr auto narrow(X const& x, int axis, index_t start, index_t length) {
 }
 
 /// diagonal<Offset, A, B>(x), diagonal(x, offset, a, b) - the diagonal of two axes, as a new last axis.
+///
+/// Shapes    x: [.., M, .., N, ..] -> [.., K], K as long as the diagonal
+/// Dtypes    any
+/// Errors    "diagonal: two axes of [2, 3] required"
+/// Source    PyTorch's diagonal
 template <index_t Offset = 0, int A = 0, int B = 1, operand X>
 constexpr auto diagonal(X const& x) {
   return detail::call(detail::Fixed<detail::Diagonal{Offset, A, B}>{}, x);
@@ -336,6 +321,11 @@ constexpr auto diagonal(X const& x, index_t offset, int a = 0, int b = 1) {
   return detail::call(detail::Diagonal{offset, a, b}, x);
 }
 /// diag_embed<Offset>(x), diag_embed(x, offset) - square matrices with the last axis on a diagonal.
+///
+/// Shapes    x: [.., N] -> [.., M, M], M = N + |Offset|
+/// Dtypes    any
+/// Errors    "diag_embed: a last axis of fixed extent required, got []"
+/// Source    PyTorch's diag_embed
 template <index_t Offset = 0, operand X>
 constexpr auto diag_embed(X const& x) {
   return detail::call(detail::Fixed<detail::DiagEmbed{Offset}>{}, x);
@@ -345,12 +335,22 @@ constexpr auto diag_embed(X const& x, index_t offset) {
   return detail::call(detail::DiagEmbed{offset}, x);
 }
 /// trace(x) - the sum of the main diagonal of a matrix.
+///
+/// Shapes    x: [M, N] -> []
+/// Dtypes    all; integers and bool in i64
+/// Errors    "trace: axis 1 out of range for [3]"
+/// Source    elementary
 template <operand X>
 constexpr auto trace(X const& x) {
   return sum<-1>(detail::call(detail::named<"trace">(detail::Fixed<detail::Diagonal{0, 0, 1}>{}), x));
 }
 
 /// tril(x, k), triu(x, k) - matrices with zeros above, below the k-th diagonal.
+///
+/// Shapes    x: [B..., M, N] -> [B..., M, N]
+/// Dtypes    any
+/// Errors    "tril: a matrix required, got [3]"
+/// Source    NumPy's tril and triu
 template <operand X>
 constexpr auto tril(X const& x, index_t k = 0) {
   auto const kept = detail::call(detail::FixedType<detail::Triangle{0, true}>{{}, {k, true}}, x);
@@ -362,32 +362,22 @@ constexpr auto triu(X const& x, index_t k = 0) {
   return where(kept, x, zeros_like(x));
 }
 
-/// pixel_shuffle<R>(x), pixel_shuffle(x, r) - channels become pixels (Shi et al. 2016); pixel_unshuffle goes back.
-///
-/// Shapes    x: [B..., C r r, Y, X] -> [B..., C, Y r, X r]
-template <index_t R, operand X>
-constexpr auto pixel_shuffle(X const& x) {
-  return detail::call(detail::Fixed<detail::PixelShuffle{R}>{}, x);
-}
-template <operand X>
-constexpr auto pixel_shuffle(X const& x, index_t r) {
-  return detail::call(detail::PixelShuffle{r}, x);
-}
-template <index_t R, operand X>
-constexpr auto pixel_unshuffle(X const& x) {
-  return detail::call(detail::Fixed<detail::PixelUnshuffle{R}>{}, x);
-}
-template <operand X>
-constexpr auto pixel_unshuffle(X const& x, index_t r) {
-  return detail::call(detail::PixelUnshuffle{r}, x);
-}
-
 /// meshgrid(x, y, ...) - a tuple: each list along an axis of its own, repeated along the others.
+///
+/// Shapes    x: [M], y: [N], ... -> a tuple of [M, N, ...]
+/// Dtypes    any
+/// Errors    "meshgrid: at most 8 lists required, got [2, 3]"
+/// Source    NumPy's meshgrid with indexing="ij"
 template <operand... X>
 constexpr auto meshgrid(X const&... x) {
   return detail::in_common<true>(x...);
 }
 /// broadcast_tensors(x, y, ...) - a tuple of all, in their common shape.
+///
+/// Shapes    broadcast to [S...] -> a tuple of [S...]
+/// Dtypes    any
+/// Errors    "broadcast_tensors: shapes do not broadcast: [2, 3] x [4]"
+/// Source    PyTorch's broadcast_tensors
 template <operand... X>
 constexpr auto broadcast_tensors(X const&... x) {
   return detail::in_common<false>(x...);

@@ -62,7 +62,6 @@ struct Pools {
   Extents kernel{}, stride{}, padding = 0, dilation = 1;
   bool ceil_mode = false;
   Extents bins{};
-
   constexpr bool adaptive() const { return bins.shape.rank != 0; }
   constexpr bool valid() const {
     if (adaptive()) return for_axes(bins, N, -1);
@@ -171,7 +170,6 @@ struct Mean {
   op::Sampling how = op::Sampling::mean;
   index_t divisor = 0;  // of sums; 0: none is given
   bool powers = false;
-
   constexpr char const* name() const {
     return (pools.adaptive() ? NameByAxes{"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
             : powers         ? NameByAxes{"lp_pool1d", "lp_pool2d", "lp_pool3d"}
@@ -227,11 +225,11 @@ constexpr auto lp_pool_with(X const& x, double norm, Extents const& kernel, P co
 
 }  // namespace detail
 
-/// max_pool2d<MaxPoolOptions{...}>(x), max_pool2d(x, {kernel, stride, padding, dilation, ceil_mode}) - the largest
-/// element of each window, the first if several; max_pool2d_with_indices - also its place among those of its
-/// channel, a tuple. max_pool1d and max_pool3d likewise over one axis and three.
+/// max_pool2d<MaxPoolOptions{...}>(x), max_pool2d(x, {kernel, stride, ...}) - the largest element of each window, the
+/// first if several; max_pool2d_with_indices - also its place in its channel, a tuple. 1d and 3d likewise.
 ///
 /// Shapes    x: [N, C, Y, X] -> [N, C, P, Q]; N may be missing
+/// Dtypes    all but bool; places i64
 /// Errors    "max_pool2d: windows do not fit axis 2 of [2, 3, 2, 9]"
 /// Source    PyTorch's max_pool2d
 template <MaxPoolOptions O, operand X>
@@ -287,6 +285,7 @@ constexpr auto max_pool3d(X const& x, MaxPoolOptions const& o) {
 /// divisor_override}) - the mean of each window; avg_pool1d and avg_pool3d likewise.
 ///
 /// Shapes    x: [N, C, Y, X] -> [N, C, P, Q]; N may be missing
+/// Dtypes    floating; f16 and bf16 in f32
 /// Errors    "avg_pool2d: floating dtype required, got i32"
 /// Source    PyTorch's avg_pool2d
 template <AvgPoolOptions O, operand X>
@@ -314,8 +313,12 @@ constexpr auto avg_pool3d(X const& x, AvgPoolOptions const& o) {
   return detail::call(detail::mean_of<3>(o), x);
 }
 
-/// lp_pool2d<LpPoolOptions{...}>(x, p), lp_pool2d(x, p, {kernel, stride, ceil_mode}) - (sum x^p)^(1/p) of each
-/// window, as PyTorch has it: without absolute values. The gradient of a sum of 0 is 0. lp_pool1d likewise.
+/// lp_pool2d<LpPoolOptions{...}>(x, p), lp_pool2d(x, p, {kernel, stride, ceil_mode}) - (sum x^p)^(1/p) of each window,
+/// without absolute values. The gradient of a sum of 0 is 0. lp_pool1d likewise.
+///
+/// Shapes    those of avg_pool2d
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's lp_pool2d
 template <LpPoolOptions O, operand X>
 constexpr auto lp_pool1d(X const& x, double norm) {
   return detail::lp_pool_with<1>(x, norm, O.kernel, detail::Fixed<detail::mean_of<1>(O)>{});
@@ -333,9 +336,12 @@ constexpr auto lp_pool2d(X const& x, double norm, LpPoolOptions const& o) {
   return detail::lp_pool_with<2>(x, norm, o.kernel, detail::mean_of<2>(o));
 }
 
-/// adaptive_avg_pool2d<P, Q>(x), adaptive_avg_pool2d(x, {P, Q}) - means of P x Q parts of nearly equal size; an
-/// extent of -1 stays. adaptive_avg_pool1d likewise; adaptive_max_pool1d and adaptive_max_pool2d for the largest
-/// elements.
+/// adaptive_avg_pool2d<P, Q>(x), adaptive_avg_pool2d(x, {P, Q}) - means of P x Q parts of nearly equal size; an extent
+/// of -1 stays. adaptive_max_pool2d for the largest elements; both with 1d for one axis.
+///
+/// Shapes    those of avg_pool2d
+/// Dtypes    floating; adaptive_max_pool1d and 2d all but bool, places i64
+/// Source    PyTorch's adaptive_avg_pool2d and adaptive_max_pool2d
 template <index_t... Sizes, operand X>
   requires(sizeof...(Sizes) > 0)
 constexpr auto adaptive_avg_pool1d(X const& x) {

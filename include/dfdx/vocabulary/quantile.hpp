@@ -126,6 +126,11 @@ Array quantiles_along(X const& x, std::vector<double> const& q, int axis, Interp
 }  // namespace detail
 
 /// median<Axis>(x), median(x, axis) - the middle element along an axis, the lower one of two; over all without an axis.
+///
+/// Shapes    x: [S...] -> [S... without the axis]
+/// Dtypes    any
+/// Errors    "median: empty axis 0 of [0, 3]"
+/// Source    PyTorch's median
 template <int Axis, operand X>
 constexpr auto median(X const& x) {
   return detail::median_along(x, detail::Fixed<Axis>{});
@@ -140,6 +145,11 @@ constexpr auto median(X const& x) {
 }
 
 /// nanmedian - the same among the elements that are not NaN; NaN only if all are.
+///
+/// Shapes    x: [S...] -> [S... without the axis]
+/// Dtypes    any
+/// Errors    "nanmedian: empty axis 0 of [0, 3]"
+/// Source    PyTorch's nanmedian
 template <int Axis, operand X>
 constexpr auto nanmedian(X const& x) {
   return detail::nanmedian_along(x, detail::Fixed<Axis>{});
@@ -158,7 +168,9 @@ constexpr auto nanmedian(X const& x) {
 /// axis.
 ///
 /// Shapes    x: [S...], q: a number -> [S... without the axis]; q: N numbers -> [N, S... without the axis]
+/// Dtypes    x: floating
 /// Errors    "quantile: a number between 0 and 1 required"; "quantile: floating dtype required, got i64"
+/// Source    NumPy's quantile
 template <int Axis, operand X>
 constexpr auto quantile(X const& x, double q, Interpolation how = Interpolation::linear) {
   return detail::quantile_along(x, q, detail::Fixed<Axis>{}, how);

@@ -146,17 +146,23 @@ struct Multinomial {
 /// uniform_like(x, key, stream) - numbers from [0, 1) for each element of x: those of uniform(shape, key). f32, or
 /// f64 for x of f64.
 ///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    x: floating; a key that is a value: i64
 /// Errors    "uniform_like: a program would draw the same numbers in every run; pass the key as an argument, a
 ///           number of i64"
+/// Source    Salmon et al., SC 2011 (Philox)
 template <operand X, detail::random_key K>
 constexpr auto uniform_like(X const& x, K const& key, std::int64_t stream = 0) {
   return detail::drawn<"uniform_like">(x, key, stream);
 }
 
-/// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x, made of uniform_like's (Box and Muller
-/// 1958): not those of randn(shape, key). Streams 2 s and 2 s + 1 of the key are used up.
+/// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x, made of uniform_like's: not those of
+/// randn(shape, key). Streams 2 s and 2 s + 1 of the key are used up.
 ///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    x: floating; the result f32, or f64 for x of f64
 /// Errors    those of uniform_like
+/// Source    Box and Muller 1958
 template <operand X, detail::random_key K>
 constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
   auto const radius = sqrt(log(1.0 - uniform_like(x, key, 2 * stream)) * -2.0);
@@ -165,7 +171,10 @@ constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
 
 /// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.
 ///
+/// Shapes    p: [S...] -> [S...]
+/// Dtypes    floating
 /// Errors    "bernoulli: probabilities required", of values in memory
+/// Source    PyTorch's bernoulli
 template <operand X, detail::random_key K>
 constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
   detail::each_in_memory(p, [](Operand const& o, index_t at) {
@@ -175,11 +184,14 @@ constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
   return where(detail::drawn<"bernoulli">(p, key, stream) < p, ones_like(p), zeros_like(p));
 }
 
-/// dropout(x, p, key, options) - in training each element is 0 with probability p, and the others are divided by 1 -
-/// p (Srivastava et al. 2014); else x itself. In programs the key is an argument, a number of i64 that differs from
-/// run to run; layers take different streams of it.
+/// dropout(x, p, key, options) - in training each element is 0 with probability p, and the others are divided by 1 - p;
+/// else x itself. In programs the key is an argument, a number of i64 that differs from run to run; layers take
+/// different streams of it.
 ///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    floating
 /// Errors    "dropout: a probability required"; those of uniform_like
+/// Source    Srivastava et al., JMLR 15 (2014)
 template <operand X, detail::random_key K>
 constexpr auto dropout(X const& x, double p, K const& key, Dropout const& options = {}) {
   if (!(p >= 0 && p <= 1)) raise("dropout: a probability required");
@@ -197,8 +209,10 @@ constexpr auto dropout(X const& x, double p, K const& key, Dropout const& option
 /// add up to 1; those of 0 are chosen only after all others.
 ///
 /// Shapes    weights: [B..., C] -> [B..., N], i64
+/// Dtypes    weights: floating; computed in f64
 /// Errors    "multinomial: 4 choices wanted, of [2, 3]"; of weights in memory "multinomial: weights that are finite and
 ///           not negative required"
+/// Source    PyTorch's multinomial; without replacement Efraimidis and Spirakis 2006
 template <index_t N, bool Replacement = false, operand X, detail::random_key K>
 constexpr auto multinomial(X const& weights, K const& key) {
   detail::require_weights(weights);
@@ -214,6 +228,12 @@ constexpr auto multinomial(X const& weights, index_t n, K const& key, bool repla
 
 /// exponential(shape, key, rate) - independent draws from the exponential distribution; gumbel(shape, key) - from the
 /// standard Gumbel distribution.
+///
+/// Math      -log(1 - u) / rate; -log(-log u), u from uniform
+/// Shapes    -> [S...], as given
+/// Dtypes    floating; f32, unless another is named
+/// Errors    "exponential: a positive rate required"
+/// Source    elementary
 inline Array exponential(Extents const& shape, Key key, double rate = 1, DType dtype = DType::f32) {
   detail::require_floating("exponential", dtype);
   if (!(rate > 0)) raise("exponential: a positive rate required");

@@ -190,15 +190,17 @@ constexpr auto recur(X const& x, State const& state, WI const& w_ih, WH const& w
 
 }  // namespace detail
 
-/// rnn_tanh_cell(x, h, w_ih, w_hh, b_ih, b_hh), gru_cell - the next state; lstm_cell(x, h, c, w_ih, w_hh, b_ih,
-/// b_hh) - the tuple of the next h and c (Elman 1990; Cho et al. 2014; Hochreiter and Schmidhuber 1997).
+/// rnn_tanh_cell(x, h, w_ih, w_hh, b_ih, b_hh), gru_cell - the next state; lstm_cell(x, h, c, w_ih, w_hh, b_ih, b_hh) -
+/// the tuple of the next h and c.
 ///
 /// Math      rnn_tanh: h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
 ///           gru: r, z = sigmoid(...), n = tanh(W_in x + b_in + r (W_hn h + b_hn)), h' = (1 - z) n + z h
 ///           lstm: i, f, o = sigmoid(...), g = tanh(...), c' = f c + i g, h' = o tanh(c')
 /// Shapes    x: [B, I], h, c: [B, H], w_ih: [G H, I], w_hh: [G H, H], b_ih, b_hh: [G H] -> [B, H], with the gates r,
 ///           z, n or i, f, g, o in this order
+/// Dtypes    one, floating
 /// Errors    "lstm: w_ih of shape [12, 4] required, got [9, 4]"
+/// Source    Elman 1990; Cho et al. 2014; Hochreiter and Schmidhuber 1997; torch.nn.RNNCell and its kin
 template <operand X, operand H, operand WI, operand WH, operand BI, operand BH>
 constexpr auto rnn_tanh_cell(X const& x, H const& h, WI const& w_ih, WH const& w_hh, BI const& b_ih,
                              BH const& b_hh) {
@@ -236,6 +238,9 @@ constexpr auto lstm_cell(X const& x, H const& h, C const& c, WI const& w_ih, WH 
 /// step.
 ///
 /// Shapes    x: [T, B, I], the rest as for the cells -> [T, B, H], [B, H]
+/// Dtypes    one, floating
+/// Errors    "lstm: at least one step required, got [0, 2, 3]"; those of the cells
+/// Source    torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM
 template <operand X, operand H, operand WI, operand WH, operand BI, operand BH>
 constexpr auto rnn_tanh(X const& x, H const& h, WI const& w_ih, WH const& w_hh, BI const& b_ih,
                         BH const& b_hh) {

@@ -222,12 +222,21 @@ constexpr auto std_of(X const& x, P const& over, int correction) {
 }  // namespace detail
 
 /// sum_axes - sum over a bit mask of axes, which stay with extent 1; nothing to do for no axes.
+///
+/// Shapes    x: [S...] -> [S..., reduced axes 1]
+/// Dtypes    all but bool
+/// Source    elementary
 template <class V>
 constexpr V sum_axes(V const& x, index_t mask) {
   return mask == 0 ? x : bind<op::sum>(Attrs{{mask}}, x);
 }
 
 /// sum - over axes, all of them without arguments; of integers and truths in i64, as prod.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    all; integers and bool in i64; f16 and bf16 accumulate in f32
+/// Errors    "sum: axis 2 out of range for [2, 3]"
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto sum(X const& x) {
   return detail::reduce<op::sum>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -242,6 +251,10 @@ constexpr auto sum(X const& x, Axes const& axes, bool keep = false) {
 }
 
 /// prod - product over axes.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    all; integers and bool in i64
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto prod(X const& x) {
   return detail::reduce<op::prod>(detail::summable(x), detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -255,7 +268,12 @@ constexpr auto prod(X const& x, Axes const& axes, bool keep = false) {
   return detail::reduce<op::prod>(detail::summable(x), detail::Over{axes, keep});
 }
 
-/// max - the largest element over axes. The gradient is split equally among those that attain it.
+/// max, min - the largest, smallest element over axes. The gradient is split equally among those that attain it.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    all but bool
+/// Errors    "max: empty axis 0 of [0, 3] has no largest or smallest element"
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto max(X const& x) {
   return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -269,7 +287,6 @@ constexpr auto max(X const& x, Axes const& axes, bool keep = false) {
   return detail::reduce<op::max>(x, detail::Over{axes, keep});
 }
 
-/// min - the smallest element over axes.
 template <int... A, operand X>
 constexpr auto min(X const& x) {
   return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -283,8 +300,13 @@ constexpr auto min(X const& x, Axes const& axes, bool keep = false) {
   return detail::reduce<op::min>(x, detail::Over{axes, keep});
 }
 
-/// argmax, argmin - position of the largest, smallest element along an axis, the first if several; without an axis
-/// that in the flattened value. i64.
+/// argmax, argmin - position of the largest, smallest element along an axis, the first if several; without an axis that
+/// in the flattened value.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    any; the result i64
+/// Errors    "argmax: one axis or none required"
+/// Source    PyTorch's argmax and argmin
 template <int... A, operand X>
 constexpr auto argmax(X const& x) {
   return detail::arg_extremum<false>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -312,6 +334,10 @@ constexpr auto argmin(X const& x, Axes const& axes, bool keep = false) {
 }
 
 /// mean - arithmetic mean: sum / count.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto mean(X const& x) {
   return detail::mean_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
@@ -325,8 +351,12 @@ constexpr auto mean(X const& x, Axes const& axes, bool keep = false) {
   return detail::mean_of(x, detail::Over{axes, keep});
 }
 
-/// var - variance: sum((x - mean)^2) / (count - correction); 1 by default as in PyTorch. An integer
-/// beside x is an axis, unless axes are template arguments: var(a, 1), var<1>(x, 0), var(a, {}, 0).
+/// var - variance: sum((x - mean)^2) / (count - correction), 1 by default. An integer beside x is an axis, unless axes
+/// are template arguments: var(a, 1), var<1>(x, 0), var(a, {}, 0).
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's var
 template <int... A, operand X>
 constexpr auto var(X const& x) {
   return detail::var_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{}, 1);
@@ -345,6 +375,10 @@ constexpr auto var(X const& x, Axes const& axes, int correction = 1, bool keep =
 }
 
 /// std - standard deviation, the square root of var. The gradient at 0 is 0.
+///
+/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's std
 template <int... A, operand X>
 constexpr auto std(X const& x) {
   return detail::std_of(x, detail::Fixed<detail::Over{Axes{A...}, false}>{}, 1);

@@ -10,6 +10,11 @@
 namespace dfdx {
 
 /// reshape_to - the same elements in row-major order under another shape; one extent may be -1.
+///
+/// Shapes    x: [S...] -> [R...], with as many elements
+/// Dtypes    any
+/// Errors    "reshape: cannot view [2, 3] as [4]"
+/// Source    elementary
 template <class V>
 constexpr V reshape_to(V const& x, Shape const& shape) {
   Shape const s = op::reshape::target(x.shape(), shape, nullptr);
@@ -21,17 +26,30 @@ constexpr V reshape_to(V const& x, Shape const& shape) {
   return s == x.shape() ? x : bind_as<op::reshape>(Meta{x.dtype(), s}, Attrs{}, x);
 }
 /// permute_axes - axes in another order, given as a packed permutation (op::pack_axes).
+///
+/// Shapes    x: [S...] -> [S permuted]
+/// Dtypes    any
+/// Source    elementary
 template <class V>
 constexpr V permute_axes(V const& x, index_t packed) {
   return bind<op::permute>(Attrs{{packed}}, x);
 }
 /// slice_axis - elements start, start + step, ... of one axis, `count` of them.
+///
+/// Shapes    x: [.., N, ..] -> [.., count, ..]
+/// Dtypes    any
+/// Errors    "slice: axis 2 out of range for [2, 3]"
+/// Source    elementary
 template <class V>
 constexpr V slice_axis(V const& x, int axis, index_t start, index_t count, index_t step = 1) {
   return bind<op::slice>(Attrs{{detail::checked_axis("slice", axis, x.shape()) + 16 * step, start, count}},
                          x);
 }
 /// pad_axis - `before` and `after` constants at the ends of one axis and `gap` between neighbours.
+///
+/// Shapes    x: [.., N, ..] -> [.., before + N + gap (N - 1) + after, ..]
+/// Dtypes    any
+/// Source    elementary
 template <class V>
 constexpr V pad_axis(V const& x, int axis, index_t before, index_t after, index_t gap = 0, double value = 0) {
   if (before == 0 && after == 0 && gap == 0) return x;
@@ -182,6 +200,11 @@ struct Slice {
 
 /// reshape - the same elements in row-major order under another shape; one extent may be -1. No copy where strides
 /// allow.
+///
+/// Shapes    x: [S...] -> [R...], with as many elements
+/// Dtypes    any
+/// Errors    "reshape: cannot view [2, 3] as [4]"
+/// Source    elementary
 template <index_t... Dims, operand X>
 constexpr auto reshape(X const& x) {
   return detail::call(detail::Fixed<detail::Reshape{make_shape(Dims...)}>{}, x);
@@ -191,6 +214,11 @@ constexpr auto reshape(X const& x, Extents const& shape) {
   return detail::call(detail::Reshape{shape.shape}, x);
 }
 /// view - reshape by another name, as in PyTorch; it may copy.
+///
+/// Shapes    x: [S...] -> [R...], with as many elements
+/// Dtypes    any
+/// Errors    "view: cannot view [2, 3] as [4]"
+/// Source    PyTorch's view
 template <index_t... Dims, operand X>
 constexpr auto view(X const& x) {
   return detail::call(detail::named<"view">(detail::Fixed<detail::Reshape{make_shape(Dims...)}>{}), x);
@@ -201,6 +229,11 @@ constexpr auto view(X const& x, Extents const& shape) {
 }
 
 /// permute<1, 0>(x), permute(x, {1, 0}) - axis i of the result is axis axes[i] of x. No copy.
+///
+/// Shapes    x: [S...] -> [S permuted]
+/// Dtypes    any
+/// Errors    "permute: axes must name each axis of [2, 3] once"
+/// Source    elementary
 template <int... A, operand X>
 constexpr auto permute(X const& x) {
   return detail::call(detail::Fixed<detail::Permute{Axes{A...}}>{}, x);
@@ -211,6 +244,11 @@ constexpr auto permute(X const& x, Axes const& axes) {
 }
 
 /// transpose - two axes swapped, the last two by default. No copy.
+///
+/// Shapes    x: [.., M, .., N, ..] -> [.., N, .., M, ..]
+/// Dtypes    any
+/// Errors    "transpose: axis 2 out of range for [2, 3]"
+/// Source    elementary
 template <int A = -2, int B = -1, operand X>
 constexpr auto transpose(X const& x) {
   return detail::call(detail::Fixed<detail::Transpose{A, B}>{}, x);
@@ -219,7 +257,11 @@ template <operand X>
 constexpr auto transpose(X const& x, int a, int b) {
   return detail::call(detail::Transpose{a, b}, x);
 }
-/// swapaxes - transpose by NumPy's name.
+/// swapaxes - transpose by another name.
+///
+/// Shapes    those of transpose
+/// Dtypes    any
+/// Source    NumPy's swapaxes
 template <int A, int B, operand X>
 constexpr auto swapaxes(X const& x) {
   return detail::call(detail::named<"swapaxes">(detail::Fixed<detail::Transpose{A, B}>{}), x);
@@ -230,6 +272,11 @@ constexpr auto swapaxes(X const& x, int a, int b) {
 }
 
 /// squeeze - drops axes of extent 1; without arguments all of them. Axes of other extents stay. No copy.
+///
+/// Shapes    x: [.., 1, ..] -> [S... without the axes]
+/// Dtypes    any
+/// Errors    "squeeze: axis 0 of [dyn, 3] has no fixed extent"
+/// Source    PyTorch's squeeze
 template <int... A, operand X>
 constexpr auto squeeze(X const& x) {
   return detail::call(detail::Fixed<detail::Squeeze{Axes{A...}}>{}, x);
@@ -240,6 +287,11 @@ constexpr auto squeeze(X const& x, Axes const& axes) {
 }
 
 /// unsqueeze - a new axis of extent 1 at that position of the result. No copy.
+///
+/// Shapes    x: [S...] -> [.., 1, ..]
+/// Dtypes    any
+/// Errors    "unsqueeze: axis 3 out of range for [2]"
+/// Source    PyTorch's unsqueeze
 template <int Axis, operand X>
 constexpr auto unsqueeze(X const& x) {
   return detail::call(detail::Fixed<detail::Unsqueeze{Axis}>{}, x);
@@ -250,6 +302,11 @@ constexpr auto unsqueeze(X const& x, int axis) {
 }
 
 /// expand - repeated to a shape it broadcasts to; an extent of -1 stays. No copy.
+///
+/// Shapes    x: [S...] -> [R...]
+/// Dtypes    any
+/// Errors    "expand: cannot expand [2, 3] to [4, 3]"
+/// Source    PyTorch's expand
 template <index_t... Dims, operand X>
 constexpr auto expand(X const& x) {
   return detail::call(detail::Fixed<detail::Expand{make_shape(Dims...)}>{}, x);
@@ -261,6 +318,11 @@ constexpr auto expand(X const& x, Extents const& shape) {
 
 /// slice<Axis, Begin, End, Step>(x) - Python's x[Begin:End:Step] along one axis; Begin and End may count from the
 /// end. No copy.
+///
+/// Shapes    x: [.., N, ..] -> [.., M, ..]
+/// Dtypes    any
+/// Errors    "slice: step must be positive"
+/// Source    Python's slices
 template <int Axis, index_t Begin, index_t End = std::numeric_limits<index_t>::max(), index_t Step = 1,
           operand X>
 constexpr auto slice(X const& x) {
@@ -303,6 +365,11 @@ constexpr V at_position(V const& x, index_t i) {
 }  // namespace detail
 
 /// select_first - the array at position i of the first axis, from the end if negative. No copy.
+///
+/// Shapes    x: [N, S...] -> [S...]
+/// Dtypes    any
+/// Errors    "at: index 2 out of range for axis 0 of [2, 3]"
+/// Source    elementary
 template <class V>
 constexpr V select_first(V const& x, index_t i) {
   Shape const& s = x.shape();

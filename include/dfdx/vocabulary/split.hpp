@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Values cut into parts: split, chunk and unbind into several; unfold into windows that may overlap, and fold, which
-// adds them up again.
+// adds them up again; pixel_shuffle, which makes pixels of channels.
 #pragma once
 
 #include <dfdx/vocabulary/parts.hpp>
@@ -135,6 +135,51 @@ struct Fold : PatchPlan {
   }
 };
 
+struct PixelShuffle {
+  static constexpr index_t limit = index_t{1} << 31;
+  index_t r;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape s = in->shape;
+    int const n = s.rank;
+    if (n < 3 || r < 1 || r > limit || s[n - 3] < 0 || s[n - 3] % (r * r) != 0)
+      return refuse(why, "pixel_shuffle: channels of ", s, " are no multiple of ", Position{r}, " squared");
+    s[n - 3] /= r * r;
+    s[n - 2] = extent::mul(s[n - 2], r);
+    s[n - 1] = extent::mul(s[n - 1], r);
+    return countable("pixel_shuffle", Meta{in->dtype, s}, in->shape, why);
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    Shape const s = x.shape();
+    int const n = s.rank;
+    index_t const batch = product(s, 0, n - 3);
+    V const parts = reshape_to(x, make_shape(batch, y.shape[n - 3], r, r, s[n - 2], s[n - 1]));
+    return reshape_to(call(Permute{{0, 1, 4, 2, 5, 3}}, parts), y.shape);
+  }
+};
+struct PixelUnshuffle {
+  index_t r;
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape s = in->shape;
+    int const n = s.rank;
+    if (n < 3 || r < 1 || r > PixelShuffle::limit || s[n - 2] < 0 || s[n - 1] < 0 || s[n - 2] % r != 0 ||
+        s[n - 1] % r != 0)
+      return refuse(why, "pixel_unshuffle: rows and columns of ", s, " are no multiples of ", Position{r});
+    s[n - 3] = extent::mul(s[n - 3], r * r);
+    s[n - 2] /= r;
+    s[n - 1] /= r;
+    return countable("pixel_unshuffle", Meta{in->dtype, s}, in->shape, why);
+  }
+  template <class, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    Shape const s = x.shape();
+    int const n = s.rank;
+    index_t const batch = product(s, 0, n - 3);
+    V const parts = reshape_to(x, make_shape(batch, s[n - 3], y.shape[n - 2], r, y.shape[n - 1], r));
+    return reshape_to(call(Permute{{0, 1, 3, 5, 2, 4}}, parts), y.shape);
+  }
+};
+
 template <int Axis, index_t Size, operand X>
 constexpr auto equal_parts(X const& x) {
   constexpr int axis = normalize_axis(Axis, X::static_rank);
@@ -158,6 +203,11 @@ constexpr index_t fixed_extent(char const* name, X const& x, int axis) {
 }  // namespace detail
 
 /// diag<Offset>(x), diag(x, offset) - the diagonal of a matrix, or the matrix with a vector on its diagonal.
+///
+/// Shapes    x: [M, N] -> [K]; or [N] -> [M, M], M = N + |Offset|
+/// Dtypes    any
+/// Errors    those of diagonal and diag_embed
+/// Source    NumPy's diag
 template <operand X>
 constexpr auto diag(X const& x, index_t offset) {
   return x.shape().rank == 1 ? diag_embed(detail::untyped(x), offset) : diagonal(detail::untyped(x), offset);
@@ -172,7 +222,10 @@ constexpr auto diag(X const& x) {
 /// split<Size, Axis>(x), split(x, size, axis) - parts of that size along an axis, the last smaller if need be: an array
 /// or a tuple of Tensors, or a vector of Arrays. split(x, {sizes}, axis) gives parts of several sizes. No copies.
 ///
+/// Shapes    x: [.., N, ..] -> parts [.., size, ..]
+/// Dtypes    any
 /// Errors    "split: sizes [2, 2] do not add up to axis 0 of [5, 3]"
+/// Source    PyTorch's split
 template <index_t Size, int Axis = 0, typed X>
 constexpr auto split(X const& x) {
   static_assert(Size > 0, "split: a positive size required");
@@ -203,6 +256,11 @@ auto split(X const& x, std::initializer_list<index_t> sizes, int axis = 0) {
 }
 
 /// chunk<N, Axis>(x), chunk(x, n, axis) - split into n parts, or fewer where an extent has too few elements.
+///
+/// Shapes    x: [.., M, ..] -> parts [.., M / n rounded up, ..], the last smaller if need be
+/// Dtypes    any
+/// Errors    "chunk: a positive number of parts required"
+/// Source    PyTorch's chunk
 template <index_t N, int Axis = 0, typed X>
 constexpr auto chunk(X const& x) {
   static_assert(N > 0, "chunk: a positive number of parts required");
@@ -223,6 +281,11 @@ auto chunk(X const& x, index_t n, int axis = 0) {
 }
 
 /// unbind<Axis>(x), unbind(x, axis) - the parts at each position of an axis.
+///
+/// Shapes    x: [.., N, ..] -> N parts [S... without the axis]
+/// Dtypes    any
+/// Errors    "unbind: axis 0 of [dyn, 3] has no fixed extent"
+/// Source    PyTorch's unbind
 template <int Axis = 0, typed X>
 constexpr auto unbind(X const& x) {
   if constexpr (detail::has_axis<Axis, X>) {
@@ -245,6 +308,10 @@ auto unbind(X const& x, int axis) {
 
 /// unfold<Axis, Size, Step>(x), unfold(x, axis, size, step) - windows along an axis; their elements make a new last
 /// axis.
+///
+/// Shapes    x: [.., N, ..] -> [.., (N - size) / step + 1, .., size]
+/// Dtypes    any
+/// Source    PyTorch's Tensor.unfold
 template <int Axis, index_t Size, index_t Step, operand X>
 constexpr auto unfold(X const& x) {
   return detail::call(detail::Fixed<detail::Windows{Axis, Size, Step}>{}, x);
@@ -257,6 +324,9 @@ constexpr auto unfold(X const& x, int axis, index_t size, index_t step) {
 /// unfold<Patches{...}>(x), unfold(x, patches) - the patches of images as columns (im2col).
 ///
 /// Shapes    x: [N, C, Y, X] -> [N, C * kernel, windows], or all without N
+/// Dtypes    any
+/// Errors    "unfold: the patches do not fit images [1, 1, 2, 2]"
+/// Source    PyTorch's unfold
 template <Patches P, operand X>
 constexpr auto unfold(X const& x) {
   return detail::call(detail::Fixed<detail::Unfold{P}>{}, x);
@@ -267,6 +337,11 @@ constexpr auto unfold(X const& x, Patches const& patches) {
 }
 
 /// fold<Y, X, Patches{...}>(x), fold(x, {Y, X}, patches) - the sum of patches where they lie: the transpose of unfold.
+///
+/// Shapes    x: [N, C * kernel, windows] -> [N, C, Y, X], or all without N
+/// Dtypes    all but bool
+/// Errors    "fold: patches [1, 4, 8] do not make images [4, 4]"
+/// Source    PyTorch's fold
 template <index_t Height, index_t Width, Patches P, operand X>
 constexpr auto fold(X const& x) {
   return detail::call(detail::Fixed<detail::Fold{{Height, Width}, P}>{}, x);
@@ -274,6 +349,29 @@ constexpr auto fold(X const& x) {
 template <operand X>
 constexpr auto fold(X const& x, Extents const& size, Patches const& patches) {
   return detail::call(detail::Fold{size, patches}, x);
+}
+
+/// pixel_shuffle<R>(x), pixel_shuffle(x, r) - channels become pixels; pixel_unshuffle goes back.
+///
+/// Shapes    x: [B..., C r r, Y, X] -> [B..., C, Y r, X r]
+/// Dtypes    any
+/// Errors    "pixel_shuffle: channels of [1, 3, 4, 4] are no multiple of 2 squared"
+/// Source    Shi et al., CVPR 2016; PyTorch's pixel_shuffle
+template <index_t R, operand X>
+constexpr auto pixel_shuffle(X const& x) {
+  return detail::call(detail::Fixed<detail::PixelShuffle{R}>{}, x);
+}
+template <operand X>
+constexpr auto pixel_shuffle(X const& x, index_t r) {
+  return detail::call(detail::PixelShuffle{r}, x);
+}
+template <index_t R, operand X>
+constexpr auto pixel_unshuffle(X const& x) {
+  return detail::call(detail::Fixed<detail::PixelUnshuffle{R}>{}, x);
+}
+template <operand X>
+constexpr auto pixel_unshuffle(X const& x, index_t r) {
+  return detail::call(detail::PixelUnshuffle{r}, x);
 }
 
 }  // namespace dfdx

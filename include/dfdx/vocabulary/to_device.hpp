@@ -31,10 +31,13 @@ Array moved_to(Device device, Array const& x) {
 /// to(device, value) - a copy of a value, or of a model leaf by leaf, on a device: `to(cuda(), model)`. What holds no
 /// memory stays as it is. Programs run where their arguments are; what is called on its own runs on the CPU.
 ///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
 /// Cost      one allocation and one copy for each leaf
 /// Errors    "storage: no memory on a CUDA device in this build"; "cuda: out of memory on cuda:0: 4096 bytes asked,
 ///           1024 of 2048 free"; "to: a value of shape [3] requires a gradient, and tapes run on the CPU only:
 ///           detach it"
+/// Source    PyTorch's to
 template <class T>
 T to(Device device, T const& value) {
   Vec<Array> moved;
