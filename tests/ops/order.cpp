@@ -232,6 +232,7 @@ TEST_CASE("sums, means and medians without NaN", "[ops]") {
   CHECK(std::isnan(nanmedian(full({2}, NAN)).item<float>()));
   CHECK(std::isnan(nanmean(full({2}, NAN)).item<float>()));
   CHECK(nansum(from<std::int32_t>({1, 2})).item<std::int64_t>() == 3);
+  CHECK(nanmean(ones({300}, DType::u8)).item<float>() == 1);  // not counted in u8
   CHECK(nanmedian<0>(Tensor<float, 4>::from({NAN, 3, 1, 2})).item() == 2);
   CHECK_THROWS_AS(nanmedian(zeros({0})), error);
   // Gradients go where the numbers are.
@@ -474,6 +475,9 @@ TEST_CASE("sparse gradients of an embedding", "[ops]") {
   Array x = zeros({2, 3}), y = ones({2, 2});
   index_add_(x, 1, from<std::int32_t>({2, 2}), y);
   CHECK(array_equal(x, from<float>({0, 0, 2, 0, 0, 2}, {2, 3})));
+  Array counts = from<std::int64_t>({5, 6, 7});
+  index_add_(counts, 0, from<std::int32_t>({2, 0, 2}), from<std::int64_t>({1, 2, 3}), 2);
+  CHECK(array_equal(counts, from<std::int64_t>({9, 6, 15})));
   y.requires_grad(true);
   Array z = zeros({2, 3});
   index_add_(z, -1, from<std::int32_t>({2, 0}), y, 3);

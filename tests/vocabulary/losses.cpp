@@ -285,6 +285,9 @@ TEST_CASE("gates and softmax along an axis known at run time", "[vocabulary]") {
   CHECK(array_equal(geglu(a, 2), geglu(x)));
   CHECK(array_equal(swiglu(a, 2), silu(slice<2, 0, 1>(x)) * slice<2, 1, 2>(x)));
   CHECK(array_equal(swiglu(a, 2), swiglu(x)));
+  auto const whole = Tensor<std::int32_t, 4>::from({1, -2, 3, 4});
+  CHECK(array_equal(glu<0>(whole), glu<0>(cast<float>(whole))));
+  CHECK(geglu<0>(Array(whole)).dtype() == DType::f32);
   CHECK(array_equal(gelu(x, Approximate::tanh), gelu_tanh(x)));
   CHECK(softmax(zeros({2, 0}), 1).shape() == make_shape(2, 0));
   CHECK(allclose(softplus(x, 2.0), softplus(x * 2.0) / 2.0));

@@ -189,7 +189,7 @@ constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
     auto const i = static_cast<index_t>(x);
     constexpr index_t exact = index_t{1} << 53;
     if (!is_floating(meta.dtype) && (i > exact || i < -exact)) {
-      if (meta.dtype != DType::i64) refuse_number(name, static_cast<double>(i), meta.dtype);
+      if (meta.dtype != DType::i64) raise(name, ": ", Position{i}, " does not fit ", meta.dtype);
       index_t const low = i & 0xffffffff;
       return bind<op::add>(Attrs{}, full_as(like, meta, static_cast<double>(i - low)),
                            full_as(like, meta, static_cast<double>(low)));

@@ -188,7 +188,7 @@ template <class Gate>
 struct Gated {
   int axis;
   constexpr Meta infer(Meta const* in, Text* why) const {
-    Meta m = *in;
+    Meta m = op::real(*in);
     int const a = rule_axis(Gate::name, axis, m.shape, why);
     if (a < 0) return refuse(nullptr);
     if (m.shape[a] < 0 || m.shape[a] % 2 != 0)
@@ -221,7 +221,7 @@ struct Swiglu {
 /// b; in swiglu the gate comes first, as in Llama.
 ///
 /// Shapes    x: [.., 2 N, ..] -> [.., N, ..]
-/// Dtypes    floating
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "glu: axis 1 of [2, 3] must be even"
 /// Source    Dauphin et al. 2016; Shazeer 2020
 template <int Axis = -1, operand X>

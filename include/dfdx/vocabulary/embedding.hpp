@@ -106,7 +106,7 @@ constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) 
 /// others are not touched, unless the tape records it.
 ///
 /// Shapes    a: [S...], index: [I], src: [S...] with I on the axis -> a
-/// Dtypes    a, src: one, floating; index: i32 i64 u8
+/// Dtypes    a, src: one, all but bool; index: i32 i64 u8
 /// Errors    those of index_add
 /// Source    PyTorch's index_add_
 template <class A>
@@ -127,9 +127,11 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   auto const* const to = list.template data<std::int64_t>();
   for (index_t i = 0; i < list.size(); ++i)
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
+  Array const added =
+      alpha == 1 ? src : detail::lazy<sizeof(A)>(src) * full_like(detail::lazy<sizeof(A)>(src), alpha);
   for (index_t i = 0; i < list.size(); ++i) {
     Array part = select(detail::lazy<sizeof(A)>(a), at, to[i]);
-    part += select(detail::lazy<sizeof(A)>(src), at, i) * alpha;
+    part += select(detail::lazy<sizeof(A)>(added), at, i);
   }
   return a;
 }

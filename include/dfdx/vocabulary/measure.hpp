@@ -49,7 +49,7 @@ constexpr auto nansum_over(X const& x, P const& over) {
 template <class P, operand X>
 constexpr auto nanmean_over(X const& x, P const& over) {
   return nansum_over<"nanmean">(x, over) /
-         reduce<op::sum, "nanmean">(where(x == x, ones_like(x), zeros_like(x)), over);
+         reduce<op::sum, "nanmean">(summable(where(x == x, ones_like(x), zeros_like(x))), over);
 }
 template <class P, operand X>
 constexpr auto any_over(X const& x, P const& over) {

@@ -166,7 +166,8 @@ template <Literal Name, class P, class X, class Y>
 constexpr auto over_count(X const& x, Y const& total, P const& over, int correction) {
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
-  if (n < 0) return total / (reduce<op::sum, Name>(ones_like(x), over) - static_cast<double>(correction));
+  if (n < 0)
+    return total / (reduce<op::sum, Name>(summable(ones_like(x)), over) - static_cast<double>(correction));
   // (A constant expression does not divide by 0.)
   constexpr double inf = std::numeric_limits<double>::infinity();
   return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
