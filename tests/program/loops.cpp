@@ -377,10 +377,15 @@ TEST_CASE("scan: what is soon computed again is not kept for the backward pass",
   auto const x = randn<float, 64, 256>(Key{1});
   Layers const w = randn<float, 16, 256, 256>(Key{2}) * 0.1;
   // Of each iteration what goes into the product and what comes out of it; of gelu in between, nothing. (The rest is a
-  // few values of one iteration, and what products work with, of which some targets need more.)
+  // few values of one iteration, and what products work with: more where vectors are longer than the compiler knows.)
   constexpr index_t kept = 2 * 16 * 64 * 256 * 4, slopes = 16 * 256 * 256 * 4, one = 64 * 256 * 4;
   using Program = decltype(deep_slope)::program_for<Rows, Layers>;
-  STATIC_REQUIRE(Program::arena_bytes <= kept + slopes + 8 * one);
+#if defined(__riscv_vector)
+  constexpr index_t rest = 8 * one;
+#else
+  constexpr index_t rest = 6 * one;
+#endif
+  STATIC_REQUIRE(Program::arena_bytes <= kept + slopes + rest);
   Array on_tape = Array(w).clone();
   on_tape.requires_grad(true);
   Array h = x;

@@ -138,6 +138,13 @@ TEST_CASE("functions refuse dtypes by their own names", "[bad_input]") {
           ctc_loss(p, places({1, 2, 1, 3}).reshape({2, 2}), lengths, lengths));
 }
 
+TEST_CASE("a label that their dtype does not have is not ignored", "[bad_input]") {
+  Array const scores = randn({3, 4}, Key{1});
+  Array const labels = from<std::int32_t>({1, 0, 3});
+  CHECK(allclose(cross_entropy(scores, labels, {.ignore_index = -(std::int64_t{1} << 40)}),
+                 cross_entropy(scores, labels)));
+}
+
 TEST_CASE("labels, offsets and options that are none", "[bad_input]") {
   Array const x = numbers({4, 3});
   REFUSED("multilabel_margin_loss: labels [2] do not fit scores [4, 3]",

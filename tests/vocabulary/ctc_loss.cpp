@@ -105,6 +105,17 @@ TEST_CASE("gradients of ctc_loss, first and second", "[vocabulary]") {
       {scores, y, t, s}, DType::f64);
 }
 
+TEST_CASE("ctc_loss of 16 bits stays in 16 bits", "[vocabulary]") {
+  Array const log_p = log_softmax(randn({4, 2, 3}, Key{1}), -1);
+  Array const y = reshape(from<std::int64_t>({1, 2, 2, 1}), {2, 2}), four = from<std::int64_t>({4, 4}),
+              two = from<std::int64_t>({2, 1});
+  for (DType d : {DType::f16, DType::bf16}) {
+    Array const loss = ctc_loss<Reduction::none>(cast_to(log_p, d), y, four, two);
+    CHECK(loss.dtype() == d);
+    CHECK(allclose(cast_to(loss, DType::f32), ctc_loss<Reduction::none>(log_p, y, four, two), 0.05, 0.05));
+  }
+}
+
 TEST_CASE("ctc_loss of what the frames are too few for is infinite, or nothing", "[vocabulary]") {
   Array const log_p = log_softmax(randn({2, 1, 3}, Key{1}, DType::f64), -1);
   Array const y = reshape(from<std::int64_t>({1, 1}), {1, 2}), two = from<std::int64_t>({2});

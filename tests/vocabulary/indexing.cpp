@@ -65,6 +65,11 @@ TEST_CASE("arrays of integers and of truths") {
   CHECK(numbers(a(all(), a(0) > 1)) == List{2, 3, 6, 7, 10, 11});
 }
 
+TEST_CASE("indices in 32 bits into an axis that is longer") {
+  Array const one = full({1}, 7.0), large = expand(one, {3'000'000'000});
+  CHECK(numbers(large(from<std::int32_t>({0, -1}))) == List{7, 7});
+}
+
 TEST_CASE("several arrays choose together") {
   Array const a = grid(), cube = arange(24).reshape({2, 3, 4});
   CHECK(numbers(a(from({0, 2, -1}), from({1, -1, 0}))) == List{1, 11, 8});

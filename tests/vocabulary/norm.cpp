@@ -158,6 +158,16 @@ TEST_CASE("compiled normalisations", "[vocabulary]") {
                   randn<float16, 2, 4, 3>(Key{5}));
 }
 
+TEST_CASE("normalisations with parameters whose extent is learnt at run time", "[vocabulary]") {
+  auto const x = randn<float, 2, 3>(Key{1});
+  auto const w = randn<float, 3>(Key{2});
+  auto const any = Tensor<float, dyn>(Array(w));
+  CHECK(array_equal(layer_norm(x, any, any), layer_norm(x, w, w)));
+  CHECK(array_equal(rms_norm(Tensor<float, dyn, 3>(Array(x)), any), rms_norm(x, w)));
+  auto const f = [](auto const& a, auto const& b) { return layer_norm(a, b, b); };
+  CHECK(allclose(compile(f)(x, any), layer_norm(x, w, w), 1e-5, 1e-6));
+}
+
 TEST_CASE("layers of normalisation", "[vocabulary]") {
   auto const layer = init<nn::BatchNorm2d<3>>();
   CHECK(leaf_count<nn::BatchNorm2d<3>> == 4);

@@ -22,12 +22,17 @@ class Lowerings {
     first_.assign(places, -1);
   }
 
+  /// How many groups have been lowered, and how often two of one hash have been compared and were not alike.
+  constexpr std::size_t size() const { return known_.size(); }
+  constexpr std::size_t misses() const { return misses_; }
   /// The description of a group, and where its operands start; good until the next call.
   constexpr Lowered const& of(Group const& group, bool keep_dims = false) {
     int& first = first_[hash(group, keep_dims) & (first_.size() - 1)];
-    for (int i = first; i >= 0; i = known_[i].next)
-      if (known_[i].keep_dims == keep_dims && alike(*known_[i].group, group))
-        return known_[i].moved_to(group, *this);
+    for (int i = first; i >= 0; i = known_[i].next) {
+      Known& k = known_[i];
+      if (k.keep_dims == keep_dims && alike(*k.group, group)) return k.moved_to(group, *this);
+      ++misses_;
+    }
     known_.push_back(Known{&group, keep_dims, first, lower(g_, f_, group, stored_, keep_dims)});
     first = static_cast<int>(known_.size()) - 1;
     return known_.back().lowered;
@@ -54,16 +59,45 @@ class Lowerings {
     constexpr std::size_t odd = 0x9E3779B97F4A7C15u;
     std::size_t const n = x.members.size();
     std::size_t h = keep_dims ? 2 * n + 1 : 2 * n;
-    for (int m : x.members) h = (h ^ static_cast<std::size_t>(nodes_[m].op->code)) * odd;
+    for (int m : x.members) {
+      Node const& n = nodes_[m];
+      h = (h ^ static_cast<std::size_t>(n.op->code)) * odd;
+      // What tells groups apart that do the same: numbers, and where parts of a value begin.
+      for (int k = 0; k < n.op->arity; ++k) {
+        Access const& a = access_[n.in[k]];
+        Node const& root = nodes_[a.root];
+        if (root.op->code == Code::constant) h = mixed(h, std::bit_cast<std::uint64_t>(root.attrs.f[0]));
+        else if (a.offset != 0) h = mixed(h, static_cast<std::uint64_t>(a.offset));
+      }
+    }
     for (int a = 0; a < x.space.rank; ++a) h = (h ^ static_cast<std::size_t>(x.space.dims[a])) * odd;
     return h ^ (h >> 32);
+  }
+
+  // Values outside of two groups, in the order in which they are met: loads of one value are joined.
+  struct Met {
+    int values[max_arity * (max_members + 1)], others[max_arity * (max_members + 1)], n = 0;
+
+    // Whether two are the same among those met, or new.
+    constexpr bool alike(int a, int b) {
+      for (int i = 0; i < n; ++i)
+        if (values[i] == a || others[i] == b) return values[i] == a && others[i] == b;
+      values[n] = a;
+      others[n++] = b;
+      return true;
+    }
+  };
+
+  // The high bits as well: those below are 0 in small whole numbers.
+  static constexpr std::size_t mixed(std::size_t h, std::uint64_t v) {
+    return (h ^ v ^ (v >> 43)) * 0x9E3779B97F4A7C15u;
   }
 
   constexpr bool alike(Group const& a, Group const& b) const {
     if (a.members.size() != b.members.size() || a.split != b.split || !(a.space == b.space)) return false;
     int const *const x = a.members.data(), *const y = b.members.data();
     int const n = static_cast<int>(a.members.size());
-    Vec<int> roots, other_roots;  // outside of the groups, in the order in which they are met
+    Met met;
     for (int m = 0; m < n; ++m) {
       Node const &p = nodes_[x[m]], &q = nodes_[y[m]];
       if (p.op->code != q.op->code || p.meta.dtype != q.meta.dtype || p.attrs.i[0] != q.attrs.i[0] ||
@@ -80,7 +114,7 @@ class Lowerings {
           int at = 0;
           while (x[at] != root) ++at;
           if (y[at] != other) return false;
-        } else if (!same_walk(p.in[k], q.in[k]) || !met_alike(roots, root, other_roots, other)) {
+        } else if (!same_walk(p.in[k], q.in[k]) || !met.alike(root, other)) {
           return false;
         }
       }
@@ -114,15 +148,6 @@ class Lowerings {
       if (p.driver[i] != q.driver[i]) return false;
     return under.attrs.i[0] == other.attrs.i[0] && under.meta == other.meta;
   }
-  // Whether two values are the same among those met, or new: loads of one value are joined.
-  static constexpr bool met_alike(Vec<int>& met, int a, Vec<int>& others, int b) {
-    for (std::size_t i = 0; i < met.size(); ++i)
-      if (met[i] == a || others[i] == b) return met[i] == a && others[i] == b;
-    met.push_back(a);
-    others.push_back(b);
-    return true;
-  }
-
   Graph const& g_;
   Fusion const& f_;
   Vec<char> const& stored_;
@@ -131,6 +156,7 @@ class Lowerings {
   Place const* place_;
   Vec<int> first_;
   Vec<Known> known_;
+  std::size_t misses_ = 0;
 };
 
 }  // namespace dfdx::graph::detail

@@ -189,7 +189,8 @@ class Rewriter {
     constexpr std::uint64_t odd = 0x9E3779B97F4A7C15ull;
     for (int k = 0; k < n.op->arity; ++k) h = (h ^ static_cast<std::uint64_t>(n.in[k])) * odd;
     for (index_t i : n.attrs.i) h = (h ^ static_cast<std::uint64_t>(i)) * odd;
-    h = (h ^ std::bit_cast<std::uint64_t>(n.attrs.f[0])) * odd;
+    auto const number = std::bit_cast<std::uint64_t>(n.attrs.f[0]);
+    h = (h ^ number ^ (number >> 43)) * odd;  // small whole numbers have high bits only
     for (int i = 0; i < n.meta.shape.rank; ++i)
       h = (h ^ static_cast<std::uint64_t>(n.meta.shape.dims[i])) * odd;
     return static_cast<std::size_t>(h ^ (h >> 32));

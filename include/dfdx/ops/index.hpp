@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ops that move elements to computed places (take, gather and their transposes) or choose among them (argmax).
-// They are not fused: each has its own kernel here, `run`, over strided memory.
+// Ops that move elements to computed places (take, gather and their transposes) or choose among them (argmax): not
+// fused, each with a kernel of its own, `run`, over strided memory.
 #pragma once
 
 #include <dfdx/ops/binary.hpp>
@@ -13,10 +13,7 @@ namespace detail {
 
 // Where a function has brought an axis to the front: the shape that it was given.
 constexpr Shape as_given(Shape s, index_t axis) {
-  auto const a = static_cast<int>(axis);
-  index_t const n = s[0];
-  s[0] = s[a];
-  s[a] = n;
+  std::swap(s.dims[0], s.dims[axis]);
   return s;
 }
 inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
@@ -51,8 +48,7 @@ struct GatherRow {
   E* y;
   index_t along, x_step, extent, first, step, y_step, n;
 };
-/// Defined where kernels are known: how many elements, from the first on, one has done. 0 where there is none; it stops
-/// at an index out of range.
+/// RISC-V has a kernel, defined where kernels are known: how many elements, from the first on, it has done.
 template <class E>
 index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
 
@@ -337,8 +333,12 @@ struct gather : operation {
         return x + detail::checked_index(by, read_index(in[1], at), s[axis], axis, s) * in[0].strides[axis];
       };
       if (index_step != 0) {
-        index_t k = detail::run_gather_row<E>(
-            in[1], {x, y, in[0].strides[axis], step, s[axis], row.offset[1], index_step, to_step, row.size});
+        index_t k = 0;
+#if defined(__riscv_vector)
+        index_t const along = in[0].strides[axis], first = row.offset[1];
+        k = detail::run_gather_row<E>(in[1],
+                                      {x, y, along, step, s[axis], first, index_step, to_step, row.size});
+#endif
         for (; k < row.size; ++k) y[k * to_step] = source(row.offset[1] + k * index_step)[k * step];
         continue;
       }

@@ -200,6 +200,12 @@ constexpr auto share_of_each(X const& scores, I const& labels, std::int64_t igno
   }
 }
 
+// Whether labels of a dtype can be that one: where not, none is ignored.
+constexpr bool has_label(DType d, std::int64_t label) {
+  return d != DType::i32 || (label >= std::numeric_limits<std::int32_t>::min() &&
+                             label <= std::numeric_limits<std::int32_t>::max());
+}
+
 /// The loss of labels. Minus the logarithms of probabilities [N, C, ...] are given as top - bottom, for of most only
 /// those of the labels are asked; without top they are -bottom.
 template <ClassLoss L, int A, Reduction... R, class Top, class Bottom, class I, class W>
@@ -207,11 +213,12 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
                           CrossEntropy const& o) {
   constexpr bool weighted = !std::is_same_v<W, Unweighted>;
   index_t const n = given.shape().numel();
-  bool const counts = !weighted && o.ignore_index != no_index && n != 0 && averages<R...>(o.reduction);
-  I const checked = checked_labels<L>(given, bottom.shape()[A], o.ignore_index);
+  std::int64_t const ignored = has_label(given.dtype(), o.ignore_index) ? o.ignore_index : no_index;
+  bool const counts = !weighted && ignored != no_index && n != 0 && averages<R...>(o.reduction);
+  I const checked = checked_labels<L>(given, bottom.shape()[A], ignored);
   // First, so that it is there when the loop over the rows needs it for the gradient.
-  using Share = decltype(share_of_each(bottom, checked, o.ignore_index));
-  Share const share = counts ? share_of_each(bottom, checked, o.ignore_index) : Share{};
+  using Share = decltype(share_of_each(bottom, checked, ignored));
+  Share const share = counts ? share_of_each(bottom, checked, ignored) : Share{};
   // What waits for the share waits for the labels to be looked at; the mask need not, and that loop stays whole.
   I const labels = counts ? given : checked;
   auto const hit = class_hits<A>(bottom, labels);
@@ -224,7 +231,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
   }();
   auto const wide_labels = unsqueeze<A>(labels);
   auto const kept = [&](auto const& v) {
-    return o.ignore_index == no_index ? v : where(wide_labels == o.ignore_index, zeros_like(v), v);
+    return ignored == no_index ? v : where(wide_labels == ignored, zeros_like(v), v);
   };
   auto const flat = [](auto const& v) { return squeeze<A>(v); };
   if constexpr (weighted) {

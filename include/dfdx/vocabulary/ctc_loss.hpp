@@ -118,7 +118,9 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
     return bind<op::gather>(attrs_for(Caller::ctc_loss, 1), frame, chain);
   };
   // Of no frames only the target without labels can be read.
-  V alpha = where(column(frames) > 0, where(starts, emitted(0), none), where(position == 0, 0.0, none));
+  V const first = emitted(0);
+  V alpha =
+      where(column(frames) > 0, where(starts, first, none), where(position == 0, zeros_like(first), none));
   for (index_t t = 1; t < steps; ++t) {
     V const stay = logaddexp(alpha, before(alpha, 1, none));
     V const skip = where(may_skip, before(alpha, 2, none), none);
@@ -138,7 +140,7 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
 ///
 /// Shapes    log_probabilities: [T, N, C], targets: [N, S], or one after another: [sum of sizes],
 ///           frames (how many of T), sizes (how many of S): [N] -> []
-/// Dtypes    log_probabilities: floating, the rest: i32 i64; the result of 16 bits is f32
+/// Dtypes    log_probabilities: floating, the rest: i32 i64
 /// Errors    "ctc_loss: targets [2, 3] with lengths [2] and [4] do not fit scores [5, 2, 6]"
 /// Source    Graves et al., ICML 2006; PyTorch's ctc_loss
 template <Reduction... R, operand X, operand Y, operand F, operand L>

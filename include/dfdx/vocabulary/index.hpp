@@ -9,6 +9,7 @@ namespace dfdx {
 
 namespace op::detail {
 
+#if defined(__riscv_vector)
 template <class E>
 index_t run_gather_row([[maybe_unused]] Operand const& index, [[maybe_unused]] GatherRow<E> const& row) {
 #if defined(DFDX_RVV)
@@ -28,6 +29,7 @@ index_t run_gather_row([[maybe_unused]] Operand const& index, [[maybe_unused]] G
 #endif
   return 0;
 }
+#endif
 
 }  // namespace op::detail
 

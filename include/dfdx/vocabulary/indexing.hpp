@@ -162,7 +162,8 @@ class Indexing {
   A numbers(A const& index, int named, index_t extent) const {
     if (index.dtype() == DType::boolean) return flat_nonzero(with_elements("at", index));
     bool const alone = arrays_ == 1, negative = index.dtype() != DType::u8;
-    A const wide = alone ? index : A(cast_to(index, DType::i64));
+    bool const fits = alone && extent <= std::numeric_limits<std::int32_t>::max();
+    A const wide = fits ? index : A(cast_to(index, DType::i64));
     each_in_memory(wide, [&](Operand const& o, index_t at) {
       index_t const n = read_index(o, at);
       if (n < -extent || n >= extent)

@@ -59,9 +59,11 @@ struct TrailingFit {
     for (int k = 1; k <= count; ++k) {
       Shape const& last = k < count ? in[k].shape : count == 1 ? shape : in[1].shape;
       bool fits = last.rank > 0 && last.rank <= x.rank && (k != 2 || last.rank == in[1].shape.rank);
-      for (int i = 0; fits && i < last.rank; ++i)
-        fits = op::is_extent(last[i]) && op::extents_agree(last[i], x[x.rank - last.rank + i]) &&
-               (last[i] != extent::unknown || x[x.rank - last.rank + i] < 0);
+      for (int i = 0; fits && i < last.rank; ++i) {
+        index_t const own = x[x.rank - last.rank + i];
+        fits = op::extents_agree(last[i], own) &&
+               (count != 1 || (op::is_extent(last[i]) && (last[i] != extent::unknown || own < 0)));
+      }
       if (!fits) return refuse(why, name, ": ", last, " are not the last axes of ", x);
     }
     return *in;
