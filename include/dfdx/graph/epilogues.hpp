@@ -34,9 +34,12 @@ class Epilogues {
   }
 
  private:
-  // Whether a shape is that of a product; if this is a row, the row alone will do.
+  // Whether a shape is that of a product, its rows along any number of axes (none, if it is a row).
   static constexpr bool is_matrix(Shape const& s, Shape const& made) {
-    return s == made || (made[0] == 1 && s.rank == 1 && s[0] == made[1]);
+    if (s.rank < 1 || s[s.rank - 1] != made[1]) return false;
+    index_t rows = 1;
+    for (int a = 0; a + 1 < s.rank; ++a) rows = extent::mul(rows, s[a]);
+    return rows == made[0];
   }
   // Whether a value stands in the space of its group with its last axes.
   static constexpr bool walks_as(Shape const& s, Place const& p, Shape const& space) {

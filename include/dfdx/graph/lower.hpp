@@ -17,15 +17,15 @@ namespace detail {
 class LoopBuilder {
  public:
   constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
-                        bool keep_dims)
+                        bool by_rows)
       : nodes_(g.nodes.data()),
         access_(f.access.data()),
         place_(f.place.data()),
         group_(group),
-        keep_dims_(keep_dims) {
+        by_rows_(by_rows) {
     slot_.assign(group.members.size(), -1);
     for (std::size_t m = 0; m < group.members.size(); ++m) add(m, stored);
-    split_ = group_.split >= 0 ? group_.split : keep_dims_ ? last_axis() : first_of_last_walk();
+    split_ = group_.split >= 0 ? group_.split : by_rows_ ? last_axis() : first_of_last_walk();
     settle_levels();
     settle_phases();
     keep_values();
@@ -304,7 +304,7 @@ class LoopBuilder {
 
   // Whether axes d and d+1 are one walk for every operand.
   constexpr bool mergeable(int outer, int inner) const {
-    return !keep_dims_ && !(outer < split_ && inner >= split_) && one_walk(outer, inner);
+    return !(outer < split_ && inner >= split_) && one_walk(outer, inner);
   }
 
   constexpr index_t lane_width() const {
@@ -368,7 +368,7 @@ class LoopBuilder {
   Access const* access_;
   Place const* place_;
   Group const& group_;
-  bool keep_dims_;
+  bool by_rows_;
   int split_ = 0;
   int member_ = -1, operand_ = -1;  // what is being added
   Vec<Instruction> code_;
@@ -379,10 +379,10 @@ class LoopBuilder {
 }  // namespace detail
 
 /// lower - the description of a loop group. `stored` says which nodes must be in memory afterwards. With
-/// `keep_dims` the nest has a dim for each axis of the space, as the epilogue of a matrix product needs it.
+/// `by_rows` a row is along the last axis, as the epilogue of a matrix product needs it.
 constexpr Lowered lower(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
-                        bool keep_dims = false) {
-  return detail::LoopBuilder(g, f, group, stored, keep_dims).result;
+                        bool by_rows = false) {
+  return detail::LoopBuilder(g, f, group, stored, by_rows).result;
 }
 
 }  // namespace dfdx::graph

@@ -26,14 +26,14 @@ class Lowerings {
   constexpr std::size_t size() const { return known_.size(); }
   constexpr std::size_t misses() const { return misses_; }
   /// The description of a group, and where its operands start; good until the next call.
-  constexpr Lowered const& of(Group const& group, bool keep_dims = false) {
-    int& first = first_[hash(group, keep_dims) & (first_.size() - 1)];
+  constexpr Lowered const& of(Group const& group, bool by_rows = false) {
+    int& first = first_[hash(group, by_rows) & (first_.size() - 1)];
     for (int i = first; i >= 0; i = known_[i].next) {
       Known& k = known_[i];
-      if (k.keep_dims == keep_dims && alike(*k.group, group)) return k.moved_to(group, *this);
+      if (k.by_rows == by_rows && alike(*k.group, group)) return k.moved_to(group, *this);
       ++misses_;
     }
-    known_.push_back(Known{&group, keep_dims, first, lower(g_, f_, group, stored_, keep_dims)});
+    known_.push_back(Known{&group, by_rows, first, lower(g_, f_, group, stored_, by_rows)});
     first = static_cast<int>(known_.size()) - 1;
     return known_.back().lowered;
   }
@@ -41,7 +41,7 @@ class Lowerings {
  private:
   struct Known {
     Group const* group = nullptr;
-    bool keep_dims = false;
+    bool by_rows = false;
     int next = -1;
     Lowered lowered{};
 
@@ -55,10 +55,10 @@ class Lowerings {
     }
   };
 
-  constexpr std::size_t hash(Group const& x, bool keep_dims) const {
+  constexpr std::size_t hash(Group const& x, bool by_rows) const {
     constexpr std::size_t odd = 0x9E3779B97F4A7C15u;
     std::size_t const n = x.members.size();
-    std::size_t h = keep_dims ? 2 * n + 1 : 2 * n;
+    std::size_t h = by_rows ? 2 * n + 1 : 2 * n;
     for (int m : x.members) {
       Node const& n = nodes_[m];
       h = (h ^ static_cast<std::size_t>(n.op->code)) * odd;

@@ -96,39 +96,58 @@ class Order {
     return true;
   }
 
-  // Stable order by level.
+  // Stable order by level. In a loop, what waits for nothing there (values computed again for a backward pass) comes
+  // right before its first reader, so that its results are not kept for longer than they must.
   constexpr void sort_groups() {
-    Vec<int> const level = late_levels();
     int levels = 0;
-    for (int l : level) levels = l + 1 > levels ? l + 1 : levels;
+    for (Group const& x : f_.groups) levels = x.level + 1 > levels ? x.level + 1 : levels;
     Vec<int> start(static_cast<std::size_t>(levels) + 1, 0);
     by_level.assign(f_.groups.size(), 0);
-    for (int l : level) ++start[l + 1];
+    for (Group const& x : f_.groups) ++start[x.level + 1];
     for (std::size_t l = 1; l < start.size(); ++l) start[l] += start[l - 1];
-    for (std::size_t k = 0; k < f_.groups.size(); ++k) by_level[start[level[k]]++] = static_cast<int>(k);
+    for (std::size_t k = 0, n = f_.groups.size(); k < n; ++k)
+      by_level[start[groups_[k].level]++] = static_cast<int>(k);
+    if (!g_.regions.empty()) delay();
   }
 
-  // In a loop, what waits for nothing there (values computed again for a backward pass) comes right before its first
-  // reader, so that its results are not kept for longer than they must.
-  constexpr Vec<int> late_levels() const {
-    constexpr int none = 1 << 30;
-    Vec<int> level, first(f_.groups.size(), none);
-    for (Group const& x : f_.groups) level.push_back(x.level);
-    for (int id = 0; id < g_.size() && !g_.regions.empty(); ++id)
-      for (int i = 0; i < nodes_[id].op->arity; ++i) {
-        int const made_by = group_of(access_[nodes_[id].in[i]].root), reader = group_of(id);
-        if (made_by < 0 || made_by == reader || is_view(nodes_[id])) continue;
-        bool const beside = reader >= 0 && f_.groups[reader].region == f_.groups[made_by].region;
-        int const l = beside && !is_exit(nodes_[id]) ? f_.groups[reader].level : 0;
-        first[made_by] = l < first[made_by] ? l : first[made_by];
-      }
-    for (std::size_t k = 0, n = level.size(); k < n; ++k) {
-      Group const& x = groups_[k];
-      if (x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && epilogues_.joined[k] == 0 &&
-          first[k] != none)
-        level[k] = first[k] > 0 ? first[k] - 1 : 0;
+  constexpr void delay() {
+    auto const n = static_cast<int>(f_.groups.size());
+    Vec<int> runs_in, at(f_.groups.size(), 0);  // a product runs in its epilogue
+    for (int k = 0; k < n; ++k) runs_in.push_back(k);
+    for (int k = 0; k < n; ++k) {
+      if (epilogues_.product[k] >= 0) runs_in[epilogues_.product[k]] = k;
+      at[by_level[k]] = k;
     }
-    return level;
+    Vec<int> due(f_.groups.size(), n);  // where the first reader of a group stands; -1: in another loop
+    for (int id = 0; id < g_.size(); ++id) {
+      int const reader = group_of(id) < 0 ? -1 : runs_in[group_of(id)];
+      for (int i = 0; i < nodes_[id].op->arity; ++i) {
+        int const made_by = group_of(access_[nodes_[id].in[i]].root);
+        if (made_by < 0 || made_by == reader || is_view(nodes_[id])) continue;
+        bool const beside = reader >= 0 && groups_[reader].region == groups_[made_by].region;
+        int const when = beside && !is_exit(nodes_[id]) ? at[reader] : -1;
+        due[made_by] = when < due[made_by] ? when : due[made_by];
+      }
+    }
+    auto const is_late = [&](int k) {
+      Group const& x = groups_[k];
+      return x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && epilogues_.joined[k] == 0 &&
+             due[k] >= 0 && due[k] < n;
+    };
+    Vec<int> first(f_.groups.size(), -1),
+        next(f_.groups.size(), -1);  // for each place the late groups due there
+    for (int i = n; i-- > 0;) {
+      int const k = by_level[i];
+      if (!is_late(k)) continue;
+      next[k] = first[due[k]];
+      first[due[k]] = k;
+    }
+    Vec<int> sorted;
+    for (int k : by_level) {
+      for (int late = first[at[k]]; late >= 0; late = next[late]) sorted.push_back(late);
+      if (!is_late(k)) sorted.push_back(k);
+    }
+    by_level = sorted;
   }
 
   // A group that overwrites an input comes after all groups that read it; nothing but outputs may depend on such a

@@ -223,9 +223,7 @@ class Planner {
     if (epilogues_.product[k] >= 0) {
       Group const& product = f_.groups[epilogues_.product[k]];
       Lowered const& l = lowerings_.of(x, true);
-      index_t const width = nodes_[product.members[0]].meta.dtype == DType::f32 ? loop_code::four_bytes
-                                                                                : loop_code::eight_bytes;
-      if (l.code[loop_code::width] == width) return add_product(product, x, l);
+      if (suits(l, nodes_[product.members[0]].meta.dtype)) return add_product(product, x, l);
       add_kernel(product);
     }
     Step s = begin_step(Step::Kind::loop, x.members[0]);
@@ -234,6 +232,13 @@ class Planner {
     plan.code.append(l.code.begin(), l.code.end());
     for (Memory const& m : l.memory) plan.arguments.push_back(argument(m));
     end_step(s);
+  }
+
+  // Whether the kernel of a product can run a loop: lanes as wide as its own, rows and columns.
+  static constexpr bool suits(Lowered const& l, DType product) {
+    index_t const width = product == DType::f32 ? loop_code::four_bytes : loop_code::eight_bytes;
+    index_t const split = l.code[loop_code::split];
+    return l.code[loop_code::width] == width && split <= 1 && l.code[loop_code::dims] == split + 1;
   }
 
   // The steps of a region. What lasts longer than one iteration lasts as long as the loop.

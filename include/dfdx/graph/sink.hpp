@@ -3,7 +3,7 @@
 // than stored where its operands are made. So the derivative 1 - y^2 of y = tanh x is not kept beside y.
 #pragma once
 
-#include <dfdx/graph/fuse.hpp>
+#include <dfdx/graph/merge.hpp>
 
 namespace dfdx::graph {
 
@@ -116,9 +116,10 @@ class Sinker {
 
 }  // namespace detail
 
-/// plan_fusion - the groups of a graph, cheap values where they are read.
+/// plan_fusion - the groups of a graph; loops are part of those that alone read them, cheap values where they are read.
 constexpr Fusion plan_fusion(Graph const& g) {
   Fusion f = fuse(g);
+  detail::Merger(g, f);
   detail::Sinker(g, f);
   return f;
 }
