@@ -452,6 +452,125 @@ TEST_CASE("buffers lie as they fit best, forwards or backwards in time", "[graph
   CHECK(arena({buffer(32, 0, 3), buffer(32, 0, 4), buffer(16, 4, 5)}) == 4 * 64);
 }
 
+TEST_CASE("buffers lie as they fit best, the largest first", "[graph]") {
+  std::vector<graph::Buffer> const buffers = {{96, DType::f32, 0, 1}, {16, DType::f32, 1, 3},
+                                              {96, DType::f32, 3, 4}, {16, DType::f32, 4, 6},
+                                              {96, DType::f32, 6, 7}, {32, DType::f32, 1, 6}};
+  std::vector<index_t> offsets(buffers.size() + 1);
+  // In the order of time one of the small ones lies where a large one would have to be.
+  CHECK(graph::place_buffers(buffers, nullptr, offsets) == (96 + 32 + 16) * 4);
+  graph::Plan plan;
+  for (graph::Buffer const& b : buffers) plan.buffers.push_back(b);
+  check_layout(plan);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {  // none lies upon another, and the best is the best
+    plan.buffers = {};
+    int const n = 3 + static_cast<int>(integer_at(Key{seed}, 0, 30));
+    for (int i = 0, first = 0; i < n; ++i) {
+      auto const draw = [&](std::uint64_t k, int below) {
+        return static_cast<int>(integer_at(Key{seed}, static_cast<std::uint64_t>(4 * i) + k, below));
+      };
+      first += draw(1, 3);
+      plan.buffers.push_back(graph::Buffer{1 + draw(2, 200), DType::f32, first, first + draw(3, 12)});
+    }
+    check_layout(plan);
+    Vec<index_t> sizes;
+    Vec<int> order;
+    for (int i = 0; i < n; ++i) {
+      sizes.push_back(graph::detail::bytes_of(plan.buffers[i], nullptr));
+      order.push_back(i);
+    }
+    offsets.assign(plan.buffers.size() + 1, 0);
+    index_t const best = graph::place_buffers(plan.buffers, nullptr, offsets);
+    CHECK(best <= graph::detail::first_fit(plan.buffers, sizes, order, false, offsets));
+    CHECK(best <= graph::detail::largest_first(plan.buffers, sizes, offsets));
+  }
+}
+
+TEST_CASE("a loop that one other loop alone reads is part of it", "[graph]") {
+  Meta const m = single(make_shape(6, 8));
+  auto const loops = [&](F const& f, std::vector<Meta> const& metas) {
+    Graph const g = ready(f, metas);
+    check_in_place(g, metas, {});
+    int n = 0;
+    for (graph::Group const& x : graph::plan_fusion(g).groups)
+      n += x.kind == graph::Group::Kind::loop && !x.members.empty();
+    return n;
+  };
+  auto const wave = [](Array const& x) { return exp(sin(x)) + cos(x) * tanh(x); };
+  auto const beside = [&](auto const& f) {  // of x, y and the product of others
+    return loops([&](V v) { return f(v, tanh(matmul(v[2], v[3]))); },
+                 {m, m, single(make_shape(6, 5)), single(make_shape(5, 8))});
+  };
+  using R = std::vector<Array>;
+  // The loop begins with the product; x is read there instead of the wave.
+  CHECK(beside([&](V v, Array const& p) { return R{p * wave(v[0])}; }) == 1);
+  CHECK(beside([&](V v, Array const& p) { return R{softmax<1>(p * wave(v[0])) * v[0]}; }) == 1);
+  CHECK(beside([&](V v, Array const& p) { return R{p * wave(v[0] * v[1]) - v[1]}; }) == 1);
+  // Two values are read where one was.
+  CHECK(beside([&](V v, Array const& p) { return R{p * wave(v[0] * v[1])}; }) == 2);
+  // Somebody else reads it: a product, the caller, another loop.
+  CHECK(beside([&](V v, Array const& p) {
+          Array const w = wave(v[0]);
+          return R{p * w, matmul(w, transpose(v[1]))};
+        }) == 2);
+  CHECK(beside([&](V v, Array const& p) {
+          Array const w = wave(v[0]);
+          return R{p * w, w};
+        }) == 2);
+  CHECK(beside([&](V v, Array const& p) {
+          Array const w = wave(v[0]);
+          return R{p * w, sum<0>(w)};
+        }) == 2);
+  // It sums, or is read in another order than it is made.
+  CHECK(beside([&](V v, Array const& p) { return R{p * sum<1>(wave(v[0]), keepdim)}; }) == 2);
+  Meta const square = single(make_shape(6, 6));
+  CHECK(loops(
+            [&](V v) {
+              Array const w = wave(v[0]);
+              return R{tanh(matmul(v[1], v[2])) * w * transpose(w)};
+            },
+            {square, square, square}) == 2);
+}
+
+TEST_CASE("a loop outside of a loop over steps is part of none inside", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 6)),
+                                   single(make_shape(4, 6, 6))};
+  Graph const g = ready(
+      [](V v) {
+        Array const wave = exp(sin(v[0])) * v[1];
+        return std::vector<Array>{
+            scan([&](Array const& h, Array const& x) { return tanh(matmul(h, x)) * wave * v[0] + v[1]; },
+                 v[1], v[2])};
+      },
+      metas);
+  check_in_place(g, metas, {});
+  graph::Plan const plan = graph::make_plan(g, {});
+  REQUIRE(plan.loops.size() == 1);
+  CHECK(plan.loops[0].first > 0);  // the wave is made once
+  CHECK(plan.loops[0].last - plan.loops[0].first == 1);
+}
+
+TEST_CASE("the rows of an epilogue may lie along several axes", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(2, 3, 5)), single(make_shape(5, 7)),
+                                   single(make_shape(7)),       single(make_shape(2, 3, 7)),
+                                   single(make_shape(3, 2, 7)), single(make_shape(2, 1, 7))};
+  auto const steps = [&](auto const& f) {
+    Graph const g = ready(
+        [&](V v) {
+          Array const y = reshape(matmul(reshape(v[0], make_shape(6, 5)), v[1]), make_shape(2, 3, 7));
+          return std::vector<Array>{f(v, y)};
+        },
+        metas);
+    check_in_place(g, metas, {});
+    return graph::make_plan(g, {}).steps.size();
+  };
+  CHECK(steps([](V v, Array const& y) { return tanh(y + v[2]) + v[3]; }) == 1);
+  // Operands whose rows are no one walk are none that the product's kernel can go along.
+  CHECK(steps([](V v, Array const& y) { return y + permute<1, 0, 2>(v[4]); }) == 2);
+  CHECK(steps([](V v, Array const& y) { return y * v[5]; }) == 2);
+  CHECK(steps([](V, Array const& y) { return permute<1, 0, 2>(y) * 2.0; }) == 2);
+}
+
 TEST_CASE("what waits for nothing in a loop is made where it is needed", "[graph]") {
   std::vector<Meta> const metas = {Meta{DType::f64, make_shape(16, 16)},
                                    Meta{DType::f64, make_shape(3, 16, 16)}};

@@ -3,6 +3,8 @@
 // follows from their sizes and lifetimes alone, so that a program with dyn dims can work it out when it is called.
 #pragma once
 
+#include <algorithm>
+
 #include <dfdx/graph/views.hpp>
 
 namespace dfdx::graph {
@@ -122,11 +124,17 @@ constexpr index_t turned(Turns const& turns, int turn, index_t const* position, 
 
 namespace detail {
 
+/// bytes_of - what a buffer takes in an arena.
+constexpr index_t bytes_of(Buffer const& b, index_t const* symbols) {
+  index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
+  return bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+}
+
 /// first_fit - offsets for buffers in the order of `order`, each at the first place that is free: those before it whose
 /// lifetimes touch its own must be all that are alive when it comes, so they go by their first step, or backwards in
 /// time by their last. The size of the arena.
 template <class Buffers, class Offsets>
-constexpr index_t first_fit(Buffers const& buffers, index_t const* symbols, Vec<int> const& order,
+constexpr index_t first_fit(Buffers const& buffers, Vec<index_t> const& sizes, Vec<int> const& order,
                             bool backwards, Offsets& offsets) {
   struct Block {
     index_t begin, end;
@@ -137,8 +145,7 @@ constexpr index_t first_fit(Buffers const& buffers, index_t const* symbols, Vec<
   for (int k : order) {
     auto const i = static_cast<std::size_t>(k);
     auto const& b = buffers[i];
-    index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
-    index_t const size = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+    index_t const size = sizes[i];
     int const until = backwards ? b.first : b.last;
     Vec<Block> alive;
     index_t at = 0;
@@ -161,30 +168,86 @@ constexpr index_t first_fit(Buffers const& buffers, index_t const* symbols, Vec<
   return total;
 }
 
+/// Placing the largest first compares buffers by pairs, which a constant expression pays for: not done for more.
+inline constexpr std::size_t most_compared = 128;
+
+/// largest_first - offsets for buffers, the largest first, each at the first place that is free for all of its
+/// lifetime. The size of the arena.
+template <class Buffers, class Offsets>
+constexpr index_t largest_first(Buffers const& buffers, Vec<index_t> const& size, Offsets& offsets) {
+  struct Block {
+    int first, last;
+    index_t begin, end;
+  };
+  auto const n = static_cast<int>(size.size());
+  Vec<int> order;
+  for (int i = 0; i < n; ++i) order.push_back(i);
+  std::sort(order.begin(), order.end(),
+            [s = size.data()](int a, int b) { return s[a] != s[b] ? s[a] > s[b] : a < b; });
+  Vec<Block> placed(size.size());  // sorted by begin
+  Block* const start = placed.data();
+  Block* end = start;
+  index_t total = 0;
+  for (int const i : order) {
+    auto const& b = buffers[static_cast<std::size_t>(i)];
+    int const first = b.first, last = b.last;
+    index_t const bytes = size[i];
+    index_t at = 0;
+    for (Block const* p = start; p != end; ++p) {
+      if (p->last < first || p->first > last) continue;
+      if (p->begin - at >= bytes) break;
+      at = p->end > at ? p->end : at;
+    }
+    offsets[static_cast<std::size_t>(i)] = at;
+    total = at + bytes > total ? at + bytes : total;
+    Block* p = end++;
+    for (; p != start && p[-1].begin > at; --p) *p = p[-1];
+    *p = Block{first, last, at, at + bytes};
+  }
+  return total;
+}
+
 }  // namespace detail
 
 /// place_buffers - offsets in bytes for buffers that live at overlapping times, 64-byte aligned; returns the size of
-/// the arena. First fit forwards in time, where buffers stand by their first step, or backwards, whichever takes less:
-/// for a training step that is nearly always backwards, for its large values live long. Symbolic sizes are resolved
+/// the arena. First fit backwards in time, which for a training step is nearly always best, for its large values live
+/// long; or forwards, or the largest first, whichever takes least, where that leaves gaps. Symbolic sizes are resolved
 /// with `symbols`.
 template <class Buffers, class Offsets>
 constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
   int steps = 0;
   for (auto const& b : buffers) steps = b.last + 1 > steps ? b.last + 1 : steps;
   Vec<int> forwards, start(static_cast<std::size_t>(steps) + 2, 0), backwards(buffers.size(), 0);
+  Vec<index_t> size, change(static_cast<std::size_t>(steps) + 1, 0);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
+    auto const& b = buffers[i];
+    size.push_back(detail::bytes_of(b, symbols));
+    change[b.first] += size[i];
+    change[b.last + 1] -= size[i];
     forwards.push_back(static_cast<int>(i));
-    ++start[steps - buffers[i].last];
+    ++start[steps - b.last];
   }
   for (std::size_t s = 1; s < start.size(); ++s) start[s] += start[s - 1];
   for (std::size_t i = buffers.size(); i-- > 0;)
     backwards[--start[steps - buffers[i].last]] = static_cast<int>(i);
-  index_t const one = detail::first_fit(buffers, symbols, backwards, true, offsets);
-  Vec<index_t> other(buffers.size(), 0);
-  index_t const two = detail::first_fit(buffers, symbols, forwards, false, other);
-  if (one <= two) return one;
-  for (std::size_t i = 0; i < buffers.size(); ++i) offsets[i] = other[i];
-  return two;
+  index_t alive = 0, least = 0;  // what is alive at one time is the least that any placing takes
+  for (index_t c : change) {
+    alive += c;
+    least = alive > least ? alive : least;
+  }
+  index_t best = detail::first_fit(buffers, size, backwards, true, offsets);
+  auto const improve = [&](auto const& place) {
+    if (best == least) return;
+    Vec<index_t> other(buffers.size(), 0);
+    index_t const total = place(other);
+    if (total >= best) return;
+    best = total;
+    for (std::size_t i = 0; i < buffers.size(); ++i) offsets[i] = other[i];
+  };
+  improve([&](auto& other) { return detail::first_fit(buffers, size, forwards, false, other); });
+  if (buffers.size() <= detail::most_compared)
+    improve([&](auto& other) { return detail::largest_first(buffers, size, other); });
+  return best;
 }
 
 }  // namespace dfdx::graph
