@@ -5,7 +5,9 @@
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/program/trace.hpp>
 #include <dfdx/testing/interpret.hpp>
+#include <dfdx/vocabulary/indexing.hpp>
 #include <dfdx/vocabulary/methods.hpp>
+#include <dfdx/vocabulary/pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -208,4 +210,44 @@ TEST_CASE("verify finds what is wrong", "[graph]") {
   CHECK(broken([](Graph& g) { g[1].attrs.i[0] = 0; }));
   CHECK(broken([](Graph& g) { g[0].attrs.i[0] = 7; }));
   CHECK(broken([](Graph& g) { g.outputs[0] = 4; }));
+}
+
+TEST_CASE("what a pooled relu pulls back is masked before it is scattered", "[graph]") {
+  std::vector<Shape> const shapes = {make_shape(2, 3, 4, 4), make_shape(2, 3, 4, 4)};
+  auto const pulled = [](auto const& f) {
+    return [f](V v) {
+      Array const loss = sum(square(f(v[0])));
+      Graph& g = *loss.sym().graph;
+      std::vector<Sym> const ends = {loss.sym()}, cts = {full_as(loss.sym(), loss.meta(), 1)};
+      std::vector<int> const wrt = {v[0].sym().id};
+      return Array(graph::pull_back(g, ends, cts, wrt)[0]);
+    };
+  };
+  auto const masked_at = [&](F const& f) {  // elements of the mask
+    Graph const g = simplified(f, shapes);
+    std::string r;
+    for (Node const& n : g.nodes)
+      if (n.op->code == op::where::code) r += std::to_string(n.meta.shape.numel()) + " ";
+    Array const x = randn(shapes[0], Key{3});
+    Graph const plain = testing::record([&](V v) { return std::vector<Array>{f(v)}; },
+                                        std::vector<Meta>(2, Meta{DType::f32, shapes[0]}));
+    std::vector<Array> const inputs = {x, x};
+    CHECK(array_equal(testing::interpret(g, inputs)[0], testing::interpret(plain, inputs)[0]));
+    return r;
+  };
+  CHECK(masked_at(pulled([](Array const& x) { return max_pool2d(relu(x), {2}); })) == "24 ");
+  // Windows that overlap: an element may be the largest of several.
+  CHECK(masked_at(pulled([](Array const& x) { return max_pool2d(relu(x), {3, 1}); })) == "24 ");
+  CHECK(masked_at(pulled([](Array const& x) { return max_pool2d(relu(x), {2, 1}); })) == "54 ");
+  CHECK(masked_at(pulled([](Array const& x) { return gather<2>(relu(x), cast_to(x * 0.0, DType::i32)); })) ==
+        "96 ");
+  // Of two gathers at the same places that of the same matrix is looked for.
+  CHECK(masked_at(pulled([](Array const& x) {
+          Array const y = relu(x),
+                      at = cast_to(reshape(slice<2, 0, 1>(x), make_shape(6, 4)) * 0.0, DType::i32);
+          Array const other = stop_gradient(gather<1>(reshape(y, make_shape(6, 16)), at));
+          return (gather<1>(reshape(y, make_shape(8, 12)), at) + 1.0) * (other + 1.0);
+        })) == "24 ");
+  // The elements there are of something else, and nothing else has them.
+  CHECK(masked_at(pulled([](Array const& x) { return relu(x) * max_pool2d(x * x, {1}); })) == "96 ");
 }

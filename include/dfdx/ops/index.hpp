@@ -224,9 +224,9 @@ struct scatter : operation {
   static constexpr char const* name = "scatter";
   static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::axis;
+  static constexpr Moves moves = Moves::scatter;
   static constexpr unsigned reads(int) { return 2; }
-  static constexpr int arity = 2;
-  static constexpr int cost = 100;
+  static constexpr int arity = 2, cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s);
@@ -276,9 +276,9 @@ struct gather : operation {
   static constexpr char const* name = "gather";
   static constexpr bool has_caller = true;
   static constexpr Examples examples = Examples::axis;
+  static constexpr Moves moves = Moves::gather;
   static constexpr unsigned reads(int) { return 2; }
-  static constexpr int arity = 2;
-  static constexpr int cost = 100;
+  static constexpr int arity = 2, cost = 100;
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Shape const &x = in[0].shape, &index = in[1].shape;
     auto const axis = static_cast<int>(a.i[0]);

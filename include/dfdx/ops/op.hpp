@@ -19,8 +19,8 @@ namespace op {
 /// `vjp<I>(ct, site)` the cotangent of operand I, `jvp<I>(tangent, site)` the contribution of operand I's tangent.
 /// `reads(I)` says which values vjp<I> reads, not only their shapes: bit k for operand k, bit max_arity for the
 /// result. A tape keeps no others. (Of elementwise ops it is found out.) `examples` says how vmap makes one use of
-/// the op of many. An op whose result is one of its operands but for some elements says which, `takes_over`: a program
-/// may give its kernel the same memory for both.
+/// the op of many, `moves` whether it reads or adds elements at places. An op whose result is one of its operands but
+/// for some elements says which, `takes_over`: a program may give its kernel the same memory for both.
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
@@ -29,6 +29,7 @@ struct operation {
   static constexpr bool has_caller = false;  ///< errors name the Caller in attrs.i[2]
   static constexpr bool is_product = false;  ///< of matrices, or a convolution
   static constexpr Examples examples = Examples::one_by_one;
+  static constexpr Moves moves = Moves::nothing;
   static constexpr int takes_over = -1;
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
 
@@ -142,6 +143,7 @@ template <class Op>
 constexpr OpInfo make_info() {
   OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
   r.examples = Op::elementwise ? Examples::same : Op::examples;
+  r.moves = Op::moves;
   r.takes_over = Op::takes_over;
   r.infer = &Op::infer;
   r.vjp = &vjp<Op, Sym>;

@@ -116,6 +116,10 @@ enum class Examples : std::uint8_t {
   join  ///< the first axis of the first operand and of the result takes them in, if the others are for all
 };
 
+/// Moves - whether an op reads elements at places along an axis, attrs.i[0], given by its second operand; or adds them
+/// to zeros there.
+enum class Moves : std::uint8_t { nothing, gather, scatter };
+
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
 struct OpInfo {
   char const* name = "";
@@ -125,6 +129,7 @@ struct OpInfo {
   int cost = 1;
   bool elementwise = false;
   Examples examples = Examples::one_by_one;
+  Moves moves = Moves::nothing;
   /// The operand in whose memory the result may be made, -1 if in none.
   int takes_over = -1;
   /// Shape rule; `why` receives the text of a refusal and may be null.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+// Patterns of several nodes that have a cheaper equal, for simplify.
+#pragma once
+
+#include <dfdx/graph/rewriter.hpp>
+#include <dfdx/ops/join.hpp>
+
+namespace dfdx::graph {
+
+namespace detail {
+
+// (x y)' = y' x': a product that is only wanted transposed is computed that way. -1 if n is not such a
+// transposition.
+constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product) {
+  int const rank = n.meta.shape.rank;
+  if (n.op->code != Code::permute || product.op->code != Code::matmul) return -1;
+  for (int i = 0; i < rank; ++i) {
+    int const expected = i + 2 < rank ? i : i == rank - 1 ? rank - 2 : rank - 1;
+    if (op::axis_of(n.attrs.i[0], i) != expected) return -1;
+  }
+  auto const transposed = [&](int id) {
+    Node t{&info<op::permute>, n.attrs, r.graph[id].meta, {id}};
+    t.meta.shape[rank - 1] = r.graph[id].meta.shape[rank - 2];
+    t.meta.shape[rank - 2] = r.graph[id].meta.shape[rank - 1];
+    return r.add(t);
+  };
+  int const left = transposed(product.in[1]), right = transposed(product.in[0]);
+  return r.add(Node{product.op, product.attrs, n.meta, {left, right}});
+}
+
+// The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
+// and the same are repeated; views are looked at together, so that what is under them need not be copied.
+constexpr int simpler_stack(Rewriter& r, Node const& n) {
+  if (n.op->code != Code::stack) return -1;
+  Node const value = r.graph[n.in[0]];
+  if (r.graph.encloses(region_behind(n), value.region)) {
+    if (value.op->code != Code::reshape) return -1;
+    Shape const& under = r.graph[value.in[0]].meta.shape;
+    if (under.rank == max_rank) return -1;
+    Node all{n.op, n.attrs, Meta{n.meta.dtype, make_shape(n.meta.shape[0])}, {value.in[0]}};
+    for (int i = 0; i < under.rank; ++i) all.meta.shape.push_back(under[i]);
+    return r.add(Node{value.op, value.attrs, n.meta, {r.add(all)}});
+  }
+  Node one{&info<op::reshape>, Attrs{}, n.meta, {n.in[0]}};
+  one.meta.shape[0] = 1;
+  return r.add(Node{&info<op::expand>, Attrs{}, n.meta, {r.add(one)}});
+}
+
+// pad(x) + pad(y), where x and y lie side by side in zeros: x and y joined, and padded. -1 if they are not such.
+constexpr int joined_parts(Rewriter& r, int a, int b) {
+  if (!same_op(*r.graph[a].op, info<op::pad>) || !same_op(*r.graph[b].op, info<op::pad>)) return -1;
+  Node const x = r.graph[a], y = r.graph[b];
+  int const axis = op::pad::axis(x.attrs);
+  Meta both = r.graph[x.in[0]].meta;
+  index_t const first = both.shape[axis], second = r.graph[y.in[0]].meta.shape[axis];
+  bool const beside = x.attrs.i[0] == axis && y.attrs.i[0] == axis && x.attrs.f[0] == 0 &&
+                      y.attrs.f[0] == 0 && first > 0 && second > 0;  // (no gaps: i[0] is the axis alone)
+  if (!beside) return -1;
+  if (y.attrs.i[1] + second == x.attrs.i[1]) return joined_parts(r, b, a);
+  if (x.attrs.i[1] + first != y.attrs.i[1]) return -1;
+  both.shape[axis] = first + second;
+  int const joined = r.add(Node{&info<op::concat>, Attrs{{axis}}, both, {x.in[0], y.in[0]}});
+  index_t const before = x.attrs.i[1], after = y.attrs.i[2];
+  if (before == 0 && after == 0) return joined;
+  return r.add(Node{x.op, Attrs{{axis, before, after}}, x.meta, {joined}});
+}
+// The gradient of a value whose parts are used, as in split, is a sum of such; the part between two others may come
+// last. -1 for other nodes.
+constexpr int sum_of_parts(Rewriter& r, Node const& n) {
+  if (n.op->code != op::add::code) return -1;
+  if (int const joined = joined_parts(r, n.in[0], n.in[1]); joined >= 0) return joined;
+  for (int k = 0; k < 2; ++k) {
+    if (r.graph[n.in[k]].op->code != op::add::code) continue;
+    Node const others = r.graph[n.in[k]];
+    for (int i = 0; i < 2; ++i) {
+      int const joined = joined_parts(r, others.in[i], n.in[1 - k]);
+      if (joined < 0) continue;
+      int const all = joined_parts(r, joined, others.in[1 - i]);
+      return all >= 0 ? all : r.add(Node{n.op, n.attrs, n.meta, {joined, others.in[1 - i]}});
+    }
+  }
+  return -1;
+}
+
+// where(y > c, scatter(x, at), 0), if y's elements at these places are there anyway: x is masked instead. So the
+// gradient of a pooled relu does not need all that was pooled. -1 for other nodes.
+constexpr int masked_scatter(Rewriter& r, Node const& n) {
+  if (n.op->code != op::where::code) return -1;
+  Graph& g = r.graph;
+  Node const mask = g[n.in[0]], zero = g[n.in[2]];
+  if (mask.op->code != op::greater::code || g[mask.in[1]].op->code != Code::constant) return -1;
+  if (zero.op->code != Code::constant || zero.attrs.f[0] != 0) return -1;
+  bool const reshaped = g[n.in[1]].op->code == Code::reshape;
+  Node const moved = g[reshaped ? g[n.in[1]].in[0] : n.in[1]];
+  if (moved.op->moves != Moves::scatter) return -1;
+  int const y = mask.in[0], places = moved.in[1];
+  int there = -1;
+  for (int id = places + 1; id < g.size() && there < 0; ++id) {
+    Node const& at = g[id];
+    if (at.op->moves != Moves::gather || at.in[1] != places || at.attrs.i[0] != moved.attrs.i[0]) continue;
+    Node const& from = g[at.in[0]];
+    bool const all = at.in[0] == y || (from.op->code == Code::reshape && from.in[0] == y);
+    if (all && from.meta.shape == moved.meta.shape) there = id;
+  }
+  if (there < 0 || (!reshaped && !(moved.meta.shape == n.meta.shape))) return -1;
+  Meta const few = g[moved.in[0]].meta, truths{DType::boolean, few.shape};
+  Node limit = g[mask.in[1]];
+  limit.meta.shape = few.shape;
+  Node const of_few{mask.op, mask.attrs, truths, {there, r.add(limit)}};
+  Node nothing = zero;
+  nothing.meta = few;
+  int const kept = r.add(Node{n.op, n.attrs, few, {r.add(Node{of_few}), moved.in[0], r.add(nothing)}});
+  int const all = r.add(Node{moved.op, moved.attrs, moved.meta, {kept, places}});
+  return reshaped ? r.add(Node{&info<op::reshape>, Attrs{}, n.meta, {all}}) : all;
+}
+
+}  // namespace detail
+
+}  // namespace dfdx::graph

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSL-1.0
+// Rewriting of single nodes: equal ones are found by hash, constants folded, and the local algebra below applied.
+#pragma once
+
+#include <bit>
+
+#include <dfdx/ops/region.hpp>
+#include <dfdx/ops/rounding.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
+
+namespace dfdx::graph {
+
+/// Rewriter - builds a graph in which no two nodes are equal and none can be simplified alone.
+class Rewriter {
+ public:
+  constexpr explicit Rewriter(int expected) {
+    std::size_t n = 16;
+    while (n < 2 * static_cast<std::size_t>(expected)) n *= 2;
+    heads_.assign(n, -1);
+  }
+
+  /// add - the node (its operands already of this graph), or one that has the same value. It is rewritten in place: a
+  /// constant expression pays for copies.
+  constexpr int add(Node&& n) { return add(n); }
+  constexpr int add(Node& n) {
+    for (int round = 0; round < 8; ++round) {
+      int const same = replace(n);
+      if (same >= 0) return same;
+      if (same == unchanged) break;
+    }
+    std::size_t const slot = hash(n) & (heads_.size() - 1);
+    int& head = heads_[slot];
+    for (int i = head; i >= 0; i = next_[i])
+      if (equal(graph[i], n)) return i;
+    next_.push_back(head);
+    return head = graph.push(n).id;
+  }
+
+  Graph graph;
+
+ private:
+  static constexpr int unchanged = -1, changed = -2;
+
+  constexpr bool is(int i, Code c) const { return graph[i].op->code == c; }
+  constexpr bool is_constant(int i) const { return is(i, Code::constant); }
+  constexpr double value(int i) const { return graph[i].attrs.f[0]; }
+  constexpr bool is_constant(int i, double v) const { return is_constant(i) && value(i) == v; }
+
+  static constexpr int become(Node& n, Node const& m) {
+    n = m;
+    return changed;
+  }
+  static constexpr int become_constant(Node& n, double v) {
+    return become(n, Node{&info<op::constant>, Attrs{{}, {rounded(n.meta.dtype, v)}}, n.meta, {}});
+  }
+  static constexpr double rounded(DType d, double v) {
+    if (d == DType::f32) return static_cast<float>(v);
+    if (d == DType::boolean) return v != 0 ? 1 : 0;
+    if (!is_floating(d) && v < 9e18 && v > -9e18) return static_cast<double>(static_cast<index_t>(v));
+    return v;
+  }
+
+  // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
+  static constexpr bool is_folded(Node const& n, double by) {
+    Code const c = n.op->code;
+    bool const divides = c == op::floor_divide::code || c == op::fmod::code || c == op::remainder::code;
+    return is_floating(n.meta.dtype) || (c != op::pow::code && !(divides && by == 0));
+  }
+  static constexpr bool fits(DType d, double y) {
+    if (is_floating(d) || d == DType::boolean) return true;
+    double const most = d == DType::u8 ? 255 : d == DType::i32 ? 2147483647 : 9007199254740991;
+    return y <= most && y >= (d == DType::u8 ? 0 : -most);
+  }
+
+  // An existing node with n's value, or `changed` (n was rewritten: look again), or `unchanged`.
+  constexpr int replace(Node& n) const {
+    if (n.op->arity == 0) return unchanged;
+    int const a = n.in[0];
+    switch (n.op->code) {
+      case Code::reshape:
+        if (graph[a].meta.shape == n.meta.shape) return a;
+        if (is_constant(a)) return become_constant(n, value(a));
+        if (is(a, Code::reshape)) return n.in[0] = graph[a].in[0], changed;
+        return unchanged;
+      case Code::expand:
+        if (graph[a].meta.shape == n.meta.shape) return a;
+        if (is_constant(a)) return become_constant(n, value(a));
+        if (is(a, Code::expand)) return n.in[0] = graph[a].in[0], changed;
+        return unchanged;
+      case Code::custom_vjp: return a;
+      case Code::permute: return replace_permute(n, a);
+      case Code::slice:
+        if (graph[a].meta.shape == n.meta.shape && op::slice::step(n.attrs) == 1) return a;
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::each: return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::stack:
+        if (is(a, Code::each) && graph[a].attrs.i[0] == n.attrs.i[0]) return graph[a].in[0];
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::cast:
+        if (graph[a].meta.dtype == n.meta.dtype) return a;
+        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+      case Code::reduce_sum: return replace_sum(n, a);
+      case Code::reduce_prod:
+      case Code::reduce_max:
+      case Code::reduce_min: return graph[a].meta.shape == n.meta.shape ? a : unchanged;
+      default: return n.op->elementwise ? replace_elementwise(n, a) : unchanged;
+    }
+  }
+
+  constexpr int replace_permute(Node& n, int a) const {
+    Shape const& from = graph[a].meta.shape;
+    if (is_constant(a)) return become_constant(n, value(a));
+    if (is(a, Code::permute)) {
+      int axes[max_rank] = {};
+      for (int i = 0; i < from.rank; ++i)
+        axes[i] = op::axis_of(graph[a].attrs.i[0], op::axis_of(n.attrs.i[0], i));
+      n.attrs.i[0] = op::pack_axes(axes, from.rank);
+      n.in[0] = graph[a].in[0];
+      return changed;
+    }
+    // Axes of extent 1 may go anywhere: if the others keep their order, this is a reshape.
+    int previous = -1;
+    for (int i = 0; i < from.rank; ++i) {
+      int const axis = op::axis_of(n.attrs.i[0], i);
+      if (from[axis] == 1) continue;
+      if (axis < previous) return unchanged;
+      previous = axis;
+    }
+    return become(n, Node{&info<op::reshape>, Attrs{}, n.meta, {a}});
+  }
+
+  constexpr int replace_sum(Node& n, int a) const {
+    Shape const& from = graph[a].meta.shape;
+    if (from == n.meta.shape) return a;
+    if (is(a, Code::reduce_sum)) {
+      n.attrs.i[0] |= graph[a].attrs.i[0];
+      n.in[0] = graph[a].in[0];
+      return changed;
+    }
+    if (!is_constant(a)) return unchanged;
+    double count = 1;
+    for (int i = 0; i < from.rank; ++i) {
+      if (from[i] < 0 && n.meta.shape[i] != from[i]) return unchanged;
+      if (n.meta.shape[i] != from[i]) count *= static_cast<double>(from[i]);
+    }
+    return become_constant(n, value(a) * count);
+  }
+
+  constexpr int replace_elementwise(Node& n, int a) const {
+    int const b = n.op->arity > 1 ? n.in[1] : a;
+    int const c = n.op->arity > 2 ? n.in[2] : a;
+    if (n.op->code == op::stop_gradient::code) return a;
+    if (n.op->code == op::vanishing::code) return become_constant(n, 0);
+    if (n.op->code == op::copy::code) return unchanged;
+    if (is_constant(a) && is_constant(b) && is_constant(c) && is_folded(n, value(b))) {
+      double const x[3] = {value(a), value(b), value(c)}, y = n.op->fold(x);
+      if (fits(n.meta.dtype, y)) return become_constant(n, y);
+    }
+    if (n.op->code == op::add::code) {
+      if (is_constant(b, 0)) return a;
+      if (is_constant(a, 0)) return b;
+    } else if (n.op->code == op::sub::code) {
+      if (is_constant(b, 0)) return a;
+    } else if (n.op->code == op::mul::code) {
+      if (is_constant(b, 1)) return a;
+      if (is_constant(a, 1)) return b;
+      if (is_constant(a)) {  // the constant last, so that equal products are found equal
+        n.in[0] = b;
+        n.in[1] = a;
+        return changed;
+      }
+    } else if (n.op->code == op::div::code) {
+      if (is_constant(b, 1)) return a;
+    } else if (n.op->code == op::neg::code) {
+      if (is(a, op::neg::code)) return graph[a].in[0];
+    } else if (n.op->code == op::where::code) {
+      if (b == c) return b;
+      if (is_constant(a)) return value(a) != 0 ? b : c;
+    }
+    return unchanged;
+  }
+
+  static constexpr std::size_t hash(Node const& n) {
+    std::uint64_t h = static_cast<std::uint64_t>(n.op->code) * 31 + static_cast<std::uint64_t>(n.meta.dtype);
+    for (char const* s = n.op->name; n.op->code == Code::opaque && *s != 0; ++s)
+      h = h * 131 + static_cast<unsigned char>(*s);
+    constexpr std::uint64_t odd = 0x9E3779B97F4A7C15ull;
+    for (int k = 0; k < n.op->arity; ++k) h = (h ^ static_cast<std::uint64_t>(n.in[k])) * odd;
+    for (index_t i : n.attrs.i) h = (h ^ static_cast<std::uint64_t>(i)) * odd;
+    auto const number = std::bit_cast<std::uint64_t>(n.attrs.f[0]);
+    h = (h ^ number ^ (number >> 43)) * odd;  // small whole numbers have high bits only
+    for (int i = 0; i < n.meta.shape.rank; ++i)
+      h = (h ^ static_cast<std::uint64_t>(n.meta.shape.dims[i])) * odd;
+    return static_cast<std::size_t>(h ^ (h >> 32));
+  }
+  static constexpr bool same_bits(double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  }
+  static constexpr bool equal(Node const& a, Node const& b) {
+    if (!same_op(*a.op, *b.op) || !(a.meta == b.meta)) return false;
+    for (int k = 0; k < a.op->arity; ++k)
+      if (a.in[k] != b.in[k]) return false;
+    for (int k = 0; k < 3; ++k)
+      if (a.attrs.i[k] != b.attrs.i[k]) return false;
+    return same_bits(a.attrs.f[0], b.attrs.f[0]) && same_bits(a.attrs.f[1], b.attrs.f[1]);
+  }
+
+  Vec<int> heads_, next_;
+};
+
+}  // namespace dfdx::graph
