@@ -112,7 +112,7 @@ class BlockedAttention {
  public:
   explicit BlockedAttention(AttentionHead const& head)
       : h(head),
-        rows(std::min(most_rows, h.queries)),
+        rows(std::min(h.causal ? most_causal : most_rows, h.queries)),
         columns(std::min(most_columns, h.keys)),
         tile_size((rows * columns + 63) / 64 * 64),
         memory_(static_cast<std::size_t>(2 * tile_size + 2 * rows) + workspace() / sizeof(T)) {}
@@ -125,8 +125,9 @@ class BlockedAttention {
       std::fill_n(largest(), m, -std::numeric_limits<T>::infinity());
       std::fill_n(sums(), m, T(0));
       for (index_t i = 0; i < m; ++i) std::fill_n(y.row(i0 + i), h.width, T(0));
-      for (index_t j0 = 0; j0 < h.seen(i0 + m - 1, 0, h.keys); j0 += columns) {
-        index_t const n = std::min(columns, h.keys - j0);
+      index_t const keys = h.seen(i0 + m - 1, 0, h.keys);  // by the last of these queries
+      for (index_t j0 = 0; j0 < keys; j0 += columns) {
+        index_t const n = std::min(columns, keys - j0);
         product(m, n, h.size, {q.row(i0), q.step, 1}, {k.row(j0), 1, k.step}, tile(), columns);
         for (index_t i = 0; i < m; ++i) weigh(i, h.seen(i0 + i, j0, n), n, y.row(i0 + i));
         add_product(m, h.width, n, {tile(), columns, 1}, {v.row(j0), v.step, 1}, y.row(i0), y.step);
@@ -145,10 +146,10 @@ class BlockedAttention {
     T* const r = tile() + tile_size;
     auto const scale = static_cast<T>(h.scale);
     for (index_t j0 = 0; j0 < h.keys; j0 += columns) {
-      index_t const n = std::min(columns, h.keys - j0);
       for (index_t i0 = 0; i0 < h.queries; i0 += rows) {
         index_t const m = std::min(rows, h.queries - i0);
-        if (h.seen(i0 + m - 1, j0, n) == 0) continue;
+        index_t const n = h.seen(i0 + m - 1, j0, std::min(columns, h.keys - j0));
+        if (n == 0) continue;
         product(m, n, h.size, {q.row(i0), q.step, 1}, {k.row(j0), 1, k.step}, p, columns);
         product(m, n, h.width, {ct.row(i0), ct.step, 1}, {v.row(j0), 1, v.step}, r, columns);
         for (index_t i = 0; i < m; ++i) {
@@ -168,6 +169,7 @@ class BlockedAttention {
 
  private:
   static constexpr index_t most_rows = 128, most_columns = 256;
+  static constexpr index_t most_causal = 64;  // fewer rows, of which a block of keys is seen by some only
   using Any = gemm_shape<T, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
   struct Factor {
     T const* at;

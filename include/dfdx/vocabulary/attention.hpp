@@ -163,7 +163,7 @@ struct Attend {
            c.is_static() && a.numel() > 0 && c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
 #endif
   }
-  static constexpr index_t least_weights = 128 * 128;
+  static constexpr index_t least_weights = 64 * 64;
 
   // A query that sees no keys has weights of zero.
   template <class V>
@@ -263,7 +263,7 @@ struct Rotate {
 /// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
 /// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
-///           has 2^14 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
+///           has 2^12 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
 /// Source    Vaswani et al., NeurIPS 2017; shared heads: Ainslie et al., EMNLP 2023; PyTorch's function of that name
 template <operand Q, operand K, operand V>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v,
