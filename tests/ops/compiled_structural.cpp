@@ -149,3 +149,12 @@ TEST_CASE("compiled losses with a number of classes known when they are called",
     CHECK(testing::error_ratio(program(x, labels), want, 1e-6, 0) <= 1);
   }
 }
+
+TEST_CASE("one_hot of bytes has room for more than bytes", "[ops]") {
+  auto const bytes = Tensor<std::uint8_t, 3>::from({0, 255, 44});
+  auto const compiled = compile([](Tensor<std::uint8_t, 3> const& i) { return one_hot<301>(i); })(bytes);
+  for (Array const& hot : {Array(one_hot<301>(bytes)), one_hot(Array(bytes), 301), Array(compiled)}) {
+    CHECK(sum(hot).item() == 3);
+    CHECK(array_equal(argmax(hot, 1), Array(bytes)));
+  }
+}

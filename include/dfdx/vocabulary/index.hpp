@@ -211,9 +211,10 @@ struct PositionsIn {
 struct LastPositions : Positions {
   constexpr explicit LastPositions(index_t count) : Positions{-1, count} {}
 };
+// There may be more places than an index of u8 has values.
 template <class P, operand I>
 constexpr auto is_hot(I const& index, P const& n) {
-  auto const wide = unsqueeze<-1>(index);
+  auto const wide = unsqueeze<-1>(summable(index));
   return wide == call(made<LastPositions>(n), wide);
 }
 
