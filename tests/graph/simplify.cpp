@@ -251,3 +251,19 @@ TEST_CASE("what a pooled relu pulls back is masked before it is scattered", "[gr
   // The elements there are of something else, and nothing else has them.
   CHECK(masked_at(pulled([](Array const& x) { return relu(x) * max_pool2d(x * x, {1}); })) == "96 ");
 }
+
+TEST_CASE("a constant is what its dtype makes of it", "[graph]") {
+  for (DType d : {DType::u8, DType::i32, DType::i64, DType::f32}) {
+    Graph const g = testing::record(
+        [](V v) {
+          Array const low = full_like(v[0], -1.0), high = full_like(v[0], 4294967299.0);
+          return std::vector<Array>{low > 0.0, low + 2.0, high < 10.0, low + v[0]};
+        },
+        std::vector<Meta>{Meta{d, make_shape(3)}});
+    Array const x = full({3}, 5.0, d);
+    std::vector<Array> const in = {x};
+    std::vector<Array> const got = testing::interpret(graph::simplify(g), in),
+                             want = testing::interpret(g, in);
+    for (std::size_t k = 0; k < got.size(); ++k) CHECK(array_equal(got[k], want[k]));
+  }
+}

@@ -23,6 +23,8 @@ class Rewriter {
   /// constant expression pays for copies.
   constexpr int add(Node&& n) { return add(n); }
   constexpr int add(Node& n) {
+    if (n.op->code == Code::constant && !is_floating(n.meta.dtype))
+      n.attrs.f[0] = rounded(n.meta.dtype, n.attrs.f[0]);
     for (int round = 0; round < 8; ++round) {
       int const same = replace(n);
       if (same >= 0) return same;
@@ -56,8 +58,9 @@ class Rewriter {
   static constexpr double rounded(DType d, double v) {
     if (d == DType::f32) return static_cast<float>(v);
     if (d == DType::boolean) return v != 0 ? 1 : 0;
-    if (!is_floating(d) && v < 9e18 && v > -9e18) return static_cast<double>(static_cast<index_t>(v));
-    return v;
+    if (is_floating(d) || !(v < 9e18 && v > -9e18)) return v;
+    auto const i = static_cast<index_t>(v);
+    return static_cast<double>(d == DType::u8 ? i & 255 : d == DType::i32 ? static_cast<std::int32_t>(i) : i);
   }
 
   // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
