@@ -156,7 +156,7 @@ inline float groups_dot(std::byte const* q, std::byte const* scales, index_t gro
 constexpr int q8_length(Quant f) { return f < Quant::q4_k ? 32 : 256; }
 
 /// quantize_q8 - a row as the other factor: in each N numbers the one of largest size becomes 127 or -127, the others
-/// are rounded to the nearest, ties to even. Of no use with numbers that are not finite.
+/// are rounded to the nearest, ties to even. Of no use with numbers that are not finite; NaN becomes 0.
 template <int N>
 void quantize_q8(float const* x, index_t n, Q8Block<N>* out) {
   for (; n > 0; n -= N, x += N, ++out) {
@@ -165,8 +165,8 @@ void quantize_q8(float const* x, index_t n, Q8Block<N>* out) {
     float const scale = most / 127.0f, inverse = std::isfinite(1.0f / scale) ? 1.0f / scale : 0.0f;
     out->scale = scale;
     for (int i = 0; i < N; ++i) {
-      float const y = std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f);
-      out->q[i] = static_cast<std::int8_t>(y);
+      float const y = std::nearbyint(x[i] * inverse);
+      out->q[i] = static_cast<std::int8_t>(y == y ? std::clamp(y, -127.0f, 127.0f) : 0.0f);
     }
     for (int g = 0; g < N / 16; ++g) {
       int sum = 0;
