@@ -393,3 +393,22 @@ TEST_CASE("scan: what is soon computed again is not kept for the backward pass",
   sum(h).backward();
   CHECK(allclose(deep_slope(x, w), on_tape.grad(), 1e-3, 1e-4));
 }
+
+namespace {
+constexpr auto copies = [](auto const& x, auto const& w, auto const& xs) {
+  return scan(
+      [&](auto const& h, auto const& s) {
+        auto const a = tanh(s);
+        auto const part = reshape<1, 12>(slice<1, 0, 3>(a));  // a copy, and the first that reads it
+        return tanh(h * 0.5f + matmul(part, w) * a);
+      },
+      x, xs);
+};
+}  // namespace
+
+TEST_CASE("scan: a value that waits for nothing is there when it is copied", "[program]") {
+  auto const x = randn<float, 4, 6>(Key{1});
+  auto const w = randn<float, 12, 6>(Key{2});
+  auto const xs = randn<float, 3, 4, 6>(Key{3});
+  CHECK(allclose(compile(copies)(x, w, xs), copies(x, w, xs), 1e-5, 1e-6));
+}

@@ -135,3 +135,16 @@ TEST_CASE("index_copy of many examples", "[program]") {
     CHECK(array_equal(own_places[i], put(x[i], places[i], src[i])));
   }
 }
+
+TEST_CASE("what is read after the new state is known is the old state", "[program]") {
+  constexpr auto moved = [](Tensor<float, 4, 6> const& s, Tensor<float, 4, 6> const& x) {
+    auto const next = tanh(x * 2.0f);
+    return std::pair(s - next, next);
+  };
+  auto step = stateful(moved);
+  auto state = randn<float, 4, 6>(Key{1});
+  auto const before = state + 0.0f, x = randn<float, 4, 6>(Key{2});
+  auto const distance = step(state, x);
+  CHECK(array_equal(distance, before - state));
+  CHECK(allclose(state, tanh(x * 2.0f), 1e-6, 1e-7));
+}

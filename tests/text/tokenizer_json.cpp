@@ -42,7 +42,7 @@ TEST_CASE("GPT-2's vocabulary as tokenizer.json gives the same numbers", "[text]
   for (auto const& [left, right] : detail::parse_merges(merges, "m"))
     if (j["model"]["merges"].size() % 2 == 0) j["model"]["merges"].push_back(left + " " + right);
     else j["model"]["merges"].push_back({left, right});
-  j["added_tokens"] = {added(50256, "<|endoftext|>", true)};
+  j["added_tokens"] = json::array({added(50256, "<|endoftext|>", true)});
   j["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
   j["post_processor"] = {{"type", "ByteLevel"}};
   Tokenizer const t = of(j);

@@ -13,6 +13,7 @@
 #include <dfdx/core/config.hpp>
 #include <dfdx/core/constant_math.hpp>
 #include <dfdx/core/dtype.hpp>
+#include <dfdx/core/integers.hpp>
 
 namespace dfdx {
 
@@ -76,7 +77,7 @@ DFDX_INLINE constexpr X sqrt(X const& x) {
 template <class X>
 DFDX_INLINE constexpr X abs(X const& x) {
   if constexpr (!is_number<X>) return dfdx::detail::lookup::call_abs(x);
-  else return x < X(0) ? static_cast<X>(-x) : x == X(0) ? X(0) : x;
+  else return x < X(0) ? static_cast<X>(negated(x)) : x == X(0) ? X(0) : x;
 }
 template <class X>
 DFDX_INLINE constexpr X exp(X const& x) {
@@ -292,8 +293,7 @@ DFDX_INLINE constexpr X divide(X const& x, X const& y) {
     if (y == X(0)) return X(0);
     // The least number has no negative: its quotient by -1 wraps.
     if constexpr (std::is_signed_v<X>)
-      if (y == X(-1))
-        return static_cast<X>(std::make_unsigned_t<X>(0) - static_cast<std::make_unsigned_t<X>>(x));
+      if (y == X(-1)) return static_cast<X>(negated(x));
     return static_cast<X>(x / y);
   } else {
     X const one(static_cast<E>(1)), zero(static_cast<E>(0));
@@ -351,7 +351,7 @@ DFDX_INLINE constexpr X fmod(X const& x, X const& y) {
 template <class X>
 DFDX_INLINE constexpr X remainder(X const& x, X const& y) {
   X const zero(static_cast<scalar_of<X>>(0)), r = math::fmod(x, y);
-  return select(r != zero && (r < zero) != (y < zero), static_cast<X>(r + y), r);
+  return select(r != zero && (r < zero) != (y < zero), static_cast<X>(math::plus(r, y)), r);
 }
 
 /// floor_divide - x / y rounded down, by the exact remainder: 0.5 // 0.1 is 4, though the quotient rounds to 5.
@@ -362,7 +362,7 @@ DFDX_INLINE constexpr X floor_divide(X const& x, X const& y) {
   auto const below = r != zero && (r < zero) != (y < zero);
   if constexpr (std::is_integral_v<E>) {
     X const q = math::divide(x, y);
-    return select(below && y != zero, static_cast<X>(q - one), q);
+    return select(below && y != zero, static_cast<X>(math::minus(q, one)), q);
   } else {
     X const quotient = math::divide(x, y), q = math::round(math::divide(static_cast<X>(x - r), y));
     return select(y == zero || (q == zero && !below), select(y == zero, quotient, quotient * zero),

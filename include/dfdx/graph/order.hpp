@@ -42,9 +42,9 @@ class Order {
     return found;
   }
 
-  // A group reads an input of the program; `first` for the first time.
+  // A node of a group reads an input of the program; `first` of its group.
   struct Read {
-    int input;
+    int input, node;
     bool in_place, first;
   };
   // What each group outside of regions reads, group after group.
@@ -79,7 +79,7 @@ class Order {
       // Written over safely if each element is read where it will be written.
       bool const in_place = a.offset == 0 && a.turn < 0 && group_of(id) == k && goes_in_order(id) &&
                             is_contiguous(n.meta.shape, a.strides);
-      reads_.push_back(Read{input, in_place, first});
+      reads_.push_back(Read{input, id, in_place, first});
     }
   }
   template <class F>
@@ -123,7 +123,7 @@ class Order {
       int const reader = group_of(id) < 0 ? -1 : runs_in[group_of(id)];
       for (int i = 0; i < nodes_[id].op->arity; ++i) {
         int const made_by = group_of(access_[nodes_[id].in[i]].root);
-        if (made_by < 0 || made_by == reader || is_view(nodes_[id])) continue;
+        if (made_by < 0 || made_by == reader || (is_view(nodes_[id]) && access_[id].root != id)) continue;
         bool const beside = reader >= 0 && groups_[reader].region == groups_[made_by].region;
         int const when = beside && !is_exit(nodes_[id]) ? at[reader] : -1;
         due[made_by] = when < due[made_by] ? when : due[made_by];
@@ -210,12 +210,14 @@ class Order {
     for (int id : x.members) {
       int const input = alias_[id];
       if (input < 0) continue;
-      int own = 0;
+      int own = 0, loaded = id;  // once, for the first node that reads it, and before the result is stored
       for_inputs_read(k, [&](Read const& r) {
         if (r.input != input) return;
+        loaded = own == 0 || r.node < loaded ? r.node : loaded;
         own = 1;
         ok = ok && r.in_place;
       });
+      ok = ok && loaded <= id;
       ok = ok && readers_[input] == own && nodes_[id].meta.shape == x.space && goes_in_order(id);
     }
     return ok;

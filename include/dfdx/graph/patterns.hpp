@@ -95,9 +95,9 @@ constexpr int masked_scatter(Rewriter& r, Node const& n) {
   if (moved.op->moves != Moves::scatter) return -1;
   int const y = mask.in[0], places = moved.in[1];
   int there = -1;
-  for (int id = places + 1; id < g.size() && there < 0; ++id) {
+  for (int id : r.gathers) {
     Node const& at = g[id];
-    if (at.op->moves != Moves::gather || at.in[1] != places || at.attrs.i[0] != moved.attrs.i[0]) continue;
+    if (there >= 0 || at.in[1] != places || at.attrs.i[0] != moved.attrs.i[0]) continue;
     Node const& from = g[at.in[0]];
     bool const all = at.in[0] == y || (from.op->code == Code::reshape && from.in[0] == y);
     if (all && from.meta.shape == moved.meta.shape) there = id;

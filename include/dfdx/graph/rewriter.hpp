@@ -35,10 +35,14 @@ class Rewriter {
     for (int i = head; i >= 0; i = next_[i])
       if (equal(graph[i], n)) return i;
     next_.push_back(head);
-    return head = graph.push(n).id;
+    head = graph.push(n).id;
+    if (n.op->moves == Moves::gather) gathers.push_back(head);
+    return head;
   }
 
   Graph graph;
+  /// Its nodes that read elements at places.
+  Vec<int> gathers;
 
  private:
   static constexpr int unchanged = -1, changed = -2;

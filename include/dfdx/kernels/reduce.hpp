@@ -21,8 +21,8 @@ struct Fold {
                                                          : (L::has_infinity ? L::infinity() : L::max());
   template <class V>
   static V combine(V const& a, V const& b) {
-    if constexpr (C == Code::reduce_sum) return a + b;
-    else if constexpr (C == Code::reduce_prod) return a * b;
+    if constexpr (C == Code::reduce_sum) return math::plus(a, b);
+    else if constexpr (C == Code::reduce_prod) return math::times(a, b);
     else if constexpr (C == Code::reduce_max) return math::maximum(a, b);
     else return math::minimum(a, b);
   }

@@ -16,7 +16,7 @@ namespace dfdx::op {
 struct add : arithmetic<add, 2> {
   static constexpr char const* name = "add";
   static constexpr Code code = numbered(64);
-  static constexpr auto eval(auto const& x, auto const& y) { return x + y; }
+  static constexpr auto eval(auto const& x, auto const& y) { return math::plus(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     return t;
@@ -37,7 +37,7 @@ struct fused<64> {
 struct sub : arithmetic<sub, 2> {
   static constexpr char const* name = "sub";
   static constexpr Code code = numbered(65);
-  static constexpr auto eval(auto const& x, auto const& y) { return x - y; }
+  static constexpr auto eval(auto const& x, auto const& y) { return math::minus(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     if constexpr (I == 0) return t;
@@ -59,7 +59,7 @@ struct fused<65> {
 struct mul : arithmetic<mul, 2> {
   static constexpr char const* name = "mul";
   static constexpr Code code = numbered(66);
-  static constexpr auto eval(auto const& x, auto const& y) { return x * y; }
+  static constexpr auto eval(auto const& x, auto const& y) { return math::times(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * s.x[1 - I];

@@ -20,7 +20,7 @@ using compute_scalar = typename math::scalar_of<X>;
 struct neg : arithmetic<neg, 1> {
   static constexpr char const* name = "neg";
   static constexpr Code code = numbered(32);
-  static constexpr auto eval(auto const& x) { return -x; }
+  static constexpr auto eval(auto const& x) { return math::negated(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     return apply_once<neg>(t);
@@ -168,7 +168,7 @@ struct fused<38> {
 struct square : arithmetic<square, 1> {
   static constexpr char const* name = "square";
   static constexpr Code code = numbered(39);
-  static constexpr auto eval(auto const& x) { return x * x; }
+  static constexpr auto eval(auto const& x) { return math::times(x, x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return apply_once<mul>(t, 2.0) * s.x[0];

@@ -48,9 +48,11 @@ void run_reduction(Array const& x, Array const& y) {
     Operand const in = x.operand(), out = y.operand();
     if constexpr (std::is_same_v<E, bool>) raise("reduction: numeric dtype required, got bool");
     else if constexpr (C == Code::reduce_sum)
-      kernels::reference::reduce<A, E>(in, out, A(0), [](A a, A b) { return static_cast<A>(a + b); });
+      kernels::reference::reduce<A, E>(in, out, A(0),
+                                       [](A a, A b) { return static_cast<A>(math::plus(a, b)); });
     else if constexpr (C == Code::reduce_prod)
-      kernels::reference::reduce<A, E>(in, out, A(1), [](A a, A b) { return static_cast<A>(a * b); });
+      kernels::reference::reduce<A, E>(in, out, A(1),
+                                       [](A a, A b) { return static_cast<A>(math::times(a, b)); });
     else if constexpr (C == Code::reduce_max)
       kernels::reference::reduce<A, E>(in, out,
                                        L::has_infinity ? static_cast<A>(-L::infinity()) : L::lowest(),
