@@ -109,6 +109,33 @@ void check_in_place(random_graph::Sample s, DType d) {
   require_same({run.inputs.begin(), run.inputs.begin() + s.parameters}, updated, d, "written");
 }
 
+// Some values of a graph written where inputs lie, whatever else reads these.
+void check_aliases(random_graph::Sample s, std::uint64_t seed) {
+  random_graph::Dice dice(seed);
+  Graph& g = s.graph;
+  for (int tries = 0; tries < 4; ++tries) {
+    int const id = dice(g.size());
+    bool const plain = g[id].region < 0 && g[id].op->arity > 0 && g[id].op->code != Code::carry;
+    if (plain && g[id].meta.dtype == DType::f64) g.outputs.push_back(id);
+  }
+  graph::Aliases aliases;
+  std::vector<char> used(s.inputs.size(), 0);
+  for (int o : g.outputs) {
+    int to = -1;
+    for (int i = 0; i < s.parameters; ++i)
+      if (used[static_cast<std::size_t>(i)] == 0 && g[i].meta == g[o].meta && dice.once_in(2)) to = i;
+    if (to >= 0) used[static_cast<std::size_t>(to)] = 1;
+    aliases.push_back(to);
+  }
+  std::vector<Array> const want = testing::interpret(g, s.inputs);
+  testing::PlanRun const run =
+      testing::run_plan(graph::prepare(graph::simplify(g), aliases), s.inputs, aliases);
+  require_same(run.results, want, DType::f64, "aliased");
+  for (std::size_t k = 0; k < aliases.size(); ++k)
+    if (aliases[k] >= 0)
+      require_same({run.inputs[static_cast<std::size_t>(aliases[k])]}, {want[k]}, DType::f64, "written");
+}
+
 // Values and derivatives of the first two orders.
 std::vector<std::vector<Array>> derivatives(random_graph::Sample const& s) {
   std::vector<int> wrt;
@@ -167,6 +194,18 @@ TEST_CASE("random training steps in place", "[graph]") {
     INFO("seed " << seed);
     auto const at = 40000 + static_cast<std::uint64_t>(seed);
     check_in_place(random_graph::make(at, 2 + seed % 17, DType::f64, seed % 8 == 0), DType::f64);
+  }
+}
+
+TEST_CASE("random layers, masks and elements at places", "[graph]") {
+  for (int seed = 0; seed < rounds(300); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 110000 + static_cast<std::uint64_t>(seed);
+    Loops const loops = seed % 3 == 0 ? Loops::scanned : Loops::none;
+    random_graph::Sample const s = random_graph::make(at, 3 + seed % 17, DType::f64, false, loops, true);
+    check_sample(s, DType::f64);
+    check_in_place(s, DType::f64);
+    check_aliases(s, at);
   }
 }
 

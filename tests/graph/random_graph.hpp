@@ -5,7 +5,10 @@
 
 #include <dfdx/testing/interpret.hpp>
 #include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/index.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/norm.hpp>
+#include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 
 #include <vector>
@@ -44,6 +47,7 @@ struct Builder {
   std::vector<Array> values;
   Array index;  // i64 [4] of positions below 3
   Loops loops = Loops::none;
+  bool layers = false;  // also what follows "of layers" below
   int depth = 0;
 
   Array const& any() {
@@ -235,8 +239,64 @@ struct Builder {
     }
   }
 
+  // --- of layers: products of joined axes, loops beside them, masks, elements at places ---------------------------
+  Array permuted(Array const& x) {
+    int const rank = x.ndim();
+    int axes[max_rank] = {};
+    for (int i = 0; i < rank; ++i) axes[i] = i;
+    for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
+    return permute_axes(x, op::pack_axes(axes, rank));
+  }
+  // With another, the axes of which may stand in another order.
+  Array met(Array const& x) {
+    for (int tries = 0; tries < 6; ++tries) {
+      Array const y = dice.once_in(3) ? permuted(any()) : any();
+      if (broadcast(x, y)) return binary(x, dice.once_in(3) ? exp(sin(y)) * 0.3 : y);
+    }
+    return unary(x);
+  }
+  // All rows of x times one of the first inputs, which are matrices.
+  Array layer(Array const& x) {
+    index_t const k = x.ndim() == 0 ? 0 : x.shape()[x.ndim() - 1];
+    Array w = values[static_cast<std::size_t>(1 + dice(2))];
+    if (w.shape()[0] != k) w = transpose(w);
+    if (w.shape()[0] != k || x.size() == 0) return unary(x);
+    Shape to = x.shape();
+    to[to.rank - 1] = w.shape()[1];
+    return reshape_to(matmul(reshape_to(x, make_shape(x.size() / k, k)), w), to);
+  }
+  // Places along an axis of x, which depend on numbers.
+  Array places(Array const& x, Array const& from, int axis) {
+    auto const last = static_cast<double>(x.shape()[axis] - 1);
+    return cast_to(abs(sin(from * 7.0)) * (last + 0.999), dice.once_in(2) ? DType::i32 : DType::i64);
+  }
+  Array at_places(Array const& x) {
+    if (x.ndim() == 0 || x.size() == 0) return unary(x);
+    Array const y = dice.once_in(3) ? where(x > 0.0, x * 2.0, zeros_like(x)) : relu(x);
+    values.push_back(y);
+    if (y.ndim() > 2 && y.ndim() < 5 && y.shape()[y.ndim() - 1] > 1 && y.shape()[y.ndim() - 2] > 1 &&
+        dice.once_in(2))
+      return max_pool2d(y, {2, dice.once_in(2) ? 1 : 2});
+    int const axis = dice(y.ndim());
+    Array const from = dice.once_in(2) ? y : slice_axis(y, dice(y.ndim()), 0, 1), at = places(y, from, axis);
+    if (dice.once_in(3)) {
+      values.push_back(gather(y, axis, at));
+      Array part = unary(x);
+      for (int i = 0; i < x.ndim(); ++i) part = slice_axis(part, i, 0, at.shape()[i]);
+      return where(y > 0.1, scatter_add(zeros_like(x), axis, at, part), zeros_like(x));
+    }
+    return gather(y, axis, at);
+  }
+
   Array next() {
     Array const x = any();
+    if (layers && x.size() <= 200 && dice.once_in(2)) {
+      switch (dice(4)) {
+        case 0: return layer(x);
+        case 1: return at_places(x);
+        default: return met(x);
+      }
+    }
     if (loops != Loops::none && depth < 2 && dice.once_in(depth == 0 ? 3 : 6)) return loop(x);
     if (x.size() > 200) return dfdx::detail::reduce_mask<op::sum, void>(x, 1, false) * 0.25;
     switch (dice(10)) {
@@ -256,19 +316,24 @@ struct Builder {
 }  // namespace detail
 
 /// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
-/// have no elements; loops are at most two deep.
-inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false,
-                   Loops loops = Loops::none) {
+/// have no elements; loops are at most two deep. With `layers` there are products of the rows of values of three axes,
+/// masks, and elements at places.
+inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false, Loops loops = Loops::none,
+                   bool layers = false) {
   Sample s;
-  detail::Builder b{Dice(seed), dtype, {}, {}, loops};
+  detail::Builder b{Dice(seed), dtype, {}, {}, loops, layers};
   Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0),
                           make_shape(1, 4)};
   Shape const shapes[] = {make_shape(3, 4),    make_shape(4),    make_shape(4, 3), make_shape(2, 3, 4),
                           make_shape(1, 4),    make_shape(3, 1), make_shape(),     make_shape(5, 7),
                           make_shape(2, 1, 4), make_shape(6)};
-  s.parameters = 2 + b.dice(3);
+  Shape const first[] = {make_shape(2, 3, 4), make_shape(4, 6), make_shape(6, 4), make_shape(3, 2, 4),
+                         make_shape(2, 3, 4)};
+  s.parameters = layers ? 5 : 2 + b.dice(3);
   for (int i = 0; i < s.parameters; ++i) {
-    Shape const shape = empties && b.dice.once_in(2) ? hollow[b.dice(5)] : shapes[b.dice(10)];
+    Shape const shape = layers                         ? first[i]
+                        : empties && b.dice.once_in(2) ? hollow[b.dice(5)]
+                                                       : shapes[b.dice(10)];
     s.inputs.push_back(randn(shape, Key{seed * 16 + static_cast<std::uint64_t>(i)}, dtype));
     b.values.push_back(testing::add_input(s.graph, Meta{dtype, shape}));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Patterns of several nodes that have a cheaper equal, for simplify.
+// Patterns of several nodes that have a cheaper equal, for simplify. Each is asked for nodes of one op: the last of the
+// pattern.
 #pragma once
 
 #include <dfdx/graph/rewriter.hpp>
@@ -13,7 +14,7 @@ namespace detail {
 // transposition.
 constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product) {
   int const rank = n.meta.shape.rank;
-  if (n.op->code != Code::permute || product.op->code != Code::matmul) return -1;
+  if (product.op->code != Code::matmul) return -1;
   for (int i = 0; i < rank; ++i) {
     int const expected = i + 2 < rank ? i : i == rank - 1 ? rank - 2 : rank - 1;
     if (op::axis_of(n.attrs.i[0], i) != expected) return -1;
@@ -31,7 +32,6 @@ constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product
 // The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
 // and the same are repeated; views are looked at together, so that what is under them need not be copied.
 constexpr int simpler_stack(Rewriter& r, Node const& n) {
-  if (n.op->code != Code::stack) return -1;
   Node const value = r.graph[n.in[0]];
   if (r.graph.encloses(region_behind(n), value.region)) {
     if (value.op->code != Code::reshape) return -1;
@@ -67,7 +67,6 @@ constexpr int joined_parts(Rewriter& r, int a, int b) {
 // The gradient of a value whose parts are used, as in split, is a sum of such; the part between two others may come
 // last. -1 for other nodes.
 constexpr int sum_of_parts(Rewriter& r, Node const& n) {
-  if (n.op->code != op::add::code) return -1;
   if (int const joined = joined_parts(r, n.in[0], n.in[1]); joined >= 0) return joined;
   for (int k = 0; k < 2; ++k) {
     if (r.graph[n.in[k]].op->code != op::add::code) continue;
@@ -85,14 +84,13 @@ constexpr int sum_of_parts(Rewriter& r, Node const& n) {
 // where(y > c, scatter(x, at), 0), if y's elements at these places are there anyway: x is masked instead. So the
 // gradient of a pooled relu does not need all that was pooled. -1 for other nodes.
 constexpr int masked_scatter(Rewriter& r, Node const& n) {
-  if (n.op->code != op::where::code) return -1;
   Graph& g = r.graph;
-  Node const mask = g[n.in[0]], zero = g[n.in[2]];
-  if (mask.op->code != op::greater::code || g[mask.in[1]].op->code != Code::constant) return -1;
-  if (zero.op->code != Code::constant || zero.attrs.f[0] != 0) return -1;
+  if (g[n.in[0]].op->code != op::greater::code || g[n.in[2]].op->code != Code::constant) return -1;
   bool const reshaped = g[n.in[1]].op->code == Code::reshape;
-  Node const moved = g[reshaped ? g[n.in[1]].in[0] : n.in[1]];
-  if (moved.op->moves != Moves::scatter) return -1;
+  int const source = reshaped ? g[n.in[1]].in[0] : n.in[1];
+  if (g[source].op->moves != Moves::scatter) return -1;
+  Node const mask = g[n.in[0]], zero = g[n.in[2]], moved = g[source];
+  if (g[mask.in[1]].op->code != Code::constant || zero.attrs.f[0] != 0) return -1;
   int const y = mask.in[0], places = moved.in[1];
   int there = -1;
   for (int id : r.gathers) {

@@ -23,8 +23,6 @@ class Rewriter {
   /// constant expression pays for copies.
   constexpr int add(Node&& n) { return add(n); }
   constexpr int add(Node& n) {
-    if (n.op->code == Code::constant && !is_floating(n.meta.dtype))
-      n.attrs.f[0] = rounded(n.meta.dtype, n.attrs.f[0]);
     for (int round = 0; round < 8; ++round) {
       int const same = replace(n);
       if (same >= 0) return same;
@@ -81,7 +79,11 @@ class Rewriter {
 
   // An existing node with n's value, or `changed` (n was rewritten: look again), or `unchanged`.
   constexpr int replace(Node& n) const {
-    if (n.op->arity == 0) return unchanged;
+    if (n.op->arity == 0) {
+      if (n.op->code == Code::constant && !is_floating(n.meta.dtype))
+        n.attrs.f[0] = rounded(n.meta.dtype, n.attrs.f[0]);
+      return unchanged;
+    }
     int const a = n.in[0];
     switch (n.op->code) {
       case Code::reshape:

@@ -92,10 +92,12 @@ constexpr Graph simplify(Graph g) {
     if (is_needed[i] == 0) continue;
     Node n = nodes[i];
     for (int k = 0; k < n.op->arity; ++k) n.in[k] = to[n.in[k]];
-    int swapped = detail::simpler_stack(r, n);
-    if (swapped < 0) swapped = detail::sum_of_parts(r, n);
-    if (swapped < 0) swapped = detail::masked_scatter(r, n);
-    if (n.op->code == Code::permute && uses[nodes[i].in[0]] == 1) {
+    int swapped = -1;
+    Code const code = n.op->code;
+    if (code == Code::stack) swapped = detail::simpler_stack(r, n);
+    else if (code == op::add::code) swapped = detail::sum_of_parts(r, n);
+    else if (code == op::where::code) swapped = detail::masked_scatter(r, n);
+    else if (code == Code::permute && uses[nodes[i].in[0]] == 1) {
       Node const product = r.graph[n.in[0]];
       swapped = detail::transposed_product(r, n, product);
     }
