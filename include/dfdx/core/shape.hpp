@@ -95,8 +95,8 @@ struct Shape {
   }
 
   constexpr index_t numel() const {
-    index_t n = 1;
-    for (int i = 0; i < rank; ++i) n = extent::mul(n, dims[i]);
+    index_t n = rank == 0 ? 1 : dims[0];
+    for (int i = 1; i < rank; ++i) n = extent::mul(n, dims[i]);
     return n;
   }
 
@@ -131,7 +131,7 @@ constexpr Strides contiguous(Shape const& s) {
   index_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
     r.dims[i] = step;
-    if (i != 0) step = extent::mul(step, s.dims[i]);
+    if (i != 0) step = step == 1 ? s.dims[i] : extent::mul(step, s.dims[i]);
   }
   return r;
 }
@@ -142,7 +142,7 @@ constexpr bool is_contiguous(Shape const& s, Strides const& t) {
   for (int i = s.rank - 1; i >= 0; --i) {
     index_t const n = s.dims[i];
     if (n != 1 && t.dims[i] != step) return false;
-    if (i != 0) step = extent::mul(step, n);
+    if (i != 0) step = step == 1 ? n : extent::mul(step, n);
   }
   return true;
 }

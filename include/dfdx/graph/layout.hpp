@@ -136,34 +136,40 @@ constexpr index_t bytes_of(Buffer const& b, index_t const* symbols) {
 template <class Buffers, class Offsets>
 constexpr index_t first_fit(Buffers const& buffers, Vec<index_t> const& sizes, Vec<int> const& order,
                             bool backwards, Offsets& offsets) {
-  struct Block {
-    index_t begin, end;
-    int until;
-  };
-  Vec<Block> used;  // sorted by begin
+  // Those before it that are alive, sorted by offset, and those that still are with it.
+  Vec<int> before(buffers.size() + 1), after(buffers.size() + 1);
+  int *used = before.data(), *alive = after.data(), *end = used;
+  auto const* const all = buffers.data();
+  index_t const* const bytes = sizes.data();
+  index_t* const offset = offsets.data();
   index_t total = 0;
-  for (int k : order) {
-    auto const i = static_cast<std::size_t>(k);
-    auto const& b = buffers[i];
-    index_t const size = sizes[i];
-    int const until = backwards ? b.first : b.last;
-    Vec<Block> alive;
+  for (int const k : order) {
+    int const first = all[k].first, last = all[k].last;
+    index_t const size = bytes[k];
+    int* next = alive;
     index_t at = 0;
     bool placed = false;
-    auto const place = [&] {
-      alive.push_back(Block{at, at + size, until});
-      offsets[i] = at;
-      placed = true;
-    };
-    for (Block const& u : used) {
-      if (backwards ? u.until > b.last : u.until < b.first) continue;
-      if (!placed && u.begin - at >= size) place();
-      alive.push_back(u);
-      if (u.end > at && !placed) at = u.end;
+    for (int const* u = used; u != end; ++u) {
+      int const other = *u;
+      if (backwards ? all[other].first > last : all[other].last < first) continue;
+      if (!placed) {
+        index_t const begin = offset[other];
+        if (begin - at >= size) {
+          *next++ = k;
+          placed = true;
+        } else if (begin + bytes[other] > at) {
+          at = begin + bytes[other];
+        }
+      }
+      *next++ = other;
     }
-    if (!placed) place();
+    if (!placed) *next++ = k;
+    offset[k] = at;
+    total = at + size > total ? at + size : total;
+    end = next;
+    next = used;
     used = alive;
-    if (offsets[i] + size > total) total = offsets[i] + size;
+    alive = next;
   }
   return total;
 }

@@ -19,11 +19,18 @@ class Sinker {
     reader_.assign(g.nodes.size(), nobody);
     uses_ = Vec<int>(g.nodes.size());
     user_.assign(g.nodes.size(), -1);
+    int *const reader = reader_.data(), *const uses = uses_.data(), *const user = user_.data();
     for (int id = 0, size = g.size(); id < size; ++id) {
       Node const& n = nodes_[id];
-      if (is_view(n) && root_of(id) != id) continue;
+      if (access_[id].root != id && is_view(n)) continue;
       int const by = place_[id].group;
-      for (int k = 0; k < n.op->arity; ++k) note(id, by, n.in[k]);
+      for (int k = 0; k < n.op->arity; ++k) {
+        int const operand = n.in[k], root = access_[operand].root;
+        ++uses[root];
+        user[root] = id;
+        int& r = reader[root];
+        r = operand == root && by >= 0 && (r == nobody || r == by) ? by : several;
+      }
     }
     for (int o : g.outputs) reader_[root_of(o)] = several;
     for (int id = g.size() - 1; id >= 0; --id) sink(id);
@@ -34,15 +41,6 @@ class Sinker {
 
   constexpr Group& group(int k) { return f_.groups[k]; }
   constexpr int root_of(int id) const { return access_[id].root; }
-
-  constexpr void note(int user, int by, int operand) {
-    int const root = root_of(operand);
-    ++uses_[root];
-    user_[root] = user;
-    bool const plainly = operand == root && by >= 0;
-    int& r = reader_[root];
-    r = plainly && (r == nobody || r == by) ? by : several;
-  }
 
   // Whether a value is in memory for others to read.
   constexpr bool is_stored(int id) {
