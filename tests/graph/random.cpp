@@ -82,6 +82,18 @@ bool same_bits(Array const& a, Array const& b) {
          std::memcmp(x.bytes(), y.bytes(), static_cast<std::size_t>(x.size()) * size_of(x.dtype())) == 0;
 }
 
+// Outputs of which some are written where inputs lie.
+void check_written(Graph const& g, std::vector<Array> const& inputs, graph::Aliases const& aliases, DType d) {
+  std::vector<Array> const want = testing::interpret(g, inputs);
+  Graph const ready = graph::prepare(graph::simplify(g), aliases);
+  REQUIRE(std::string(graph::verify(ready).c_str()) == "");
+  testing::PlanRun const run = testing::run_plan(ready, inputs, aliases);
+  require_same(run.results, want, d, "in place");
+  for (std::size_t k = 0; k < aliases.size(); ++k)
+    if (aliases[k] >= 0)
+      require_same({run.inputs[static_cast<std::size_t>(aliases[k])]}, {want[k]}, d, "written");
+}
+
 // A step of gradient descent that writes the parameters where they are, as train_step's programs do.
 void check_in_place(random_graph::Sample s, DType d) {
   std::vector<int> wrt;
@@ -100,13 +112,7 @@ void check_in_place(random_graph::Sample s, DType d) {
     g.outputs.push_back((p - gradients[static_cast<std::size_t>(i)] * 0.25).id);
     aliases.push_back(i);
   }
-  std::vector<Array> const want = testing::interpret(g, s.inputs);
-  Graph const ready = graph::prepare(graph::simplify(g), aliases);
-  REQUIRE(std::string(graph::verify(ready).c_str()) == "");
-  testing::PlanRun const run = testing::run_plan(ready, s.inputs, aliases);
-  require_same(run.results, want, d, "in place");
-  std::vector<Array> const updated(want.end() - s.parameters, want.end());
-  require_same({run.inputs.begin(), run.inputs.begin() + s.parameters}, updated, d, "written");
+  check_written(g, s.inputs, aliases, d);
 }
 
 // Some values of a graph written where inputs lie, whatever else reads these.
@@ -127,13 +133,7 @@ void check_aliases(random_graph::Sample s, std::uint64_t seed) {
     if (to >= 0) used[static_cast<std::size_t>(to)] = 1;
     aliases.push_back(to);
   }
-  std::vector<Array> const want = testing::interpret(g, s.inputs);
-  testing::PlanRun const run =
-      testing::run_plan(graph::prepare(graph::simplify(g), aliases), s.inputs, aliases);
-  require_same(run.results, want, DType::f64, "aliased");
-  for (std::size_t k = 0; k < aliases.size(); ++k)
-    if (aliases[k] >= 0)
-      require_same({run.inputs[static_cast<std::size_t>(aliases[k])]}, {want[k]}, DType::f64, "written");
+  check_written(g, s.inputs, aliases, DType::f64);
 }
 
 // Values and derivatives of the first two orders.

@@ -111,15 +111,17 @@ struct Builder {
       default: return dfdx::detail::reduce_mask<op::sum, void>(x, mask, keep) * 0.25;
     }
   }
+  Array permuted(Array const& x) {
+    int const rank = x.ndim();
+    int axes[max_rank] = {};
+    for (int i = 0; i < rank; ++i) axes[i] = i;
+    for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
+    return permute_axes(x, op::pack_axes(axes, rank));
+  }
   Array view(Array const& x) {
     int const rank = x.ndim();
     switch (dice(7)) {
-      case 0: {  // any permutation
-        int axes[max_rank] = {};
-        for (int i = 0; i < rank; ++i) axes[i] = i;
-        for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
-        return permute_axes(x, op::pack_axes(axes, rank));
-      }
+      case 0: return permuted(x);
       case 1: {  // join two neighbours
         if (rank < 2) return x;
         int const at = dice(rank - 1);
@@ -240,13 +242,6 @@ struct Builder {
   }
 
   // --- of layers: products of joined axes, loops beside them, masks, elements at places ---------------------------
-  Array permuted(Array const& x) {
-    int const rank = x.ndim();
-    int axes[max_rank] = {};
-    for (int i = 0; i < rank; ++i) axes[i] = i;
-    for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
-    return permute_axes(x, op::pack_axes(axes, rank));
-  }
   // With another, the axes of which may stand in another order.
   Array met(Array const& x) {
     for (int tries = 0; tries < 6; ++tries) {

@@ -808,3 +808,16 @@ TEST_CASE("casts", "[ops]") {
   check_rules([](V v) { return cast_to(cast_to(v[0], DType::i32), v[0].dtype()) * v[0]; },
               {from<float>({1.5f, -2.5f})}, DType::f32, false);
 }
+
+TEST_CASE("integers are computed modulo their range", "[ops]") {
+  constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max(), least = -most - 1;
+  // In a constant expression an overflow that is not defined does not compile.
+  STATIC_REQUIRE(op::add::eval(most, 1) == least);
+  STATIC_REQUIRE(op::sub::eval(least, 1) == most);
+  STATIC_REQUIRE(op::mul::eval(most, 2) == -2);
+  STATIC_REQUIRE(op::neg::eval(least) == least);
+  STATIC_REQUIRE(op::square::eval(most) == 1);
+  STATIC_REQUIRE(math::abs(least) == least);
+  STATIC_REQUIRE(math::plus(std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}) ==
+                 std::numeric_limits<std::int64_t>::max());
+}

@@ -62,6 +62,13 @@ constexpr bool is_generated(Node const& n) {
 
 namespace detail {
 
+/// insert_in_order - adds a member to those of a group, which ascend.
+constexpr void insert_in_order(Vec<int>& members, int id) {
+  members.push_back(id);
+  for (std::size_t i = members.size() - 1; i > 0 && members[i - 1] > id; --i)
+    std::swap(members[i - 1], members[i]);
+}
+
 class Fuser {
  public:
   constexpr explicit Fuser(Graph const& g) {
@@ -200,10 +207,7 @@ class Fuser {
     p.group = k;
     if (is_reduction(n)) settle_reduction(n, mine, p);
     place_[id] = p;
-    Vec<int>& members = mine.members;  // in ascending order
-    members.push_back(id);
-    for (std::size_t i = members.size() - 1; i > 0 && members[i - 1] > id; --i)
-      std::swap(members[i - 1], members[i]);
+    insert_in_order(mine.members, id);
   }
 
   constexpr int unit(int region) const { return f.units[region]; }

@@ -50,7 +50,7 @@ class Merger {
   struct Axes {
     signed char to[max_rank] = {-1, -1, -1, -1, -1, -1, -1, -1};
   };
-  // Where a member of a group that has been moved stands, or where its operand x is read: axes must not differ.
+  // Adds what one read of a value of `from` says of the axes; false if the reads differ, or not all of it is walked.
   constexpr bool meet(Axes& axes, int user, int operand) const {
     Access const& a = access_[operand];
     Place const &there = place_[user], &made = place_[a.root];
@@ -126,18 +126,12 @@ class Merger {
       }
     if (!same_space(axes, x.space, y.space) || !pays(k, x, y)) return false;
     for (int id : x.members) {
+      insert_in_order(y.members, id);
       Place& p = place_[id];
       p.group = into;
       for (signed char& a : p.axis)
         if (a >= 0) a = axes.to[static_cast<int>(a)];
     }
-    Vec<int> all;  // in ascending order
-    std::size_t i = 0, j = 0;
-    while (i < x.members.size() || j < y.members.size())
-      if (j == y.members.size() || (i < x.members.size() && x.members[i] < y.members[j]))
-        all.push_back(x.members[i++]);
-      else all.push_back(y.members[j++]);
-    y.members = all;
     x.members = Vec<int>{};
     moved_to_[k] = into;
     return true;

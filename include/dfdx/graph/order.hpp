@@ -134,8 +134,8 @@ class Order {
       return x.region >= 0 && x.level == 0 && x.kind == Group::Kind::loop && epilogues_.joined[k] == 0 &&
              due[k] >= 0 && due[k] < n;
     };
-    Vec<int> first(f_.groups.size(), -1),
-        next(f_.groups.size(), -1);  // for each place the late groups due there
+    // For each place the late groups due there.
+    Vec<int> first(f_.groups.size(), -1), next(f_.groups.size(), -1);
     for (int i = n; i-- > 0;) {
       int const k = by_level[i];
       if (!is_late(k)) continue;

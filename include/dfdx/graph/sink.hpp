@@ -94,10 +94,7 @@ class Sinker {
     for (int m : group(own).members)
       if (m != id) rest.push_back(m);
     group(own).members = rest;
-    Vec<int>& members = group(into).members;
-    members.push_back(id);
-    for (std::size_t i = members.size() - 1; i > 0 && members[i - 1] > id; --i)
-      std::swap(members[i - 1], members[i]);
+    insert_in_order(group(into).members, id);
     Place& p = place_[id];
     p = there;
     p.accumulated = false;
