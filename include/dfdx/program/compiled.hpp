@@ -357,6 +357,7 @@ class Compiled {
     if constexpr (requires { F::template check<A...>(); })
       static_cast<void>(std::bool_constant<F::template check<A...>()>{});
     using R = result_t<F, A...>;
+    if constexpr (!refused<R>) static_assert(detail::is_recorded<program_for<A...>>);
     if constexpr (refused<R>) {
       return R{};
     } else if constexpr ((std::is_arithmetic_v<A> && ...)) {

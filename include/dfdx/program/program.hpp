@@ -10,6 +10,11 @@
 #include <dfdx/kernels/matmul.hpp>
 #include <dfdx/program/freeze.hpp>
 
+namespace dfdx::inline DFDX_TARGET {
+template <class F, class... A>
+struct program;
+}
+
 namespace dfdx::detail::inline DFDX_TARGET {
 
 // These are not members of program: g++ evaluates such a member once with the class and once for itself.
@@ -40,6 +45,19 @@ constexpr auto const& roomy_plan() {
   if constexpr (size.fits(likely)) return plan_within<likely, F, A...>;
   else return plan_within<size, F, A...>;
 }
+
+// What is known of program P before it is planned: its result's type and its graph.
+template <class P>
+struct Recorded;
+template <class F, class... A>
+struct Recorded<program<F, A...>> {
+  using result = result_t<F, A...>;
+  static constexpr bool make() { return static_cast<void>(roomy_graph<F, A...>()), true; }
+};
+// What runs P asserts this in a function that leaves everything else of P to a function that it calls, of a type that
+// need not be deduced: g++ frees memory between functions only, and so between recording and planning.
+template <class P>
+inline constexpr bool is_recorded = Recorded<P>::make();
 
 // Part of a list of numbers as a type.
 template <class Plan, int Begin, std::size_t... I>

@@ -63,15 +63,8 @@ class Stateful {
   template <class State, class... A>
   auto operator()(State& state, A const&... args) {
     using P = program_for<State, A...>;
-    using Result = typename P::result::first_type;
-    check(state);
-    if (is_grad_enabled()) (detail::require_off_tape(args), ...);
-    auto const views = [](Storage* storage, typename P::Frame const& frame) {
-      Result out{};
-      detail::view_results<P>(out, storage, frame);
-      return out;
-    };
-    return detail::run_and_take<P>(arenas_.get(), views, state, detail::as_argument(args)...);
+    static_assert(detail::is_recorded<P>);
+    return run<P, typename detail::Recorded<P>::result::first_type>(state, args...);
   }
 
   /// bind(state, args...) - this function tied to a state and other arguments, whose memory it reads and writes as it
@@ -83,6 +76,17 @@ class Stateful {
   }
 
  private:
+  template <class P, class Result, class State, class... A>
+  Result run(State& state, A const&... args) {
+    check(state);
+    if (is_grad_enabled()) (detail::require_off_tape(args), ...);
+    auto const views = [](Storage* storage, typename P::Frame const& frame) {
+      Result out{};
+      detail::view_results<P>(out, storage, frame);
+      return out;
+    };
+    return detail::run_and_take<P>(arenas_.get(), views, state, detail::as_argument(args)...);
+  }
   template <class State>
   static void check(State const& state) {
     visit(state, [](auto const& leaf) {
