@@ -160,6 +160,41 @@ DFDX_INLINE constexpr X lane_expm1(X const& x) {
   return select(x == X(E(0)), x, detail::scaled(p.rest + shift, p.n));
 }
 
+namespace detail {
+
+/// tanh of numbers from 0 to 0.65, by its odd polynomial.
+template <class X>
+DFDX_INLINE constexpr X small_tanh(X const& x) {
+  X const z = x * x;
+  X p = z;
+  if constexpr (is_single<X>)
+    p = polynomial(z, 0.0022149027425040584333, -0.0082724567325896453956, 0.021746187089059183109,
+                   -0.053956349396767485921, 0.13333290745796623432, -0.33333333084020226669);
+  else
+    p = polynomial(z, 6.0522770710890279976e-6, -0.000030275917479679180639, 0.000091718648325602920247,
+                   -0.00023714752438838480417, 0.000589517928880101832, -0.0014557459487972809956,
+                   0.0035921178555848596479, -0.0088632347831153094373, 0.021869488503715004426,
+                   -0.053968253967523801938, 0.13333333333332688075, -0.33333333333333332387);
+  return vectors::fma(x * z, p, x);
+}
+/// tanh of numbers from 0.65 on: 1 - 2 / (1 + e^(2 x)).
+template <class X>
+DFDX_INLINE constexpr X large_tanh(X const& x) {
+  using E = typename X::value_type;
+  X const one(E(1)), two(E(2));
+  auto const power = natural_power(bounded(x + x, 0, 50), X(E(0)));
+  return one - two / (one + (power.rest + one) * power_of_two(power.n));
+}
+
+}  // namespace detail
+
+template <class X>
+DFDX_INLINE constexpr X lane_tanh(X const& x) {
+  X const a = vectors::abs(x);
+  auto const small = a < X(static_cast<typename X::value_type>(0.65));
+  return vectors::copysign(select(small, detail::small_tanh(a), detail::large_tanh(a)), x);
+}
+
 /// sigmoid by the exponential that is at most 1, with what its roundings lost put back.
 template <class X>
 DFDX_INLINE constexpr X lane_sigmoid(X const& x) {

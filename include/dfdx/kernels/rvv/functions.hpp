@@ -101,13 +101,6 @@ constexpr Symbol<double> cube_root(Symbol<double> const& x) {
   return select(a > X(0.0) && a < X(std::numeric_limits<double>::infinity()), copysign(root, x), x);
 }
 
-template <class X>
-constexpr X tanh(X const& x) {
-  using T = typename X::value_type;
-  X const a = abs(x), e = kernels::lane_expm1(kernels::detail::bounded(a + a, 0, 50));
-  return copysign(e / (e + X(T(2))), x);
-}
-
 }  // namespace rvv
 }  // namespace dfdx::kernels::inline DFDX_TARGET
 
@@ -177,7 +170,7 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
   }
   static constexpr X sinh(X const& x) { return kernels::lane_sinh(x); }
   static constexpr X cosh(X const& x) { return kernels::lane_cosh(x); }
-  static constexpr X tanh(X const& x) { return kernels::rvv::tanh(x); }
+  static constexpr X tanh(X const& x) { return kernels::lane_tanh(x); }
   static constexpr X asinh(X const& x) {
     return wide([](auto const& v) { return kernels::rvv::area_sine(v); }, x);
   }

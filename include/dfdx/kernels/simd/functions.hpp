@@ -115,7 +115,11 @@ struct lane_functions<xsimd::batch<T, A>> {
   }
   static DFDX_INLINE X sinh(X const& x) { return kernels::lane_sinh(x); }
   static DFDX_INLINE X cosh(X const& x) { return kernels::lane_cosh(x); }
-  static DFDX_INLINE X tanh(X const& x) { return xsimd::tanh(x); }
+  static DFDX_INLINE X tanh(X const& x) {
+    X const a = xsimd::abs(x);
+    if (xsimd::all(a < X(T(0.65)))) return xsimd::copysign(kernels::detail::small_tanh(a), x);
+    return kernels::lane_tanh(x);
+  }
   static DFDX_INLINE X asinh(X const& x) {
     return wide([](auto const& v) { return xsimd::asinh(v); }, x);
   }
