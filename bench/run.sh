@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm conv llama elementwise
-# normalise attention movement inference compile; all without a name) in release below build/bench, runs them, prints one
-# table and writes its rows to build/bench/results.json. peers.sh installs what they compare with. `run.sh rvv`, on its
-# own, counts instructions on RISC-V vectors.
+# normalise attention movement inference threads compile; all without a name) in release below build/bench, runs them,
+# prints one table and writes its rows to build/bench/results.json. peers.sh installs what they compare with. `run.sh
+# rvv`, on its own, counts instructions on RISC-V vectors.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm conv llama \
-  elementwise normalise attention movement inference compile
+  elementwise normalise attention movement inference threads compile
 if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross
   exec python3 bench/rvv/count.py build/bench/rvv -Iinclude -isystem build/deps/usr/include
@@ -16,10 +16,10 @@ targets=''
 for name in "$@"; do
   case $name in
     ad | tape | transforms | words | fashion | mlp | gpt | gemm | conv | llama | elementwise | normalise | attention | \
-      movement | inference) targets="$targets bench_$name" ;;
+      movement | inference | threads) targets="$targets bench_$name" ;;
     compile) ;;
     *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, conv, llama," \
-      "elementwise, normalise, attention, movement, inference and compile" >&2 && exit 1 ;;
+      "elementwise, normalise, attention, movement, inference, threads and compile" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1

@@ -31,77 +31,90 @@
 // The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what
 // is built on them. Functions and constants of one name are merged when translation units are linked, and if two
 // units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,
-// in workspaces of the wrong size. So where xsimd has different vectors, names differ. Builds that differ in other
-// ways and have to be kept apart too can define it themselves.
+// in workspaces of the wrong size. So where xsimd has different vectors, names differ, and so do they with and without
+// OpenMP. Builds that differ in other ways and have to be kept apart too can define it themselves.
 #if defined(DFDX_TARGET)
 #elif defined(__CUDACC__) && defined(DFDX_WITH_CUDA)
-#define DFDX_TARGET for_cuda_devices
+#define DFDX_INSTRUCTION_SET for_cuda_devices
 #elif defined(__CUDACC__)
-#define DFDX_TARGET for_cuda
+#define DFDX_INSTRUCTION_SET for_cuda
 #elif defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
-#define DFDX_TARGET for_avx512_vnni_vbmi
+#define DFDX_INSTRUCTION_SET for_avx512_vnni_vbmi
 #elif defined(__AVX512VBMI__)
-#define DFDX_TARGET for_avx512_vbmi
+#define DFDX_INSTRUCTION_SET for_avx512_vbmi
 #elif defined(__AVX512IFMA__)
-#define DFDX_TARGET for_avx512_ifma
+#define DFDX_INSTRUCTION_SET for_avx512_ifma
 #elif defined(__AVX512VNNI__)
-#define DFDX_TARGET for_avx512_vnni
+#define DFDX_INSTRUCTION_SET for_avx512_vnni
 #elif defined(__AVX512BW__)
-#define DFDX_TARGET for_avx512
+#define DFDX_INSTRUCTION_SET for_avx512
 #elif defined(__AVX512DQ__)
-#define DFDX_TARGET for_avx512_dq
+#define DFDX_INSTRUCTION_SET for_avx512_dq
 #elif defined(__AVX512CD__)
-#define DFDX_TARGET for_avx512_cd
+#define DFDX_INSTRUCTION_SET for_avx512_cd
 #elif defined(__AVX512F__)
-#define DFDX_TARGET for_avx512_f
+#define DFDX_INSTRUCTION_SET for_avx512_f
 #elif defined(__AVXVNNI__)
-#define DFDX_TARGET for_avx2_vnni
+#define DFDX_INSTRUCTION_SET for_avx2_vnni
 #elif defined(__AVX2__) && defined(__FMA__)
-#define DFDX_TARGET for_avx2_fma
+#define DFDX_INSTRUCTION_SET for_avx2_fma
 #elif defined(__AVX2__)
-#define DFDX_TARGET for_avx2
+#define DFDX_INSTRUCTION_SET for_avx2
 #elif defined(__AVX__) && defined(__FMA__)
-#define DFDX_TARGET for_avx_fma
+#define DFDX_INSTRUCTION_SET for_avx_fma
 #elif defined(__AVX__)
-#define DFDX_TARGET for_avx
+#define DFDX_INSTRUCTION_SET for_avx
 #elif defined(__SSE4_2__)
-#define DFDX_TARGET for_sse4_2
+#define DFDX_INSTRUCTION_SET for_sse4_2
 #elif defined(__SSE4_1__)
-#define DFDX_TARGET for_sse4_1
+#define DFDX_INSTRUCTION_SET for_sse4_1
 #elif defined(__SSSE3__)
-#define DFDX_TARGET for_ssse3
+#define DFDX_INSTRUCTION_SET for_ssse3
 #elif defined(__SSE3__)
-#define DFDX_TARGET for_sse3
+#define DFDX_INSTRUCTION_SET for_sse3
 #elif defined(__SSE2__)
-#define DFDX_TARGET for_sse2
+#define DFDX_INSTRUCTION_SET for_sse2
 #elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS >= 512
-#define DFDX_TARGET for_sve512
+#define DFDX_INSTRUCTION_SET for_sve512
 #elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS >= 256
-#define DFDX_TARGET for_sve256
+#define DFDX_INSTRUCTION_SET for_sve256
 #elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS >= 128
-#define DFDX_TARGET for_sve128
+#define DFDX_INSTRUCTION_SET for_sve128
 #elif defined(__ARM_FEATURE_MATMUL_INT8) && defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
-#define DFDX_TARGET for_neon_i8mm_fp16
+#define DFDX_INSTRUCTION_SET for_neon_i8mm_fp16
 #elif defined(__ARM_FEATURE_MATMUL_INT8)
-#define DFDX_TARGET for_neon_i8mm
+#define DFDX_INSTRUCTION_SET for_neon_i8mm
 #elif defined(__ARM_NEON) && defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
-#define DFDX_TARGET for_neon_fp16
+#define DFDX_INSTRUCTION_SET for_neon_fp16
 #elif defined(__ARM_NEON)
-#define DFDX_TARGET for_neon
+#define DFDX_INSTRUCTION_SET for_neon
 #elif defined(__riscv_v_fixed_vlen) && __riscv_v_fixed_vlen >= 512
-#define DFDX_TARGET for_rvv512
+#define DFDX_INSTRUCTION_SET for_rvv512
 #elif defined(__riscv_v_fixed_vlen) && __riscv_v_fixed_vlen >= 256
-#define DFDX_TARGET for_rvv256
+#define DFDX_INSTRUCTION_SET for_rvv256
 #elif defined(__riscv_v_fixed_vlen)
-#define DFDX_TARGET for_rvv128
+#define DFDX_INSTRUCTION_SET for_rvv128
 #elif defined(__riscv_vector) && defined(__riscv_zvfh)
-#define DFDX_TARGET for_rvv_zvfh
+#define DFDX_INSTRUCTION_SET for_rvv_zvfh
 #elif defined(__riscv_vector) && defined(__riscv_zvfhmin)
-#define DFDX_TARGET for_rvv_zvfhmin
+#define DFDX_INSTRUCTION_SET for_rvv_zvfhmin
 #elif defined(__riscv_vector)
-#define DFDX_TARGET for_rvv
+#define DFDX_INSTRUCTION_SET for_rvv
 #elif defined(__wasm_simd128__)
-#define DFDX_TARGET for_wasm
+#define DFDX_INSTRUCTION_SET for_wasm
 #else
-#define DFDX_TARGET for_scalar
+#define DFDX_INSTRUCTION_SET for_scalar
+#endif
+
+// Kernels on several threads (kernels/parallel.hpp) are other functions than those on one.
+#if defined(_OPENMP) && !defined(__CUDACC__)
+#define DFDX_THREADED 1
+#define DFDX_NAME_THREADED_(name) name##_threaded
+#define DFDX_NAME_THREADED(name) DFDX_NAME_THREADED_(name)
+#endif
+#if defined(DFDX_TARGET)
+#elif defined(DFDX_THREADED)
+#define DFDX_TARGET DFDX_NAME_THREADED(DFDX_INSTRUCTION_SET)
+#else
+#define DFDX_TARGET DFDX_INSTRUCTION_SET
 #endif

@@ -60,8 +60,8 @@ class Rewriter {
   static constexpr double rounded(DType d, double v) {
     if (d == DType::f32) return static_cast<float>(v);
     if (d == DType::boolean) return v != 0 ? 1 : 0;
-    if (is_floating(d) || !(v < 9e18 && v > -9e18)) return v;
-    auto const i = static_cast<index_t>(v);
+    if (is_floating(d)) return v;
+    auto const i = math::integer_of<index_t>(v);
     return static_cast<double>(d == DType::u8 ? i & 255 : d == DType::i32 ? static_cast<std::int32_t>(i) : i);
   }
 

@@ -12,6 +12,7 @@
 #include <dfdx/kernels/depthwise_conv.hpp>
 #include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
 
@@ -27,8 +28,55 @@ class Conv {
         positions(g.y_size()),
         block(g.pointwise() ? positions : block_of(depth, positions)) {}
 
-  /// y = the sum over windows of x times w.
+  /// y = the sum over windows of x times w. One sample alone is divided among threads by channels of y.
   void forward(E const* x, E const* w, E* y) const {
+    bool const by_channels = g.batch == 1 && g.groups == 1;
+    divide(by_channels ? g.out : g.batch, by_channels ? 16 : 1, [&](Part const& p) {
+      if (by_channels) outputs(p).forward_here(x, w + p.begin * depth, y + p.begin * positions);
+      else samples(p).forward_here(x + p.begin * x_sample(), w, y + p.begin * y_sample());
+    });
+  }
+  /// x = what y leaves at each element of its windows.
+  void input(E* x, E const* w, E const* y) const {
+    divide(g.batch, 1, [&](Part const& p) {
+      samples(p).input_here(x + p.begin * x_sample(), w, y + p.begin * y_sample());
+    });
+  }
+  /// w = the sum over positions of x times y. Threads have sums of their own, which are added in order.
+  void weight(E const* x, E* w, E const* y) const {
+    int const parts = parts_of(work(), g.batch);
+    auto const size = static_cast<std::size_t>(g.groups * g.out * depth);
+    Scratch<E> const sums(size * static_cast<std::size_t>(parts - 1));
+    auto const own = [&](int i) { return i == 0 ? w : sums.get() + static_cast<std::size_t>(i - 1) * size; };
+    in_parallel(parts, [&](int i) {
+      Part const p = part_of(g.batch, i, parts);
+      samples(p).weight_here(x + p.begin * x_sample(), own(i), y + p.begin * y_sample());
+    });
+    for (int i = 1; i < parts; ++i)
+      for (std::size_t j = 0; j < size; ++j) w[j] += own(i)[j];
+  }
+
+ private:
+  index_t work() const { return g.batch * g.groups * g.out * positions * depth / 4; }
+  index_t x_sample() const { return g.groups * g.in * g.x_size(); }
+  index_t y_sample() const { return g.groups * g.out * positions; }
+  Conv samples(Part const& p) const {
+    ConvGeometry part = g;
+    part.batch = p.end - p.begin;
+    return Conv(part);
+  }
+  Conv outputs(Part const& p) const {
+    ConvGeometry part = g;
+    part.out = p.end - p.begin;
+    return Conv(part);
+  }
+  template <class F>
+  void divide(index_t n, index_t unit, F const& f) const {
+    int const parts = parts_of(work(), n / unit);
+    in_parallel(parts, [&](int i) { f(part_of(n, i, parts, unit)); });
+  }
+
+  void forward_here(E const* x, E const* w, E* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.out)) return GatheredConv<E>(g).forward(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).forward(x, w, y);
@@ -40,8 +88,7 @@ class Conv {
                positions);
     });
   }
-  /// x = what y leaves at each element of its windows.
-  void input(E* x, E const* w, E const* y) const {
+  void input_here(E* x, E const* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
     if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
@@ -56,8 +103,7 @@ class Conv {
       if (!g.pointwise()) add_columns(xs, from, n, to);
     });
   }
-  /// w = the sum over positions of x times y.
-  void weight(E const* x, E* w, E const* y) const {
+  void weight_here(E const* x, E* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (gathers(g.out)) return GatheredConv<E>(g).weight(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
@@ -72,7 +118,6 @@ class Conv {
     });
   }
 
- private:
   struct Matrix {
     E const* data;
     index_t row, column;

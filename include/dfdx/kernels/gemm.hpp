@@ -2,14 +2,17 @@
 // Matrix products by the processor's own kernel: the packed ones of simd/, or those of rvv/ where vectors have no size.
 #pragma once
 
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/rvv/gemm.hpp>
+#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #if !defined(__CUDACC__)
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
-/// multiply - C = epilogue(A B), as gemm (simd/gemm.hpp). multiply_workspace - the bytes it needs.
+/// multiply - C = epilogue(A B), as gemm (simd/gemm.hpp), on several threads where there are (kernels/parallel.hpp).
+/// multiply_workspace - the bytes it needs.
 template <class Shape, class Epilogue = store_sum>
 constexpr std::size_t multiply_workspace(gemm_sizes const& s = {}) {
 #if defined(DFDX_RVV)
@@ -22,9 +25,11 @@ constexpr std::size_t multiply_workspace(gemm_sizes const& s = {}) {
 #endif
 }
 
-template <class Shape, class Epilogue = store_sum>
-void multiply(typename Shape::type const* a, typename Shape::type const* b, typename Shape::type* c,
-              void* workspace = nullptr, Epilogue const& epilogue = {}, gemm_sizes const& s = {}) {
+namespace detail {
+
+template <class Shape, class Epilogue>
+void multiply_here(typename Shape::type const* a, typename Shape::type const* b, typename Shape::type* c,
+                   void* workspace, Epilogue const& epilogue, gemm_sizes const& s) {
 #if defined(DFDX_RVV)
   using T = typename Shape::type;
   using detail::known_or;
@@ -38,6 +43,104 @@ void multiply(typename Shape::type const* a, typename Shape::type const* b, type
 #else
   gemm<Shape>(a, b, c, workspace, epilogue, s);
 #endif
+}
+
+/// Moved - the epilogue of a part of a product that begins at row m, column n of it.
+template <class Epilogue>
+struct Moved {
+  static constexpr bool reads_c = [] {
+    if constexpr (requires { Epilogue::reads_c; }) return Epilogue::reads_c;
+    else return true;
+  }();
+  static constexpr bool heavy = [] {
+    if constexpr (requires { Epilogue::heavy; }) return Epilogue::heavy;
+    else return false;
+  }();
+  Epilogue const& epilogue;
+  std::int64_t m, n;
+
+  template <class V>
+  DFDX_INLINE V operator()(V const& sum, std::int64_t i, std::int64_t j) const {
+    return epilogue(sum, m + i, n + j);
+  }
+  template <class V>
+    requires requires(Epilogue const& e, V const& v) { e(v, std::int64_t{}, std::int64_t{}, 0); }
+  DFDX_INLINE V operator()(V const& sum, std::int64_t i, std::int64_t j, int count) const {
+    return epilogue(sum, m + i, n + j, count);
+  }
+};
+template <class Epilogue>
+inline constexpr bool is_plain_store =
+    std::is_same_v<Epilogue, store_sum> || std::is_same_v<Epilogue, reference::store_as_is>;
+template <class Epilogue>
+constexpr auto moved(Epilogue const& epilogue, std::int64_t m, std::int64_t n) {
+  if constexpr (is_plain_store<Epilogue>) return epilogue;
+  else return Moved<Epilogue>{epilogue, m, n};
+}
+
+/// The work of a product as parts_of counts it: a vector unit does several multiply-adds at once.
+constexpr std::int64_t product_work(std::int64_t m, std::int64_t n, std::int64_t k) { return m * n * k / 4; }
+/// Parts are rectangles of whole tiles.
+inline constexpr std::int64_t part_rows = 16, part_columns = 64;
+
+/// Grid - how a product is divided: so that the parts' edges, which they pack and read, are short.
+struct Grid {
+  int rows = 1, columns = 1;
+};
+constexpr Grid grid_of(std::int64_t m, std::int64_t n, int parts) {
+  Grid best;
+  std::int64_t least = 0;
+  for (; parts > 1 && least == 0; --parts)
+    for (int rows = 1; rows <= parts; ++rows) {
+      int const columns = parts / rows;
+      if (rows * columns != parts || rows * part_rows >= m + part_rows ||
+          columns * part_columns >= n + part_columns)
+        continue;
+      std::int64_t const edges = m / rows + n / columns;
+      if (least == 0 || edges < least) least = edges, best = {rows, columns};
+    }
+  return best;
+}
+
+template <class Shape>
+constexpr bool is_divided() {
+  if (!has_threads) return false;
+  return Shape::m < 0 || Shape::n < 0 || Shape::k < 0 ||
+         product_work(Shape::m, Shape::n, Shape::k) >= 2 * part_work;
+}
+
+// The parts of a product, each with memory of its own.
+template <class Shape, class Epilogue>
+void multiply_parts(Grid const& grid, typename Shape::type const* a, typename Shape::type const* b,
+                    typename Shape::type* c, Epilogue const& epilogue, gemm_sizes const& all) {
+  using Any = gemm_shape<typename Shape::type, run_time, run_time, Shape::k, Shape::a_row, Shape::a_col,
+                         Shape::b_row, Shape::b_col, Shape::c_row>;
+  in_parallel(grid.rows * grid.columns, [&](int i) {
+    Part const rows = part_of(known_or(Shape::m, all.m), i / grid.columns, grid.rows, part_rows);
+    Part const columns = part_of(known_or(Shape::n, all.n), i % grid.columns, grid.columns, part_columns);
+    gemm_sizes s = all;
+    s.m = rows.end - rows.begin, s.n = columns.end - columns.begin;
+    if (s.m == 0 || s.n == 0) return;
+    auto const part = moved(epilogue, rows.begin, columns.begin);
+    Scratch<std::byte> const room(multiply_workspace<Any, std::remove_const_t<decltype(part)>>(s));
+    multiply_here<Any>(a + rows.begin * known_or(Shape::a_row, s.a_row),
+                       b + columns.begin * known_or(Shape::b_col, s.b_col),
+                       c + rows.begin * known_or(Shape::c_row, s.c_row) + columns.begin, room.get(), part, s);
+  });
+}
+
+}  // namespace detail
+
+template <class Shape, class Epilogue = store_sum>
+void multiply(typename Shape::type const* a, typename Shape::type const* b, typename Shape::type* c,
+              void* workspace = nullptr, Epilogue const& epilogue = {}, gemm_sizes const& s = {}) {
+  if constexpr (detail::is_divided<Shape>()) {
+    std::int64_t const m = detail::known_or(Shape::m, s.m), n = detail::known_or(Shape::n, s.n),
+                       k = detail::known_or(Shape::k, s.k);
+    auto const grid = detail::grid_of(m, n, parts_of(detail::product_work(m, n, k), m * n));
+    if (grid.rows * grid.columns > 1) return detail::multiply_parts<Shape>(grid, a, b, c, epilogue, s);
+  }
+  detail::multiply_here<Shape>(a, b, c, workspace, epilogue, s);
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

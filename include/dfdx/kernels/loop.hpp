@@ -9,12 +9,15 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is
 /// the epilogue of a matrix product (`at`).
-template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1>
-class Loop : LoopBody<Code, Width, Given, Stored> {
+template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1,
+          bool Divided = false>
+class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
+ protected:
   using Facts = LoopFacts<Code>;
-  using Body = LoopBody<Code, Width, Given, Stored>;
+  using Body = LoopBody<Code, Width, Given, Stored, Divided>;
   using Body::all_instructions;
-  using Body::dims, Body::split, Body::operands, Body::phases, Body::record, Body::extent_code;
+  using Body::dims, Body::split, Body::operands, Body::instructions, Body::phases, Body::record;
+  using Body::extent_code;
   using typename Body::L, typename Body::State;
   template <int K>
   using memory_t = typename Body::template memory_t<K>;
@@ -25,7 +28,7 @@ class Loop : LoopBody<Code, Width, Given, Stored> {
       Body::template phase<0>(s);
     } else {
       constexpr bool backward = D == 0 && Facts::is_backward();
-      index_t const n = Body::template extent_of<D>(s.symbols);
+      index_t const n = Body::template iterations<D>(s);
       if constexpr (backward) Body::template advance<D>(s, n - 1);
       for (index_t k = 0; k < n; ++k) {
         outer<D + 1>(s);

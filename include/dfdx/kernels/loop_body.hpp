@@ -16,8 +16,8 @@
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// LoopBody - the phases of one row of a description, in lanes of a width. Given and Stored are operands that are
-/// handed over in registers (kernels/loop.hpp).
-template <class Code, index_t Width, int Given, int Stored>
+/// handed over in registers (kernels/loop.hpp). If Divided the first dim has as many iterations as the state says.
+template <class Code, index_t Width, int Given, int Stored, bool Divided = false>
 class LoopBody : protected LoopFacts<Code> {
  protected:
   using Facts = LoopFacts<Code>;
@@ -51,7 +51,13 @@ class LoopBody : protected LoopFacts<Code> {
     index_t const* symbols;
     index_t at[operands + 1] = {};
     detail::Cell cells[instructions + 1] = {};
+    index_t part = 0;
   };
+  template <int D>
+  static DFDX_INLINE index_t iterations(State const& s) {
+    if constexpr (Divided && D == 0) return s.part;
+    else return extent_of<D>(s.symbols);
+  }
 
   // Where operand k is, elements of type M.
   template <class M>
@@ -240,7 +246,7 @@ class LoopBody : protected LoopFacts<Code> {
   // first.
   template <int D, int P, class... A>
   static DFDX_INLINE void inner(State& s, A&... sums) {
-    index_t const n = extent_of<D>(s.symbols);
+    index_t const n = iterations<D>(s);
     if constexpr (D + 1 < dims) {
       for (index_t k = 0; k < n; ++k) {
         inner<D + 1, P>(s, sums...);

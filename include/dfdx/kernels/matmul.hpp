@@ -153,9 +153,28 @@ class Matmul {
       index_t const sa = extent::resolve(stride_code(0, D), symbols),
                     sb = extent::resolve(stride_code(1, D), symbols),
                     sc = extent::resolve(stride_code(2, D), symbols);
+      if constexpr (D == 0 && has_threads)
+        if (divide_batch(count, symbols, [&](index_t i, void* own) {
+              over_batch<1>(a + i * sa, b + i * sb, c + i * sc, own, symbols, epilogue);
+            }))
+          return;
       for (index_t i = 0; i < count; ++i)
         over_batch<D + 1>(a + i * sa, b + i * sb, c + i * sc, workspace, symbols, epilogue);
     }
+  }
+  // Several products at once, if all threads have as much to do as far as possible; else each is divided.
+  template <class F>
+  static bool divide_batch(index_t count, index_t const* symbols, F const& f) {
+    index_t work = 1;
+    for (int d = 0; d < rank; ++d) work *= extent::resolve(extent_code(2, d), symbols);
+    int const parts = parts_of(work * extent::resolve(extent_code(0, rank - 1), symbols) / 4, count);
+    if (parts == 1 || (count % parts != 0 && count < 4 * parts)) return false;
+    in_parallel(parts, [&](int i) {
+      Scratch<std::byte> const own(workspace(symbols));
+      Part const part = part_of(count, i, parts);
+      for (index_t k = part.begin; k < part.end; ++k) f(k, own.get());
+    });
+    return true;
   }
 
  public:

@@ -6,7 +6,7 @@
 #include <array>
 
 #include <dfdx/graph/cost.hpp>
-#include <dfdx/kernels/loop.hpp>
+#include <dfdx/kernels/divided_loop.hpp>
 #include <dfdx/kernels/matmul.hpp>
 #include <dfdx/program/freeze.hpp>
 
@@ -327,7 +327,7 @@ struct program {
   template <int S>
   static constexpr KernelFunction kernel_of() {
     if constexpr (step_at(S).kind == graph::Step::Kind::loop)
-      return &dfdx::kernels::Loop<numbers<step_at(S).code, code_end(S)>>::run;
+      return dfdx::kernels::loop_kernel<numbers<step_at(S).code, code_end(S)>>();
     else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) return &matmul_kernel<S>::run;
     else if constexpr (step_at(S).kind == graph::Step::Kind::move) return &detail::run_move<program, S>;
     else return &detail::run_opaque<program, S>;

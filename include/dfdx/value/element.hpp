@@ -4,6 +4,7 @@
 // Plain switches rather than dispatch(): every program that includes the library compiles them.
 #pragma once
 
+#include <dfdx/core/integers.hpp>
 #include <dfdx/value/array.hpp>
 
 namespace dfdx {
@@ -40,9 +41,13 @@ inline void write_real(Operand const& x, index_t offset, double value) {
     case DType::f64: static_cast<double*>(x.data)[offset] = value; break;
     case DType::f16: static_cast<float16*>(x.data)[offset] = float16(static_cast<float>(value)); break;
     case DType::bf16: static_cast<bfloat16*>(x.data)[offset] = bfloat16(static_cast<float>(value)); break;
-    case DType::i32: static_cast<std::int32_t*>(x.data)[offset] = static_cast<std::int32_t>(value); break;
-    case DType::i64: static_cast<std::int64_t*>(x.data)[offset] = static_cast<std::int64_t>(value); break;
-    case DType::u8: static_cast<std::uint8_t*>(x.data)[offset] = static_cast<std::uint8_t>(value); break;
+    case DType::i32:
+      static_cast<std::int32_t*>(x.data)[offset] = math::integer_of<std::int32_t>(value);
+      break;
+    case DType::i64:
+      static_cast<std::int64_t*>(x.data)[offset] = math::integer_of<std::int64_t>(value);
+      break;
+    case DType::u8: static_cast<std::uint8_t*>(x.data)[offset] = math::integer_of<std::uint8_t>(value); break;
     default: static_cast<bool*>(x.data)[offset] = value != 0; break;
   }
 }

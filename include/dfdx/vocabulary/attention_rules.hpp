@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <dfdx/kernels/attention.hpp>
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/vocabulary/contract.hpp>
 #include <dfdx/vocabulary/conv.hpp>
@@ -206,28 +207,39 @@ void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
   AttentionOptions const o = AttentionOptions::of(a);
   kernels::AttentionHead const head{qs[r - 2], ks[r - 2], qs[r - 1], vs[r - 1], o.scale, o.causal, o.offset};
   index_t const all = qs.numel() / (head.queries * head.size), keyed = ks.numel() / (head.keys * head.size);
-  kernels::BlockedAttention<T> const kernel(head);
   Array const made = out.meta.dtype == dtype_v<T> ? Array() : Array(Meta{dtype_v<T>, out.meta.shape});
   T* const y = made.empty() ? static_cast<T*>(out.data) : made.template data<T>();
   auto const given = [&](int k, index_t i) { return dfdx::detail::matrix_at<T const>(x[k], i); };
   index_t const rows = all * head.queries;
+  // Heads that share keys and values stay together: their gradients are added.
+  index_t const sharing = keyed == 0 ? 0 : all / keyed,
+                work = rows * head.keys * (head.size + head.width) / 4;
+  int const parts = kernels::parts_of(std::is_same_v<Op, attend> ? work : 3 * work, keyed);
+  auto const each = [&](auto const& f) {
+    kernels::in_parallel(parts, [&](int part) {
+      kernels::BlockedAttention<T> const kernel(head);
+      auto const [begin, end] = kernels::part_of(keyed, part, parts);
+      for (index_t i = begin * sharing; i < end * sharing; ++i) f(kernel, i);
+    });
+  };
   if constexpr (std::is_same_v<Op, attend>) {
-    for (index_t i = 0; i < all; ++i)
-      kernel.forward(given(0, i), given(1, i * keyed / all), given(2, i * keyed / all),
+    each([&](auto const& kernel, index_t i) {
+      kernel.forward(given(0, i), given(1, i / sharing), given(2, i / sharing),
                      {y + i * head.queries * head.width, head.width},
                      y + rows * head.width + i * head.queries);
+    });
   } else {
     Array const packed = dense_as<T>(in[3]);
     T const* const ct = packed.empty() ? static_cast<T const*>(in[3].data) : packed.template data<T>();
     std::fill_n(y, out.meta.shape.numel(), T(0));
     T *const dk = y + qs.numel(), *const dv = dk + ks.numel();
-    for (index_t i = 0; i < all; ++i) {
-      index_t const j = i * keyed / all, first = i * head.queries;
+    each([&](auto const& kernel, index_t i) {
+      index_t const j = i / sharing, first = i * head.queries;
       kernel.backward(given(0, i), given(1, j), given(2, j), {ct + first * head.width, head.width},
                       ct + rows * head.width + first, ct + rows * (head.width + 1) + first,
                       {y + first * head.size, head.size}, {dk + j * head.keys * head.size, head.size},
                       {dv + j * head.keys * head.width, head.width});
-    }
+    });
   }
   if (!made.empty()) kernels::convert(made.operand(), out);
 #else

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs on several threads of OpenMP: the results of one thread but for the order of sums, the same to the last bit
+// for the same number of threads, and those of one thread inside of a team of the caller's own. Compiled with a tiny
+// part_work, so that all that can be divided is.
+#include <dfdx/dfdx.hpp>
+
+#include <omp.h>
+
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+using namespace dfdx;
+
+namespace {
+
+// All bytes of a result, and its numbers.
+struct Result {
+  std::vector<std::byte> bytes;
+  std::vector<double> numbers;
+};
+template <class T>
+Result result_of(T const& tree) {
+  Result r;
+  visit(tree, [&](auto const& leaf) {
+    auto const x = leaf.clone();
+    auto const n = static_cast<std::size_t>(x.size()) * size_of(x.dtype());
+    r.bytes.insert(r.bytes.end(), x.bytes(), x.bytes() + n);
+    auto const wide = Array(x).to(DType::f64);
+    double const* const p = wide.template data<double>();
+    r.numbers.insert(r.numbers.end(), p, p + wide.size());
+  });
+  return r;
+}
+
+double difference(Result const& a, Result const& b) {
+  assert(a.numbers.size() == b.numbers.size());
+  double most = 0, scale = 1e-30;
+  for (std::size_t i = 0; i < a.numbers.size(); ++i) {
+    assert(std::isfinite(a.numbers[i]) && std::isfinite(b.numbers[i]));
+    most = std::fmax(most, std::fabs(a.numbers[i] - b.numbers[i]));
+    scale = std::fmax(scale, std::fabs(a.numbers[i]));
+  }
+  return most / scale;
+}
+
+// f compiled, on 1, 2, 3 and 7 threads.
+template <class F, class... A>
+void check(char const* name, F const& f, double tolerance, A const&... args) {
+  omp_set_num_threads(1);
+  auto alone = f;
+  Result const one = result_of(alone(args...));
+  double worst = 0;
+  for (int threads : {2, 3, 7}) {
+    omp_set_num_threads(threads);
+    auto g = f;
+    Result const first = result_of(g(args...)), again = result_of(g(args...));
+    assert(first.bytes == again.bytes);
+    double const d = difference(one, first);
+    worst = std::fmax(worst, d);
+    assert(d <= tolerance);
+    Result inside;
+#pragma omp parallel num_threads(2)
+#pragma omp single
+    inside = result_of(g(args...));
+    assert(inside.bytes == one.bytes);
+  }
+  std::printf("%-12s %zu numbers, difference %.2g\n", name, one.numbers.size(), worst);
+}
+
+constexpr auto map = [](auto const& x, auto const& y) { return gelu(2.0f * x + y) / (1.0f + exp(-y)); };
+constexpr auto rows = [](auto const& x, auto const& w, auto const& b) {
+  return sum(square(layer_norm(softmax<-1>(x), w, b)));
+};
+constexpr auto columns = [](auto const& a, auto const& x, auto const& b) {
+  return sum(square(tanh(a * x + b))) + max(x);
+};
+constexpr auto whole = [](auto const& x) { return log_softmax<0>(x) * mean(x); };
+constexpr auto product = [](auto const& a, auto const& b, auto const& c) {
+  return sum(square(gelu(matmul(a, b) + c)));
+};
+constexpr auto batches = [](auto const& a, auto const& b) { return matmul(a, transpose(b)); };
+constexpr auto convolution = [](auto const& x, auto const& w) { return sum(square(relu(conv2d(x, w)))); };
+constexpr auto layer = [](auto const& x, auto const& w) { return relu(conv2d(x, w)); };
+constexpr auto attention = [](auto const& q, auto const& k, auto const& v) {
+  return sum(square(scaled_dot_product_attention(q, k, v)));
+};
+
+struct Network {
+  nn::Linear<32, 64> a;
+  nn::Linear<64, 10> b;
+  DFDX_FIELDS(a, b)
+  constexpr auto operator()(auto const& x) const { return b(tanh(a(x))); }
+};
+constexpr auto loss = [](auto const& m, auto const& x, auto const& y) { return cross_entropy(m(x), y); };
+
+Network trained(int threads) {
+  omp_set_num_threads(threads);
+  Network model = init<Network>(1);
+  auto step = train_step(loss, optim::Adam{.lr = 0.01f});
+  auto const x = randn<float, 48, 32>(Key{2});
+  auto y = empty<std::int32_t, 48>();
+  for (int i = 0; i < 48; ++i) y(i) = i % 10;
+  for (int i = 0; i < 20; ++i) step(model, x, y);
+  return model;
+}
+
+}  // namespace
+
+int main() {
+  // Lengths that are no multiple of a vector or of the parts' unit; one row, many rows, extents known at run time.
+  check("map", compile(map), 0, randn<float, 12345>(Key{1}), randn<float, 12345>(Key{2}));
+  check("rows", value_and_grad(rows, wrt<0, 1, 2>), 1e-5, randn<float, 65, 130>(Key{1}),
+        randn<float, 130>(Key{2}), randn<float, 130>(Key{3}));
+  check("columns", value_and_grad(columns, wrt<0, 1, 2>), 1e-13, randn<double, 90>(Key{1}),
+        randn<double, 120, 90>(Key{2}), randn<double, 120, 90>(Key{3}));
+  check("whole", compile(whole), 1e-5, randn<float, 5001>(Key{1}));
+  check("product", value_and_grad(product, wrt<0, 1, 2>), 1e-5,
+        Tensor<float, dyn, 130>(randn({83, 130}, Key{1})), randn<float, 130, 150>(Key{2}),
+        randn<float, 150>(Key{3}));
+  check("batches", compile(batches), 1e-5, randn<float, 6, 33, 40>(Key{1}), randn<float, 6, 35, 40>(Key{2}));
+  check("convolution", value_and_grad(convolution, wrt<0, 1>), 1e-5, randn<float, 5, 8, 14, 14>(Key{1}),
+        randn<float, 24, 8, 3, 3>(Key{2}));
+  check("one sample", compile(layer), 1e-5, randn<float, 1, 8, 14, 14>(Key{1}),
+        randn<float, 40, 8, 3, 3>(Key{2}));
+  check("attention", value_and_grad(attention, wrt<0, 1, 2>), 1e-5, randn<float, 2, 3, 80, 16>(Key{1}),
+        randn<float, 2, 3, 80, 16>(Key{2}), randn<float, 2, 3, 80, 16>(Key{3}));
+
+  Result const alone = result_of(trained(1)), three = result_of(trained(3)), again = result_of(trained(3));
+  assert(three.bytes == again.bytes && difference(alone, three) < 1e-4);
+  assert(kernels::parts_of(1 << 20, 100) == 3);  // or nothing of this was divided
+}
