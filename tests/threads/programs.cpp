@@ -128,6 +128,15 @@ int main() {
   check("attention", value_and_grad(attention, wrt<0, 1, 2>), 1e-5, randn<float, 2, 3, 80, 16>(Key{1}),
         randn<float, 2, 3, 80, 16>(Key{2}), randn<float, 2, 3, 80, 16>(Key{3}));
 
+  // Single operations on arrays, dense and not, of several dtypes.
+  auto const x = randn({103, 770}, Key{1}), row = randn({770}, Key{2}), other = randn({770, 103}, Key{3});
+  auto const operations = [&](int threads) {
+    omp_set_num_threads(threads);
+    return std::vector{tanh(x), x + row, exp(x.T()) * other, x.to(DType::f16) + x.T().to(DType::f64).T()};
+  };
+  for (int threads : {2, 3, 7})
+    for (std::size_t i = 0; i < 4; ++i) assert(array_equal(operations(1)[i], operations(threads)[i]));
+
   Result const alone = result_of(trained(1)), three = result_of(trained(3)), again = result_of(trained(3));
   assert(three.bytes == again.bytes && difference(alone, three) < 1e-4);
   assert(kernels::parts_of(1 << 20, 100) == 3);  // or nothing of this was divided

@@ -9,6 +9,7 @@
 
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/half.hpp>
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
@@ -232,29 +233,44 @@ void map(MapBlock f, Blocks const* in, int n, Blocks out) {
     data[k] = b.operand->data;
     direct = direct && b.as == b.operand->meta.dtype && is_contiguous(shape, strides[k]);
   }
-  if (direct) return f(out.operand->data, data, shape.numel());
+  // What an operation costs is not known here: some of them, with loads and a store.
+  index_t const work = 8 * shape.numel();
+  if (direct) {
+    int const parts = parts_of(work, shape.numel() / detail::buffered);
+    return in_parallel(parts, [&](int i) {
+      Part const p = part_of(shape.numel(), i, parts, detail::buffered);
+      auto const at = [&](Blocks const& b) { return p.begin * static_cast<index_t>(size_of(b.as)); };
+      void const* x[RowWalk::max_operands] = {};
+      for (int k = 0; k < n; ++k) x[k] = static_cast<std::byte const*>(data[k]) + at(in[k]);
+      f(static_cast<std::byte*>(out.operand->data) + at(out), x, p.end - p.begin);
+    });
+  }
   detail::join_axes(shape, strides, n + 1);
+  // The same for some positions of an axis.
+  auto const map_part = [&](int axis, Part const& p) {
+    Operand parts[RowWalk::max_operands];
+    Blocks blocks[RowWalk::max_operands];
+    for (int k = 0; k <= n; ++k) {
+      Blocks const& b = k < n ? in[k] : out;
+      parts[k] = *b.operand;
+      parts[k].meta.shape = shape;
+      parts[k].meta.shape[axis] = p.end - p.begin;
+      parts[k].strides = strides[k];
+      parts[k].data = static_cast<std::byte*>(parts[k].data) +
+                      p.begin * strides[k][axis] * static_cast<index_t>(size_of(parts[k].meta.dtype));
+      blocks[k] = {&parts[k], b.as};
+    }
+    map<Converts>(f, blocks, n, blocks[n]);
+  };
+  if (shape.rank > 0)
+    if (int const parts = parts_of(work, shape[0]); parts > 1)
+      return in_parallel(parts, [&](int i) { map_part(0, part_of(shape[0], i, parts)); });
   if (int const crossing = detail::crossing_axis(shape, strides, n); crossing >= 0 && shape.rank < max_rank) {
     index_t const columns = shape[shape.rank - 1], rest = columns % detail::across;
     if (rest != 0) {
       // The columns that fill tiles, and those that are left.
-      for (index_t const first : {index_t{0}, columns - rest}) {
-        Operand parts[RowWalk::max_operands];
-        Blocks blocks[RowWalk::max_operands];
-        for (int k = 0; k <= n; ++k) {
-          Blocks const& b = k < n ? in[k] : out;
-          parts[k] = *b.operand;
-          parts[k].meta.shape = shape;
-          parts[k].meta.shape[shape.rank - 1] = first == 0 ? columns - rest : rest;
-          parts[k].strides = strides[k];
-          parts[k].data =
-              static_cast<std::byte*>(parts[k].data) +
-              first * strides[k][shape.rank - 1] * static_cast<index_t>(size_of(parts[k].meta.dtype));
-          blocks[k] = {&parts[k], b.as};
-        }
-        map<Converts>(f, blocks, n, blocks[n]);
-      }
-      return;
+      map_part(shape.rank - 1, {0, columns - rest});
+      return map_part(shape.rank - 1, {columns - rest, columns});
     }
     detail::cut_across(shape, strides, n + 1, crossing);
   }
