@@ -98,7 +98,7 @@ class Pass {
   int place_below(TapeNode const* operand) {
     if (operand == nullptr || !operand->requires_grad) return -1;
     int const at = known_place(*operand);
-    return at >= 0 && entry(at).node != nullptr ? at : -1;
+    return capturing_ && at >= 0 && entry(at).node == nullptr ? -1 : at;
   }
   int place_of(TapeNode& n) {
     if (int const at = known_place(n); at >= 0) return at;
@@ -198,9 +198,8 @@ class Pass {
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const operand = n.in[k];
       if (operand == nullptr) continue;
-      if (int const at = place_below(operand);
-          at >= 0 && !operand->is_leaf() && --operand->visit.pending == 0)
-        lists_.ready.push_back(at);
+      if (!operand->is_leaf() && place_below(operand) >= 0 && --operand->visit.pending == 0)
+        lists_.ready.push_back(operand->visit.place);
       if (!keep_) n.in[k] = nullptr, operand->release();
     }
     if (keep_) return;
