@@ -5,15 +5,12 @@
 #include <cmath>
 
 #include "../common/mixed_step.hpp"
+#include "cause.hpp"
 
 namespace fashion {
 
 namespace {
 
-constexpr auto loss = [](auto const& model, auto const& pictures, auto const& labels, auto const& key) {
-  auto const scores = model.train(pictures, key);
-  return cross_entropy(scores, labels);
-};
 constexpr auto scores_and_losses = [](auto const& model, auto const& pictures, auto const& labels) {
   auto const scores = model(pictures);
   return std::pair(dfdx::argmax<1>(scores), dfdx::cross_entropy<dfdx::Reduction::none>(scores, labels));
@@ -68,10 +65,15 @@ History train(Model& model, Examples const& examples, Examples const& test,
       optimizer.lr = rate(i);
       draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
     };
+    auto watched = dfdx::watch(step, model, cause);
     auto const one = [&] {
-      float const l = step(model, std::get<0>(*now), std::get<1>(*now), draw);
-      sum += static_cast<double>(l);
-      return l;
+      try {
+        float const l = watched(std::get<0>(*now), std::get<1>(*now), draw);
+        sum += static_cast<double>(l);
+        return l;
+      } catch (dfdx::error const& e) {
+        throw dfdx::error(std::string(e.what()) + "; a smaller --lr may help");
+      }
     };
     common::train_loop(history, steps, 200, prepare, one, after);
   });

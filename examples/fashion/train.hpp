@@ -33,9 +33,12 @@ using EpochReport = std::function<void(std::int64_t, double, Figures const&)>;
 std::int64_t steps_of(common::PictureOptions const& options, Examples const& train);
 
 /// Trains in place. The rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine. The
-/// model's `brightness` becomes that of the examples.
+/// model's `brightness` becomes that of the examples. When numbers become NaN or infinite, the model is what it was
+/// before.
 ///
-/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
+/// Errors    "train_step: step 13: conv2d: made NaN of numbers, in a result of shape [64, 32, 28, 28]; the model is as
+///           it was after 12 steps; a smaller --lr may help"; "train: the loss is 20000 after 12 steps; a smaller --lr
+///           may help"
 History train(Model& model, Examples const& train, Examples const& test,
               common::PictureOptions const& options, Report const& report, EpochReport const& epoch_report);
 

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/norm.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/create.hpp>
@@ -106,6 +107,38 @@ TEST_CASE("every mismatch is reported at once and nothing is loaded", "[io]") {
           "in "
           "the model");
   CHECK(equal(other, before));
+}
+
+TEST_CASE("PyTorch's count of the batches of a norm is passed over, and nothing else", "[io]") {
+  struct Normed {
+    nn::BatchNorm2d<3> bn;
+    nn::Linear<3, 2> fc;
+    DFDX_FIELDS(bn, fc)
+  };
+  TemporaryFolder const folder;
+  auto const file = folder / "m.safetensors";
+  auto const saved = init<Normed>(1);
+  std::map<std::string, Array> theirs{{"bn.num_batches_tracked", Tensor<std::int64_t>(7)}};
+  visit_state(saved, [&](std::string const& name, Array const& x) { theirs[name] = x; });
+  save_safetensors(file, theirs);
+  auto loaded = init<Normed>(2);
+  load_safetensors(file, loaded);
+  CHECK(equal(loaded, saved));
+  nn::BatchNorm2d<3> alone;  // without a path before the names
+  save_safetensors(file, std::map<std::string, Array>{{"weight", saved.bn.weight},
+                                                      {"bias", saved.bn.bias},
+                                                      {"running_mean", saved.bn.running_mean},
+                                                      {"running_var", saved.bn.running_var},
+                                                      {"num_batches_tracked", Tensor<std::int64_t>(7)}});
+  load_safetensors(file, alone);
+  CHECK(equal(alone, saved.bn));
+  theirs["fc.num_batches_tracked"] = theirs["bn.xnum_batches_tracked"] = theirs["bn.num_batches_tracked"];
+  save_safetensors(file, theirs);
+  CHECK(error_of([&] { load_safetensors(file, loaded); }) ==
+        "load_safetensors: " + file.string() +
+            " does not fit the model: bn.xnum_batches_tracked is not in the model; fc.num_batches_tracked is "
+            "not "
+            "in the model");
 }
 
 TEST_CASE("a damaged or missing file leaves the model as it was", "[io]") {

@@ -92,6 +92,15 @@ std::string misfit(Leaf const& leaf, SafetensorsEntry const& e, std::string cons
   return {};
 }
 
+// Whether it is PyTorch's count of the batches that a BatchNorm of the model has seen. It is for averages without a
+// momentum, which ours are not; PyTorch does without it where it is missing.
+inline bool counts_batches_of(std::set<std::string> const& model, std::string const& name) {
+  std::string const ending = "num_batches_tracked";
+  if (!name.ends_with(ending)) return false;
+  std::string const path = name.substr(0, name.size() - ending.size());
+  return (path.empty() || path.back() == '.') && model.contains(path + "running_mean");
+}
+
 // Whether each element has a place of its own, as a view made by expand does not.
 inline bool writable(Array const& a) {
   for (int i = 0; i < a.ndim(); ++i)
@@ -129,13 +138,12 @@ inline void save_safetensors(std::filesystem::path const& path, std::map<std::st
 }
 
 /// load_safetensors - fills a model from a file whose tensors have its names, shapes and dtypes, no more and no
-/// fewer. A tensor that has memory is written in place, so that views of it follow; one without gets memory.
-/// Returns the file's metadata.
+/// fewer; but for bn.num_batches_tracked, which PyTorch writes beside bn.running_mean, and which is passed over. A
+/// tensor that has memory is written in place, so that views of it follow; one without gets memory. Returns the file's
+/// metadata.
 ///
-/// Errors    "load_safetensors: m.safetensors does not fit the model: fc1.bias is missing; fc2.weight: shape [3,
-/// 5] in
-///           the file, [3, 4] in the model; old.scale is not in the model". All mismatches in one error, and then,
-/// or
+/// Errors    "load_safetensors: m.safetensors does not fit the model: fc1.bias is missing; fc2.weight: shape [3, 5] in
+///           the file, [3, 4] in the model; old.scale is not in the model". All mismatches in one error, and then, or
 ///           when the file is damaged, the model is as before.
 template <tree M>
 std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file, M& model,
@@ -151,7 +159,8 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
     if (!why.empty()) report(name + ": " + why);
   });
   for (SafetensorsEntry const& e : file.entries())
-    if (!wanted.contains(e.name)) report(e.name + " is not in the model");
+    if (!wanted.contains(e.name) && !detail::counts_batches_of(wanted, e.name))
+      report(e.name + " is not in the model");
   if (!wrong.empty())
     detail::raise_file("load_safetensors: " + name_of_file + " does not fit the model: " + wrong);
 

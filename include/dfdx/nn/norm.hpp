@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::BatchNorm1d, nn::BatchNorm2d, nn::GroupNorm, nn::InstanceNorm, nn::RMSNorm.
+// nn::BatchNorm1d to BatchNorm3d, nn::GroupNorm, nn::InstanceNorm, nn::RMSNorm.
 #pragma once
 
 #include <dfdx/nn/activation.hpp>
@@ -8,9 +8,9 @@
 
 namespace dfdx::nn {
 
-/// BatchNorm - each channel brought to mean 0 and variance 1, then scaled and shifted; BatchNorm1d and BatchNorm2d
-/// say how many axes x may have. A call uses the running statistics; `train` uses those of the batch, and moves the
-/// running ones of this layer, a model of the program's, towards them. State: weight, bias and the buffers
+/// BatchNorm - each channel brought to mean 0 and variance 1, then scaled and shifted; BatchNorm1d, BatchNorm2d and
+/// BatchNorm3d say how many axes x may have. A call uses the running statistics; `train` uses those of the batch, and
+/// moves the running ones of this layer, a model of the program's, towards them. State: weight, bias and the buffers
 /// running_mean, running_var, all [C]; no gradient flows to the buffers.
 ///
 /// Math      y = (x - mean) / sqrt(var + eps) * weight + bias
@@ -56,6 +56,8 @@ template <std::size_t C, element T = float>
 using BatchNorm1d = BatchNorm<C, 2, 3, T>;
 template <std::size_t C, element T = float>
 using BatchNorm2d = BatchNorm<C, 4, 4, T>;
+template <std::size_t C, element T = float>
+using BatchNorm3d = BatchNorm<C, 5, 5, T>;
 
 /// GroupNorm - groups of channels of each sample brought to mean 0 and variance 1, then channels scaled and shifted.
 /// State: weight [C], bias [C].

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <dfdx/tape/leaf_index.hpp>
+#include <dfdx/tape/lists.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 #include <dfdx/vocabulary/shape.hpp>
@@ -14,55 +14,6 @@
 namespace dfdx::tape {
 
 namespace detail {
-
-/// What passes of a thread use one after another, so that in the steady state they allocate nothing.
-struct Entry {
-  TapeNode* node = nullptr;  // retained while its turn has not come
-  Array* ct = nullptr;
-  double number = 0;  // the cotangent of a scalar, instead
-  bool has_number = false;
-  bool is_ours = false;  // ct was made here, dense; only copies that were given out may share its memory
-  bool wanted = false;
-
-  bool has_ct() const { return has_number || ct != nullptr; }
-};
-template <int Lazy>
-struct Lists {
-  std::vector<Entry> entries;
-  std::vector<int> ready;
-  LeafIndex<Lazy> leaves;
-  bool in_use = false, is_extra = false;
-};
-// Those of this thread, or extra ones for a pass that a hook runs inside of another.
-template <int Lazy>
-Lists<Lazy>& take_lists() {
-  static thread_local Lists<Lazy> lists;
-  Lists<Lazy>* const r = lists.in_use ? new Lists<Lazy> : &lists;
-  r->is_extra = r != &lists;
-  r->in_use = true;
-  return *r;
-}
-template <int Lazy>
-void give_back(Lists<Lazy>& lists) {
-  lists.entries.clear();
-  lists.ready.clear();
-  lists.leaves.clear();
-  lists.in_use = false;
-  if (lists.is_extra) delete &lists;
-}
-
-inline bool is_ours(Array const& x) {
-  return x.storage() != nullptr && !x.storage()->shared() && !x.storage()->is_adopted() &&
-         x.contiguous_memory();
-}
-
-// Memory that nobody else reads, of these numbers.
-inline void make_ours(Array& x) {
-  if (is_ours(x)) return;
-  Array y(x.meta(), x.device());
-  copy_elements(x.operand(), y.operand());
-  x = std::move(y);
-}
 
 // total += x, in the memory of total. (A template, as Pass is.)
 template <int Lazy>
@@ -119,6 +70,7 @@ class Pass {
       if (places.back() >= 0) entry(places.back()).wanted = true;
     }
     capturing_ = true;
+    drop_what_leads_nowhere();
     propagate();
     std::vector<Array> r;
     for (int at : places) {
@@ -134,15 +86,27 @@ class Pass {
  private:
   detail::Entry& entry(int at) { return lists_.entries[static_cast<std::size_t>(at)]; }
 
-  // Nodes know their place; leaves are looked up.
-  int known_place(TapeNode const& n) { return n.is_leaf() ? lists_.leaves.find(&n) : n.visit.place; }
+  // Nodes know their place; leaves are looked up. A pass that a rule or a hook runs inside of another may meet nodes of
+  // that one, whose place is none of its own.
+  int known_place(TapeNode const& n) {
+    if (n.is_leaf()) return lists_.leaves.find(&n);
+    int const at = n.visit.place;
+    if (!lists_.is_extra || at < 0) return at;
+    return static_cast<std::size_t>(at) < lists_.entries.size() && entry(at).node == &n ? at : -1;
+  }
+  // The place of an operand to which something flows, else -1.
+  int place_below(TapeNode const* operand) {
+    if (operand == nullptr || !operand->requires_grad) return -1;
+    int const at = known_place(*operand);
+    return capturing_ && at >= 0 && entry(at).node == nullptr ? -1 : at;
+  }
   int place_of(TapeNode& n) {
     if (int const at = known_place(n); at >= 0) return at;
     int const at = static_cast<int>(lists_.entries.size());
     n.retain();
     lists_.entries.push_back(detail::Entry{&n});
     if (n.is_leaf()) lists_.leaves.insert(&n, at);
-    else n.visit.place = at;
+    else entry(at).before = std::exchange(n.visit, {0, at});
     return at;
   }
   static void drop_ct(detail::Entry& e) {
@@ -153,7 +117,7 @@ class Pass {
   static void drop_node(detail::Entry& e) {
     TapeNode* const n = std::exchange(e.node, nullptr);
     if (n == nullptr) return;
-    if (!n->is_leaf()) n->visit = {};
+    if (!n->is_leaf()) n->visit = e.before;
     n->release();
   }
   static void drop(detail::Entry& e) {
@@ -177,9 +141,37 @@ class Pass {
       }
   }
 
+  // Leaves only what is between the value and those that are wanted. A rule of one's own that takes gradients has all
+  // of the graph around it above its operands, and would record all of it once more.
+  void drop_what_leads_nowhere() {
+    std::vector<int>& order = lists_.ready;  // users before their operands
+    order.push_back(0);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      for_operands(order[i], [&](int at) {
+        if (!entry(at).node->is_leaf() && --entry(at).node->visit.pending == 0) order.push_back(at);
+      });
+    for (detail::Entry& e : lists_.entries) e.leads = e.wanted;
+    for (std::size_t i = order.size(); i-- > 0;)
+      for_operands(order[i], [&](int at) { entry(order[i]).leads |= entry(at).leads; });
+    order.clear();
+    for (detail::Entry& e : lists_.entries)
+      if (!e.leads) drop_node(e);
+    for (std::size_t i = 0; i < lists_.entries.size(); ++i)
+      for_operands(static_cast<int>(i), [&](int at) {
+        if (!entry(at).node->is_leaf()) ++entry(at).node->visit.pending;
+      });
+  }
+  template <class F>
+  void for_operands(int at, F const& f) {
+    TapeNode const* const n = entry(at).node;
+    for (int k = 0; n != nullptr && k < n->arity; ++k)
+      if (int const below = place_below(n->in[k]); below >= 0) f(below);
+  }
+
   void propagate() {
     no_grad const mode(create_);
-    if (!root_.is_leaf()) lists_.ready.push_back(0);  // all others wait for somebody
+    if (!root_.is_leaf() && entry(0).node != nullptr)
+      lists_.ready.push_back(0);  // all others wait for somebody
     while (!lists_.ready.empty()) {
       detail::Entry& e = entry(lists_.ready.back());
       lists_.ready.pop_back();
@@ -206,7 +198,7 @@ class Pass {
     for (int k = 0; k < n.arity; ++k) {
       TapeNode* const operand = n.in[k];
       if (operand == nullptr) continue;
-      if (operand->requires_grad && !operand->is_leaf() && --operand->visit.pending == 0)
+      if (!operand->is_leaf() && place_below(operand) >= 0 && --operand->visit.pending == 0)
         lists_.ready.push_back(operand->visit.place);
       if (!keep_) n.in[k] = nullptr, operand->release();
     }
@@ -245,32 +237,33 @@ class Pass {
       link(site.y, &n);
     }
     for (int k = 0; k < n.arity; ++k) {
-      TapeNode* const to = n.in[k];
-      if (to == nullptr || !to->requires_grad) continue;
+      int const to = place_below(n.in[k]);
+      if (to < 0) continue;
       if (n.payload == TapeNode::Payload::arrays) check_versions(n, k);
       Array c = n.rule->vjp(ct, site, k);
       if (c.empty()) continue;
       if (anomaly_ && dfdx::detail::has_nan(c) && !dfdx::detail::has_nan(ct)) raise_anomaly(n, k, c.shape());
-      receive(known_place(*to), std::move(c));
+      receive(to, std::move(c));
     }
   }
   void pass_numbers_on(TapeNode& n, double ct) {
     PlainNumber cts[max_arity];
     n.rule->vjp_of_numbers(ct, n.numbers(), cts);
     for (int k = 0; k < n.arity; ++k) {
-      TapeNode* const to = n.in[k];
-      if (to == nullptr || !to->requires_grad) continue;
+      int const to = place_below(n.in[k]);
+      if (to < 0) continue;
       if (anomaly_ && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
-      receive(known_place(*to), cts[k].value, n.number);
+      receive(to, cts[k].value, n.number);
     }
   }
   // Of an op that reads a part of its operand: only that part of the operand's cotangent is touched, so that a loop
   // over the elements of an array costs what the elements cost.
   void pass_position_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
+    int const to = place_below(n.in[0]);
+    if (to < 0) return;
     dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
-    Array& total = total_of(known_place(*n.in[0]), p.whole);
+    Array& total = total_of(to, p.whole);
     if (!e.has_number) return detail::add_to<Lazy>(total.part(p.at), *e.ct);
     index_t const at = p.at * total.strides()[0];
     if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
@@ -278,8 +271,9 @@ class Pass {
   }
   void pass_part_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    if (n.in[0] == nullptr || !n.in[0]->requires_grad) return;
-    Array& total = total_of(known_place(*n.in[0]), *dfdx::detail::arrays_of(n));
+    int const to = place_below(n.in[0]);
+    if (to < 0) return;
+    Array& total = total_of(to, *dfdx::detail::arrays_of(n));
     Array const ct = as_array(e, n.number);
     op::detail::add_elements(ct.operand(),
                              n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total).operand());

@@ -16,18 +16,19 @@ namespace dfdx::detail::inline DFDX_TARGET {
 template <class F>
 struct Eager<Compiled<F>> : Eager<F> {};
 
-// A leaf whose gradient the tape computes, with the numbers of this one, unless it is on the tape.
+// A value whose gradient the tape computes, with the numbers of this one. What is on the tape gets a node of its own
+// above its old one, as in programs: by one argument is not by another that depends on it, or is the same.
 template <class Leaf>
 void put_on_tape(Leaf& leaf) {
-  if (leaf.requires_grad()) return;
-  Array fresh = leaf.detach();
-  fresh.requires_grad(true);
+  Array const& old = leaf;
+  Array fresh = old.requires_grad() ? bind_as<op::reshape>(old.meta(), Attrs{}, old) : old.detach();
+  if (!fresh.requires_grad()) fresh.requires_grad(true);
   if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, fresh);
   else leaf = fresh;
 }
 
-// The arguments of a function that is about to be differentiated: copies of which the leaves of those named in W are on
-// the tape. Inside of another transform some may be already, and stay what they are.
+// The arguments of a function that is about to be differentiated: copies of which the leaves of those named in W are
+// values of the tape. Inside of another transform some may have been already.
 template <class W, class... A>
 struct Started;
 template <std::size_t... I, class... A>
@@ -45,6 +46,11 @@ struct Started<Wrt<I...>, A...> {
   auto run() const {
     return std::apply([](auto const&... a) { return Eager<F>::call(a...); }, args);
   }
+  // What a result depends on besides.
+  template <class T>
+  void look(T const& t) {
+    if constexpr (tree<T>) visit(t, [&](auto const& leaf) { nested = nested || leaf.requires_grad(); });
+  }
   BackwardOptions keep() const { return {true, true}; }
   BackwardOptions options() const { return {true, nested}; }
 
@@ -57,10 +63,6 @@ struct Started<Wrt<I...>, A...> {
   }
 
  private:
-  template <class T>
-  void look(T const& t) {
-    if constexpr (tree<T>) visit(t, [&](auto const& leaf) { nested = nested || leaf.requires_grad(); });
-  }
   template <class T>
   void enter(T& t) {
     visit(t, [&](auto& leaf) {
@@ -162,7 +164,8 @@ struct Eager<Vjp<F>> {
   static auto call(A const&... args) {
     return with_last_apart<1>(
         [](auto const& x, auto const& ct) {
-          auto const s = started<every_argument<std::remove_cvref_t<decltype(x)>>>(x);
+          auto s = started<every_argument<std::remove_cvref_t<decltype(x)>>>(x);
+          s.look(ct);
           auto const y = s.template run<F>();
           auto g = s.trees(slopes(paired(arrays_of(y), arrays_of(ct)), s.wrt, s.options()));
           return std::pair(finished(y, s.nested), std::move(g));
@@ -187,19 +190,13 @@ struct Eager<Jvp<F>> {
     static_assert(sizeof...(A) % 2 == 0, "jvp: as many tangents as arguments");
     return with_last_apart<sizeof...(A) / 2>(
         [](auto const& x, auto const& directions) {
-          auto const s = started<every_argument<std::remove_cvref_t<decltype(x)>>>(x);
+          auto s = started<every_argument<std::remove_cvref_t<decltype(x)>>>(x);
+          s.look(directions);
           auto const y = s.template run<F>();
-          bool const nested = s.nested || any_on_tape(directions);
-          auto dy = with_arrays(y, directional(arrays_of(y), s.wrt, arrays_of(directions), {true, nested}));
-          return std::pair(finished(y, nested), std::move(dy));
+          auto dy = with_arrays(y, directional(arrays_of(y), s.wrt, arrays_of(directions), s.options()));
+          return std::pair(finished(y, s.nested), std::move(dy));
         },
         args...);
-  }
-  template <class T>
-  static bool any_on_tape(T const& t) {
-    bool any = false;
-    visit(t, [&](auto const& leaf) { any = any || leaf.requires_grad(); });
-    return any;
   }
 };
 
@@ -246,7 +243,8 @@ struct Eager<HessianProduct<F, Wrt<I...>>> {
   static auto call(A const&... args) {
     return with_last_apart<sizeof...(I)>(
         [](auto const& x, auto const& directions) {
-          auto const s = started<Wrt<I...>>(x);
+          auto s = started<Wrt<I...>>(x);
+          s.look(directions);
           auto const y = s.template run<F>();
           require_scalar(y);
           std::vector<Array> const g = slopes<Array>(y, s.wrt, s.keep());
@@ -262,27 +260,27 @@ struct Eager<GaussNewtonProduct<F, L>> {
   static auto call(A const&... args) {
     return with_last_apart<1>(
         [](auto const& x, auto const& directions) {
-          auto const s = started<Wrt<0>>(x);
+          auto s = started<Wrt<0>>(x);
+          s.look(directions);
           auto const y = s.template run<F>();
           std::vector<Array> const out = arrays_of(y);
           std::vector<Array> const dy = directional(out, s.wrt, arrays_of(directions), s.options());
-          auto const inner = with_arrays(y, copies_to_watch(out));
+          auto const inner = with_arrays(y, own_values(out));
           auto const l = std::apply(
               [&](auto const&, auto const&... data) { return Eager<L>::call(inner, data...); }, s.args);
           require_scalar(l);
           std::vector<Array> const g = slopes<Array>(l, arrays_of(inner), s.keep());
-          std::vector<Array> const curved = slopes(paired(g, dy), arrays_of(inner), {true, false});
-          return s.trees(slopes(paired(out, curved), s.wrt, {true, false}));
+          std::vector<Array> const curved = slopes(paired(g, dy), arrays_of(inner), s.options());
+          if (!s.nested) return s.trees(slopes(paired(out, curved), s.wrt, s.options()));
+          // On the tape what is paired depends on these arguments itself: others of the same values.
+          auto const again = started<Wrt<0>>(x);
+          return s.trees(slopes(paired(arrays_of(again.template run<F>()), curved), again.wrt, s.options()));
         },
         args...);
   }
-  static std::vector<Array> copies_to_watch(std::vector<Array> const& all) {
-    std::vector<Array> r;
-    for (Array const& x : all) {
-      r.push_back(x.detach());
-      r.back().requires_grad(true);
-    }
-    return r;
+  static std::vector<Array> own_values(std::vector<Array> all) {
+    for (Array& x : all) put_on_tape(x);
+    return all;
   }
 };
 

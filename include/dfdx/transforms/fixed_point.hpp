@@ -14,7 +14,7 @@ template <class F, std::size_t Max>
 struct FixedPointSearch {
   template <class X, class... T>
   constexpr X operator()(X const& start, T const&... theta) const {
-    double const near = X::static_meta.dtype == DType::f64 ? 1e-13 : 1e-6;
+    double const near = start.dtype() == DType::f64 ? 1e-13 : 1e-6;
     auto const moves = [&](X const& x) {
       X const y = F{}(x, theta...);
       return max(abs(y - x)) > near * (1.0 + max(abs(x)));
@@ -63,18 +63,47 @@ struct FixedPointTangent {
   }
 };
 
+// The rules for Arrays, whose derivatives are the tape's.
+template <class R>
+struct RuleOfArrays {
+  template <class V, class... X>
+  constexpr auto operator()(V const& first, X const&... rest) const {
+    if constexpr (std::is_same_v<V, Array>) return R{}(first, rest...);
+    else return raise("fixed_point: Tensors required in programs"), std::tuple<X...>{};
+  }
+};
+struct NoTangentOfArrays {
+  template <class V>
+  constexpr V operator()(V const&, auto const&...) const {
+    raise("fixed_point: Tensors required in programs");
+  }
+};
+
 }  // namespace detail
 
 /// FixedPoint - what fixed_point<Max>(f) returns.
 template <class F, std::size_t Max>
 struct FixedPoint {
   template <class X, class... T>
-  constexpr X operator()(X const& start, T const&... theta) const {
-    static_assert((typed<X> && ... && typed<T>), "fixed_point: Tensors required");
-    using Back = detail::TypedRule<detail::FixedPointRule<F, Max>, X, X, X, T...>;
-    using Ahead = detail::TypedRule<detail::FixedPointTangent<F, Max>, X, X, T..., X, T...>;
+  constexpr auto operator()(X const& start, T const&... theta) const {
+    static_assert((leaf<X> && ... && leaf<T>), "fixed_point: Tensors or Arrays required");
+    if constexpr ((typed<X> && ... && typed<T>)) {
+      using Back = detail::TypedRule<detail::FixedPointRule<F, Max>, X, X, X, T...>;
+      using Ahead = detail::TypedRule<detail::FixedPointTangent<F, Max>, X, X, T..., X, T...>;
+      return solved<detail::RulesOfBothModes<Back, Ahead>>(start, theta...);
+    } else {
+      if ((start.recorded() || ... || theta.recorded())) raise("fixed_point: Tensors required in programs");
+      using Back = detail::RuleOfArrays<detail::FixedPointRule<F, Max>>;
+      return solved<detail::RulesOfBothModes<Back, detail::NoTangentOfArrays>>(detail::untyped(start),
+                                                                               detail::untyped(theta)...);
+    }
+  }
+
+ private:
+  template <class Rules, class X, class... T>
+  static constexpr X solved(X const& start, T const&... theta) {
     X const y = detail::FixedPointSearch<F, Max>{}(stop_gradient(start), stop_gradient(theta)...);
-    return detail::ruled<detail::RulesOfBothModes<Back, Ahead>>(y, start, theta...);
+    return detail::ruled<Rules>(y, start, theta...);
   }
 };
 
@@ -86,7 +115,7 @@ struct FixedPoint {
 /// Shapes    x: that of start, which f returns
 /// Dtypes    floating
 /// Cost      Max rounds in a compiled program, and Max vector-Jacobian products backward, or Jacobian-vector forward
-/// Errors    those of the function
+/// Errors    those of the function; "fixed_point: Tensors required in programs" of Arrays there
 /// Source    Christianson, Reverse accumulation and attractive fixed points, 1994
 template <std::size_t Max, class F>
 constexpr FixedPoint<F, Max> fixed_point(F const&) {

@@ -90,7 +90,8 @@ Vec<Array> leaves_of(T const& t) {
 
 }  // namespace detail
 
-/// Stacked - N trees, leaf by leaf in one memory: a leaf [S...] of the parts is a leaf [N, S...] here.
+/// Stacked - N trees, leaf by leaf in one memory: a leaf [S...] of the parts is a leaf [N, S...] here. With N = dyn it
+/// is what vmap of Arrays gives.
 ///
 /// Copies are shallow, as those of tensors: they view the same memory, and `set` changes the part in all of them.
 ///
@@ -103,7 +104,11 @@ struct Stacked {
 
   leaves_type leaves;
 
-  static constexpr std::size_t size() { return N; }
+  /// N, or what it was found to be when the program ran.
+  constexpr std::size_t size() const {
+    if constexpr (N != dyn) return N;
+    else return empty() ? 0 : static_cast<std::size_t>(detail::leaves_of(leaves)[0].shape()[0]);
+  }
   bool empty() const {
     bool none = false;
     visit(leaves, [&](auto const& leaf) { none = none || leaf.empty(); });
@@ -121,8 +126,8 @@ struct Stacked {
   /// that `s[i].weight = w`, which would change the view alone, does not compile: its numbers can be written, and
   /// `set` replaces a part.
   Tree const operator[](index_t i) const {
-    if (i < 0 || i >= static_cast<index_t>(N))
-      raise("stacked: part ", Position{i}, " of ", static_cast<index_t>(N));
+    if (auto const n = static_cast<index_t>(size()); i < 0 || i >= n)
+      raise("stacked: part ", Position{i}, " of ", n);
     if (empty()) return Tree{};
     Vec<Array> const all = detail::leaves_of(leaves);
     std::size_t k = 0;
@@ -130,7 +135,7 @@ struct Stacked {
   }
   /// set - copies a tree into part i.
   void set(index_t i, Tree const& tree) {
-    allocate();
+    if constexpr (N != dyn) allocate();
     Vec<Array> const from = detail::leaves_of(tree), to = detail::leaves_of((*this)[i]);
     for (std::size_t k = 0; k < to.size(); ++k)
       if (from[k].bytes() != to[k].bytes()) copy_elements(from[k].operand(), to[k].operand());
@@ -148,15 +153,15 @@ struct Stacked {
   /// The leaves of each part, "0.weight", ...
   template <class F>
   void visit_state(F const& f, std::string const& path) const {
-    for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t i = 0; i < size(); ++i) {
       Tree const part = (*this)[static_cast<index_t>(i)];
       dfdx::visit_state(part, f, detail::path_below(path, i));
     }
   }
   template <class F>
   void visit_state(F const& f, std::string const& path) {
-    allocate();
-    for (std::size_t i = 0; i < N; ++i) {
+    if constexpr (N != dyn) allocate();
+    for (std::size_t i = 0; i < size(); ++i) {
       Tree part = (*this)[static_cast<index_t>(i)];
       dfdx::visit_state(part, f, detail::path_below(path, i));
     }
@@ -176,9 +181,28 @@ struct Stacked {
 
 namespace detail {
 
+// Whether a tree has no leaves but Arrays, which any number of axes fits.
+template <class T>
+constexpr bool is_of_arrays() {
+  if constexpr (leaf<T>) return !typed<T>;
+  else if constexpr (!has_fields<T>) return false;
+  else
+    return boost::hana::unpack(boost::hana::accessors<T>(), [](auto... a) {
+      return (
+          is_of_arrays<std::remove_cvref_t<decltype(boost::hana::second(a)(std::declval<T const&>()))>>() &&
+          ...);
+    });
+}
+template <class T>
+concept of_arrays = is_of_arrays<T>();
+
 template <class T, std::size_t N>
 struct stacked_type {
   using type = Stacked<T, N>;
+};
+template <of_arrays T, std::size_t N>
+struct stacked_type<T, N> {
+  using type = T;
 };
 template <class T, std::size_t... D, std::size_t N>
 struct stacked_type<Tensor<T, D...>, N> {
@@ -204,6 +228,10 @@ struct stacked_type<std::array<T, M>, N> {
 template <class T>
 struct part_type {
   using type = typename T::part_type;
+};
+template <of_arrays T>
+struct part_type<T> {
+  using type = T;
 };
 template <class T, std::size_t N, std::size_t... D>
 struct part_type<Tensor<T, N, D...>> {
