@@ -12,3 +12,7 @@ TEST_CASE("every op compiled in bool", "[ops]") { check_every_op<bool>(); }
 TEST_CASE("compiled reductions and arrangements of i32", "[ops]") { check_rearranged<std::int32_t>(); }
 TEST_CASE("compiled reductions and arrangements of i64", "[ops]") { check_rearranged<std::int64_t>(); }
 TEST_CASE("compiled reductions and arrangements of u8", "[ops]") { check_rearranged<std::uint8_t>(); }
+
+TEST_CASE("compiled i32 wrap as eager ones", "[ops]") { check_wrapping<std::int32_t>(); }
+TEST_CASE("compiled i64 wrap as eager ones", "[ops]") { check_wrapping<std::int64_t>(); }
+TEST_CASE("compiled u8 wrap as eager ones", "[ops]") { check_wrapping<std::uint8_t>(); }

@@ -5,6 +5,8 @@
 
 #include "ops/compiled.hpp"
 
+#include <limits>
+
 namespace compiled {
 
 // Whether the op's rule takes operands of dtype D, and of truths where it asks for them.
@@ -53,6 +55,15 @@ constexpr auto rearranged = [](auto const& x, auto const& y) {
                     cast<std::uint8_t>(x), cast<bool>(x));
 };
 
+/// wrapping - sums and products of integers that leave their range, fused and by kernels of their own.
+constexpr auto wrapping = [](auto const& x, auto const& y, auto const& at) {
+  auto const z = x * y - x * 3 + y * y * y;
+  return std::tuple(z, -x, square(x), sum<0>(x), sum<1>(z), prod<1>(x), prod(y), sum<1>(x * y), max<1>(z),
+                    cumsum<1>(x), cumsum<0>(z), cumprod<1>(x), matmul(x, transpose(x)),
+                    matmul(transpose(x), y) + 1, scatter_add<1>(x, at, y),
+                    index_add<0>(x, select<1, 0>(at), z), cast<std::uint8_t>(z), cast<std::int32_t>(z));
+};
+
 template <class T>
 constexpr DType dtype = dtype_of<T>::value;
 // Whole numbers among the first, so that operands of equal values meet.
@@ -82,6 +93,17 @@ void check_every_layout() {
 template <class T>
 void check_rearranged() {
   check(rearranged, drawn<T, 3, 21>(1), drawn<T, 2, 3>(2));
+}
+
+template <class T>
+void check_wrapping() {
+  using L = std::numeric_limits<T>;
+  auto x = zeros<T, 3, 21>(), y = x;
+  for (int i = 0; i < 63; ++i) {
+    x.data()[i] = i % 3 == 0 ? L::max() : i % 3 == 1 ? L::min() : static_cast<T>(L::max() / 5 * (i % 5));
+    y.data()[i] = static_cast<T>(i % 4 == 0 ? L::max() - i : i % 4 == 1 ? L::min() + i : i);
+  }
+  check(wrapping, x, y, randint<std::int64_t, 3, 21>(Key{5}, 0, 3));
 }
 
 }  // namespace compiled
