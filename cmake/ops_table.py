@@ -46,7 +46,7 @@ scaled_dot_product_attention rope alibi_bias
 mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy bce_loss bce_with_logits kl_div poisson_nll_loss
 gaussian_nll_loss cosine_embedding_loss cosine_similarity triplet_margin_loss margin_ranking_loss hinge_embedding_loss
 ctc_loss
-uniform randn bernoulli multinomial dropout permutation gumbel
+uniform normal randn bernoulli multinomial dropout permutation gumbel
 """.split()
 
 

@@ -592,6 +592,10 @@ TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
     is(min(x), {nan});
     is(pow(x, 2.0), {0, 0, inf, inf, nan});
     is(pow(x, 0.0), {1, 1, 1, 1, 1});
+    is(clamp(x, -1.0, 2.0), {0, 0, 2, -1, nan});
+    for (Array const& bounded :
+         {clamp(x, nan, 2.0), clamp(x, -1.0, nan), clamp_min(x, nan), clamp_max(x, nan)})
+      is(bounded, {nan, nan, nan, nan, nan});
     is(logsumexp(slice_axis(x, 0, 2, 1)), {inf});
     is(logsumexp(slice_axis(x, 0, 3, 1)), {-inf});
   }

@@ -116,6 +116,18 @@ TEST_CASE("products by name", "[ops]") {
       {x(make_shape(2, 3), 1), x(make_shape(5, 3, 4), 2), x(make_shape(2, 4), 3), x(make_shape(5), 4)}, false,
       true);
   check_op(
+      "linear", [](V v) { return linear(v[0], v[1], v[2]); },
+      [&](V v) {
+        return by_loops("bi,oi->bo", {{'b', 2}, {'i', 3}, {'o', 5}})(v) + cast_to(v[2], DType::f64);
+      },
+      {x(make_shape(2, 3), 1), x(make_shape(5, 3), 2), x(make_shape(5), 3)}, false, true);
+  check_op(
+      "linear with one row of weights", [](V v) { return linear(v[0], v[1], v[2]); },
+      [&](V v) {
+        return by_loops("bji,i->bj", {{'b', 2}, {'j', 4}, {'i', 3}})(v) + cast_to(v[2], DType::f64);
+      },
+      {x(make_shape(2, 4, 3), 1), x(make_shape(3), 2), x(make_shape(), 3)}, false, true);
+  check_op(
       "kron", [](V v) { return kron(v[0], v[1]); },
       [](V v) {
         Array r = doubles(make_shape(6, 8));

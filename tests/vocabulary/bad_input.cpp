@@ -133,6 +133,17 @@ TEST_CASE("functions refuse dtypes by their own names", "[bad_input]") {
   REFUSED("dropout: floating dtype required, got i32", dropout(whole, 0.5, Key{1}));
   REFUSED("cross_entropy: floating dtype required, got i32", cross_entropy(whole, places({0, 1})));
   REFUSED("nll_loss: floating dtype required, got i32", nll_loss(whole, places({0, 1})));
+  REFUSED("norm: empty axis 0 of [0] has no largest or smallest element", norm(zeros({0}), inf));
+  REFUSED("normalize: empty axis 0 of [0, 2] has no largest or smallest element",
+          normalize(zeros({0, 2}), inf, 0));
+  REFUSED("masked_fill: bool mask required, got f32", masked_fill(x, x, 1));
+  REFUSED("searchsorted: lists [2, 3] do not fit values [3]", searchsorted(x, numbers({3})));
+  REFUSED("bucketize: lists [2, 3] do not fit values [3]", bucketize(numbers({3}), x));
+  REFUSED("cosine_embedding_loss: shapes do not broadcast: [2, 3] x [4, 5]",
+          cosine_embedding_loss(x, numbers({4, 5}), numbers({2})));
+  REFUSED("cosine_embedding_loss: shapes do not broadcast: [2] x [3]",
+          cosine_embedding_loss(x, x, numbers({3})));
+  REFUSED("linear: inner dimensions differ: [2, 3] x [2]", linear(x, numbers({2})));
   Array const p = zeros({5, 2, 4}, DType::i32), lengths = places({2, 2});
   REFUSED("ctc_loss: floating dtype required, got i32",
           ctc_loss(p, places({1, 2, 1, 3}).reshape({2, 2}), lengths, lengths));

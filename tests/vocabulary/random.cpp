@@ -67,6 +67,12 @@ TEST_CASE("dropout keeps the mean and its gradient has the same zeros", "[vocabu
   CHECK(dropout(ones({8}, DType::bf16), 0.5, Key{1}).dtype() == DType::bf16);
 }
 
+TEST_CASE("normal draws are those of randn, scaled and moved", "[vocabulary]") {
+  for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    CHECK(array_equal(normal({3, 5}, Key{7}, 1.5, 0.25, d), randn({3, 5}, Key{7}, d) * 0.25 + 1.5));
+  CHECK(array_equal(normal({4}, Key{7}, 2, 0), full({4}, 2)));
+}
+
 TEST_CASE("bernoulli, exponential and gumbel have their moments", "[vocabulary]") {
   constexpr index_t n = 40000;
   double const bound = 4 / std::sqrt(static_cast<double>(n));
@@ -164,6 +170,8 @@ TEST_CASE("random choices refuse what does not fit", "[vocabulary]") {
        "multinomial: weights that are finite and not negative required");
   says([&] { return multinomial(zeros({3}), 1, Key{1}); }, "multinomial: weights that are all 0, of [3]");
   says([&] { return exponential({2}, Key{1}, -1); }, "exponential: a positive rate required");
+  says([&] { return normal({2}, Key{1}, 0, -1); }, "normal: a deviation that is not negative required");
+  says([&] { return normal({2}, Key{1}, 0, 1, DType::i64); }, "normal: floating dtype required, got i64");
   says([&] { return gumbel({2}, Key{1}, DType::i64); }, "gumbel: floating dtype required, got i64");
   says(
       [&] {

@@ -18,8 +18,8 @@ template <index_t Do>
 struct Combination {
   template <class X>
   static DFDX_INLINE constexpr X apply(X const& a, X const& b) {
-    if constexpr (Do == loop_code::reduce_sum) return static_cast<X>(a + b);
-    else if constexpr (Do == loop_code::reduce_prod) return static_cast<X>(a * b);
+    if constexpr (Do == loop_code::reduce_sum) return static_cast<X>(math::plus(a, b));
+    else if constexpr (Do == loop_code::reduce_prod) return static_cast<X>(math::times(a, b));
     else if constexpr (Do == loop_code::reduce_max) return math::maximum(a, b);
     else return math::minimum(a, b);
   }

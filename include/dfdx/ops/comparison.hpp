@@ -47,7 +47,7 @@ struct fused<72> {
 /// Dtypes    all, promoted
 /// Errors    "less: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct less : comparison<less> {
+struct less : ordering<less> {
   static constexpr char const* name = "less";
   static constexpr Code code = numbered(73);
   static constexpr auto eval(auto const& x, auto const& y) { return x < y; }
@@ -64,7 +64,7 @@ struct fused<73> {
 /// Dtypes    all, promoted
 /// Errors    "less_equal: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct less_equal : comparison<less_equal> {
+struct less_equal : ordering<less_equal> {
   static constexpr char const* name = "less_equal";
   static constexpr Code code = numbered(74);
   static constexpr auto eval(auto const& x, auto const& y) { return x <= y; }
@@ -81,7 +81,7 @@ struct fused<74> {
 /// Dtypes    all, promoted
 /// Errors    "greater: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct greater : comparison<greater> {
+struct greater : ordering<greater> {
   static constexpr char const* name = "greater";
   static constexpr Code code = numbered(75);
   static constexpr auto eval(auto const& x, auto const& y) { return x > y; }
@@ -98,7 +98,7 @@ struct fused<75> {
 /// Dtypes    all, promoted
 /// Errors    "greater_equal: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct greater_equal : comparison<greater_equal> {
+struct greater_equal : ordering<greater_equal> {
   static constexpr char const* name = "greater_equal";
   static constexpr Code code = numbered(76);
   static constexpr auto eval(auto const& x, auto const& y) { return x >= y; }

@@ -68,7 +68,7 @@ void conv_loops(Attrs const& a, Operand const& x, Operand const& w, Operand cons
   Operand const& made = Result == 0 ? x : Result == 1 ? w : y;
   dispatch(made.meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    using Sum = std::conditional_t<is_floating(dtype_v<T>), double, std::int64_t>;
+    using Sum = std::conditional_t<is_floating(dtype_v<T>), double, std::uint64_t>;  // integers wrap
     std::vector<Sum> sums(static_cast<std::size_t>(made.meta.shape.numel()));
     auto const view = [&](Operand const& v) { return ConvOperand<T const>(v.data, v.strides); };
     ConvOperand<T const> const xs = view(x), ws = view(w), ys = view(y);

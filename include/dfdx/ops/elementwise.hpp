@@ -107,6 +107,14 @@ struct comparison : elementwise_op<Self, 2> {
   }
 };
 
+/// ordering - a comparison by size; of truths as of the numbers 0 and 1, for vectors of truths have no order.
+template <class Self>
+struct ordering : comparison<Self> {
+  static constexpr DType operand_dtype(int, DType common) {
+    return common == DType::boolean ? DType::u8 : common;
+  }
+};
+
 /// logical - bool in, bool out; carries no gradient.
 template <class Self, int Arity>
 struct logical : elementwise_op<Self, Arity> {

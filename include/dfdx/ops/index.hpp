@@ -30,7 +30,7 @@ void add_elements(Operand const& from, Operand const& to) {
     auto* dst = static_cast<T*>(to.data);
     Strides const strides[2] = {from.strides, to.strides};
     walk<2>(from.meta.shape, strides,
-            [&](index_t const(&o)[2]) { dst[o[1]] = static_cast<T>(dst[o[1]] + src[o[0]]); });
+            [&](index_t const(&o)[2]) { dst[o[1]] = static_cast<T>(math::plus(dst[o[1]], src[o[0]])); });
   });
 }
 
@@ -104,7 +104,7 @@ struct rows_add : operation {
         if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
         T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
         T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
-        for (index_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
+        for (index_t i = 0; i < n; ++i) y[i] = static_cast<T>(math::plus(y[i], x[i]));
       });
     });
   }
@@ -258,7 +258,7 @@ struct scatter : operation {
           index_t const i =
               detail::checked_index(by, read_index(in[1], row.offset[1] + k * step[1]), extent, axis, s);
           T& to = y[k * step[2] + i * along];
-          to = replace ? x[k * step[0]] : static_cast<T>(to + x[k * step[0]]);
+          to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
         }
       } while (row.next());
     });

@@ -65,7 +65,7 @@ struct cumsum : operation {
       A total(0);
       for (index_t k = 0; k < s[axis]; ++k) {
         index_t const i = a.i[1] != 0 ? s[axis] - 1 - k : k;
-        total = static_cast<A>(total + static_cast<A>(from[i * in[0].strides[axis]]));
+        total = static_cast<A>(math::plus(total, static_cast<A>(from[i * in[0].strides[axis]])));
         to[i * out.strides[axis]] = static_cast<T>(total);
       }
     });

@@ -24,7 +24,8 @@ class LoopRun {
   void run() {
     for (int k = 0; k < static_cast<int>(at_.size()); ++k) {
       index_t const n = extent::resolve(record(k)[loop_code::fill], nullptr);
-      for (index_t i = 0; i < n; ++i) write_real(memory(k), i, identity(record(k)[loop_code::combine]));
+      double const first = identity(record(k)[loop_code::combine], memory(k).meta.dtype);
+      for (index_t i = 0; i < n; ++i) write_real(memory(k), i, first);
     }
     for (index_t i = 0; i < instructions(); ++i)
       if (field(i, loop_code::code) == loop_code::carry)
@@ -51,11 +52,13 @@ class LoopRun {
   double& value(index_t i) { return values_[static_cast<std::size_t>(i)]; }
 
   static bool is_reduce(index_t c) { return c >= loop_code::reduce_sum && c <= loop_code::reduce_min; }
-  static double identity(index_t c) {
-    return c == loop_code::reduce_sum    ? 0
-           : c == loop_code::reduce_prod ? 1
-           : c == loop_code::reduce_max  ? -HUGE_VAL
-                                         : HUGE_VAL;
+  static double identity(index_t c, DType d) {
+    if (c == loop_code::reduce_sum || c == loop_code::reduce_prod) return c == loop_code::reduce_prod;
+    double const most = is_floating(d)    ? HUGE_VAL
+                        : d == DType::i64 ? 0x1p62
+                        : d == DType::i32 ? 0x7fffffff
+                                          : 255;
+    return c == loop_code::reduce_min ? most : most == 255 ? 0 : -most;
   }
   static double join(index_t c, double a, double b) {
     if (c == loop_code::reduce_sum) return a + b;
@@ -108,7 +111,7 @@ class LoopRun {
       if (phase >= code_[loop_code::phases]) return;
       for (index_t i = 0; i < instructions(); ++i)
         if (is_reduce(field(i, loop_code::code)) && runs_in(i, phase))
-          value(i) = identity(field(i, loop_code::code));
+          value(i) = identity(field(i, loop_code::code), static_cast<DType>(field(i, loop_code::type)));
       inner(static_cast<int>(code_[loop_code::split]), phase);
       for (index_t i = 0; i < instructions(); ++i)
         if (is_reduce(field(i, loop_code::code)) && runs_in(i, phase))

@@ -14,15 +14,16 @@ concept number = std::is_arithmetic_v<N>;
 template <class L, class H>
 concept bounds = (operand<L> && (operand<H> || number<H>)) || (number<L> && operand<H>);
 
+// Where a bound is NaN, so is the result.
 template <operand X, class L>
 constexpr auto at_least(X const& x, L const& low) {
   if constexpr (operand<L>) return where(logical_or(x < low, low != low), low, x);
-  else return where(x < low, low, x);
+  else return where(low != low ? x == x : x < low, low, x);
 }
 template <operand X, class H>
 constexpr auto at_most(X const& x, H const& high) {
   if constexpr (operand<H>) return where(logical_or(x > high, high != high), high, x);
-  else return where(x > high, high, x);
+  else return where(high != high ? x == x : x > high, high, x);
 }
 template <Literal Name, operand X, class L, class H>
 constexpr auto bounded(X const& x, L const& low, H const& high) {
@@ -33,7 +34,7 @@ constexpr auto bounded(X const& x, L const& low, H const& high) {
 }  // namespace detail
 
 /// clamp(x, low, high) - x between two bounds, or the upper one where they cross; the gradient passes on the closed
-/// interval. NaN stays NaN. Between whole bounds integers stay what they are.
+/// interval. NaN stays NaN, and a bound that is NaN makes all so. Between whole bounds integers stay what they are.
 ///
 /// Math      min(max(x, low), high)
 /// Shapes    x: [S...] -> [S...]
@@ -41,8 +42,7 @@ constexpr auto bounded(X const& x, L const& low, H const& high) {
 /// Source    PyTorch's clamp
 template <operand X, detail::number L, detail::number H>
 constexpr auto clamp(X const& x, L low, H high) {
-  auto const raised = where(x < low, low, x);
-  return where(raised > high, high, raised);
+  return detail::at_most(detail::at_least(x, low), high);
 }
 /// clamp(x, low, high) of bounds that broadcast with x, one of which may be a number: where they cross it is the upper
 /// one, and NaN where one is NaN. The gradient goes to x on the closed interval, beyond it to the bound.
@@ -76,7 +76,7 @@ constexpr auto clip(X const& x, L const& low, H const& high) {
 /// Source    PyTorch's clamp_min and clamp_max
 template <operand X, detail::number L>
 constexpr auto clamp_min(X const& x, L low) {
-  return where(x < low, low, x);
+  return detail::at_least(x, low);
 }
 template <operand X, operand L>
 constexpr auto clamp_min(X const& x, L const& low) {
@@ -84,7 +84,7 @@ constexpr auto clamp_min(X const& x, L const& low) {
 }
 template <operand X, detail::number H>
 constexpr auto clamp_max(X const& x, H high) {
-  return where(x > high, high, x);
+  return detail::at_most(x, high);
 }
 template <operand X, operand H>
 constexpr auto clamp_max(X const& x, H const& high) {

@@ -196,6 +196,24 @@ constexpr auto floating(X const& x) {
   else return call(Fixed<Floating<Name>{}>{}, x);
 }
 
+// The operand, if it holds truths.
+template <Literal Name>
+struct Masking {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    return in->dtype == DType::boolean ? *in
+                                       : refuse(why, Name.text, ": bool mask required, got ", in->dtype);
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
+template <Literal Name, operand X>
+constexpr auto masking(X const& x) {
+  if constexpr (plain<X>) return x;
+  else return call(Fixed<Masking<Name>{}>{}, x);
+}
+
 // The operand in f32 if it holds integers or truths.
 template <operand X>
 constexpr auto real(X const& x) {

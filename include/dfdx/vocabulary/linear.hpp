@@ -79,6 +79,18 @@ struct Bilinear : Einsum {
   }
 };
 
+// The weight of `linear` as what x is multiplied with: columns for the rows of a matrix, a row as it is.
+struct Columns : Transpose {
+  constexpr Columns() : Transpose{-2, -1} {}
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    return in->shape.rank == 1 ? *in : Transpose::infer(in, why);
+  }
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    return x.shape().rank == 1 ? x : Transpose::run<T>(y, x);
+  }
+};
+
 }  // namespace detail
 
 /// mm(x, y), bmm(x, y), dot(x, y) - matmul of two matrices, two batches of matrices, two vectors.
@@ -143,15 +155,14 @@ constexpr auto kron(X const& x, Y const& y) {
 
 /// linear(x, weight, bias) - x weight^T + bias.
 ///
-/// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]
+/// Shapes    x: [B..., I], weight: [O, I], bias: [O] -> [B..., O]; weight: [I], bias: [] -> [B...]
 /// Dtypes    those of matmul, the bias promoted with them
 /// Errors    "linear: inner dimensions differ: [32, 20] x [30, 200]"
 /// Source    PyTorch's linear
 template <operand X, operand W>
 constexpr auto linear(X const& x, W const& weight) {
   using namespace detail;
-  return call(named<"linear">(Fixed<Matmul{}>{}), x,
-              call(named<"linear">(Fixed<Transpose{-2, -1}>{}), weight));
+  return call(named<"linear">(Fixed<Matmul{}>{}), x, call(named<"linear">(Fixed<Columns{}>{}), weight));
 }
 template <operand X, operand W, operand B>
 constexpr auto linear(X const& x, W const& weight, B const& bias) {

@@ -108,8 +108,8 @@ constexpr auto soft_margin_loss(X const& x, Y const& y, Reduction how = Reductio
 template <Reduction... R, operand A, operand B, operand Y>
 constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin const& options = {}) {
   constexpr double tiny = 1e-12;
-  auto const cosine = sum<-1>(detail::beside<"cosine_embedding_loss">(a, b) * b) /
-                      sqrt((sum<-1>(square(a)) + tiny) * (sum<-1>(square(b)) + tiny));
+  auto const x = detail::beside<"cosine_embedding_loss">(a, b);
+  auto const cosine = sum<-1>(x * b) / sqrt((sum<-1>(square(x)) + tiny) * (sum<-1>(square(b)) + tiny));
   auto const zero = zeros_like(detail::beside<"cosine_embedding_loss">(cosine, y));
   return detail::reduced_loss<R...>(
       "cosine_embedding_loss",

@@ -229,12 +229,12 @@ constexpr auto isfinite(X const& x) {
 ///
 /// Shapes    x, mask, value: broadcast to [S...] -> [S...]
 /// Dtypes    mask: bool; x, value: any, promoted
-/// Errors    "masked_fill: shapes do not broadcast: [2, 3] x [4]"
+/// Errors    "masked_fill: shapes do not broadcast: [2, 3] x [4]", "masked_fill: bool mask required, got f32"
 /// Source    PyTorch's masked_fill
 template <operand X, operand M, class Value>
   requires math_operands<X, Value>
 constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
-  return where(mask, value, detail::beside<"masked_fill">(x, mask));
+  return where(detail::masking<"masked_fill">(mask), value, detail::beside<"masked_fill">(x, mask));
 }
 
 /// lerp(a, b, w) - a + w (b - a), exactly b at w = 1; of integers in f32.

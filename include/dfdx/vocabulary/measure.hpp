@@ -17,26 +17,26 @@ constexpr auto power(X const& x, double p) {
   auto const zero = x == 0.0;
   return where(zero, zeros_like(x), pow(where(zero, ones_like(x), x), p));
 }
-template <class P, operand X>
+template <Literal Name, class P, operand X>
 constexpr auto real_norm(X const& x, double p, P const& over) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   if (p == 2) {
-    auto const s = reduce<op::sum>(square(x), over);
+    auto const s = reduce<op::sum, Name>(square(x), over);
     auto const zero = s == 0.0;
     return where(zero, zeros_like(s), sqrt(where(zero, ones_like(s), s)));
   }
-  if (p == 1) return reduce<op::sum>(abs(x), over);
-  if (p == inf) return reduce<op::max>(abs(x), over);
-  if (p == -inf) return reduce<op::min>(abs(x), over);
-  if (p == 0) return reduce<op::sum>(where(x != 0.0, ones_like(x), zeros_like(x)), over);
-  if (p < 0) return pow(reduce<op::sum>(pow(abs(x), p), over), 1 / p);
-  return power(reduce<op::sum>(power(abs(x), p), over), 1 / p);
+  if (p == 1) return reduce<op::sum, Name>(abs(x), over);
+  if (p == inf) return reduce<op::max, Name>(abs(x), over);
+  if (p == -inf) return reduce<op::min, Name>(abs(x), over);
+  if (p == 0) return reduce<op::sum, Name>(where(x != 0.0, ones_like(x), zeros_like(x)), over);
+  if (p < 0) return pow(reduce<op::sum, Name>(pow(abs(x), p), over), 1 / p);
+  return power(reduce<op::sum, Name>(power(abs(x), p), over), 1 / p);
 }
 template <Literal Name = "norm", class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
   auto const checked = having<Name>(floating<Name>(x), over);
   if constexpr (refused<decltype(checked)>) return Refused{};
-  else return rounded_as(real_norm(in_f32(checked), p, over), x);
+  else return rounded_as(real_norm<Name>(in_f32(checked), p, over), x);
 }
 template <Literal Name = "count_nonzero", class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {

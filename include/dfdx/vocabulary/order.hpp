@@ -276,7 +276,8 @@ constexpr auto searchsorted(L const& list, X const& x, bool right = false) {
 }
 template <operand X, operand L>
 constexpr auto bucketize(X const& x, L const& boundaries, bool right = false) {
-  return searchsorted(boundaries, x, right);
+  using namespace detail;
+  return call(named<"bucketize">(FixedType<SearchSorted{}>{{}, {right}}), boundaries, x);
 }
 
 }  // namespace dfdx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random choices that depend on values: uniform_like, randn_like, bernoulli, dropout, multinomial; and the
-// distributions exponential and gumbel. All are functions of a key: a Key for values in memory or, in programs too, an
-// i64 number that the program is given (a Key there would draw the same numbers in every run).
+// distributions normal, exponential and gumbel. All are functions of a key: a Key for values in memory or, in programs
+// too, an i64 number that the program is given (a Key there would draw the same numbers in every run).
 #pragma once
 
 #include <limits>
@@ -224,6 +224,19 @@ constexpr auto multinomial(X const& weights, index_t n, K const& key, bool repla
   detail::require_weights(weights);
   return detail::call(detail::Multinomial{n, replacement}, weights,
                       detail::key_beside("multinomial", weights, key));
+}
+
+/// normal(shape, key, mean, deviation) - independent draws from a normal distribution: those of randn, scaled, moved.
+///
+/// Math      mean + deviation z, z from randn
+/// Shapes    -> [S...], as given
+/// Dtypes    floating; f32, unless another is named
+/// Errors    "normal: a deviation that is not negative required"
+/// Source    PyTorch's normal
+template <int Lazy = 0>
+Array normal(Extents const& shape, Key key, double mean = 0, double deviation = 1, DType dtype = DType::f32) {
+  if (!(deviation >= 0)) raise("normal: a deviation that is not negative required");
+  return detail::lazy<Lazy>(detail::normal_array("normal", shape.shape, dtype, key)) * deviation + mean;
 }
 
 /// exponential(shape, key, rate) - independent draws from the exponential distribution; gumbel(shape, key) - from the

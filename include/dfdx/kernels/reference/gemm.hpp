@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <dfdx/core/integers.hpp>
+
 namespace dfdx::kernels::reference {
 
 /// accumulator - the type that sums products of T: float for the 16-bit floats, 64 bits for integers.
@@ -41,8 +43,9 @@ constexpr void gemm(std::int64_t m, std::int64_t n, std::int64_t k, A const* a, 
     for (std::int64_t j = 0; j < n; ++j) {
       Sum sum{};
       for (std::int64_t p = 0; p < k; ++p)
-        sum = static_cast<Sum>(sum + static_cast<Sum>(a[i * a_row + p * a_col]) *
-                                         static_cast<Sum>(b[p * b_row + j * b_col]));
+        sum = static_cast<Sum>(
+            math::plus(sum, static_cast<Sum>(math::times(static_cast<Sum>(a[i * a_row + p * a_col]),
+                                                         static_cast<Sum>(b[p * b_row + j * b_col])))));
       c[i * c_row + j * c_col] = static_cast<C>(epilogue(sum, i, j));
     }
   }

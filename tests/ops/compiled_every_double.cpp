@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every elementwise op compiled in f64.
+#include "ops/every_op.hpp"
+
+TEST_CASE("every op compiled in f64", "[ops]") { compiled::check_every_op<double>(); }
+TEST_CASE("compiled reductions and arrangements of f64", "[ops]") { compiled::check_rearranged<double>(); }

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every elementwise op compiled in f32.
+#include "ops/every_op.hpp"
+
+TEST_CASE("every op compiled in f32", "[ops]") { compiled::check_every_op<float>(); }
+TEST_CASE("every op compiled in f32, of all layouts", "[ops]") { compiled::check_every_layout<float>(); }
+TEST_CASE("compiled reductions and arrangements of f32", "[ops]") { compiled::check_rearranged<float>(); }
