@@ -63,8 +63,13 @@ class Stateful {
   template <class State, class... A>
   auto operator()(State& state, A const&... args) {
     using P = program_for<State, A...>;
-    static_assert(detail::is_recorded<P>);
-    return run<P, typename detail::Recorded<P>::result::first_type>(state, args...);
+    using R = typename detail::Recorded<P>::result;
+    if constexpr (refused<R>) {
+      return Refused{};
+    } else {
+      static_assert(detail::is_recorded<P>);
+      return run<P, typename R::first_type>(state, args...);
+    }
   }
 
   /// bind(state, args...) - this function tied to a state and other arguments, whose memory it reads and writes as it
