@@ -8,6 +8,8 @@
 #   - The functions are extern "C"; they are all of the sources that the rest of the program sees. Everything else in them
 #     is made local, or the linker would keep one copy of each inline function, of any level. So every level also has
 #     state of its own: no_grad outside of the functions does not reach into them.
+#   - No flag of the project, nor of LIBRARIES, names instructions beyond a level (-march=native, -mavx2): it would hold for
+#     the lowest one too.
 #   - The sources hold no variables that are initialised when the program starts: that code would run on every
 #     processor. It is an error if they do (<iostream> does).
 #

@@ -39,7 +39,8 @@ inline int parts_of([[maybe_unused]] std::int64_t work, [[maybe_unused]] std::in
   return 1;
 }
 
-/// in_parallel - f(0), f(1), ... f(parts - 1), each on a thread. f must not throw.
+/// in_parallel - f(0), f(1), ... f(parts - 1), each on a thread. f must not throw: an exception, as of memory that
+/// has run out, ends the program.
 template <class F>
 void in_parallel(int parts, F const& f) {
 #if defined(DFDX_THREADED)
