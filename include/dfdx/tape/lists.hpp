@@ -7,6 +7,7 @@
 
 #include <dfdx/tape/leaf_index.hpp>
 #include <dfdx/value/array.hpp>
+#include <dfdx/value/walk.hpp>
 
 namespace dfdx::tape::detail {
 
