@@ -46,9 +46,9 @@ double difference(Result const& a, Result const& b) {
   return most / scale;
 }
 
-// f compiled, on 1, 2, 3 and 7 threads.
+// f compiled, on 1, 2, 3 and 7 threads; returns the largest difference.
 template <class F, class... A>
-void check(char const* name, F const& f, double tolerance, A const&... args) {
+double check(char const* name, F const& f, double tolerance, A const&... args) {
   omp_set_num_threads(1);
   auto alone = f;
   Result const one = result_of(alone(args...));
@@ -68,6 +68,7 @@ void check(char const* name, F const& f, double tolerance, A const&... args) {
     assert(inside.bytes == one.bytes);
   }
   std::printf("%-12s %zu numbers, difference %.2g\n", name, one.numbers.size(), worst);
+  return worst;
 }
 
 constexpr auto map = [](auto const& x, auto const& y) { return gelu(2.0f * x + y) / (1.0f + exp(-y)); };
@@ -112,21 +113,25 @@ Network trained(int threads) {
 int main() {
   // Lengths that are no multiple of a vector or of the parts' unit; one row, many rows, extents known at run time.
   check("map", compile(map), 0, randn<float, 12345>(Key{1}), randn<float, 12345>(Key{2}));
-  check("rows", value_and_grad(rows, wrt<0, 1, 2>), 1e-5, randn<float, 65, 130>(Key{1}),
-        randn<float, 130>(Key{2}), randn<float, 130>(Key{3}));
-  check("columns", value_and_grad(columns, wrt<0, 1, 2>), 1e-13, randn<double, 90>(Key{1}),
-        randn<double, 120, 90>(Key{2}), randn<double, 120, 90>(Key{3}));
-  check("whole", compile(whole), 1e-5, randn<float, 5001>(Key{1}));
+  double const of_rows =
+      check("rows", value_and_grad(rows, wrt<0, 1, 2>), 1e-5, randn<float, 65, 130>(Key{1}),
+            randn<float, 130>(Key{2}), randn<float, 130>(Key{3}));
+  double const of_columns =
+      check("columns", value_and_grad(columns, wrt<0, 1, 2>), 1e-13, randn<double, 90>(Key{1}),
+            randn<double, 120, 90>(Key{2}), randn<double, 120, 90>(Key{3}));
+  double const of_whole = check("whole", compile(whole), 1e-5, randn<float, 5001>(Key{1}));
   check("product", value_and_grad(product, wrt<0, 1, 2>), 1e-5,
         Tensor<float, dyn, 130>(randn({83, 130}, Key{1})), randn<float, 130, 150>(Key{2}),
         randn<float, 150>(Key{3}));
   check("batches", compile(batches), 1e-5, randn<float, 6, 33, 40>(Key{1}), randn<float, 6, 35, 40>(Key{2}));
-  check("convolution", value_and_grad(convolution, wrt<0, 1>), 1e-5, randn<float, 5, 8, 14, 14>(Key{1}),
-        randn<float, 24, 8, 3, 3>(Key{2}));
+  double const of_convolution = check("convolution", value_and_grad(convolution, wrt<0, 1>), 1e-5,
+                                      randn<float, 5, 8, 14, 14>(Key{1}), randn<float, 24, 8, 3, 3>(Key{2}));
   check("one sample", compile(layer), 1e-5, randn<float, 1, 8, 14, 14>(Key{1}),
         randn<float, 40, 8, 3, 3>(Key{2}));
   check("attention", value_and_grad(attention, wrt<0, 1, 2>), 1e-5, randn<float, 2, 3, 80, 16>(Key{1}),
         randn<float, 2, 3, 80, 16>(Key{2}), randn<float, 2, 3, 80, 16>(Key{3}));
+  // Sums in parts are others than sums in one go: or nothing was divided.
+  assert(of_rows > 0 && of_columns > 0 && of_whole > 0 && of_convolution > 0);
 
   // Single operations on arrays, dense and not, of several dtypes.
   auto const x = randn({103, 770}, Key{1}), row = randn({770}, Key{2}), other = randn({770, 103}, Key{3});

@@ -57,7 +57,7 @@ class Conv {
   }
 
  private:
-  index_t work() const { return g.batch * g.groups * g.out * positions * depth / 4; }
+  index_t work() const { return work_of_products(g.batch * g.groups * g.out * positions * depth); }
   index_t x_sample() const { return g.groups * g.in * g.x_size(); }
   index_t y_sample() const { return g.groups * g.out * positions; }
   Conv samples(Part const& p) const {

@@ -78,8 +78,6 @@ constexpr auto moved(Epilogue const& epilogue, std::int64_t m, std::int64_t n) {
   else return Moved<Epilogue>{epilogue, m, n};
 }
 
-/// The work of a product as parts_of counts it: a vector unit does several multiply-adds at once.
-constexpr std::int64_t product_work(std::int64_t m, std::int64_t n, std::int64_t k) { return m * n * k / 4; }
 /// Parts are rectangles of whole tiles.
 inline constexpr std::int64_t part_rows = 16, part_columns = 64;
 
@@ -106,7 +104,7 @@ template <class Shape>
 constexpr bool is_divided() {
   if (!has_threads) return false;
   return Shape::m < 0 || Shape::n < 0 || Shape::k < 0 ||
-         product_work(Shape::m, Shape::n, Shape::k) >= 2 * part_work;
+         work_of_products(Shape::m * Shape::n * Shape::k) >= 2 * part_work;
 }
 
 // The parts of a product, each with memory of its own.
@@ -137,7 +135,7 @@ void multiply(typename Shape::type const* a, typename Shape::type const* b, type
   if constexpr (detail::is_divided<Shape>()) {
     std::int64_t const m = detail::known_or(Shape::m, s.m), n = detail::known_or(Shape::n, s.n),
                        k = detail::known_or(Shape::k, s.k);
-    auto const grid = detail::grid_of(m, n, parts_of(detail::product_work(m, n, k), m * n));
+    auto const grid = detail::grid_of(m, n, parts_of(work_of_products(m * n * k), m * n));
     if (grid.rows * grid.columns > 1) return detail::multiply_parts<Shape>(grid, a, b, c, epilogue, s);
   }
   detail::multiply_here<Shape>(a, b, c, workspace, epilogue, s);

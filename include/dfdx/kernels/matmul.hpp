@@ -165,9 +165,9 @@ class Matmul {
   // Several products at once, if all threads have as much to do as far as possible; else each is divided.
   template <class F>
   static bool divide_batch(index_t count, index_t const* symbols, F const& f) {
-    index_t work = 1;
-    for (int d = 0; d < rank; ++d) work *= extent::resolve(extent_code(2, d), symbols);
-    int const parts = parts_of(work * extent::resolve(extent_code(0, rank - 1), symbols) / 4, count);
+    index_t products = extent::resolve(extent_code(0, rank - 1), symbols);
+    for (int d = 0; d < rank; ++d) products *= extent::resolve(extent_code(2, d), symbols);
+    int const parts = parts_of(work_of_products(products), count);
     if (parts == 1 || (count % parts != 0 && count < 4 * parts)) return false;
     in_parallel(parts, [&](int i) {
       Scratch<std::byte> const own(workspace(symbols));

@@ -28,6 +28,9 @@ inline constexpr std::int64_t part_work = DFDX_PART_WORK;
 inline constexpr std::int64_t part_work = 1 << 18;
 #endif
 
+/// work_of_products - the work of so many multiply-adds: registers are reused, and several run at once.
+constexpr std::int64_t work_of_products(std::int64_t multiply_adds) { return multiply_adds / 4; }
+
 /// parts_of - into how many parts some work is divided: at most as many as OpenMP would start threads
 /// (OMP_NUM_THREADS, omp_set_num_threads), as there are pieces, and as are worth it. 1 inside of a parallel region.
 inline int parts_of([[maybe_unused]] std::int64_t work, [[maybe_unused]] std::int64_t pieces) {

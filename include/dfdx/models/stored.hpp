@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <dfdx/io/weights.hpp>
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/kernels/simd/panel.hpp>
@@ -170,11 +171,12 @@ struct StoredMatrix {
     float* const out = y.data<float>();
     // By pieces of rows that stay in the second cache while all of x passes.
     index_t const piece = 64, pieces = (data.rows + piece - 1) / piece;
-#if defined(_OPENMP)
-#pragma omp parallel for schedule(static) if (m * data.rows * data.columns > (index_t{1} << 20))
-#endif
-    for (index_t i = 0; i < pieces; ++i)
-      detail::multiply_rows(data, factor, i * piece, std::min(data.rows, (i + 1) * piece), out, data.rows);
+    int const parts = kernels::parts_of(kernels::work_of_products(m * data.rows * data.columns), pieces);
+    kernels::in_parallel(parts, [&](int part) {
+      auto const [begin, end] = kernels::part_of(pieces, part, parts);
+      for (index_t i = begin; i < end; ++i)
+        detail::multiply_rows(data, factor, i * piece, std::min(data.rows, (i + 1) * piece), out, data.rows);
+    });
     return x.dtype() == DType::f32 ? y : y.to(x.dtype());
   }
 

@@ -78,8 +78,10 @@ class TrainStep {
     if constexpr (!detail::captures_nothing<Loss>) return Refused{};
     else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
       return Refused{};
-    else if constexpr (detail::is_recorded<program_for<Model, A...>>)
+    else {
+      static_assert(detail::is_recorded<program_for<Model, A...>>);
       return run<program_for<Model, A...>>(model, args...);
+    }
   }
 
   template <class P, class Model, class... A>

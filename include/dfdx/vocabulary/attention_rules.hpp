@@ -213,7 +213,7 @@ void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
   index_t const rows = all * head.queries;
   // Heads that share keys and values stay together: their gradients are added.
   index_t const sharing = keyed == 0 ? 0 : all / keyed,
-                work = rows * head.keys * (head.size + head.width) / 4;
+                work = kernels::work_of_products(rows * head.keys * (head.size + head.width));
   int const parts = kernels::parts_of(std::is_same_v<Op, attend> ? work : 3 * work, keyed);
   auto const each = [&](auto const& f) {
     kernels::in_parallel(parts, [&](int part) {

@@ -177,11 +177,11 @@ constexpr auto beside(X const& x, Y const&... others) {
   else return call(Fixed<BesideOthers<Name, 1 + sizeof...(Y)>{}>{}, x, others...);
 }
 
-// The operand, if it has a floating dtype.
-template <Literal Name>
-struct Floating {
+// The operand, if its dtype is one of those that What names.
+template <Literal Name, Literal What, bool (*Holds)(DType)>
+struct Required {
   static constexpr Meta infer(Meta const* in, Text* why) {
-    if (!is_floating(in->dtype)) return refuse(why, Name.text, ": floating dtype required, got ", in->dtype);
+    if (!Holds(in->dtype)) return refuse(why, Name.text, ": ", What.text, " required, got ", in->dtype);
     return *in;
   }
   template <class, class V>
@@ -189,29 +189,16 @@ struct Floating {
     return x;
   }
 };
-
 template <Literal Name, operand X>
 constexpr auto floating(X const& x) {
   if constexpr (plain<X>) return x;
-  else return call(Fixed<Floating<Name>{}>{}, x);
+  else return call(Fixed<Required<Name, "floating dtype", is_floating>{}>{}, x);
 }
-
-// The operand, if it holds truths.
-template <Literal Name>
-struct Masking {
-  static constexpr Meta infer(Meta const* in, Text* why) {
-    return in->dtype == DType::boolean ? *in
-                                       : refuse(why, Name.text, ": bool mask required, got ", in->dtype);
-  }
-  template <class, class V>
-  static constexpr V run(Meta const&, V const& x) {
-    return x;
-  }
-};
+constexpr bool is_truth(DType d) { return d == DType::boolean; }
 template <Literal Name, operand X>
 constexpr auto masking(X const& x) {
   if constexpr (plain<X>) return x;
-  else return call(Fixed<Masking<Name>{}>{}, x);
+  else return call(Fixed<Required<Name, "bool mask", is_truth>{}>{}, x);
 }
 
 // The operand in f32 if it holds integers or truths.
