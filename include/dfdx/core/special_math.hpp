@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // The gamma functions over lane values: lgamma, digamma and its derivatives. One definition for numbers, vectors and
-// constant expressions, without branches; floats are computed in double.
+// constant expressions, without branches but near the zeros of negative numbers; floats are computed in double.
 #pragma once
 
+#include <dfdx/core/gamma_zeros.hpp>
 #include <dfdx/core/math.hpp>
 
 namespace dfdx::math {
 
-namespace detail {
+namespace detail::inline DFDX_TARGET {
 
 /// horner - a polynomial; the coefficient of the highest power comes first.
 template <class X, class... C>
@@ -17,23 +18,32 @@ DFDX_INLINE constexpr X horner(X const& x, double first, C... rest) {
   return r;
 }
 
-/// sin_pi, cos_pi - sin and cos of pi r for |r| <= 1/2.
+/// sin_pi_over_pi, sin_pi - sin(pi r) / pi and sin(pi r) for |r| <= 1/2.
 template <class X>
-DFDX_INLINE constexpr X sin_pi(X const& r) {
+DFDX_INLINE constexpr X sin_pi_over_pi(X const& r) {
   X const z = r * r;
-  return r * X(constant_math::pi) + r * z *
-                                        horner(z, 7.7257430307898758766e-7, -0.000021906201655131957992,
-                                               0.00046630087411496363204, -0.007370430719634586526,
-                                               0.082145886596752321938, -0.59926452932034303476,
-                                               2.5501640398773400994, -5.1677127800499700188);
+  return r + r * z *
+                 horner(z, 2.45918038481593938e-7, -6.9729605555642203764e-6, 0.0001484281781669361754,
+                        -0.0023460809634923996102, 0.026147847813078807228, -0.19075182412194127915,
+                        0.81174242528335194244, -1.6449340668482264331);
 }
 template <class X>
-DFDX_INLINE constexpr X cos_pi(X const& r) {
-  X const a = math::abs(r),
-          near = horner(static_cast<X>(r * r), 4.1495643539425855122e-6, -0.00010456655338748738169,
-                        0.0019295562724817131482, -0.02580688873700220327, 0.23533063012953285391,
-                        -1.3352627688434470934, 4.0587121264164969995, -4.9348022005446767673, 1.0);
-  return math::select(a < X(0.25), near, sin_pi(static_cast<X>(X(0.5) - a)));
+DFDX_INLINE constexpr X sin_pi(X const& r) {
+  return X(constant_math::pi) * sin_pi_over_pi(r);
+}
+
+/// pi_cot_pi - pi cot(pi r) for |r| <= 1/2, as the tangent of the complement from 1/4 on.
+template <class X>
+DFDX_INLINE constexpr X pi_cot_pi(X const& r) {
+  X const a = math::abs(r);
+  auto const near = a < X(0.25);
+  X const u = math::select(near, a, X(0.5) - a), s = sin_pi_over_pi(u);
+  X const c = horner(static_cast<X>(u * u), 4.1495643539425855122e-6, -0.00010456655338748738169,
+                     0.0019295562724817131482, -0.02580688873700220327, 0.23533063012953285391,
+                     -1.3352627688434470934, 4.0587121264164969995, -4.9348022005446767673, 1.0);
+  X const size = math::divide(static_cast<X>(math::select(near, c, s * X(9.8696044010893586188))),
+                              static_cast<X>(math::select(near, s, c)));
+  return math::select(r < X(0.0), -size, size);
 }
 
 // f in double for numbers and vectors of float, f itself for double.
@@ -43,21 +53,36 @@ DFDX_INLINE constexpr X in_double(F const& f, X const& x) {
   else return static_cast<X>(f(static_cast<double>(x)));
 }
 
-/// ln Gamma(2 + t) / t for t from -3/4 to 1/2, less its value at 0.
+/// ln Gamma(2 + t) = sum of c_k t^k for t from -3/4 to 1/2: the coefficients from that of t^22 to that of t.
+inline constexpr double gamma_coefficients[] = {
+    6.9831058308318306169e-8,   3.76781782935127954e-8,     5.6162037994946085412e-9,
+    -1.7689778112780795171e-7,  2.1448154519472361879e-7,   -4.1021012348196501463e-7,
+    9.6179946805550603527e-7,   -2.0500183244559100141e-6,  4.3720027749883856037e-6,
+    -9.4377082024539249012e-6,  0.000020507768789269462191, -0.000044926416140578634753,
+    0.000099457454259939830315, -0.00022315474756387118932, 0.00050966952808272436549,
+    -0.0011927539120766218869,  0.0028905103306479670221,   -0.0073855510286678116887,
+    0.02058080842778554028,     -0.067352301053198127231,   0.32246703342411321654,
+    0.42278433509846713939};
+
+/// ln Gamma(2 + t) / t, less its value at 0.
 template <class X>
 DFDX_INLINE constexpr X gamma_series(X const& t) {
-  return t * horner(t, 6.9831058308318306169e-8, 3.76781782935127954e-8, 5.6162037994946085412e-9,
-                    -1.7689778112780795171e-7, 2.1448154519472361879e-7, -4.1021012348196501463e-7,
-                    9.6179946805550603527e-7, -2.0500183244559100141e-6, 4.3720027749883856037e-6,
-                    -9.4377082024539249012e-6, 0.000020507768789269462191, -0.000044926416140578634753,
-                    0.000099457454259939830315, -0.00022315474756387118932, 0.00050966952808272436549,
-                    -0.0011927539120766218869, 0.0028905103306479670221, -0.0073855510286678116887,
-                    0.02058080842778554028, -0.067352301053198127231, 0.32246703342411321654);
+  constexpr std::size_t last = std::size(gamma_coefficients) - 1;
+  X r(gamma_coefficients[0]);
+  for (std::size_t k = 1; k < last; ++k) r = r * t + X(gamma_coefficients[k]);
+  return t * r;
+}
+
+/// replaced - f(x) where c holds, which is seldom, y elsewhere. f is of one number.
+template <class F, class X, class C>
+DFDX_INLINE constexpr X replaced(F const& f, X const& x, X const& y, C const& c) {
+  if constexpr (!is_number<X>) return lane_functions<X>::replaced(+f, x, y, c);
+  else return c ? f(x) : y;
 }
 
 /// lgamma in double. a = |x| is brought to 2 + t by Gamma(a) = (a - 1) Gamma(a - 1), or goes through Stirling's series;
 /// negative x by Gamma(x) Gamma(-x) = -pi / (x sin(pi x)).
-template <class X>
+template <bool near_zeros, class X>
 constexpr X lgamma_double(X const& x) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   X const one(1.0), half(0.5), a = math::abs(x);
@@ -86,12 +111,17 @@ constexpr X lgamma_double(X const& x) {
       of_size;
   X const positive = math::select(tiny, of_size - math::log(a), of_size);
   X const y = math::select(x < X(0.0) && a > X(0x1p-60), mirrored, positive);
-  return math::select(a == X(infinity) || a == X(0.0) || (x < X(0.0) && sine == X(0.0)), X(infinity), y);
+  X const all =
+      math::select(a == X(infinity) || a == X(0.0) || (x < X(0.0) && sine == X(0.0)), X(infinity), y);
+  if constexpr (!near_zeros) return all;
+  else
+    return replaced([](double v) { return lgamma_near_zero(v, gamma_coefficients); }, x, all,
+                    x < X(-2.0) && a < X(50.0) && math::abs(all) < X(0.5) + X(0.5) * of_size);
 }
 
 /// digamma in double: near its zero by a polynomial that has that zero, above by recurrence and then asymptotically;
 /// negative x by psi(-a) = psi(a) + 1/a + pi cot(pi a).
-template <class X>
+template <bool near_zeros, class X>
 constexpr X digamma_double(X const& x) {
   X const zero(0.0), one(1.0), a = math::abs(x);
   auto const small = a < one, large = a >= X(6.0);
@@ -121,12 +151,16 @@ constexpr X digamma_double(X const& x) {
                               -0.0083333333332654243771, 0.08333333333333331862);
   X const of_size =
       math::select(large, math::log(b) - (X(0.5) * z + w * asymptotic), near);  // of 1 + a where a is small
-  X const inverse = math::divide(one, a), r = a - math::round(a);
-  X const cotangent = math::divide(static_cast<X>(X(constant_math::pi) * cos_pi(r)), sin_pi(r));
+  X const inverse = math::divide(one, a), r = a - math::round(a), cotangent = pi_cot_pi(r);
   X const pole(std::numeric_limits<double>::infinity()), none(std::numeric_limits<double>::quiet_NaN());
   X const positive = math::select(small, of_size - inverse, of_size);
-  X const negative =
-      math::select(r == zero, none, math::select(small, of_size, of_size + inverse) + cotangent);
+  X const mirrored = math::select(small, of_size, of_size + inverse);
+  X sum = mirrored + cotangent;
+  if constexpr (near_zeros)
+    sum = replaced([](double v) { return digamma_near_zero(v); }, x, sum,
+                   x < zero && r != zero &&
+                       math::abs(sum) < X(0.75) * math::maximum(math::abs(mirrored), math::abs(cotangent)));
+  X const negative = math::select(r == zero, none, sum);
   return math::select(a == zero, math::divide(-one, x),
                       math::select(x < zero, negative, math::select(a == pole, a, positive)));
 }
@@ -155,7 +189,7 @@ constexpr double scaled_zeta(int n, double x) {
 // right, to the last pole before 0 on the left.
 constexpr double polygamma_double(double order, double x) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  if (order == 0) return digamma_double(x);
+  if (order == 0) return digamma_double<true>(x);
   if (!(order >= 1 && order <= 30) || math::floor(order) != order || x != x) return nan;
   auto const n = static_cast<int>(order);
   double const odd = n % 2 == 0 ? -1 : 1;
@@ -166,18 +200,20 @@ constexpr double polygamma_double(double order, double x) {
   return (odd * scaled_zeta(n, r) + scaled_zeta(n, 1 - r)) - scaled_zeta(n, 1 - x);
 }
 
-}  // namespace detail
+}  // namespace detail::inline DFDX_TARGET
 
 /// lgamma - ln |Gamma(x)|. (The C library's also writes a global.)
 template <class X>
 DFDX_INLINE constexpr X lgamma(X const& x) {
-  return detail::in_double([](auto const& v) { return detail::lgamma_double(v); }, x);
+  return detail::in_double(
+      [](auto const& v) { return detail::lgamma_double < sizeof(scalar_of<X>) == 8 > (v); }, x);
 }
 
 /// digamma - the derivative of lgamma.
 template <class X>
 DFDX_INLINE constexpr X digamma(X const& x) {
-  return detail::in_double([](auto const& v) { return detail::digamma_double(v); }, x);
+  return detail::in_double(
+      [](auto const& v) { return detail::digamma_double < sizeof(scalar_of<X>) == 8 > (v); }, x);
 }
 
 /// polygamma - the n-th derivative of digamma, n up to 30.

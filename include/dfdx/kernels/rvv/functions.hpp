@@ -214,6 +214,11 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
     return called(+[](T v, T w) { return math::polygamma(v, w); }, n, x);
   }
 
+  /// f(x) where c holds, y elsewhere.
+  static constexpr X replaced(T (*f)(T), X const& x, X const& y, kernels::rvv::Truth const& c) {
+    return called_where(f, x, y, c);
+  }
+
   /// f of doubles, whatever x is of.
   template <class F, class... Y>
   static constexpr X wide(F const& f, X const& x, Y const&... y) {

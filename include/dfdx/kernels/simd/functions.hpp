@@ -180,6 +180,16 @@ struct lane_functions<xsimd::batch<T, A>> {
     return kernels::detail::one_by_one([](T v, T w) { return math::polygamma(v, w); }, n, x);
   }
 
+  /// f(x) where c holds, y elsewhere.
+  template <class F>
+  static DFDX_INLINE X replaced(F const& f, X const& x, X const& y, xsimd::batch_bool<T, A> const& c) {
+    if (xsimd::none(c)) [[likely]]
+      return y;
+    X const where = select(c, X(T(1)), X(T(0)));
+    return kernels::detail::one_by_one([&](T v, T w, T chosen) { return chosen != 0 ? f(v) : w; }, x, y,
+                                       where);
+  }
+
   /// f of doubles, whatever x is of.
   template <class F, class... Y>
   static DFDX_INLINE X wide(F const& f, X const& x, Y const&... y) {
