@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# ctest cuda/<name>.<arch>: nvcc compiles tests/cuda/<name>.cu, whose kernels use no local memory. Nothing is run, so no
-# GPU is needed; without nvcc the one test cuda_compile says so and counts as skipped.
+# ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu for two generations, and no kernel uses local memory. Nothing is
+# run, so no GPU is needed; without nvcc the one test cuda_compile says so and counts as skipped.
 if(DFDX_CUDA STREQUAL "OFF")
   return()
 endif()
@@ -20,11 +20,10 @@ list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate hos
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
 foreach(source ${sources})
   cmake_path(GET source STEM name)
-  foreach(arch sm_80 sm_90)
-    add_test(NAME cuda/${name}.${arch}
-      COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host} -arch=${arch}
-              --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
-              -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}_${arch}.o")
-    set_tests_properties(cuda/${name}.${arch} PROPERTIES LABELS cuda)
-  endforeach()
+  add_test(NAME cuda/${name}
+    COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host}
+            -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+            --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
+            -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
+  set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)
 endforeach()
