@@ -23,6 +23,8 @@ CASES = (  # name, file, switches, target in seconds
     ("residual MLP, 1 block, in an array", "blocks.cpp", ["-DBLOCKS=1", "-DUNROLLED"], None),
     ("residual MLP, 10 blocks, in an array", "blocks.cpp", ["-DBLOCKS=10", "-DUNROLLED"], None),
     ("residual MLP, 50 blocks, in an array", "blocks.cpp", ["-DBLOCKS=50", "-DUNROLLED"], 8.0),
+    ("training a character GPT of 4 layers", "gpt.cpp", ["-DLAYERS=4"], 20.0),
+    ("training a character GPT of 24 layers", "gpt.cpp", ["-DLAYERS=24"], 20.0),
 )
 COMPILERS = {  # for each what it says when a limit is too low for a large graph, and the switch that lifts it
     "g++": {"-fconstexpr-ops-limit": "-fconstexpr-ops-limit=2000000000"},
