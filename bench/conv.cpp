@@ -227,6 +227,8 @@ void row(Shape2 const& s, Which which) {
         .ours_ms = time * 1e3,
         .roof = flops / time / roof,
         .error = worst / largest};
+  r.flops = flops;
+  r.bytes = 4.0 * static_cast<double>(x.size() + w.size() + y.size());
   char note[40];
   std::snprintf(note, sizeof note, "%.1f GFLOP/s", flops / time / 1e9);
   r.note = note;

@@ -143,6 +143,8 @@ class Case {
         is_read ? static_cast<double>(m * n * k * static_cast<Size>(sizeof(T))) / time / memory_roof
                 : flops / time / (roof_f32 * 4 / sizeof(T));
     bench::Row row{.bench = "gemm", .name = text, .ours_ms = time * 1e3, .roof = share, .error = error_};
+    row.flops = flops;
+    row.bytes = static_cast<double>(batch * (m * k + k * n + m * n)) * sizeof(T);
     std::snprintf(text, sizeof text, "%.1f GFLOP/s%s", flops / time / 1e9,
                   is_read ? "; roof of reading" : "");
     row.note = text;

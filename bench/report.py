@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSL-1.0
 """report.py [ROWS [RESULTS]]: prints the rows (one JSON object a line; standard input without ROWS) as a table.
 
-RESULTS is written as one JSON list of the same rows. Geometric means of the ratios stand below the table.
+A line with the key "roofs" is no row, but the machine's as roof.cpp prints them: rows that name their operations or bytes
+get their share of what it allows. RESULTS is written as one JSON object: machine, roofs, rows. Geometric means of the
+ratios stand below the table.
 """
 import json
 import math
@@ -54,17 +56,31 @@ def means(rows) -> str:
     return "\n".join(lines)
 
 
+def share(row, roofs):
+    """What the roofs allow by what the row takes: its operations at the peak, or its bytes from where they fit."""
+    flops, moved = row.get("flops") or 0, row.get("bytes") or 0
+    level = next((x for x in roofs["levels"] if moved <= x["bytes"]), roofs["levels"][-1])
+    least = max(flops / roofs["flops"], moved / level["bandwidth"])
+    return least * 1e3 / row["ours_ms"] if least and row["ours_ms"] else None
+
+
 def main(arguments) -> None:
     text = pathlib.Path(arguments[0]).read_text() if arguments else sys.stdin.read()
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    roofs = next((row["roofs"] for row in rows if "roofs" in row), None)
+    rows = [row for row in rows if "roofs" not in row]
     for row in rows:
         assert all(key in row for key in KEYS), row
+        if row["roof"] is None and roofs:
+            row["roof"] = share(row, roofs)
     print(machine())
     print(table(rows))
     print(means(rows))
     if len(arguments) > 1:
         body = ",\n".join(json.dumps(row) for row in rows)
-        pathlib.Path(arguments[1]).write_text(f"[\n{body}\n]\n")
+        pathlib.Path(arguments[1]).write_text(
+            f'{{"machine": {json.dumps(machine())}, "roofs": {json.dumps(roofs)}, "rows": [\n{body}\n]}}\n')
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -25,6 +25,7 @@ struct Row {
   std::string note{};
   double peak_mb = unknown, peer_peak_mb = unknown;  // the most memory at a time
   double arena_mb = unknown;                         // what of it a program lays out
+  double flops = unknown, bytes = unknown;  // the work: operations, and what must be read and written once
 };
 
 inline std::string json(double value) {
@@ -38,11 +39,12 @@ inline void print(Row const& r) {
   std::string const peer = r.peer.empty() ? "null" : "\"" + r.peer + "\"";
   std::printf(
       "{\"bench\": \"%s\", \"case\": \"%s\", \"ours_ms\": %s, \"peer\": %s, \"peer_ms\": %s, \"ratio\": %s, "
-      "\"roof\": %s, \"error\": %s, \"peak_mb\": %s, \"peer_peak_mb\": %s, \"arena_mb\": %s, \"note\": "
-      "\"%s\"}\n",
+      "\"roof\": %s, \"error\": %s, \"peak_mb\": %s, \"peer_peak_mb\": %s, \"arena_mb\": %s, \"flops\": %s, "
+      "\"bytes\": %s, \"note\": \"%s\"}\n",
       r.bench.c_str(), r.name.c_str(), json(r.ours_ms).c_str(), peer.c_str(), json(r.peer_ms).c_str(),
       json(r.ours_ms / r.peer_ms).c_str(), json(r.roof).c_str(), json(r.error).c_str(),
-      json(r.peak_mb).c_str(), json(r.peer_peak_mb).c_str(), json(r.arena_mb).c_str(), r.note.c_str());
+      json(r.peak_mb).c_str(), json(r.peer_peak_mb).c_str(), json(r.arena_mb).c_str(), json(r.flops).c_str(),
+      json(r.bytes).c_str(), r.note.c_str());
   std::fflush(stdout);
 }
 

@@ -1,25 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm conv llama elementwise
-# normalise attention movement inference threads compile; all without a name) in release below build/bench, runs them,
-# prints one table and writes its rows to build/bench/results.json. peers.sh installs what they compare with. `run.sh
-# rvv`, on its own, counts instructions on RISC-V vectors.
+# normalise attention movement inference scaling threads compile; all without a name) in release below build/bench, runs
+# them, prints one table and writes it to build/bench/results.json and, with charts, report.html. peers.sh installs what
+# they compare with. `run.sh rvv`, on its own, counts instructions on RISC-V vectors.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm conv llama \
-  elementwise normalise attention movement inference threads compile
+  elementwise normalise attention movement inference scaling threads compile
 if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross
   exec python3 bench/rvv/count.py build/bench/rvv -Iinclude -isystem build/deps/usr/include
 fi
-targets=''
+targets='bench_roof'
 for name in "$@"; do
   case $name in
     ad | tape | transforms | words | fashion | mlp | gpt | gemm | conv | llama | elementwise | normalise | attention | \
-      movement | inference | threads) targets="$targets bench_$name" ;;
+      movement | inference | scaling | threads) targets="$targets bench_$name" ;;
     compile) ;;
     *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, conv, llama," \
-      "elementwise, normalise, attention, movement, inference, threads and compile" >&2 && exit 1 ;;
+      "elementwise, normalise, attention, movement, inference, scaling, threads and compile" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
@@ -30,14 +30,14 @@ sh cmake/install_dependencies.sh demo
 mkdir -p build/bench
 log=build/bench/build.log
 if ! { cmake --preset release -B build/bench -DDFDX_TESTS=OFF -DDFDX_EXAMPLES=OFF -DDFDX_BENCH=ON -DDFDX_LINT=OFF &&
-  { [ -z "$targets" ] || cmake --build build/bench --target $targets; }; } >$log 2>&1; then
+  cmake --build build/bench --target $targets; } >$log 2>&1; then
   grep -m 5 -i error $log >&2 || tail -n 5 $log >&2
   echo "run.sh: it does not build, see $log" >&2
   exit 1
 fi
 
 rows=build/bench/rows.jsonl
-: > $rows
+build/bench/bench/bench_roof > $rows
 failed=0
 for name in "$@"; do
   echo "run.sh: $name ..." >&2
@@ -47,5 +47,9 @@ for name in "$@"; do
   esac
 done
 python3 bench/report.py $rows build/bench/results.json
+python=python3 # Debian's has Debian's matplotlib, which another one before it on the path may lack
+python3 -c 'import matplotlib' 2>/dev/null || [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
+$python bench/charts.py build/bench/results.json build/bench/report.html
+echo "run.sh: charts in build/bench/report.html" >&2
 [ $failed -eq 0 ] || echo 'run.sh: a benchmark failed, see above' >&2
 exit $failed

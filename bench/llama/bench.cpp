@@ -68,7 +68,7 @@ void report(std::string const& name, double seconds, double bytes, double memory
   char note[40];
   std::snprintf(note, sizeof note, "%.0f tokens/s", 1 / seconds);
   bench::Row row{.bench = "llama", .name = name, .ours_ms = seconds * 1e3};
-  if (bytes > 0) row.roof = bytes / seconds / memory;
+  if (bytes > 0) row.roof = bytes / seconds / memory, row.bytes = bytes;
   row.error = error;
   row.note = note;
   bench::print(row);
@@ -157,7 +157,8 @@ void measure_static(models::Llama const& m, double memory) {
                 models::LlamaStep::program_for<decltype(same), Cache>::arena_bytes);
   bench::Row row{.bench = "llama", .name = "15M f32 static, a token", .ours_ms = bench::median(ours) * 1e3};
   row.peer = "Decoder", row.peer_ms = bench::median(theirs) * 1e3;
-  row.roof = matrix_bytes(m) / bench::median(ours) / memory;
+  row.bytes = matrix_bytes(m);
+  row.roof = row.bytes / bench::median(ours) / memory;
   row.error = worst / size;
   row.note = note;
   bench::print(row);

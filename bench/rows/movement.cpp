@@ -14,11 +14,15 @@ void embedding_table() {
   auto const ct = bench::numbers<Tensor<float, 8192, 256>>(3);
   auto gather = compile([](auto const& t, auto const& i) { return t(i); });
   bench::compare_works(
-      {"movement", "embedding, 8192 rows of 32000x256", "embedding"}, [&] { return gather(table, index); },
-      bench::plain(table.weight), bench::plain(index));
+      {.bench = "movement",
+       .name = "embedding, 8192 rows of 32000x256",
+       .work = "embedding",
+       .bytes = 2 * bench::bytes_of(ct)},  // not the whole table
+      [&] { return gather(table, index); }, bench::plain(table.weight), bench::plain(index));
   auto its = vjp([](auto const& t, auto const& i) { return t(i); });
   bench::compare_works(
-      {"movement", "embedding, vjp, 8192 rows of 32000x256", "embedding"},
+      {"movement", "embedding, vjp, 8192 rows of 32000x256",
+       "embedding"},  // the whole of the gradient is written
       [&] {
         auto r = its(table, index, ct);
         return std::pair(r.first, std::get<0>(r.second));
@@ -46,12 +50,21 @@ void drop() {
 void normals() {
   auto const x = zeros<float, 10'000'000>();
   bench::compare_works(
-      {"movement", "randn 10000000, eager", "randn", 1, true},
+      {.bench = "movement",
+       .name = "randn 10000000, eager",
+       .work = "randn",
+       .is_random = true,
+       .bytes = bench::bytes_of(x)},
       [&] { return randn<float, 10'000'000>(Key{8}); }, bench::plain(x));
   auto f = compile([](auto const& v, auto const& key) { return randn_like(v, key); });
   Tensor<std::int64_t> const key(9);
   bench::compare_works(
-      {"movement", "randn_like 10000000", "randn", 1, true}, [&] { return f(x, key); }, bench::plain(x));
+      {.bench = "movement",
+       .name = "randn_like 10000000",
+       .work = "randn",
+       .is_random = true,
+       .bytes = bench::bytes_of(x)},
+      [&] { return f(x, key); }, bench::plain(x));
 }
 
 }  // namespace

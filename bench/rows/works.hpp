@@ -9,6 +9,7 @@
 
 #include <dfdx/dfdx.hpp>
 
+#include "../bytes.hpp"
 #include "../row.hpp"
 
 #if defined(DFDX_BENCH_TORCH)
@@ -27,6 +28,8 @@ struct Trial {
   bool is_random = false;  // nothing to compare
   std::string note{};
   double peak_mb = unknown;
+  double flops = unknown;
+  double bytes = unknown;  // where it is not all operands and all results
 };
 
 /// wanted - an input of ours as the peer takes it; its gradient is asked for.
@@ -75,6 +78,8 @@ template <class Ours, class... Inputs>
 void compare_works(Trial const& t, Ours&& ours, Inputs const&... inputs) {
   Row row{.bench = t.bench, .name = t.name, .note = t.note};
   row.peak_mb = t.peak_mb;
+  row.flops = t.flops;
+  row.bytes = t.bytes == t.bytes ? t.bytes : (bytes_of(inputs.first.get()) + ... + bytes_of(ours()));
   auto const mine = [&] { static_cast<void>(ours()); };
   long const calls = calls_for(mine, 5e-3);
   int const rounds = 15;

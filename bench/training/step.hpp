@@ -9,6 +9,7 @@
 
 #include <dfdx/dfdx.hpp>
 
+#include "../bytes.hpp"
 #include "../roof.hpp"
 
 #if defined(DFDX_BENCH_TORCH)
@@ -36,6 +37,7 @@ void time_steps(Row& row, double flops, int rounds, long calls, Ours const& ours
     if (!alone) theirs.push_back(time_of(its, calls));
     roof = std::max(roof, measure_roof(3));
   }
+  row.flops = flops;
   row.ours_ms = median(mine) * 1e3;
   row.roof = flops / median(mine) / roof;
   if (!alone) row.peer_ms = median(theirs) * 1e3;
@@ -48,15 +50,6 @@ void time_steps(Row& row, double flops, int rounds, long calls, Ours const& ours
                 row.arena_mb / row.peer_peak_mb);
   row.note += note;
   print(row);
-}
-
-template <class Tree>
-std::size_t bytes_of(Tree const& tree) {
-  std::size_t bytes = 0;
-  dfdx::visit(tree, [&](auto const& leaf) {
-    bytes += static_cast<std::size_t>(leaf.size()) * dfdx::size_of(leaf.dtype());
-  });
-  return bytes;
 }
 
 /// What is measured of a step, beside the step itself.
@@ -82,8 +75,8 @@ void run(Trial const& t, Step& step, Model& model, std::deque<std::pair<X, Y>> c
   };
   using Program = typename Step::template program_for<Model, X, Y>;
   row.arena_mb = 1e-6 * static_cast<double>(Program::arena_bytes);
-  row.peak_mb = row.arena_mb + 1e-6 * static_cast<double>(bytes_of(model) + bytes_of(step.state_for(model)) +
-                                                          bytes_of(batches[0]));
+  row.peak_mb =
+      row.arena_mb + 1e-6 * (bytes_of(model) + bytes_of(step.state_for(model)) + bytes_of(batches[0]));
 #if defined(DFDX_BENCH_TORCH)
   std::vector<torch_trainer::Weight> weights;
   dfdx::visit_state(
