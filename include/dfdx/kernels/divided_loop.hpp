@@ -120,7 +120,7 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     s.part = part.end - part.begin;
     Body::template advance<0>(s, part.begin);
     if constexpr (Facts::fills()) Base::fill(s, all_operands);
-    Base::template outer<0>(s);
+    Base::nest(s);
   }
 
   // One row

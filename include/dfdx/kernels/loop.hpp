@@ -39,6 +39,53 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     }
   }
 
+  // Where an operand lies across the rows: some rows at a time, and of those the columns of a line after the other, so
+  // that of a line of memory all is used while it is near.
+  static constexpr index_t rows_at_once = 64, line = 64 / (Width == 0 ? 4 : Width);
+  static constexpr int crossing = Facts::crossing();
+
+  static DFDX_INLINE void columns(State& s, index_t rows, index_t first, index_t last) {
+    detail::Absent none;
+    index_t const size = detail::lane_size_of<L>();
+    for (index_t k = 0; k < rows; ++k) {
+      Body::template run_row<0>(s, Body::template of_row<0>);
+      index_t i = first;
+      for (; i + size <= last; i += size)
+        Body::template lanes<0, false>(s, i, static_cast<int>(size), none, none, none, none);
+      if constexpr (detail::known_size<L> != 1)
+        if (i < last) Body::template lanes<0, true>(s, i, static_cast<int>(last - i), none, none, none, none);
+      Body::template advance<crossing>(s, 1);
+    }
+    Body::template advance<crossing>(s, -rows);
+  }
+  template <int D>
+  static DFDX_INLINE void across(State& s) {
+    if constexpr (D == dims - 1) {
+      index_t const rows = Body::template iterations<crossing>(s), n = Body::template extent_of<D>(s.symbols);
+      index_t const size = detail::lane_size_of<L>(), step = size > line ? size : line;
+      for (index_t k = 0; k < rows; k += rows_at_once) {
+        index_t const some = rows - k < rows_at_once ? rows - k : rows_at_once;
+        for (index_t i = 0; i < n; i += step) columns(s, some, i, n - i < step ? n : i + step);
+        Body::template advance<crossing>(s, some);
+      }
+      Body::template advance<crossing>(s, -rows);
+    } else if constexpr (D == crossing) {
+      across<D + 1>(s);
+    } else {
+      index_t const n = Body::template iterations<D>(s);
+      for (index_t k = 0; k < n; ++k) {
+        across<D + 1>(s);
+        Body::template advance<D>(s, 1);
+      }
+      Body::template advance<D>(s, -n);
+    }
+  }
+
+  static DFDX_INLINE void nest(State& s) {
+    if constexpr (crossing >= 0) across<0>(s);
+    else outer<0>(s);
+  }
+
   template <int K>
   static DFDX_INLINE void fill(State const& s) {
     constexpr index_t elements = record(K, loop_code::fill);
@@ -134,7 +181,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     State s{base, symbols};
     if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);
-    outer<0>(s);
+    nest(s);
   }
 };
 

@@ -150,6 +150,25 @@ struct LoopFacts {
     }
     return phases == 1;
   }
+  /// crossing - the dim along which an operand of a map lies in memory where that is not the one which runs in lanes;
+  /// else, or if little is read, -1. Row by row such a map would come back to a line of memory only after it has read
+  /// one of every other place of a row, and caches have few places for lines that are a power of two apart.
+  static constexpr int crossing() {
+    index_t n = 1;
+    for (int d = 0; d < dims; ++d) n = extent::mul(n, extent_code(d));
+    bool const in_rows = split == dims - 1 || row_instructions(0) + row_instructions(1) == 0;
+    if (dims < 2 || !is_map() || is_sequential() || !in_rows || (n >= 0 && n < 8192)) return -1;
+    for (int i = 0; i < instructions; ++i) {
+      if (field(i, loop_code::code) != loop_code::load) continue;
+      int const k = static_cast<int>(field(i, loop_code::a));
+      index_t const step = stride_code(k, dims - 1);
+      if (step == 0 || step == 1) continue;
+      for (int d = 0; d < dims - 1; ++d)
+        if (stride_code(k, d) == 1 && extent_code(d) != 1) return d;
+    }
+    return -1;
+  }
+
   /// accumulates - iterations add to memory of others: they have to run in order.
   static constexpr bool accumulates() {
     for (int i = 0; i < instructions; ++i)

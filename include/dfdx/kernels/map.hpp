@@ -182,7 +182,7 @@ inline void join_axes(Shape& s, Strides* t, int operands) {
 }
 
 /// How many elements of a row are taken at once where an operand lies the other way: a line of f32.
-inline constexpr index_t across = 16;
+inline constexpr index_t across = 16, rows_at_once = 64;
 
 // The axis along which an operand lies close that is not close along the last; -1 if there is none.
 inline int crossing_axis(Shape const& s, Strides const* t, int operands) {
@@ -266,6 +266,11 @@ void map(MapBlock f, Blocks const* in, int n, Blocks out) {
     if (int const parts = parts_of(work, shape[0]); parts > 1)
       return in_parallel(parts, [&](int i) { map_part(0, part_of(shape[0], i, parts)); });
   if (int const crossing = detail::crossing_axis(shape, strides, n); crossing >= 0 && shape.rank < max_rank) {
+    if (index_t const rows = shape[crossing]; rows > detail::rows_at_once) {
+      for (index_t k = 0; k < rows; k += detail::rows_at_once)
+        map_part(crossing, {k, rows - k < detail::rows_at_once ? rows : k + detail::rows_at_once});
+      return;
+    }
     index_t const columns = shape[shape.rank - 1], rest = columns % detail::across;
     if (rest != 0) {
       // The columns that fill tiles, and those that are left.
