@@ -157,8 +157,8 @@ struct LoopFacts {
     index_t n = 1;
     for (int d = 0; d < dims; ++d) n = extent::mul(n, extent_code(d));
     bool const in_rows = split == dims - 1 || row_instructions(0) + row_instructions(1) == 0;
-    if (dims < 2 || !is_map() || is_sequential() || !in_rows || (n >= 0 && n < 8192)) return -1;
-    for (int i = 0; i < instructions; ++i) {
+    bool const pays = dims > 1 && is_map() && !is_sequential() && in_rows && (n < 0 || n >= 8192);
+    for (int i = 0; pays && i < instructions; ++i) {
       if (field(i, loop_code::code) != loop_code::load) continue;
       int const k = static_cast<int>(field(i, loop_code::a));
       index_t const step = stride_code(k, dims - 1);
