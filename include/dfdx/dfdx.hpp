@@ -7,6 +7,7 @@
 #include <dfdx/vocabulary/apply.hpp>
 #include <dfdx/vocabulary/call.hpp>
 
+#include <dfdx/core/denormals.hpp>
 #include <dfdx/data/loader.hpp>
 #include <dfdx/data/split.hpp>
 #include <dfdx/data/text_lines.hpp>

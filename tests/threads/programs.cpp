@@ -133,6 +133,28 @@ int main() {
   // Sums in parts are others than sums in one go: or nothing was divided.
   assert(of_rows > 0 && of_columns > 0 && of_whole > 0 && of_convolution > 0);
 
+  // Threads that help compute in the caller's mode, and go on in their own.
+  omp_set_num_threads(3);
+  auto halved = compile([](auto const& v) { return v * 0.5f; });
+  auto const zeros_of = [](auto const& y) {
+    int n = 0;
+    for (float v : y.template to_vector<float>()) n += v == 0;
+    return n;
+  };
+  auto const least = full<float, 3000>(2e-38f);
+  int before = 0, within = 0, after = 0, of_threads = 0;
+  before = zeros_of(halved(least));
+  {
+    FlushDenormals const guard;
+    within = zeros_of(halved(least));
+    float volatile const small = 2e-38f;
+#pragma omp parallel num_threads(3) reduction(+ : of_threads)
+    if (omp_get_thread_num() != 0) of_threads += small * 0.5f == 0;
+  }
+  after = zeros_of(halved(least));
+  assert(before == 0 && after == 0 && of_threads == 0);
+  assert(within == (FlushDenormals::is_supported ? 3000 : 0));
+
   // Single operations on arrays, dense and not, of several dtypes.
   auto const x = randn({103, 770}, Key{1}), row = randn({770}, Key{2}), other = randn({770, 103}, Key{3});
   auto const operations = [&](int threads) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <dfdx/core/config.hpp>
+#include <dfdx/core/denormals.hpp>
 
 #if defined(DFDX_THREADED)
 #include <omp.h>
@@ -42,14 +43,18 @@ inline int parts_of([[maybe_unused]] std::int64_t work, [[maybe_unused]] std::in
   return 1;
 }
 
-/// in_parallel - f(0), f(1), ... f(parts - 1), each on a thread. f must not throw: an exception, as of memory that
-/// has run out, ends the program.
+/// in_parallel - f(0), f(1), ... f(parts - 1), each on a thread, in the caller's mode (FlushDenormals). f must not
+/// throw: an exception, as of memory that has run out, ends the program.
 template <class F>
 void in_parallel(int parts, F const& f) {
 #if defined(DFDX_THREADED)
   if (parts > 1) {
+    auto const mode = dfdx::detail::float_mode();
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int i = 0; i < parts; ++i) f(i);
+    for (int i = 0; i < parts; ++i) {
+      dfdx::detail::FloatMode const same(mode);
+      f(i);
+    }
     return;
   }
 #endif
