@@ -13,16 +13,6 @@
 
 namespace dfdx::models {
 
-namespace detail {
-
-// A matrix of a layer and its bias, by their addresses.
-struct BoundMatrix {
-  MatrixRows rows;
-  float const* bias = nullptr;
-};
-
-}  // namespace detail
-
 /// Decoder - runs a model for one token after another, for prompts, and for several texts side by side, each with a
 /// cache of its own and of its own length. It takes its memory when it is made, or when more tokens come at once than
 /// ever, none for a token, and shares the model's arrays: what is changed within them it sees, arrays put in their
@@ -192,8 +182,12 @@ class Decoder {
   void finish() {
 #if defined(_OPENMP)
     if (threads_ > 1) {
+      auto const mode = dfdx::detail::float_mode();
 #pragma omp parallel num_threads(threads_)
-      run(omp_get_thread_num(), omp_get_num_threads());
+      {
+        dfdx::detail::FloatMode const same(mode);
+        run(omp_get_thread_num(), omp_get_num_threads());
+      }
       return;
     }
 #endif
