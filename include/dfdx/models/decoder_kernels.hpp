@@ -9,12 +9,6 @@
 
 namespace dfdx::models::detail {
 
-/// BoundMatrix - a matrix of a layer and its bias, by their addresses.
-struct BoundMatrix {
-  MatrixRows rows;
-  float const* bias = nullptr;
-};
-
 using Lane = kernels::lane<float>;
 
 // Calls f(i, count) for lanes of n numbers; `count` of the last may be less.
