@@ -3,17 +3,13 @@
 #pragma once
 
 #include "../common/learn.hpp"
+#include "cause.hpp"
 #include "figures.hpp"
 #include "linear.hpp"
-#include "model.hpp"
 #include "models.hpp"
 
 namespace autoencoder {
 
-inline constexpr auto loss = [](auto const& model, auto const& pictures, auto const&) {
-  auto const x = common::brightness(pictures);
-  return mse_loss(model(x), x);
-};
 inline constexpr auto reconstruct = [](auto const& model, auto const& pictures) {
   return model(common::brightness(pictures));
 };
@@ -45,7 +41,8 @@ void run_model(common::PictureOptions const& o, Data<Side> const& data) {
   if (o.load.empty()) {
     auto const& training = data.training.pictures;
     model = dfdx::init<Model<Side, Code>>(o.seed);
-    common::learn(model, loss, o, training, data.test.pictures, "squared error of a point");
+    common::learn(model, loss, cause<Side, Code>, o, training, data.test.pictures,
+                  "squared error of a point");
     auto const other = compare(training, data.test.pictures, static_cast<dfdx::index_t>(Code));
     std::printf("compare  %.4f when all are drawn as the mean picture, %.4f by %zu directions (linear)\n",
                 other.mean_picture, other.main_directions, Code);

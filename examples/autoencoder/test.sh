@@ -51,6 +51,9 @@ learns() {
   grep -q "^test *loss $loss " loaded || wrong "the model that was loaded differs: $(cat loaded)"
   for file in again/*; do cmp "$file" "one/${file#again/}" || wrong 'the model that was loaded draws other pictures'; done
 }
+stopped_by_nan last.safetensors 'last.safetensors log.csv' --data dots.csv --lr 1e9
+"$program" --load bad/last.safetensors --data dots.csv --output again > log 2> error ||
+  wrong "the model before NaN: $(cat error)"
 if "$program" --data digits --epochs 1 --limit 64 --output one > log 2> error; then
   learns 0.7 1 'codes.svg log.csv loss.svg model.safetensors reconstructions.png' --data digits --epochs 60
   refused 'model.safetensors' --load one/model.safetensors --data good

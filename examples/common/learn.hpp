@@ -14,9 +14,6 @@
 
 namespace common {
 
-/// Brightness 0 .. 1 as numbers, [B, Side, Side].
-constexpr auto brightness = [](auto const& pictures) { return dfdx::cast<float>(pictures) / 255.0; };
-
 /// The first `n` pictures, as a batch; n is at most 64, and the last stands for those that are missing.
 template <std::size_t N, std::size_t Side>
 dfdx::Tensor<std::uint8_t, N, Side, Side> first_pictures(PicturesOf<Side> const& pictures) {
@@ -67,10 +64,14 @@ double mean_loss(Model const& model, Loss const& loss, PicturesOf<Side> const& p
 
 /// Trains with AdamW to lower loss(model, pictures, key), where the key is a number that differs from step to step;
 /// the rate climbs to lr in the first twentieth of the steps and falls to 0 along half a cosine. Writes the model, a
-/// log and a chart to the folder of the options. The mean loss of the test pictures at the end.
-template <class Model, class Loss, std::size_t Side>
-double learn(Model& model, Loss const& loss, PictureOptions const& o, PicturesOf<Side> const& training,
-             PicturesOf<Side> const& test, std::string const& unit) {
+/// log and a chart to the folder of the options. The mean loss of the test pictures at the end. A step that would make
+/// NaN is undone and the model before it kept; cause(model, pictures, key) says what made it, dfdx::first_nan's words.
+///
+/// Errors    "train_step: step 13: conv2d: made NaN of numbers, in a result of shape [64, 16, 14, 14]; the model is as
+///           it was after 12 steps; a smaller --lr may help; the model is in x/last.safetensors"
+template <class Model, class Loss, class Cause, std::size_t Side>
+double learn(Model& model, Loss const& loss, Cause const& cause, PictureOptions const& o,
+             PicturesOf<Side> const& training, PicturesOf<Side> const& test, std::string const& unit) {
   namespace optim = dfdx::optim;
   namespace report = dfdx::report;
   std::printf("data     %s: %lld pictures to train on, %lld to test on\n", o.data.c_str(),
@@ -96,16 +97,16 @@ double learn(Model& model, Loss const& loss, PictureOptions const& o, PicturesOf
   Run run;
   {
     report::Progress progress(steps);
-    train_loop(
-        run, steps, 200, prepare, [&] { return step(model, *now, draw); },
-        [&](std::int64_t done, double recent) {
-          if (done % epoch == 0) {
-            tests.points.emplace_back(static_cast<double>(done), mean_loss(model, loss, test));
-            log.row(
-                {{"epoch", done / epoch}, {"train_loss", recent}, {"test_loss", tests.points.back().second}});
-          }
-          progress.show(done, {{"loss", recent}});
-        });
+    auto watched = dfdx::watch(step, model, cause);
+    auto const after = [&](std::int64_t done, double recent) {
+      if (done % epoch == 0) {
+        tests.points.emplace_back(static_cast<double>(done), mean_loss(model, loss, test));
+        log.row({{"epoch", done / epoch}, {"train_loss", recent}, {"test_loss", tests.points.back().second}});
+      }
+      progress.show(done, {{"loss", recent}});
+    };
+    or_keep(model, o.output, {},
+            [&] { train_loop(run, steps, 200, prepare, [&] { return watched(*now, draw); }, after); });
   }
   double const result = tests.points.back().second;
   std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(steps), run.seconds,

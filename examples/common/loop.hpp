@@ -23,7 +23,7 @@ struct Run {
 /// Calls prepare(i), step(), a step of the optimizer that returns the loss, and after(i + 1, mean loss of the last
 /// `window` steps or so) for each i from r.first to `steps`.
 ///
-/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
+/// Errors    "train: the loss is 20000 after 12 steps; a smaller --lr may help"; those of step, with the same advice
 template <class Prepare, class Step, class After>
 void train_loop(Run& r, std::int64_t steps, std::int64_t window, Prepare const& prepare, Step const& step,
                 After const& after) {
@@ -31,12 +31,20 @@ void train_loop(Run& r, std::int64_t steps, std::int64_t window, Prepare const& 
   auto const seconds_since = [](Clock::time_point t) {
     return std::chrono::duration<double>(Clock::now() - t).count();
   };
+  // Of a step that is watched (dfdx::watch), one sentence says which step it was, and which op made NaN.
+  auto const advised = [&] {
+    try {
+      return static_cast<float>(step());
+    } catch (dfdx::error const& e) {
+      throw dfdx::error(std::string(e.what()) + "; a smaller --lr may help");
+    }
+  };
   std::vector<double> times;
   auto const start = Clock::now();
   for (std::int64_t i = r.first; i < steps; ++i) {
     prepare(i);
     auto const before = Clock::now();
-    float const l = step();
+    float const l = advised();
     times.push_back(seconds_since(before));
     if (!(l < 1e4f))  // also when it is not a number
       throw dfdx::error("train: the loss is " + std::to_string(l) + " after " + std::to_string(i + 1) +

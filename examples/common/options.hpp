@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,17 @@ CLI::IsMember one_of(Choices const& choices) {
   std::vector<std::string> names;
   for (auto const& choice : choices) names.emplace_back(choice.name);
   return CLI::IsMember(names);
+}
+
+/// A learning rate; also one that spoils every model at once, for training says so.
+inline CLI::Validator rate() {
+  auto const check = [](std::string const& text) {
+    char* end = nullptr;
+    double const v = std::strtod(text.c_str(), &end);
+    return *end == '\0' && v >= 1e-9 && v <= 1e38 ? std::string()
+                                                  : "a number from 1e-9 to 1e38 required, got " + text;
+  };
+  return {check, ""};
 }
 
 }  // namespace common

@@ -56,4 +56,30 @@ void save(std::string const& file, Model const& model, std::map<std::string, std
     throw dfdx::error("output: " + file + " does not read back as the model it was written from");
 }
 
+/// What f, which trains a model, returns; if it cannot go on, keep() saves the model that it leaves and says where.
+template <class Keep, class F>
+auto or_keep(Keep const& keep, F const& f) {
+  try {
+    return f();
+  } catch (dfdx::error const& e) {
+    std::string const place = keep();
+    throw dfdx::error(std::string(e.what()) + "; the model is in " + place);
+  }
+}
+
+/// The same for a model that `save` writes. Where a step is watched (dfdx::watch), it is the model before the step that
+/// made NaN.
+///
+/// Errors    those of f, and "; the model is in x/last.safetensors"
+template <class Model, class F>
+auto or_keep(Model const& model, std::string const& folder, std::map<std::string, std::string> const& facts,
+             F const& f) {
+  auto const keep = [&] {
+    std::string const file = folder + "/last.safetensors";
+    save(file, model, facts);
+    return file;
+  };
+  return or_keep(keep, f);
+}
+
 }  // namespace common

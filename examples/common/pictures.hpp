@@ -39,6 +39,9 @@ struct ExamplesOf {
 };
 using Examples = ExamplesOf<side>;
 
+/// Brightness 0 .. 1 as numbers, [B, Side, Side].
+constexpr auto brightness = [](auto const& pictures) { return dfdx::cast<float>(pictures) / 255.0; };
+
 /// Examples from FOLDER/PART-images-idx3-ubyte and FOLDER/PART-labels-idx1-ubyte, with .gz at the end or without; at
 /// most `limit` of them, 0 for all.
 ///

@@ -25,3 +25,18 @@ refused() {
   grep -q -- "$text" error || wrong "'$text' is not in: $(cat error)"
   [ ! -e bad/model.safetensors ] || wrong "a model was written: $*"
 }
+
+# stopped_by_nan PLACE FILES ARGUMENTS...: one sentence says which step and which op made NaN; the model of the step before
+# is in bad/PLACE, all of it numbers, and the folder holds these FILES alone.
+stopped_by_nan() {
+  place=bad/$1 files=$2
+  shift 2
+  refused "step [0-9]*: [a-z_0-9 ]*: made NaN of numbers, .*; the model is as it was after [0-9]* steps; a smaller --lr may help; the model is in $place\$" \
+    "$@" --output bad
+  steps=$(sed -n 's/.* step \([0-9]*\): .* after \([0-9]*\) steps; .*/\1 - \2/p' error)
+  [ "$(expr ${steps:-0})" = 1 ] || wrong "the model is not that of the step before: $(cat error)"
+  [ "$(echo $(ls bad))" = "$files" ] || wrong "the files are $(ls bad)"
+  [ ! -d "$place" ] || place=$(echo "$place"/*model.safetensors)
+  [ -s "$place" ] || wrong "no $place"
+  ! od -An -v -t f4 "$place" | grep -q -e nan -e inf || wrong "not all of $place are numbers"
+}

@@ -82,16 +82,6 @@ void check_model(common::PictureOptions const& o) {
   print(evaluate(model, common::read_examples(o.data, "t10k", o.limit)));
 }
 
-// What f returns; if it cannot go on, the model that it leaves is saved.
-auto or_keep(Model const& model, std::string const& file, auto const& f) {
-  try {
-    return f();
-  } catch (dfdx::error const& e) {
-    dfdx::save_safetensors(file, model);
-    throw dfdx::error(std::string(e.what()) + "; the model is in " + file);
-  }
-}
-
 void run(common::PictureOptions const& o) {
   common::prepare_folder(o.output);
   Examples const training = common::read_examples(o.data, "train", o.limit),
@@ -105,8 +95,7 @@ void run(common::PictureOptions const& o) {
   report::Log csv(o.output + "/log.csv"), json(o.output + "/log.jsonl");
   History const history = [&] {
     report::Progress progress(steps_of(o, training));
-    auto const kept = o.output + "/last.safetensors";
-    return or_keep(model, kept, [&] {
+    return common::or_keep(model, o.output, {}, [&] {
       return train(
           model, training, test, o,
           [&](std::int64_t done, double loss, std::optional<double> accuracy) {

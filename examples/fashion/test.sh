@@ -36,8 +36,7 @@ refused 'train-images-idx3-ubyte.gz ends early' --data cut-images-idx3 --output 
 refused 'train-labels-idx1-ubyte.gz ends early' --data cut-labels-idx1 --output bad
 refused 'train-images-idx3-ubyte.gz is damaged: incorrect' --data spoilt-images-idx3 --output bad
 refused 'train-labels-idx1-ubyte.gz is damaged: incorrect' --data spoilt-labels-idx1 --output bad
-refused 'step [0-9]*: [a-z_0-9]*: made NaN of numbers, .*; the model is in bad/last.safetensors' \
-  --data good --epochs 20 --lr 1e9 --output bad
+stopped_by_nan last.safetensors 'last.safetensors log.csv log.jsonl' --data good --epochs 20 --lr 1e9
 "$program" --load bad/last.safetensors --data good > log 2> error || wrong 'the model before NaN'
 
 # --- real pictures -----------------------------------------------------------------------------------------------

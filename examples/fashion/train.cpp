@@ -67,13 +67,9 @@ History train(Model& model, Examples const& examples, Examples const& test,
     };
     auto watched = dfdx::watch(step, model, cause);
     auto const one = [&] {
-      try {
-        float const l = watched(std::get<0>(*now), std::get<1>(*now), draw);
-        sum += static_cast<double>(l);
-        return l;
-      } catch (dfdx::error const& e) {
-        throw dfdx::error(std::string(e.what()) + "; a smaller --lr may help");
-      }
+      float const l = watched(std::get<0>(*now), std::get<1>(*now), draw);
+      sum += static_cast<double>(l);
+      return l;
     };
     common::train_loop(history, steps, 200, prepare, one, after);
   });

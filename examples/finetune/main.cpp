@@ -54,18 +54,18 @@ void draw(std::string const& path, Options const& o, std::vector<float> const& l
   chart.save(path);
 }
 
-// Saves what was trained, and gives what is read back.
-models::Llama save(models::Llama const& model, Options const& o) {
+// Saves what was trained to a folder, and gives what is read back.
+models::Llama save(models::Llama const& model, Options const& o, std::string const& folder) {
   if (o.lora.rank == 0) {
-    models::save_llama(o.output, model);
+    models::save_llama(folder, model);
     auto const tokenizer = common::tokenizer_path(o.tokenizer, o.model);
-    if (!common::copy_tokenizer(tokenizer, o.output))
+    if (!common::copy_tokenizer(tokenizer, folder))
       std::printf("note     the tokenizer is a part of %s: give it with --tokenizer\n", tokenizer.c_str());
-    return models::load_llama(std::filesystem::path(o.output));
+    return models::load_llama(std::filesystem::path(folder));
   }
-  models::save_lora(o.output, model, o.lora, o.model);
+  models::save_lora(folder, model, o.lora, o.model);
   models::Llama again = models::load_llama(std::filesystem::path(o.model));
-  models::load_lora(o.output, again);
+  models::load_lora(folder, again);
   return again;
 }
 
@@ -107,10 +107,18 @@ void run(Options o) {
   double rate = 0;
   common::Run const times = [&] {
     report::Progress progress(s.steps);
-    return train(model, text.train, s, fold_in(key, 1), [&](std::int64_t done, double loss, double tokens) {
-      rate = tokens;
-      progress.show(done, {{"loss", loss}, {"tokens/s", tokens}});
-      if (done % std::max<std::int64_t>(s.steps / 5, 1) == 0 && done != s.steps) validate(done, loss);
+    auto const keep = [&] {
+      std::string const folder = o.output + "/last";
+      std::filesystem::create_directories(folder);
+      save(model, o, folder);
+      return folder;
+    };
+    return common::or_keep(keep, [&] {
+      return train(model, text.train, s, fold_in(key, 1), [&](std::int64_t done, double loss, double tokens) {
+        rate = tokens;
+        progress.show(done, {{"loss", loss}, {"tokens/s", tokens}});
+        if (done % std::max<std::int64_t>(s.steps / 5, 1) == 0 && done != s.steps) validate(done, loss);
+      });
     });
   }();
   double const after = validate(s.steps, times.recent);
@@ -118,7 +126,7 @@ void run(Options o) {
               static_cast<long long>(s.steps), times.seconds, times.step * 1e3, rate);
   std::printf("after    validation loss %.4f\n", after);
   draw(o.output + "/loss.svg", o, times.loss, validation);
-  double const again = evaluate(save(model, o), text.validation, s.length);
+  double const again = evaluate(save(model, o, o.output), text.validation, s.length);
   if (std::abs(again - after) > 1e-5)
     throw dfdx::error("output: " + o.output +
                       " does not read back as the model it was written from: its loss is " +

@@ -60,6 +60,10 @@ refused 'tokens, the model has 512 positions' "$models/hf" --tokenizer "$models/
   --output bad
 refused 'no projection that is called x_proj' "$models/hf" --tokenizer "$models/tok512.bin" --data text --lora 2 \
   --lora-targets x_proj --output bad
-refused 'a smaller --lr may help' "$models/hf" --tokenizer "$models/tok512.bin" --data text --length 64 --lr 1e9 \
-  --output bad
+for kind in '--lora 4' ''; do
+  stopped_by_nan last last "$models/hf" --tokenizer "$models/tok512.bin" --data text --length 64 --lr 1e9 $kind
+done
+# It can be read, with the tokenizer that is beside it, whatever it is worth.
+"$program" bad/last --data text --length 64 --steps 1 --output more > log 2> progress
+grep -q '^before' log || wrong "the model before NaN: $(cat progress)"
 [ $failures -eq 0 ]

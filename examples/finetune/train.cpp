@@ -5,6 +5,7 @@
 #include <dfdx/models/generate.hpp>
 
 #include <chrono>
+#include <cmath>
 
 namespace finetune {
 
@@ -30,6 +31,31 @@ Batch pieces(Ids text, Settings const& s, dfdx::Key key, std::int64_t step) {
   return b;
 }
 
+// Mean -log p of the tokens behind a batch's.
+Array loss_of(dfdx::models::Llama const& model, Batch const& b) {
+  return cross_entropy(flatten(model(b.tokens).to(dfdx::DType::f32), 0, 1), flatten(b.next));
+}
+
+bool finite_gradients(dfdx::models::Llama const& model) {
+  bool good = true;
+  dfdx::visit(model, [&](Array const& leaf) {
+    if (leaf.requires_grad()) good = good && dfdx::all_finite(leaf.grad());
+  });
+  return good;
+}
+
+// Which op made what is not finite; it is all done again, for it costs to look at each result.
+std::string cause(dfdx::models::Llama const& model, Batch const& b, float loss) {
+  try {
+    dfdx::detect_anomaly const look;
+    dfdx::zero_grad(model);
+    loss_of(model, b).backward();
+  } catch (dfdx::error const& e) {
+    return e.what();
+  }
+  return std::isfinite(loss) ? "the gradient is not finite" : "the loss is " + std::to_string(loss);
+}
+
 }  // namespace
 
 common::Run train(dfdx::models::Llama& model, Ids text, Settings const& s, dfdx::Key key,
@@ -50,12 +76,17 @@ common::Run train(dfdx::models::Llama& model, Ids text, Settings const& s, dfdx:
         optimizer.rule().inner.lr = rate(i);
       },
       [&] {
-        Array const loss =
-            cross_entropy(flatten(model(b.tokens).to(dfdx::DType::f32), 0, 1), flatten(b.next));
+        Array const loss = loss_of(model, b);
         loss.backward();
+        auto const value = loss.item<float>();
+        // The optimizer's step would spoil the model.
+        if (auto const done = static_cast<std::int64_t>(run.loss.size());
+            !std::isfinite(value) || !finite_gradients(model))
+          throw dfdx::error("train: step " + std::to_string(done + 1) + ": " + cause(model, b, value) +
+                            "; the model is as it was after " + std::to_string(done) + " steps");
         optimizer.step(model);
         dfdx::zero_grad(model);
-        return loss.item<float>();
+        return value;
       },
       [&](std::int64_t done, double recent) {
         double const seconds =

@@ -24,7 +24,8 @@ using Report = std::function<void(std::int64_t, double, double)>;
 
 /// Trains the leaves that require gradients, in place, on pieces of text.length() >= settings.length + 1 tokens.
 ///
-/// Errors    those of common::train_loop
+/// Errors    "train: step 13: matmul: made NaN of numbers, in a result of shape [8, 64, 64]; the model is as it was
+///           after 12 steps; a smaller --lr may help"; those of common::train_loop
 common::Run train(dfdx::models::Llama& model, Ids text, Settings const& settings, dfdx::Key key,
                   Report const& report);
 

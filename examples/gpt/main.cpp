@@ -57,10 +57,15 @@ void run(Options const& o) {
 
   common::Run const times = [&] {
     dfdx::report::Progress progress(o.settings.steps);
-    return train(model, text, o.settings, dfdx::fold_in(key, 2), [&](std::int64_t done, double loss) {
-      progress.show(done, {{"loss", loss}});
-      if (done % 50 == 0 && done != o.settings.steps) write_row(done, loss, std::nan(""));
-    });
+    auto const learn = [&] {
+      return train(model, text, o.settings, dfdx::fold_in(key, 2), [&](std::int64_t done, double loss) {
+        progress.show(done, {{"loss", loss}});
+        if (done % 50 == 0 && done != o.settings.steps) write_row(done, loss, std::nan(""));
+      });
+    };
+    // A checkpoint has the model.
+    if (!o.settings.checkpoint.empty()) return learn();
+    return common::or_keep(model, o.output, {{"characters", text.alphabet.hex()}}, learn);
   }();
   if (!o.settings.resume.empty())
     std::printf("resumed  %s: %lld steps done\n", o.settings.resume.c_str(),

@@ -101,6 +101,9 @@ refused 'cannot write no/run.csv' --data text --log no/run.csv --output bad
 refused 'made NaN of numbers, .*; the state after [0-9]* steps is in spoilt' \
   --data text --steps 24 --lr 1e9 --lr-end 1e9 --checkpoint spoilt --output bad
 [ -s spoilt ] || wrong 'the state before NaN was not written'
+# Without a checkpoint the model is kept alone.
+stopped_by_nan last.safetensors last.safetensors --data text --steps 24 --lr 1e9 --lr-end 1e9
+"$program" --load bad/last.safetensors --length 5 > log 2> error || wrong "the model before NaN: $(cat error)"
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder text/x' --data text --output text/x
 refused 'broken' --load broken

@@ -59,10 +59,10 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
   auto const one = [&] {
     try {
       return watched(b.tokens, b.next);
-    } catch (dfdx::error const& e) {
+    } catch (dfdx::error const&) {
       // The model is again what it was before this step.
       if (!settings.checkpoint.empty()) keep();
-      throw dfdx::error(std::string(e.what()) + "; a smaller --lr may help");
+      throw;
     }
   };
   try {

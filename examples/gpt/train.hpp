@@ -22,7 +22,7 @@ struct Settings {
 using Report = std::function<void(std::int64_t, double)>;
 
 /// Trains in place; where a run goes on that was stopped, it does so bit by bit. A step that would make the state NaN
-/// is undone, and a checkpoint written of what was before.
+/// is undone, and a checkpoint written of what was before if there is to be one.
 ///
 /// Errors    "train_step: step 12: log: made NaN of numbers, in a result of shape [32]; the model is as it was after 11
 ///           steps; a smaller --lr may help", and where the last good state is; those of load_checkpoint and

@@ -39,7 +39,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000000}))
       ->capture_default_str();
   app.add_option("--lr", o.settings.lr, "Highest learning rate")
-      ->check(CLI::Range(1e-9, 1e9))
+      ->check(common::rate())
       ->capture_default_str();
   if (!common::parse(app, argc, argv)) return {};
   if (!o.load.empty() && o.words.empty()) throw dfdx::error("--load: which words are to be broken?");

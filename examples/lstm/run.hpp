@@ -90,18 +90,20 @@ void run(Options const& o) {
   std::int64_t const between = std::max<std::int64_t>(o.settings.steps / 20, 1);
   common::Run const times = [&] {
     dfdx::report::Progress progress(o.settings.steps);
-    return train(model, examples_of(training, alphabet), o.settings, dfdx::fold_in(key, 2),
-                 [&](std::int64_t done, double recent) {
-                   progress.show(done, {{"loss", recent}});
-                   if (done % between != 0 && done != o.settings.steps) return;
-                   Score const s = score_of(some_dev, probabilities(model, some_dev, alphabet));
-                   dev_loss.emplace_back(static_cast<double>(done), s.mean_loss());
-                   log.row({{"step", done},
-                            {"train_loss", recent},
-                            {"dev_loss", s.mean_loss()},
-                            {"dev_f1", s.letters.of(1).f1},
-                            {"dev_words", s.word_accuracy()}});
-                 });
+    return common::or_keep(model, o.output, {{"letters", alphabet.letters()}}, [&] {
+      return train(model, examples_of(training, alphabet), o.settings, dfdx::fold_in(key, 2),
+                   [&](std::int64_t done, double recent) {
+                     progress.show(done, {{"loss", recent}});
+                     if (done % between != 0 && done != o.settings.steps) return;
+                     Score const s = score_of(some_dev, probabilities(model, some_dev, alphabet));
+                     dev_loss.emplace_back(static_cast<double>(done), s.mean_loss());
+                     log.row({{"step", done},
+                              {"train_loss", recent},
+                              {"dev_loss", s.mean_loss()},
+                              {"dev_f1", s.letters.of(1).f1},
+                              {"dev_words", s.word_accuracy()}});
+                   });
+    });
   }();
   std::printf("trained  %lld steps in %.1f s, %.1f ms per step\n", static_cast<long long>(o.settings.steps),
               times.seconds, times.step * 1e3);

@@ -91,6 +91,11 @@ refused 'none has no patterns' --list plain --patterns none --output bad
 refused '--steps' --data list --steps 0 --output bad
 refused '--lr' --data list --lr nan --output bad
 refused 'steps; a smaller --lr may help' --data list --steps 50 --lr 1e9 --output bad
+stopped_by_nan last.safetensors last.safetensors --data list --steps 50 --lr 1e38
+"$program" --load bad/last.safetensors sotirenus > log 2> error || wrong "the model before NaN: $(cat error)"
+stopped_by_nan last.safetensors last.safetensors --data list --steps 50 --lr 1e38 --model forward
+"$program" --load bad/last.safetensors --model forward sotirenus > log 2> error ||
+  wrong "the model before NaN: $(cat error)"
 refused '--model: gru not in {bidirectional,forward}' --data list --model gru --output bad
 refused '--list' --data list --list plain --output bad
 refused 'run.txt ends neither in .csv nor in .jsonl' --data list --log run.txt --output bad

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // vae: learns what pictures look like, and draws new ones from noise.
 #include "../common/learn.hpp"
-#include "model.hpp"
+#include "cause.hpp"
 
 namespace vae {
 
 namespace {
 
-// The negative evidence lower bound of a picture: what its points cost given a code drawn from the encoder's
-// distribution, and how far that is from N(0, 1).
-constexpr auto loss = [](auto const& model, auto const& pictures, auto const& key) {
-  auto const x = dfdx::flatten<1>(common::brightness(pictures));
-  auto const [mean, log_variance] = model.encode(x);
-  auto const z = mean + exp(log_variance * 0.5) * dfdx::randn_like(mean, key);
-  auto const points = sum(dfdx::bce_with_logits<dfdx::Reduction::none>(model.decode(z), x));
-  auto const divergence = sum(exp(log_variance) + square(mean) - 1.0 - log_variance) * 0.5;
-  return (points + divergence) / static_cast<double>(common::batch);
-};
 constexpr auto decode = [](auto const& model, auto const& z) {
   return dfdx::unflatten<1, 28, 28>(sigmoid(model.decode(z)));
 };
@@ -31,7 +21,7 @@ void run(common::PictureOptions const& o) {
   auto const test = common::read_examples(o.data, "t10k", o.limit).pictures;
   if (o.load.empty()) {
     model = dfdx::init<Model>(o.seed);
-    common::learn(model, loss, o, common::read_examples(o.data, "train", o.limit).pictures, test,
+    common::learn(model, loss, cause, o, common::read_examples(o.data, "train", o.limit).pictures, test,
                   "nats of a picture");
     written = o.output + "/model.safetensors (read back: equal), log.csv, loss.svg, ";
   } else {

@@ -5,6 +5,9 @@
 # dataset-fashion-mnist) the latter is skipped: status 77.
 . "$(dirname "$0")/../common/test_pictures.sh"
 refuse_options
+stopped_by_nan last.safetensors 'last.safetensors log.csv' --data good --lr 1e9
+"$program" --load bad/last.safetensors --data good --output again > log 2> error ||
+  wrong "the model before NaN: $(cat error)"
 if [ -e $real/train-images-idx3-ubyte.gz ]; then
   refused 'steps; a smaller --lr may help' --limit 1280 --lr 1e8 --output bad
   "$program" --limit 6000 --epochs 3 --output one > log 2> progress || wrong "a good run: $(cat progress)"

@@ -25,18 +25,19 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->check(common::one_of(choices))
       ->capture_default_str();
   app.add_option("--output", o.output, "Folder for the model and the pictures")->capture_default_str();
+  app.add_option("--load", o.load,
+                 "A model.safetensors of --model to make up words with; nothing is trained");
   common::add_log_option(app, o.log);
   common::add_precision_option(app, o.settings.precision);
   app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
   app.add_option("--steps", o.settings.steps, "Training steps of 32 examples each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000000}))
       ->capture_default_str();
-  auto const rate = CLI::Range(1e-9f, 1e9f);
   app.add_option("--lr", o.settings.lr, "Learning rate of the first half")
-      ->check(rate)
+      ->check(common::rate())
       ->capture_default_str();
   app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")
-      ->check(rate)
+      ->check(common::rate())
       ->capture_default_str();
   if (!common::parse(app, argc, argv)) return {};
   o.own_data = data->count() > 0;

@@ -12,6 +12,7 @@ namespace words {
 
 struct Options {
   std::string data = "/usr/share/dict/words", output = "words-output", model = "mlp", log;
+  std::string load;  // a model to use, instead of training one
   std::uint64_t seed = 42;
   Settings settings;
   bool own_data = false;  // --data was given

@@ -15,11 +15,25 @@
 
 namespace words {
 
+/// Words that nobody wrote.
+template <class Model>
+void print_words(Model const& model, Key key) {
+  std::printf("twenty new words\n");
+  for (std::uint64_t i = 0; i < 20; ++i)
+    std::printf("%s%-14s%s", i % 5 == 0 ? "  " : "", sample(model, dfdx::fold_in(key, i)).c_str(),
+                i % 5 == 4 ? "\n" : " ");
+}
+
 /// What the program does when its options are read, with a model that options.model names.
 template <class Model>
 void run(Options const& o) {
   using dfdx::report::formatted;
   Key const key{o.seed};
+  if (!o.load.empty()) {
+    Model model;
+    dfdx::load_safetensors(o.load, model);
+    return print_words(model, dfdx::fold_in(key, 3));
+  }
   common::prepare_folder(o.output);
   common::RunLog log(o.log);
   WordList const list = read_words(o.data, !o.own_data);
@@ -40,9 +54,11 @@ void run(Options const& o) {
 
   History const history = [&] {
     dfdx::report::Progress progress(o.settings.steps);
-    return train(
-        model, data, o.settings, dfdx::fold_in(key, 2),
-        [&](std::int64_t done, double recent) { progress.show(done, {{"loss", recent}}); }, log);
+    return common::or_keep(model, o.output, {{"model", o.model}}, [&] {
+      return train(
+          model, data, o.settings, dfdx::fold_in(key, 2),
+          [&](std::int64_t done, double recent) { progress.show(done, {{"loss", recent}}); }, log);
+    });
   }();
   std::printf("trained  %lld steps in %.1f s, %.0f steps/s\n", static_cast<long long>(o.settings.steps),
               history.seconds, static_cast<double>(o.settings.steps) / history.seconds);
@@ -54,10 +70,7 @@ void run(Options const& o) {
   std::printf("  this model            %6.4f  %6.4f  %6.4f\n\n", evaluate(model, data.train), dev,
               evaluate(model, data.test));
 
-  std::printf("twenty new words\n");
-  for (std::uint64_t i = 0; i < 20; ++i)
-    std::printf("%s%-14s%s", i % 5 == 0 ? "  " : "",
-                sample(model, dfdx::fold_in(dfdx::fold_in(key, 3), i)).c_str(), i % 5 == 4 ? "\n" : " ");
+  print_words(model, dfdx::fold_in(key, 3));
 
   std::string const file = o.output + "/model.safetensors";
   common::save(file, model,

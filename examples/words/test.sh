@@ -21,10 +21,15 @@ cmp one/model.safetensors two/model.safetensors || wrong 'the same seed, another
 "$program" --data list --steps 400 --seed 7 --output three > log 2> progress || wrong 'a third run'
 ! cmp -s one/model.safetensors three/model.safetensors || wrong 'another seed, the same model'
 
+# The model that is read makes up the words that the one that was trained did.
+"$program" --data list --steps 400 --output one > log 2> progress || wrong 'a fourth run'
+sed -n '/^twenty new/,/^$/p' log | grep . > made
+"$program" --load one/model.safetensors > loaded 2> error || wrong "--load: $(cat error)"
+cmp made loaded || wrong "the model that was loaded makes up others: $(cat loaded)"
+
 # loss_of ROW COLUMN: a figure of the table of losses in the log
 loss_of() { awk -v row="$1" -v column="$2" '$1 " " $2 == row { print $(column + 2) }' log; }
 # What products are computed in changes the model, and hardly how good it is.
-"$program" --data list --steps 400 --output one > log 2> progress || wrong 'a run in f32'
 exact=$(loss_of 'this model' 2)
 for precision in bf16 f16; do
   "$program" --data list --steps 400 --precision $precision --output $precision > log 2> progress ||
@@ -65,12 +70,23 @@ refused 'accent:201: .* has characters other than' --data accent --output bad
 refused 'few has 3 words' --data few --output bad
 refused '--steps' --data list --steps 0 --output bad
 refused '--steps' --data list --steps many --output bad
-refused '--lr' --data list --lr nan --output bad
+refused '--lr: a number from 1e-9 to 1e38 required, got nan' --data list --lr nan --output bad
+refused '--lr-end: a number .* got 1e39' --data list --lr-end 1e39 --output bad
 refused '--precision: f32, bf16 or f16 required, got f8' --data list --precision f8 --output bad
-refused 'steps; a smaller --lr may help' --data list --steps 2000 --lr 1e8 --output bad
+refused 'after [0-9]* steps; a smaller --lr may help; the model is in bad/last.safetensors$' --data list --steps 2000 --lr 1e8 --output bad
+for model in batchnorm wavenet; do
+  stopped_by_nan last.safetensors last.safetensors --data list --steps 2000 --lr 1e30 --model $model
+  "$program" --load bad/last.safetensors --model $model > log 2> error || wrong "the model before NaN: $(cat error)"
+done
+# What 16 bits cannot hold is made by no op in f32, and without a normalization the loss grows before anything is NaN.
+refused 'step 2: the loss is -*nan; the model is as it was after 1 steps; .*; the model is in bad/last.safetensors$' \
+  --data list --steps 2000 --lr 1e9 --precision f16 --output bad
+"$program" --load bad/last.safetensors > log 2> error || wrong "the model before NaN: $(cat error)"
 refused '--model: gru not in {mlp,batchnorm,wavenet}' --data list --model gru --output bad
 refused 'run.txt ends neither in .csv nor in .jsonl' --data list --log run.txt --output bad
 refused 'cannot write no/run.csv' --data list --log no/run.csv --output bad
+refused 'No such file' --load none.safetensors
+refused 'one/model.safetensors' --load one/model.safetensors --model wavenet
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder list/x' --data list --output list/x
 refused 'cannot make the folder' --data list --output list

@@ -10,22 +10,14 @@
 
 #include "../common/mixed_step.hpp"
 #include "../common/run_log.hpp"
-#include "data.hpp"
-#include "train.hpp"
+#include "cause.hpp"
 
 namespace words {
 
-/// The loss in use, and the one in training, which may move running statistics of the model.
+/// The loss in use.
 inline constexpr auto loss = [](auto const& model, auto const& contexts, auto const& labels) {
   return cross_entropy(model(contexts), labels);
 };
-inline constexpr auto training_loss = [](auto model, auto const& contexts, auto const& labels) {
-  auto const l = cross_entropy(model.train(contexts), labels);
-  return std::pair(l, model);
-};
-
-template <class Model>
-using ContextBatch = Tensor<std::int32_t, batch, Model::context>;
 
 /// A batch of contexts from `begin` on; after the last of n comes the last again.
 template <class Model>
@@ -64,9 +56,11 @@ inline float rate_at(Settings const& s, std::int64_t step) {
   return done < 0.5 ? s.lr : static_cast<float>(s.lr + (s.lr_end - s.lr) * (done - 0.5) * 2);
 }
 
-/// Trains in place; the log has a row for each dev loss after the first step.
+/// Trains in place; the log has a row for each dev loss after the first step. A step that would make NaN is undone.
 ///
-/// Errors    "train: the loss is nan after 12 steps; a smaller --lr may help"
+/// Errors    "train_step: step 13: matmul: made NaN of numbers, in a result of shape [32, 200]; the model is as it was
+///           after 12 steps; a smaller --lr may help"; "train: the loss is 20000 after 12 steps; a smaller --lr may
+///           help"
 template <class Model>
 History train(Model& model, Split<Model::context> const& data, Settings const& settings, Key key,
               Report const& report, common::RunLog& log) {
@@ -92,9 +86,10 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
       }
       optimizer.lr = rate_at(settings, i);
     };
+    auto watched = dfdx::watch(step, model, cause<Model>);
     auto const one = [&] {
       auto const& [contexts, labels] = loader.next();
-      return step(model, contexts, labels);
+      return watched(contexts, labels);
     };
     common::train_loop(history, settings.steps, 1000, prepare, one, after);
   });

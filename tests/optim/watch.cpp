@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <limits>
+
 namespace {
 
 using namespace dfdx;
@@ -80,4 +82,50 @@ TEST_CASE("first_nan looks past numbers that have no gradient", "[optim]") {
   CHECK(first_nan(loss, model, X::from({0.0f, -3.0f, 0.0f})) ==
         "log: made NaN of numbers, in a result of shape [3]");
   CHECK(!model.w.requires_grad());
+}
+
+namespace {
+
+// A number that is not finite is seen wherever it lies, and no others are.
+template <class T>
+void sees_what_is_not_finite() {
+  using Limits = std::numeric_limits<T>;
+  for (index_t n : {1, 63, 64, 65, 200}) {
+    auto x = full({n}, static_cast<double>(Limits::max()), dtype_v<T>).clone();
+    CHECK(all_finite(x));
+    CHECK(all_finite(Array(-x)));
+    for (index_t at : {index_t{0}, n / 2, n - 1})
+      for (T bad : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+        x.template data<T>()[at] = bad;
+        CHECK(!all_finite(x));
+        x.template data<T>()[at] = Limits::denorm_min();
+        CHECK(all_finite(x));
+      }
+  }
+  // Only what belongs to a view is looked at.
+  auto x = zeros({4, 100}, dtype_v<T>).clone();
+  x.template at<T>({2, 30}) = Limits::infinity();
+  CHECK(all_finite(Array(x.part(1))));
+  CHECK(!all_finite(Array(x.part(2))));
+  CHECK(all_finite(Array(x.T().part(29))));
+  CHECK(!all_finite(Array(x.T().part(30))));
+}
+
+}  // namespace
+
+TEST_CASE("all_finite", "[optim]") {
+  sees_what_is_not_finite<float>();
+  sees_what_is_not_finite<double>();
+  struct Mixed {
+    Tensor<float, 3> w;
+    Tensor<std::int32_t, 2> bits;
+    DFDX_FIELDS(w, bits)
+  };
+  Mixed m{Tensor<float, 3>::from({1, 2, 3}), Tensor<std::int32_t, 2>::from({0x7f800000, 0x7fc00000})};
+  CHECK(all_finite(m));
+  m.w(1) = std::numeric_limits<float>::quiet_NaN();
+  CHECK(!all_finite(m));
+  Array const half = full({70}, 1.0, DType::f16).clone();
+  CHECK(all_finite(half));
+  CHECK(!all_finite(Array(half * 1e6)));
 }
