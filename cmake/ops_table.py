@@ -34,8 +34,8 @@ sum mean prod max min amax amin argmax argmin var std norm logsumexp cumsum cump
 quantile
 matmul dot outer mm bmm addmm baddbmm linear bilinear einsum tril triu diag trace cholesky solve_triangular solve inverse
 det logdet qr
-reshape view flatten transpose permute swapaxes squeeze unsqueeze expand tile repeat_interleave flip roll concat stack
-split chunk slice select pad unfold fold pixel_shuffle meshgrid
+reshape view flatten transpose permute swapaxes squeeze unsqueeze expand tile repeat_interleave flip roll concat cat
+stack split chunk slice select pad unfold fold pixel_shuffle meshgrid
 gather scatter scatter_add index_select index_add take embedding embedding_bag one_hot topk sort argsort searchsorted
 bucketize unique nonzero
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool2d_with_indices

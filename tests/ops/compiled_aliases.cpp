@@ -24,7 +24,7 @@ constexpr auto matrices = [](auto const& a, auto const& b) {
                     linear(a, transpose(b), select<0, 0>(b)), linear(a, select<1, 0>(b)), diag(square),
                     diag<1>(select<1, 0>(a) * 3.0), sign, log_size, rows * 2.0, columns, first * 0.5, second,
                     low, high, swapaxes<0, 1>(exp(a)), triu(square), tril(square, -1), trace(square),
-                    outer(select<1, 0>(a), select<0, 1>(b)));
+                    outer(select<1, 0>(a), select<0, 1>(b)), cat<1>(a * 2.0, a, square));
 };
 constexpr auto batches = [](auto const& a, auto const& b) {
   auto const scores = bmm(a, b);

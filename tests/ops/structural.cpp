@@ -267,6 +267,21 @@ TEST_CASE("pad, concat, stack", "[ops]") {
   CHECK_THROWS_AS(concat<0>(x, y), error);
 }
 
+TEST_CASE("cat is concat by PyTorch's name", "[ops]") {
+  auto const x = Tensor<float, 2, 1>::from({1, 2}), y = Tensor<float, 2, 1>::from({3, 4});
+  auto const beside = Tensor<float, 2, 2>::from({1, 3, 2, 4});
+  auto const below = Tensor<float, 4, 1>::from({1, 2, 3, 4});
+  STATIC_CHECK(std::is_same_v<decltype(cat<1>(x, y)), Tensor<float, 2, 2>>);
+  CHECK(array_equal(cat<1>(x, y), beside));
+  CHECK(array_equal(cat(x, y), below));
+  std::vector<Array> const list = {x, y};
+  CHECK(array_equal(cat(list, -1), beside));
+  CHECK(array_equal(cat(list), below));
+  CHECK(array_equal(cat({x, y}, 1), beside));
+  CHECK(array_equal(cat({Array(x), Array(y)}), below));
+  CHECK_THROWS_WITH(cat({Array(x), ones({3, 2})}, 1), "concat: shapes differ off axis 1: [2, 1] x [3, 2]");
+}
+
 TEST_CASE("matmul in all cases of NumPy", "[ops]") {
   struct Case {
     Shape a, b, result;

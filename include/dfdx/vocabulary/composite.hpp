@@ -28,24 +28,25 @@ constexpr auto largest(X const& x, P const& over) {
 template <int... A>
 inline constexpr Fixed<Over{Axes{A...}, true}> keeping{};
 
+// Differences from the largest element, rounded to 16 bits, would leave their exponentials five units off.
 template <Literal Name = "softmax", class P, operand X>
 constexpr auto softmax_over(X const& x, P const& over) {
-  auto const e = exp(floating<Name>(x) - largest<Name>(x, over));
-  return e / reduce<op::sum>(e, over);
+  auto const e = exp(in_f32(floating<Name>(x)) - largest<Name>(x, over));
+  return rounded_as(e / reduce<op::sum>(e, over), x);
 }
 template <class P, operand X>
 constexpr auto log_softmax_over(X const& x, P const& over) {
-  auto const z = floating<"log_softmax">(x) - largest<"log_softmax">(x, over);
-  return z - log(reduce<op::sum>(exp(z), over));
+  auto const z = in_f32(floating<"log_softmax">(x)) - largest<"log_softmax">(x, over);
+  return rounded_as(z - log(reduce<op::sum>(exp(z), over)), x);
 }
 template <class P, operand X>
 constexpr auto logsumexp_over(X const& given, P const& over) {
-  auto const x = real(given);
+  auto const x = in_f32(real(given));
   auto const m = largest<"logsumexp">(x, over);
   auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
   auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
   // The sum over axes of extent 1 drops them, in any regime.
-  return reduce<op::sum>(y, over);
+  return rounded_as(reduce<op::sum>(y, over), given);
 }
 
 }  // namespace detail
@@ -53,7 +54,7 @@ constexpr auto logsumexp_over(X const& given, P const& over) {
 /// softmax<Axis>(x), softmax(x, axis) - e^x / sum e^x along an axis, with the largest element subtracted first.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    floating
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "softmax: floating dtype required, got i32"
 /// Source    elementary
 template <int Axis = -1, operand X>
@@ -68,7 +69,7 @@ constexpr auto softmax(X const& x, int axis) {
 /// softmin<Axis>(x) - softmax of -x.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    floating
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's softmin
 template <int Axis = -1, operand X>
 constexpr auto softmin(X const& x) {
@@ -82,7 +83,7 @@ constexpr auto softmin(X const& x, int axis) {
 /// log_softmax<Axis>(x), log_softmax(x, axis) - x - log sum e^x along an axis.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    floating
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
 /// Source    elementary
 template <int Axis = -1, operand X>
 constexpr auto log_softmax(X const& x) {
@@ -96,7 +97,7 @@ constexpr auto log_softmax(X const& x, int axis) {
 /// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
 ///
 /// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    elementary
 template <int... A, operand X>
 constexpr auto logsumexp(X const& x) {

@@ -95,6 +95,27 @@ Array concat(std::initializer_list<X> list, int axis = 0) {
   return concat(values, axis);
 }
 
+/// cat<Axis>(x, y, ...), cat({x, y}, axis) - concat, as PyTorch names it.
+///
+/// Shapes    x: [.., N, ..], y: [.., M, ..], ... -> [.., N + M + ..., ..]
+/// Dtypes    one, any
+/// Errors    those of concat
+/// Source    PyTorch's cat
+template <int Axis = 0, operand X, operand... Rest>
+constexpr auto cat(X const& x, Rest const&... rest) {
+  return concat<Axis>(x, rest...);
+}
+template <class List>
+  requires std::convertible_to<List const&, std::span<Array const>>
+Array cat(List const& list, int axis = 0) {
+  return concat(list, axis);
+}
+template <class X>
+  requires std::is_base_of_v<Array, X>
+Array cat(std::initializer_list<X> list, int axis = 0) {
+  return concat(list, axis);
+}
+
 /// stack - joined along a new axis.
 ///
 /// Shapes    N values of [S...] -> [.., N, ..]

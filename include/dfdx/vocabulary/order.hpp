@@ -105,6 +105,11 @@ struct LogAdd {
     return maximum(x, y) + log1p(exp(-abs(apart)));
   }
 };
+// Rounded once: in 16 bits each of the log2 n steps would round.
+template <class Join, class P, operand X>
+constexpr auto cumulative(X const& x, P const& axis) {
+  return rounded_as(call(made<Cumulative<Join>>(axis), in_f32(x)), x);
+}
 
 template <Literal Name, class P, operand X>
 constexpr auto cummax_along(X const& x, P const& axis, bool smallest) {
@@ -171,32 +176,32 @@ constexpr auto cumsum(X const& x, int axis) {
 ///
 /// Math      y_i = prod_{j <= i} x_j
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    all; integers and bool in i64
+/// Dtypes    all; integers and bool in i64; 16 bits are computed in f32 and rounded at the end
 /// Errors    "cumprod: axis 0 of [dyn, 3] has no fixed extent"
 /// Source    elementary
 template <int Axis, operand X>
 constexpr auto cumprod(X const& x) {
-  return detail::call(detail::Fixed<detail::Cumulative<detail::Times>{Axis}>{}, detail::summable(x));
+  return detail::cumulative<detail::Times>(detail::summable(x), detail::Fixed<Axis>{});
 }
 template <operand X>
 constexpr auto cumprod(X const& x, int axis) {
-  return detail::call(detail::Cumulative<detail::Times>{axis}, detail::summable(x));
+  return detail::cumulative<detail::Times>(detail::summable(x), axis);
 }
 
 /// logcumsumexp<Axis>(x), logcumsumexp(x, axis) - log of the sum of e^x up to each.
 ///
 /// Math      y_i = log sum_{j <= i} e^x_j
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    floating
+/// Dtypes    floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "logcumsumexp: floating dtype required, got i32"
 /// Source    PyTorch's logcumsumexp
 template <int Axis, operand X>
 constexpr auto logcumsumexp(X const& x) {
-  return detail::call(detail::Fixed<detail::Cumulative<detail::LogAdd>{Axis}>{}, x);
+  return detail::cumulative<detail::LogAdd>(x, detail::Fixed<Axis>{});
 }
 template <operand X>
 constexpr auto logcumsumexp(X const& x, int axis) {
-  return detail::call(detail::Cumulative<detail::LogAdd>{axis}, x);
+  return detail::cumulative<detail::LogAdd>(x, axis);
 }
 
 /// cummax<Axis>(x), cummin<Axis>(x) and cummax(x, axis), cummin(x, axis) - the largest, smallest element up to each,

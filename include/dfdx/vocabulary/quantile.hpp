@@ -91,7 +91,8 @@ constexpr auto quantile_of(X const& sorted, double q, P const& axis, Interpolati
   });
   if (above == below) return nan_of<"quantile">(sorted, axis, first);
   auto const second = ranked<"quantile">(sorted, axis, [above](index_t) { return above; });
-  return nan_of<"quantile">(sorted, axis, first + (second - first) * part);
+  auto const low = in_f32(first);
+  return nan_of<"quantile">(sorted, axis, rounded_as(low + (in_f32(second) - low) * part, first));
 }
 template <class P, operand X>
 constexpr auto sorted_reals(X const& x, P const& axis) {
@@ -168,7 +169,7 @@ constexpr auto nanmedian(X const& x) {
 /// axis.
 ///
 /// Shapes    x: [S...], q: a number -> [S... without the axis]; q: N numbers -> [N, S... without the axis]
-/// Dtypes    x: floating
+/// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
 /// Errors    "quantile: a number between 0 and 1 required"; "quantile: floating dtype required, got i64"
 /// Source    NumPy's quantile
 template <int Axis, operand X>
