@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Training, evaluation, sampling: what happens to the model. The compiled programs are in train.cpp.
+// Training, evaluation, sampling: what happens to the model. The compiled programs are in train.cpp and text.cpp.
 #pragma once
 
 #include "../common/loop.hpp"
