@@ -137,6 +137,20 @@ DFDX_INLINE V widen(V v) {
 }
 #endif
 
+/// A heavy epilogue over the sums of a tile, in memory. Not inlined: its constants would take registers from the
+/// product, whose sums would go through memory in every step.
+template <class T, int R, int C, class Out>
+[[gnu::noinline]] void finish_sums(T* sums, Out const& out) {
+  constexpr int W = lane_size<T>;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) {
+      T* const at = sums + (r * C + c) * W;
+      out.finish(lane<T>::load_aligned(at), r, c).store_aligned(at);
+    }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) out.store(lane<T>::load_aligned(sums + (r * C + c) * W), r, c);
+}
+
 /// One tile: out.finish(sum, r, c) for each lane of A[r, :] B[:, c * W ...], then out.store(value, r, c).
 ///
 /// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
@@ -184,14 +198,7 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
       DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c].store_aligned(sums + (r * C + c) * W);
       if constexpr (half) widen(half_sum[r]).store_aligned(sums + (r * C + whole) * W);
     }
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) {
-        T* const at = sums + (r * C + c) * W;
-        out.finish(V::load_aligned(at), r, c).store_aligned(at);
-      }
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) out.store(V::load_aligned(sums + (r * C + c) * W), r, c);
-    return;
+    return finish_sums<T, R, C>(sums, out);
   }
   V last[R];  // the last lane of each row when it was computed in half a register
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
