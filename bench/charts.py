@@ -93,7 +93,7 @@ def table(rows) -> str:
         cells = [("", row["bench"]), ("", row["case"]), ("n", report.time(row["ours_ms"])),
                  ("", row["peer"] or "missing"), ("n", report.time(row["peer_ms"])),
                  ("n" + kind, report.number(row["ratio"], ".2f")), ("n", report.number(row["roof"], ".0%")),
-                 ("n", report.number(row["error"], ".1g")), ("", row.get("note", ""))]
+                 ("n", report.number(row["error"], ".1g")), ("", row.get("note") or "")]
         lines.append("<tr>" + "".join(f'<td class="{c}">{html.escape(text)}</td>' for c, text in cells) + "</tr>")
     return "<table>" + "\n".join(lines) + "</table>"
 

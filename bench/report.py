@@ -40,7 +40,7 @@ def table(rows) -> str:
     for row in rows:
         lines.append((row["bench"], row["case"], time(row["ours_ms"]), row["peer"] or "missing", time(row["peer_ms"]),
                       number(row["ratio"], ".2f"), number(row["roof"], ".0%"), number(row["error"], ".1g"),
-                      row.get("note", "")))
+                      row.get("note") or ""))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     left = (0, 1, 3, 8)
     return "\n".join("  ".join(cell.ljust(width) if i in left else cell.rjust(width)
@@ -59,8 +59,8 @@ def means(rows) -> str:
 def share(row, roofs):
     """What the roofs allow by what the row takes: its operations at the peak, or its bytes from where they fit."""
     flops, moved = row.get("flops") or 0, row.get("bytes") or 0
-    level = next((x for x in roofs["levels"] if moved <= x["bytes"]), roofs["levels"][-1])
-    least = max(flops / roofs["flops"], moved / level["bandwidth"])
+    level = next((x for x in roofs["levels"] if moved <= x["bytes"]), (roofs["levels"] or [None])[-1])
+    least = max(flops / roofs["flops"], moved / level["bandwidth"] if level else 0)
     return least * 1e3 / row["ours_ms"] if least and row["ours_ms"] else None
 
 

@@ -14,7 +14,7 @@ int main() {
   // Of the last cache a core has a part, whatever the system tells: others use it too.
   Level const levels[] = {{"L1", sysconf(_SC_LEVEL1_DCACHE_SIZE)},
                           {"L2", second},
-                          {"L3", std::min(last, 16 * second)},
+                          {"L3", second > 0 ? std::min(last, 16 * second) : last},
                           {"DRAM", std::clamp(4 * last, 1L << 27, 1L << 29)}};
   std::printf("{\"roofs\": {\"flops\": %.6g, \"levels\": [", bench::measure_roof(41));
   bool first = true;

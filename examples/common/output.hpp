@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -62,8 +63,13 @@ auto or_keep(Keep const& keep, F const& f) {
   try {
     return f();
   } catch (dfdx::error const& e) {
-    std::string const place = keep();
-    throw dfdx::error(std::string(e.what()) + "; the model is in " + place);
+    std::string place;
+    try {
+      place = "the model is in " + keep();
+    } catch (std::exception const& why) {
+      place = std::string("the model is lost: ") + why.what();
+    }
+    throw dfdx::error(std::string(e.what()) + "; " + place);
   }
 }
 

@@ -128,4 +128,5 @@ TEST_CASE("all_finite", "[optim]") {
   Array const half = full({70}, 1.0, DType::f16).clone();
   CHECK(all_finite(half));
   CHECK(!all_finite(Array(half * 1e6)));
+  CHECK(all_finite(Array()));  // as a gradient that nothing reached
 }

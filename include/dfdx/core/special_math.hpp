@@ -106,11 +106,13 @@ constexpr X lgamma_double(X const& x) {
   X const far = (b - half) * (log_b - one) + (X(0.41893853320467274178) + z * stirling);
   X const of_size = math::select(large, far, math::select(small, near, middle));
   X const r = a - math::round(a), sine = math::abs(sin_pi(r));
+  auto const mirrors = a > X(0x1p-60);  // a quotient by the sine of less may overflow
   X const mirrored =
-      math::log(math::divide(X(constant_math::pi), static_cast<X>(math::select(tiny, one, a) * sine))) -
+      math::log(math::divide(X(constant_math::pi),
+                             static_cast<X>(math::select(tiny, one, a) * math::select(mirrors, sine, one)))) -
       of_size;
   X const positive = math::select(tiny, of_size - math::log(a), of_size);
-  X const y = math::select(x < X(0.0) && a > X(0x1p-60), mirrored, positive);
+  X const y = math::select(x < X(0.0) && mirrors, mirrored, positive);
   X const all =
       math::select(a == X(infinity) || a == X(0.0) || (x < X(0.0) && sine == X(0.0)), X(infinity), y);
   if constexpr (!near_zeros) return all;

@@ -43,8 +43,8 @@ template <class T>
 bool all_finite(T const& t) {
   bool good = true;
   visit(t, [&](auto const& leaf) {
-    if (!good || !is_floating(leaf.dtype())) return;
-    bool const plain = !leaf.empty() && leaf.contiguous_memory() && leaf.device().is_cpu();
+    if (!good || leaf.empty() || !is_floating(leaf.dtype())) return;
+    bool const plain = leaf.contiguous_memory() && leaf.device().is_cpu();
     if (plain && leaf.dtype() == DType::f32) good = detail::finite_numbers<float>(leaf.bytes(), leaf.size());
     else if (plain && leaf.dtype() == DType::f64)
       good = detail::finite_numbers<double>(leaf.bytes(), leaf.size());
