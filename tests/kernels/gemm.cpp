@@ -56,9 +56,9 @@ constexpr Index span(Index rows, Index row, Index columns, Index column) {
 }
 
 /// An epilogue that adds a bias per column and a residual, then relu; it knows no partial lanes.
-template <class T>
+template <class T, bool Heavy>
 struct bias_residual_relu {
-  static constexpr bool reads_c = false;
+  static constexpr bool reads_c = false, heavy = Heavy;
   T const *bias, *residual;
   Index residual_row;
   template <class V>
@@ -70,7 +70,7 @@ struct bias_residual_relu {
 };
 
 /// One product and its neighbourhood. Epilogues: 0 none, 1 in-place update, 2 bias + residual + relu.
-template <class Shape>
+template <class Shape, bool Heavy = false>
 bool agrees(int epilogue, gemm_sizes s = {}) {
   using T = typename Shape::type;
   auto pick = [](Index fixed, Index given) { return fixed >= 0 ? fixed : given; };
@@ -84,11 +84,11 @@ bool agrees(int epilogue, gemm_sizes s = {}) {
   T const scale = T(-0.25);
 
   add_scaled<T> const update{scale, c.data(), cr};
-  bias_residual_relu<T> const fused{bias.data(), residual.data(), n};
+  bias_residual_relu<T, Heavy> const fused{bias.data(), residual.data(), n};
   std::size_t bytes = 0;
   if (epilogue == 0) bytes = workspace_bytes<Shape>(s);
   if (epilogue == 1) bytes = workspace_bytes<Shape, add_scaled<T>>(s);
-  if (epilogue == 2) bytes = workspace_bytes<Shape, bias_residual_relu<T>>(s);
+  if (epilogue == 2) bytes = workspace_bytes<Shape, bias_residual_relu<T, Heavy>>(s);
   Fenced<char> room(static_cast<Index>((bytes + 63) / 64 * 64));
   if (epilogue == 0) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
   if (epilogue == 1) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), update, s);
@@ -161,6 +161,14 @@ TEST_CASE("static products: four layouts, tails and epilogues, f32", "[kernels]"
   CHECK(first_failure<float, 32, 200, 30>() == -1);
   CHECK(first_failure<float, 32, 27, 200>() == -1);
   CHECK(first_failure<float, 200, 67, 32>() == -1);
+}
+
+TEST_CASE("epilogues that are too much code to be written out for each register", "[kernels]") {
+  CHECK(agrees<gemm_nn<float, 19, 33, 23>, true>(2));
+  CHECK(agrees<gemm_nn<float, 64, 128, 40>, true>(2));
+  CHECK(agrees<gemm_tt<float, 50, 40, 20>, true>(2));
+  CHECK(agrees<gemm_nt<double, 33, 48, 70>, true>(2));
+  CHECK(agrees<gemm_nn<float, 1, 40, 70>, true>(2));
 }
 
 TEST_CASE("static products: four layouts, tails and epilogues, f64", "[kernels]") {
