@@ -117,6 +117,27 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   // Divisions in 32 bits are several times faster on GPUs.
   using position_t = std::conditional_t<Facts::is_small(), std::uint32_t, index_t>;
 
+  // The lines of operand K, if lanes of it are read.
+  template <int K>
+  static DFDX_INLINE void prefetch([[maybe_unused]] State const& s, [[maybe_unused]] index_t n,
+                                   [[maybe_unused]] int rows, [[maybe_unused]] int columns) {
+#if defined(__GNUC__) && !defined(__CUDACC__)
+    if constexpr (K != Given && Facts::loads_lanes(K)) {
+      index_t step = 0;
+      if constexpr (split == 1) step = detail::resolved(Body::template stride<K, 0>, s.symbols);
+      auto const* from = Body::template pointer<memory_t<K> const>(s, K) + n;
+      int const bytes = columns * static_cast<int>(sizeof(memory_t<K>));
+      for (int r = 0; r < rows; ++r, from += step)
+        for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<char const*>(from) + b, 1, 3);
+    }
+#endif
+  }
+  template <std::size_t... K>
+  static DFDX_INLINE void prefetch(State const& s, index_t n, int rows, int columns,
+                                   std::index_sequence<K...>) {
+    (prefetch<static_cast<int>(K)>(s, n, rows, columns), ...);
+  }
+
   template <int K>
   static constexpr index_t fill_of = record(K, loop_code::fill);
   template <int K>
@@ -174,6 +195,14 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     detail::Absent none, none_either;
     Body::template lanes<0, Tail>(s, n, count, sum, result, none, none_either);
     return result;
+  }
+
+  /// prefetch - asks for the lines that `at` will read, of `rows` rows from (m, n) on, `columns` elements of each.
+  static DFDX_INLINE void prefetch(void* const* base, index_t const* symbols, index_t m, index_t n, int rows,
+                                   int columns) {
+    State s{base, symbols};
+    if constexpr (split == 1) Body::template advance<0>(s, m);
+    prefetch(s, n, rows, columns, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
   }
 
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.

@@ -141,6 +141,14 @@ struct LoopFacts {
     return field(i, loop_code::code) == loop_code::store &&
            field(i, loop_code::level) == loop_code::element_level;
   }
+  /// loads_lanes - elements of operand k are read that lie side by side.
+  static constexpr bool loads_lanes(int k) {
+    for (int i = 0; i < instructions; ++i)
+      if (field(i, loop_code::code) == loop_code::load && field(i, loop_code::a) == k &&
+          field(i, loop_code::level) == loop_code::element_level)
+        return stride_code(k, dims - 1) == 1;
+    return false;
+  }
   /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.
   static constexpr bool is_map() {
     for (int i = 0; i < instructions; ++i) {

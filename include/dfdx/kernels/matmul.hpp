@@ -33,6 +33,10 @@ struct LoopEpilogue {
   DFDX_INLINE V operator()(V const& sum, std::int64_t m, std::int64_t n, int count) const {
     return Loop<Code, Code::value[0], Given, Stored>::template at<true>(base, symbols, sum, m, n, count);
   }
+  /// Asks for what it will read of a tile, long before it does.
+  DFDX_INLINE void prefetch(std::int64_t m, std::int64_t n, int rows, int columns) const {
+    Loop<Code, Code::value[0], Given, Stored>::prefetch(base, symbols, m, n, rows, columns);
+  }
 };
 
 /// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element

@@ -172,6 +172,8 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
     DFDX_UNROLL for (int c = 0; c < whole; ++c) sum[r][c] = V(T(0));
     if constexpr (half) half_sum[r] = half_lane<T>(T(0));
   }
+  // What the epilogue reads is far away, and arrives while the sums are computed.
+  if constexpr (Out::heavy) out.prefetch(R);
   for (Index p = 0; p < k; ++p) {
     V row[whole > 0 ? whole : 1];
     [[maybe_unused]] half_lane<T> half_row;

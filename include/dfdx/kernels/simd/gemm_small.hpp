@@ -63,6 +63,10 @@ struct into_c {
   Index row() const { return CRow >= 0 ? CRow : c_stride; }
   into_c below(Index rows) const { return {c + rows * row(), c_stride, m + rows, n, epilogue}; }
   static constexpr int count(int j) { return j == C - 1 ? Last : lane_size<T>; }
+  DFDX_INLINE void prefetch(int rows) const {
+    if constexpr (requires { epilogue.prefetch(m, n, rows, 1); })
+      epilogue.prefetch(m, n, rows, (C - 1) * lane_size<T> + Last);
+  }
   DFDX_INLINE lane<T> finish(lane<T> sum, int r, int j) const {
     return finished(epilogue, sum, m + r, n + j * lane_size<T>, count(j));
   }
