@@ -65,14 +65,19 @@ constexpr void walk(Shape const& shape, Strides const (&strides)[N], F&& f) {
 
 namespace detail {
 
+/// Rows of n elements each, rows and elements so far apart.
 template <class E>
-void copy_row(void* to, index_t to_step, void const* from, index_t step, index_t n) {
+void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, index_t row, index_t step,
+               index_t rows, index_t n) {
   auto* y = static_cast<E*>(to);
   auto const* x = static_cast<E const*>(from);
-  if (to_step == 1)  // so that a number repeated is stored by whole vectors
-    for (index_t i = 0; i < n; ++i) y[i] = x[i * step];
-  else
-    for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
+  for (; rows > 0; --rows, y += to_row, x += row) {
+    if (to_step == 1 && step == 1) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(E));
+    else if (to_step == 1)  // so that a number repeated is stored by whole vectors
+      for (index_t i = 0; i < n; ++i) y[i] = x[i * step];
+    else
+      for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
+  }
 }
 
 }  // namespace detail
@@ -87,7 +92,8 @@ inline void copy_elements(Operand const& from, Operand const& to) {
       std::memcpy(dst, src, n * size);
     return;
   }
-  // Without axes of one element, so that rows are as long as they can be.
+  // Without axes of one element, so that rows are as long as they can be. The walk goes over the axes before the last
+  // two: to go on to a next row costs it as much as copying a short one.
   Shape shape;
   Strides strides[2];
   for (int a = 0; a < from.meta.shape.rank; ++a) {
@@ -96,20 +102,22 @@ inline void copy_elements(Operand const& from, Operand const& to) {
     strides[0].push_back(from.strides[a]);
     strides[1].push_back(to.strides[a]);
   }
-  RowWalk row(shape, strides, 2);
-  if (row.empty()) return;
-  bool const dense = row.step[0] == 1 && row.step[1] == 1;
+  index_t n = 1, step[2] = {1, 1};
+  if (shape.rank > 0) {
+    n = shape[--shape.rank];
+    for (int k = 0; k < 2; ++k) step[k] = strides[k][--strides[k].rank];
+  }
+  RowWalk rows(shape, strides, 2);
+  if (rows.empty() || n == 0) return;
   auto const bytes = static_cast<index_t>(size);
-  auto const copy_row = size == 1   ? &detail::copy_row<std::uint8_t>
-                        : size == 2 ? &detail::copy_row<std::uint16_t>
-                        : size == 4 ? &detail::copy_row<std::uint32_t>
-                                    : &detail::copy_row<std::uint64_t>;
-  do {
-    auto const* x = src + row.offset[0] * bytes;
-    auto* y = dst + row.offset[1] * bytes;
-    if (dense) std::memcpy(y, x, static_cast<std::size_t>(row.size) * size);
-    else copy_row(y, row.step[1], x, row.step[0], row.size);
-  } while (row.next());
+  auto const copy_rows = size == 1   ? &detail::copy_rows<std::uint8_t>
+                         : size == 2 ? &detail::copy_rows<std::uint16_t>
+                         : size == 4 ? &detail::copy_rows<std::uint32_t>
+                                     : &detail::copy_rows<std::uint64_t>;
+  do
+    copy_rows(dst + rows.offset[1] * bytes, rows.step[1], step[1], src + rows.offset[0] * bytes, rows.step[0],
+              step[0], rows.size, n);
+  while (rows.next());
 }
 
 /// read_index - an integer element, whatever its width.
