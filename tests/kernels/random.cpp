@@ -44,10 +44,15 @@ TEST_CASE("uniform numbers in lanes are those of the stream", "[kernels][random]
 
 TEST_CASE("normal numbers in lanes are rounded as normal_at is", "[kernels][random]") {
   for (std::uint64_t const seed : {0ull, 7ull, 0xffffffffffffffffull})
-    for (index_t const n : {0, 1, 64, 100'000})
+    for (index_t const n : {0, 1, 2, 63, 64, 65, 100'000}) {
+      std::uint64_t const stream = seed % 5;
       require_same<float>(
-          n, [&](float* y) { kernels::draw_normal(Key(seed), y, n); },
-          [&](std::uint64_t i) { return static_cast<float>(normal_at(Key(seed), i)); });
+          n, [&](float* y) { kernels::draw_normal(Key(seed), stream, y, n); },
+          [&](std::uint64_t i) { return static_cast<float>(normal_at(Key(seed), i, stream)); });
+      require_same<double>(
+          n % 1000, [&](double* y) { kernels::draw_normal(Key(seed), stream, y, n % 1000); },
+          [&](std::uint64_t i) { return normal_at(Key(seed), i, stream); });
+    }
 }
 
 #if !defined(__CUDACC__)

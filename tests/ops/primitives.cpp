@@ -726,22 +726,23 @@ struct Record<op::resample> : Analytic {
 template <>
 struct Record<op::draw> : Counting {
   static constexpr bool integers = true;
-  static Case of(Shape const& s, DType d, index_t stream) {
-    return {[=](V v) { return bound<op::draw>(Attrs{{static_cast<index_t>(d), stream}}, v); },
+  static Case of(Shape const& s, DType d, index_t stream, bool normal = false) {
+    return {[=](V v) { return bound<op::draw>(Attrs{{static_cast<index_t>(d), stream, normal}}, v); },
             [=](V v) {
               Array const y = doubles(s);
               Key const key(static_cast<std::uint64_t>(v[1].item<std::int64_t>()));
-              for (index_t i = 0; i < y.size(); ++i)
-                y.data<double>()[i] =
-                    uniform_at(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(stream));
+              for (index_t i = 0; i < y.size(); ++i) {
+                auto const at = static_cast<std::uint64_t>(i), of = static_cast<std::uint64_t>(stream);
+                y.data<double>()[i] = normal ? normal_at(key, at, of) : uniform_at(key, at, of);
+              }
               return y;
             },
             {dfdx::zeros(s, DType::f64), places({42}, {})}};
   }
   static Cases cases() {
     return {of(make_shape(3, 5), DType::f64, 0), of(make_shape(7), DType::f64, 3),
-            of(make_shape(), DType::f64, 0), of(make_shape(1), DType::f64, 1),
-            of(make_shape(0, 2), DType::f64, 0)};
+            of(make_shape(), DType::f64, 0),     of(make_shape(1), DType::f64, 1),
+            of(make_shape(0, 2), DType::f64, 0), of(make_shape(3, 5), DType::f64, 2, true)};
   }
 };
 

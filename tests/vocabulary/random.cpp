@@ -45,7 +45,13 @@ TEST_CASE("randn_like has the moments of a normal distribution, streams of a key
     // Unrelated to the numbers of another stream, and of another key.
     for (Array const& other : {randn_like(x, Key{5}, 1), randn_like(x, Key{6})})
       CHECK(std::fabs(value(mean(y * cast_to(other, DType::f64)))) < bound);
+    // Two neighbours are made of the same bits: they are unrelated too, and so are their squares.
+    auto const product_of_pairs = [](Array const& v) { return mean(prod(reshape(v, {n / 2, 2}), 1)); };
+    CHECK(std::fabs(value(product_of_pairs(y))) < bound * std::sqrt(2.0));
+    CHECK(std::fabs(value(product_of_pairs(squares)) - 1) < bound * std::sqrt(2.0 * 8));
+    CHECK(equal(x, randn({n}, Key{5}, d)));
   }
+  CHECK(equal(randn_like(transpose(zeros({3, 5})), Key{5}), randn({5, 3}, Key{5})));
 }
 
 TEST_CASE("dropout keeps the mean and its gradient has the same zeros", "[vocabulary]") {

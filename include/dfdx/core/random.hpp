@@ -54,15 +54,17 @@ constexpr double uniform_at(Key key, std::uint64_t i, std::uint64_t stream = 0) 
   return static_cast<double>(x >> 11) * 0x1p-53;
 }
 
-/// normal_at - the i-th number of a key's standard normal stream (Box and Muller 1958). Computed by constant_math,
-/// so that no platform's libm shows in the numbers.
-constexpr double normal_at(Key key, std::uint64_t i) {
-  Bits const b = philox(key, i);
+/// normal_at - the i-th number of one of a key's standard normal streams: numbers 2 k and 2 k + 1 are the two that the
+/// bits at counter k give (Box and Muller 1958). Computed by constant_math, so that no platform's libm shows in the
+/// numbers.
+constexpr double normal_at(Key key, std::uint64_t i, std::uint64_t stream = 0) {
+  Bits const b = philox(key, i / 2, stream);
   std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
   std::uint64_t const y = (std::uint64_t{b.word[3]} << 32) | b.word[2];
   double const u = (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
-  double const v = static_cast<double>(y >> 11) * 0x1p-53;
-  return constant_math::sqrt(-2 * constant_math::log(u)) * constant_math::cos(2 * constant_math::pi * v);
+  double const angle = 2 * constant_math::pi * (static_cast<double>(y >> 11) * 0x1p-53);
+  return constant_math::sqrt(-2 * constant_math::log(u)) *
+         (i % 2 == 0 ? constant_math::cos(angle) : constant_math::sin(angle));
 }
 
 /// integer_at - the i-th number of a key's stream of integers in [0, n), without modulo bias worth noticing:

@@ -74,24 +74,25 @@ DFDX_INLINE lane<double> upper_bits(W const& high, W const& low) {
   return whole(high & word) * X(0x1p21) + whole((low & word) >> 11);
 }
 
-/// Numbers first, first + 1, ... of a stream, made by f of the four words.
+/// f(i, words) for the words at counters first + i ... of a stream, `count` in all, lane by lane.
 template <class F>
-DFDX_INLINE void draw_block(PhiloxLanes const& philox, std::uint64_t first, double* y, F const& f) {
+DFDX_INLINE void draw_block(PhiloxLanes const& philox, std::uint64_t first, index_t count, F const& f) {
   constexpr int W = lane_size<double>;
   alignas(64) std::uint64_t counters[W];
   for (int i = 0; i < W; ++i) counters[i] = first + static_cast<std::uint64_t>(i);
   Words counter = Words::load_aligned(counters);
-  for (index_t i = 0; i < drawn_at_once; i += W, counter = counter + Words(static_cast<std::uint64_t>(W))) {
+  for (index_t i = 0; i < count; i += W, counter = counter + Words(static_cast<std::uint64_t>(W))) {
     Words words[4];
     philox.draw(counter, words);
-    f(words).store_aligned(y + i);
+    f(i, words);
   }
 }
 
 template <int = 0>
 void uniform_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
-  draw_block(philox, first, y,
-             [](Words const(&w)[4]) { return upper_bits(w[1], w[0]) * lane<double>(0x1p-53); });
+  draw_block(philox, first, drawn_at_once, [&](index_t i, Words const(&w)[4]) {
+    (upper_bits(w[1], w[0]) * lane<double>(0x1p-53)).store_aligned(y + i);
+  });
 }
 
 /// minus_two_log - -2 ln u for normal u in (0, 1], within 1e-13: ln u = e ln 2 + 2 artanh((m - 1) / (m + 1))
@@ -110,24 +111,39 @@ DFDX_INLINE X minus_two_log(X const& u) {
   return xsimd::fnma(e, X(2 * 0.693147180559945309), -(s * p));
 }
 
-/// turn_cosine - cos(2 pi v) for v in [0, 1], within 1e-13: folded to sin x for |x| <= pi / 2, and its series.
+// sin(2 pi t) for |t| <= 1/4, within 1e-13, by its series.
 template <class X>
-DFDX_INLINE X turn_cosine(X const& v) {
-  X const x = (xsimd::abs(v - X(0.5)) - X(0.25)) * X(2 * constant_math::pi);
+DFDX_INLINE X quarter_sine(X const& t) {
+  X const x = t * X(2 * constant_math::pi);
   X const p = polynomial(x * x, 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
                          -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
   return x * p;
 }
+/// turn - cos(2 pi v) and sin(2 pi v) for v in [0, 1), both folded to a quarter turn.
+template <class X>
+DFDX_INLINE void turn(X const& v, X& cosine, X& sine) {
+  X const w = v - X(0.5), t = xsimd::abs(w) - X(0.25);
+  cosine = quarter_sine(t);
+  sine = -xsimd::copysign(quarter_sine(X(0.25) - xsimd::abs(t)), w);
+}
 
-/// Within normal_bound of normal_at: the series end below 1e-13, and no number is beyond 9.
+/// Within normal_bound of normal_at, from number `first` on, which is even: the series end below 1e-13, and no number
+/// is beyond 9.
 inline constexpr double normal_bound = 2e-12;
 template <int = 0>
 void normal_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
   using X = lane<double>;
-  draw_block(philox, first, y, [](Words const(&w)[4]) {
+  constexpr index_t pairs = drawn_at_once / 2;
+  alignas(64) double even[pairs], odd[pairs];
+  draw_block(philox, first / 2, pairs, [&](index_t i, Words const(&w)[4]) {
     X const u = (upper_bits(w[1], w[0]) + X(0.5)) * X(0x1p-53), v = upper_bits(w[3], w[2]) * X(0x1p-53);
-    return xsimd::sqrt(minus_two_log(u)) * turn_cosine(v);
+    X const radius = xsimd::sqrt(minus_two_log(u));
+    X cosine, sine;
+    turn(v, cosine, sine);
+    (radius * cosine).store_aligned(even + i);
+    (radius * sine).store_aligned(odd + i);
   });
+  for (index_t i = 0; i < pairs; ++i) y[2 * i] = even[i], y[2 * i + 1] = odd[i];
 }
 
 #endif
@@ -154,15 +170,15 @@ void draw_uniform(Key key, std::uint64_t stream, T* y, index_t n, double most = 
   }
 }
 
-/// draw_normal - y[i] = normal_at(key, i) for i < n, rounded to f32. What is computed fast is as near to normal_at as
-/// its own bound, so that where both ends of that bound are rounded to one number, this is it; the few others are
-/// computed as normal_at does (Ziv, ACM TOMS 17, 1991). So no platform's arithmetic shows in the numbers.
+/// draw_normal - y[i] = normal_at(key, i, stream) for i < n, rounded to f32. What is computed fast is as near to
+/// normal_at as its own bound, so that where both ends of that bound are rounded to one number, this is it; the few
+/// others are computed as normal_at does (Ziv, ACM TOMS 17, 1991). So no platform's arithmetic shows in the numbers.
 template <int = 0>
-void draw_normal(Key key, float* y, index_t n) {
+void draw_normal(Key key, std::uint64_t stream, float* y, index_t n) {
   index_t i = 0;
 #if !defined(__CUDACC__)
   constexpr index_t size = detail::drawn_at_once;
-  detail::PhiloxLanes const philox(key, 0);
+  detail::PhiloxLanes const philox(key, stream);
   alignas(64) double block[size];
   alignas(64) float below[size], above[size];
   for (; i < n; i += size) {
@@ -172,11 +188,15 @@ void draw_normal(Key key, float* y, index_t n) {
     if (std::memcmp(below, above, sizeof below) != 0)
       for (index_t k = 0; k < size; ++k)
         if (below[k] != above[k])
-          below[k] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i + k)));
+          below[k] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i + k), stream));
     std::memcpy(y + i, below, static_cast<std::size_t>(n - i < size ? n - i : size) * sizeof(float));
   }
 #endif
-  for (; i < n; ++i) y[i] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i)));
+  for (; i < n; ++i) y[i] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i), stream));
+}
+template <int = 0>
+void draw_normal(Key key, std::uint64_t stream, double* y, index_t n) {
+  for (index_t i = 0; i < n; ++i) y[i] = normal_at(key, static_cast<std::uint64_t>(i), stream);
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

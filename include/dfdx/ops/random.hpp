@@ -13,10 +13,10 @@ template <class Op>
 void run_draw(Attrs const& a, Operand const& key, Operand const& out);
 }  // namespace detail
 
-/// draw - numbers from [0, 1) for each element of x, whose shape alone counts: element i is drawn at counter i of the
-/// key, in stream attrs.i[1]. The dtype is attrs.i[0].
+/// draw - numbers from [0, 1), or with attrs.i[2] from N(0, 1), for each element of x, whose shape alone counts:
+/// element i is number i of the key's stream attrs.i[1]. The dtype is attrs.i[0].
 ///
-/// Math      y_i = uniform(key, i); no gradient
+/// Math      y_i = uniform_at(key, i) or normal_at(key, i); no gradient
 /// Shapes    x: [S...], key: [] -> y: [S...]
 /// Dtypes    key: i64; y: f32 or f64
 /// Errors    "draw: a key, one number of i64, required, got i32 []"

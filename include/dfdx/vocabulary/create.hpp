@@ -78,7 +78,7 @@ Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
   require_floating(name, dtype);
   if (dtype == DType::f32) {
     Array r(Meta{dtype, sized(name, shape)});
-    kernels::draw_normal(key, r.data<float>(), r.size());
+    kernels::draw_normal(key, 0, r.data<float>(), r.size());
     return r;
   }
   return generate_as(name, shape, dtype,

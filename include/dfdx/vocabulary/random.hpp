@@ -19,14 +19,18 @@ template <class Op>
 void run_draw(Attrs const& a, Operand const& key_at, Operand const& out) {
   Key const key(static_cast<std::uint64_t>(*static_cast<std::int64_t const*>(key_at.data)));
   auto const stream = static_cast<std::uint64_t>(a.i[1]);
+  bool const normal = a.i[2] != 0;
   auto const fill = [&](auto* y, double most) {
-    if (is_contiguous(out.meta.shape, out.strides))
+    if (is_contiguous(out.meta.shape, out.strides)) {
+      if (normal) return kernels::draw_normal(key, stream, y, out.meta.shape.numel());
       return kernels::draw_uniform(key, stream, y, out.meta.shape.numel(), most);
+    }
     Strides const strides[1] = {out.strides};
     std::uint64_t i = 0;
     walk<1>(out.meta.shape, strides, [&](index_t const(&o)[1]) {
-      double const u = uniform_at(key, i++, stream);
-      y[o[0]] = static_cast<std::remove_reference_t<decltype(*y)>>(u < most ? u : most);
+      double const u = normal ? normal_at(key, i, stream) : uniform_at(key, i, stream);
+      ++i;
+      y[o[0]] = static_cast<std::remove_reference_t<decltype(*y)>>(normal || u < most ? u : most);
     });
   };
   if (out.meta.dtype == DType::f64) fill(static_cast<double*>(out.data), 1);
@@ -48,8 +52,9 @@ concept random_key = operand<K> || std::is_same_v<K, Key>;
 
 struct Draw {
   std::int64_t stream = 0;
+  bool normal = false;
   constexpr Attrs attrs(DType d) const {
-    return Attrs{{static_cast<index_t>(promote(d, DType::f32)), stream}};
+    return Attrs{{static_cast<index_t>(promote(d, DType::f32)), stream, normal}};
   }
   constexpr Meta infer(Meta const* in, Text* why) const {
     if (!is_floating(in->dtype)) return refuse(why, "draw: floating dtype required, got ", in->dtype);
@@ -76,9 +81,9 @@ constexpr auto key_beside(char const* name, X const& x, K const& key) {
   }
 }
 template <Literal Name, class X, class K>
-constexpr auto drawn(X const& x, K const& key, std::int64_t stream) {
+constexpr auto drawn(X const& x, K const& key, std::int64_t stream, bool normal = false) {
   if constexpr (refused<X, K>) return Refused{};
-  else return call(named<Name>(FixedType<Draw{}>{{}, {stream}}), x, key_beside(Name.text, x, key));
+  else return call(named<Name>(FixedType<Draw{}>{{}, {stream, normal}}), x, key_beside(Name.text, x, key));
 }
 
 // Zero where a number from [0, 1) lies below p.
@@ -156,17 +161,16 @@ constexpr auto uniform_like(X const& x, K const& key, std::int64_t stream = 0) {
   return detail::drawn<"uniform_like">(x, key, stream);
 }
 
-/// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x, made of uniform_like's: not those of
-/// randn(shape, key). Streams 2 s and 2 s + 1 of the key are used up.
+/// randn_like(x, key, stream) - numbers from N(0, 1) for each element of x: those of randn(shape, key). f32, or f64 for
+/// x of f64.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    x: floating; the result f32, or f64 for x of f64
+/// Dtypes    x: floating; a key that is a value: i64
 /// Errors    those of uniform_like
 /// Source    Box and Muller 1958
 template <operand X, detail::random_key K>
 constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
-  auto const radius = sqrt(log(1.0 - uniform_like(x, key, 2 * stream)) * -2.0);
-  return radius * cos(uniform_like(x, key, 2 * stream + 1) * 6.283185307179586);
+  return detail::drawn<"randn_like">(x, key, stream, true);
 }
 
 /// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.
