@@ -162,6 +162,16 @@ struct VectorLanes {
     }
   }
 
+  /// can_stream - whether elements of type M can be stored past the caches: lanes as they are.
+  template <class M>
+  static constexpr bool can_stream =
+      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool>;
+  template <class M>
+  static DFDX_INLINE void stream(M* p, type<M> const& x) {
+    if (reinterpret_cast<std::uintptr_t>(p) % sizeof x == 0) detail::stream(p, x);
+    else x.store_unaligned(p);
+  }
+
   template <class M>
   static DFDX_INLINE void store_row(M* p, compute_t<M> x) {
     *p = static_cast<M>(x);
@@ -187,6 +197,11 @@ struct VectorLanes {
   template <class T>
   static DFDX_INLINE type<T> positions(index_t first, index_t step) {
     alignas(64) T buffer[size];
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
+      // Compilers put lanes together one by one, which took longer than the exponential of a softmax.
+      for (int i = 0; i < size; ++i) buffer[i] = static_cast<T>(i);
+      if (step == 1) return type<T>(static_cast<T>(first)) + type<T>::load_aligned(buffer);
+    }
     for (int i = 0; i < size; ++i) buffer[i] = static_cast<T>(first + i * step);
     if constexpr (std::is_same_v<T, bool>) return load<false>(buffer, 1, size);
     else return type<T>::load_aligned(buffer);

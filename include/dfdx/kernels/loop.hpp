@@ -210,7 +210,9 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     State s{base, symbols};
     if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);
+    Body::choose_stores(s);
     nest(s);
+    Body::end_stores(s);
   }
 };
 

@@ -52,11 +52,39 @@ class LoopBody : protected LoopFacts<Code> {
     index_t at[operands + 1] = {};
     detail::Cell cells[instructions + 1] = {};
     index_t part = 0;
+    bool streams = false;
   };
   template <int D>
   static DFDX_INLINE index_t iterations(State const& s) {
     if constexpr (Divided && D == 0) return s.part;
     else return extent_of<D>(s.symbols);
+  }
+
+  // What is so large that it is stored past the caches: unless it lies where something is read, and so is in them.
+  template <int K>
+  static constexpr bool may_stream() {
+    if constexpr (K != Stored && Facts::is_written_once(K) &&
+                  requires { L::template can_stream<memory_t<K>>; })
+      return L::template can_stream<memory_t<K>>;
+    else return false;
+  }
+  template <int K, std::size_t... Other>
+  static DFDX_INLINE bool lies_apart(State const& s, std::index_sequence<Other...>) {
+    if constexpr (!may_stream<K>()) return true;
+    else return (true && ... && (!Facts::loads(static_cast<int>(Other)) || s.base[Other] != s.base[K]));
+  }
+  template <std::size_t... K>
+  static DFDX_INLINE void choose_stores(State& s, std::index_sequence<K...> all) {
+    if constexpr ((false || ... || may_stream<static_cast<int>(K)>()))
+      s.streams = (true && ... && lies_apart<static_cast<int>(K)>(s, all));
+  }
+  static DFDX_INLINE void choose_stores(State& s) {
+    choose_stores(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+  }
+  static DFDX_INLINE void end_stores(State const& s) {
+#if !defined(__CUDACC__)
+    if (s.streams) detail::end_streams();
+#endif
   }
 
   // Where operand k is, elements of type M.
@@ -219,7 +247,13 @@ class LoopBody : protected LoopFacts<Code> {
                             L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...)));
       } else if constexpr (what == loop_code::store) {
         index_t const by = detail::resolved(lane_stride<x>, s.symbols);
-        L::template store<Tail>(pointer<memory_t<x>>(s, x) + i * by, by, lane_value<y, P>(s, v...), count);
+        auto* const to = pointer<memory_t<x>>(s, x) + i * by;
+        if constexpr (!Tail && may_stream<x>()) {
+          if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
+          else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);
+        } else {
+          L::template store<Tail>(to, by, lane_value<y, P>(s, v...), count);
+        }
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
       } else if constexpr (what == loop_code::accumulate) {
         accumulate<x, Tail>(s, i, count, lane_value<y, P>(s, v...));

@@ -149,6 +149,25 @@ struct LoopFacts {
         return stride_code(k, dims - 1) == 1;
     return false;
   }
+  /// loads - the loop reads operand k.
+  static constexpr bool loads(int k) {
+    for (int i = 0; i < instructions; ++i)
+      if ((field(i, loop_code::code) == loop_code::load && field(i, loop_code::a) == k) ||
+          field(i, loop_code::stash) == k)
+        return true;
+    return false;
+  }
+  /// is_written_once - operand k is written once, side by side, and so large that nothing of it will be in a cache when
+  /// it is read: a line of it need not be fetched to be written.
+  static constexpr bool is_written_once(int k) {
+    index_t n = static_cast<index_t>(size_of(static_cast<DType>(record(k, loop_code::dtype))));
+    for (int d = 0; d < dims; ++d) {
+      if (stride_code(k, d) == 0 && extent_code(d) != 1) return false;
+      n = extent::mul(n, extent_code(d));
+    }
+    return n >= (index_t{1} << 25) && stride_code(k, dims - 1) == 1 && !loads(k) && !is_scratch(k) &&
+           !is_shared(k);
+  }
   /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.
   static constexpr bool is_map() {
     for (int i = 0; i < instructions; ++i) {

@@ -169,6 +169,31 @@ template <class T>
 inline constexpr bool has_part_moves = false;
 #endif
 
+/// stream - stores a register where one begins, past the caches: a line that is all written is not read before. Another
+/// thread sees it after end_streams.
+#if defined(__SSE2__)
+inline constexpr bool has_streams = true;
+template <class T, class A>
+DFDX_INLINE void stream(T* p, xsimd::batch<T, A> const& x) {
+  auto const bits = xsimd::bitwise_cast<std::int32_t>(x);
+#if defined(__AVX512F__)
+  if constexpr (sizeof bits == 64) return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), bits);
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof bits == 32) return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), bits);
+#endif
+  if constexpr (sizeof bits == 16) _mm_stream_si128(reinterpret_cast<__m128i*>(p), bits);
+}
+inline void end_streams() { _mm_sfence(); }
+#else
+inline constexpr bool has_streams = false;
+template <class T, class A>
+DFDX_INLINE void stream(T* p, xsimd::batch<T, A> const& x) {
+  x.store_aligned(p);
+}
+inline void end_streams() {}
+#endif
+
 /// True where the compiler knows that n is a whole lane: then the partial access is an ordinary one.
 template <class T>
 DFDX_INLINE bool known_whole(int n) {
