@@ -46,6 +46,34 @@ TEST_CASE("transpose of every tail, dense and strided", "[kernels]") {
   CHECK(failures<std::uint8_t>() == 0);
 }
 
+TEST_CASE("a transpose past the caches", "[kernels]") {
+  // Destinations where a line begins, of rows of whole lines or not, and others.
+  auto const wrong = []<class T>(std::int64_t rows, std::int64_t columns, std::int64_t dst_row,
+                                 std::size_t offset) {
+    std::vector<T> src(static_cast<std::size_t>(rows * columns)),
+        room(static_cast<std::size_t>(columns * dst_row) + 64, T(-1));
+    for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<T>(i + 1);
+    auto const skip = (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64 / sizeof(T) + offset;
+    T* const dst = room.data() + skip;
+    dfdx::kernels::transpose_past(src.data(), columns, rows, columns, dst, dst_row);
+    int count = 0;
+    for (std::size_t i = 0; i < room.size(); ++i) {
+      auto const at = static_cast<std::int64_t>(i) - static_cast<std::int64_t>(skip);
+      std::int64_t const c = at < 0 ? columns : at / dst_row, r = at < 0 ? 0 : at % dst_row;
+      T const want = c < columns && r < rows ? src[static_cast<std::size_t>(r * columns + c)] : T(-1);
+      count += room[i] != want;
+    }
+    return count;
+  };
+  for (std::int64_t rows : {1, 16, 31, 48, 65})
+    for (std::int64_t columns : {1, 16, 31, 48, 65})
+      for (std::int64_t dst_row : {80, 83})
+        for (std::size_t offset : {0u, 3u}) {
+          CHECK(wrong.operator()<float>(rows, columns, dst_row, offset) == 0);
+          CHECK(wrong.operator()<double>(rows, columns, dst_row, offset) == 0);
+        }
+}
+
 TEST_CASE("a padded transpose fills whole lanes and no more", "[kernels]") {
   constexpr std::int64_t rows = 13, columns = 21;
   constexpr std::int64_t room = 16;  // a multiple of every lane of float

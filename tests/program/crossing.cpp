@@ -74,3 +74,34 @@ TEST_CASE("maps across the rows of an operand of dynamic extents", "[program]") 
   using A = Tensor<float, dyn, dyn>;
   CHECK(max(abs(Array(compile(f)(A(x), A(y))) - f(x, y))).item<float>() < 1e-5f);
 }
+
+// What is stored past the caches is 32 MB and more. Elements are checked against the definition, for eager copies of
+// that size go past them too.
+template <class E, std::size_t M, std::size_t N>
+bool large() {
+  auto const x = counted<E, M, N>(7);
+  auto const turned = compile([](auto const& v) { return abs(transpose(v)); })(x);
+  auto const copied = transpose(x).contiguous();
+  auto const mapped = compile([](auto const& v) { return v + v; })(x);
+  for (std::size_t i = 0; i < M; ++i)
+    for (std::size_t k = 0; k < N; ++k) {
+      E const e = x.data()[i * N + k];
+      if (turned.data()[k * M + i] != e || copied.data()[k * M + i] != e || mapped.data()[i * N + k] != e + e)
+        return false;
+    }
+  return true;
+}
+
+TEST_CASE("results too large for caches", "[program]") {
+  CHECK(large<float, 2944, 2880>());
+  CHECK(large<float, 2897, 2903>());
+  CHECK(large<double, 1999, 2112>());
+  CHECK(large<std::int32_t, 2912, 2903>());
+  // In place: what is written lies where it was read.
+  auto x = counted<float, 2944, 2880>(7);
+  auto step = stateful([](auto const& s, auto const& by) { return std::pair(sum(s), s + by); });
+  float const before = x.data()[12345];
+  for (int i = 0; i < 3; ++i) step(x, Tensor<float>(2.0f));
+  CHECK(x.data()[12345] == before + 6);
+  CHECK(x.data()[x.size() - 1] == counted<float, 2944, 2880>(7).data()[x.size() - 1] + 6);
+}

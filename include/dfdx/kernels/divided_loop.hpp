@@ -120,9 +120,9 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     s.part = part.end - part.begin;
     Body::template advance<0>(s, part.begin);
     if constexpr (Facts::fills()) Base::fill(s, all_operands);
-    Body::choose_stores(s);
+    Base::choose_stores(s);
     Base::nest(s);
-    Body::end_stores(s);
+    Base::end_stores(s);
   }
 
   // One row
@@ -138,7 +138,7 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     } else {
       Body::template reduce<P>(s);
     }
-    Body::end_stores(s);
+    Base::end_stores(s);
     Body::template advance<0>(s, -part.begin);
   }
   template <int I, int P>
@@ -184,7 +184,7 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     } else {
       Scratch<State> const states(static_cast<std::size_t>(parts));
       State s{base, symbols};
-      Body::choose_stores(s);
+      Base::choose_stores(s);
       if constexpr (Facts::fills())
         for (int i = 0; i < parts; ++i) Base::fill(State{tables.of(i), symbols}, all_operands);
       phase<0>(s, states.get(), parts, tables, all_instructions);

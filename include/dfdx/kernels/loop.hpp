@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/kernels/loop_body.hpp>
+#include <dfdx/kernels/simd/transpose.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -40,14 +41,62 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   }
 
   // Where an operand lies across the rows: some rows at a time, and of those the columns of a line after the other, so
-  // that of a line of memory all is used while it is near.
-  static constexpr index_t rows_at_once = 64, line = 64 / (Width == 0 ? 4 : Width);
+  // that of a line of memory all is used while it is near. It is read in square tiles, transposed in registers.
+  static constexpr index_t line = 64 / (Width == 0 ? 4 : Width);
   static constexpr int crossing = Facts::crossing();
+  // What is stored past the caches is not kept near, so that all rows can follow each other if nothing else is read:
+  // the operand is then read in order.
+  static DFDX_INLINE index_t rows_at_once([[maybe_unused]] State const& s, [[maybe_unused]] index_t rows) {
+    if constexpr (Facts::only_crosses())
+      if (s.streams) return rows;
+    return 64;
+  }
 
+  template <int K>
+  static DFDX_INLINE void fill_tile([[maybe_unused]] State const& s, [[maybe_unused]] index_t i,
+                                    [[maybe_unused]] std::byte* tiles) {
+#if !defined(__CUDACC__)
+    if constexpr (Body::template in_tiles<K>()) {
+      constexpr index_t size = detail::known_size<L>;
+      using E = std::conditional_t<Width == 4, float, double>;
+      index_t const step = detail::resolved(Body::template lane_stride<K>, s.symbols);
+      auto const* const from = Body::template pointer<memory_t<K> const>(s, K) + i * step;
+      detail::transpose_square(reinterpret_cast<E const*>(from), step,
+                               reinterpret_cast<E*>(tiles + Body::tiles_before(K) * Body::tile_bytes), size);
+    }
+#endif
+  }
+  template <std::size_t... K>
+  static DFDX_INLINE void fill_tiles(State const& s, index_t i, std::byte* tiles, std::index_sequence<K...>) {
+    (fill_tile<static_cast<int>(K)>(s, i, tiles), ...);
+  }
+  // As many rows as a lane is long, of the columns of a line.
+  static DFDX_INLINE void tiles(State& s, index_t first) {
+    constexpr index_t size = detail::known_size<L>, beside = size < line ? line / size : 1,
+                      bytes = Body::tiles_before(operands) * Body::tile_bytes;
+    alignas(64) std::byte room[beside * bytes];
+    detail::Absent none;
+    for (index_t h = 0; h < beside; ++h)
+      fill_tiles(s, first + h * size, room + h * bytes,
+                 std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    for (s.tile_row = 0; s.tile_row < size; ++s.tile_row) {
+      Body::template run_row<0>(s, Body::template of_row<0>);
+      for (index_t h = 0; h < beside; ++h) {
+        s.tiles = room + h * bytes;
+        Body::template lanes<0, false>(s, first + h * size, static_cast<int>(size), none, none, none, none);
+      }
+      Body::template advance<crossing>(s, 1);
+    }
+    s.tiles = nullptr;
+  }
   static DFDX_INLINE void columns(State& s, index_t rows, index_t first, index_t last) {
     detail::Absent none;
     index_t const size = detail::lane_size_of<L>();
-    for (index_t k = 0; k < rows; ++k) {
+    index_t k = 0;
+    if constexpr (Body::tiles_before(operands) > 0)
+      if (last - first == (size < line ? line : size))
+        for (; k + size <= rows; k += size) tiles(s, first);
+    for (; k < rows; ++k) {
       Body::template run_row<0>(s, Body::template of_row<0>);
       index_t i = first;
       for (; i + size <= last; i += size)
@@ -63,8 +112,9 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     if constexpr (D == dims - 1) {
       index_t const rows = Body::template iterations<crossing>(s), n = Body::template extent_of<D>(s.symbols);
       index_t const size = detail::lane_size_of<L>(), step = size > line ? size : line;
-      for (index_t k = 0; k < rows; k += rows_at_once) {
-        index_t const some = rows - k < rows_at_once ? rows - k : rows_at_once;
+      index_t const block = rows_at_once(s, rows);
+      for (index_t k = 0; k < rows; k += block) {
+        index_t const some = rows - k < block ? rows - k : block;
         for (index_t i = 0; i < n; i += step) columns(s, some, i, n - i < step ? n : i + step);
         Body::template advance<crossing>(s, some);
       }
@@ -79,6 +129,26 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
       }
       Body::template advance<D>(s, -n);
     }
+  }
+
+  // Stores go past the caches unless a result lies where something is read, and so is in them.
+  template <int K, std::size_t... Other>
+  static DFDX_INLINE bool lies_apart(State const& s, std::index_sequence<Other...>) {
+    if constexpr (!Body::template may_stream<K>()) return true;
+    else return (true && ... && (!Facts::loads(static_cast<int>(Other)) || s.base[Other] != s.base[K]));
+  }
+  template <std::size_t... K>
+  static DFDX_INLINE void choose_stores(State& s, std::index_sequence<K...> all) {
+    if constexpr ((false || ... || Body::template may_stream<static_cast<int>(K)>()))
+      s.streams = (true && ... && lies_apart<static_cast<int>(K)>(s, all));
+  }
+  static DFDX_INLINE void choose_stores(State& s) {
+    choose_stores(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+  }
+  static DFDX_INLINE void end_stores(State const& s) {
+#if !defined(__CUDACC__)
+    if (s.streams) detail::end_streams();
+#endif
   }
 
   static DFDX_INLINE void nest(State& s) {
@@ -210,9 +280,9 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     State s{base, symbols};
     if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
     if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);
-    Body::choose_stores(s);
+    choose_stores(s);
     nest(s);
-    Body::end_stores(s);
+    end_stores(s);
   }
 };
 

@@ -53,6 +53,9 @@ class LoopBody : protected LoopFacts<Code> {
     detail::Cell cells[instructions + 1] = {};
     index_t part = 0;
     bool streams = false;
+    // Where a tile of each operand that lies across the rows begins, transposed, and which of its rows is due.
+    std::byte const* tiles = nullptr;
+    index_t tile_row = 0;
   };
   template <int D>
   static DFDX_INLINE index_t iterations(State const& s) {
@@ -60,7 +63,23 @@ class LoopBody : protected LoopFacts<Code> {
     else return extent_of<D>(s.symbols);
   }
 
-  // What is so large that it is stored past the caches: unless it lies where something is read, and so is in them.
+  // Whether operand k lies across the rows, of elements that lanes are made of: it is read in square tiles.
+  template <int K>
+  static constexpr bool in_tiles() {
+    using M = memory_t<K>;
+    return Facts::crosses(K) && detail::known_size<L> > 1 && std::is_same_v<M, compute_t<M>> &&
+           sizeof(M) == Width;
+  }
+  template <std::size_t... K>
+  static constexpr int count_tiles(int end, std::index_sequence<K...>) {
+    return (0 + ... + (static_cast<int>(K) < end && in_tiles<static_cast<int>(K)>()));
+  }
+  static constexpr int tiles_before(int end) {
+    return count_tiles(end, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+  }
+  static constexpr index_t tile_bytes = detail::known_size<L> * detail::known_size<L> * Width;
+
+  // What is so large that it is stored past the caches, if the loop's state says so.
   template <int K>
   static constexpr bool may_stream() {
     if constexpr (K != Stored && Facts::is_written_once(K) &&
@@ -68,25 +87,6 @@ class LoopBody : protected LoopFacts<Code> {
       return L::template can_stream<memory_t<K>>;
     else return false;
   }
-  template <int K, std::size_t... Other>
-  static DFDX_INLINE bool lies_apart(State const& s, std::index_sequence<Other...>) {
-    if constexpr (!may_stream<K>()) return true;
-    else return (true && ... && (!Facts::loads(static_cast<int>(Other)) || s.base[Other] != s.base[K]));
-  }
-  template <std::size_t... K>
-  static DFDX_INLINE void choose_stores(State& s, std::index_sequence<K...> all) {
-    if constexpr ((false || ... || may_stream<static_cast<int>(K)>()))
-      s.streams = (true && ... && lies_apart<static_cast<int>(K)>(s, all));
-  }
-  static DFDX_INLINE void choose_stores(State& s) {
-    choose_stores(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
-  }
-  static DFDX_INLINE void end_stores(State const& s) {
-#if !defined(__CUDACC__)
-    if (s.streams) detail::end_streams();
-#endif
-  }
-
   // Where operand k is, elements of type M.
   template <class M>
   static DFDX_INLINE M* pointer(State const& s, int k) {
@@ -182,6 +182,11 @@ class LoopBody : protected LoopFacts<Code> {
 
   template <int K, bool Tail>
   static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
+    if constexpr (!Tail && in_tiles<K>())
+      if (s.tiles != nullptr) {
+        auto const* const tile = reinterpret_cast<memory_t<K> const*>(s.tiles + tiles_before(K) * tile_bytes);
+        return L::template load<false>(tile + s.tile_row * detail::known_size<L>, 1, count);
+      }
     index_t const step = detail::resolved(lane_stride<K>, s.symbols);
     return L::template load<Tail>(pointer<memory_t<K>>(s, K) + i * step, step, count);
   }

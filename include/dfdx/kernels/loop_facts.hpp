@@ -188,12 +188,25 @@ struct LoopFacts {
     for (int i = 0; pays && i < instructions; ++i) {
       if (field(i, loop_code::code) != loop_code::load) continue;
       int const k = static_cast<int>(field(i, loop_code::a));
-      index_t const step = stride_code(k, dims - 1);
-      if (step == 0 || step == 1) continue;
       for (int d = 0; d < dims - 1; ++d)
-        if (stride_code(k, d) == 1 && extent_code(d) != 1) return d;
+        if (lies_across(k, d) && extent_code(d) != 1) return d;
     }
     return -1;
+  }
+  static constexpr bool lies_across(int k, int d) {
+    index_t const step = stride_code(k, dims - 1);
+    return step != 0 && step != 1 && stride_code(k, d) == 1;
+  }
+  /// crosses - operand k lies along the crossing dim.
+  static constexpr bool crosses(int k) { return crossing() >= 0 && lies_across(k, crossing()); }
+  /// only_crosses - so does everything that a crossing map reads a lane of.
+  static constexpr bool only_crosses() {
+    for (int i = 0; i < instructions; ++i)
+      if (field(i, loop_code::code) == loop_code::load) {
+        int const k = static_cast<int>(field(i, loop_code::a));
+        if (stride_code(k, dims - 1) != 0 && !crosses(k)) return false;
+      }
+    return true;
   }
 
   /// accumulates - iterations add to memory of others: they have to run in order.

@@ -3,6 +3,7 @@
 // a kernel now, or, for ops that only rename positions, make a view.
 #pragma once
 
+#include <dfdx/kernels/copy.hpp>
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/half_map.hpp>
 #include <dfdx/kernels/map.hpp>
@@ -23,7 +24,7 @@ namespace detail {
 inline Array packed(Array const& x) {
   if (x.contiguous_memory()) return x;
   Array y(x.meta());
-  copy_elements(x.operand(), y.operand());
+  if (!kernels::copy_transposed(x.operand(), y.operand())) copy_elements(x.operand(), y.operand());
   return y;
 }
 
@@ -115,6 +116,8 @@ void run_elementwise(Array const& out, X const&... x) {
       std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>;
   Array const* const operands[] = {&x...};
   constexpr int n = sizeof...(X);
+  if constexpr (std::is_same_v<Op, op::copy>)
+    if (kernels::copy_transposed(operands[0]->operand(), out.operand())) return;
 #if !defined(__CUDACC__)
   if constexpr (!as_computed && kernels::has_half_arithmetic) {
     constexpr auto what = half_operation<Op>();

@@ -132,14 +132,18 @@ DFDX_INLINE void transpose_tile(xsimd::batch<double, A>* v) {
   }
 }
 
-/// One whole square: dst[c * dst_row + r] = src[r * src_row + c] for r, c in [0, W).
-template <class T>
+/// One whole square: dst[c * dst_row + r] = src[r * src_row + c] for r, c in [0, W). If Streams it is stored past the
+/// caches, in whole registers.
+template <bool Streams = false, class T>
 DFDX_INLINE void transpose_square(T const* src, std::int64_t src_row, T* dst, std::int64_t dst_row) {
   constexpr int W = lane_size<T>;
   lane<T> v[W];
   DFDX_UNROLL for (int r = 0; r < W; ++r) v[r] = lane<T>::load_unaligned(src + r * src_row);
   transpose_tile(v);
-  DFDX_UNROLL for (int c = 0; c < W; ++c) v[c].store_unaligned(dst + c * dst_row);
+  DFDX_UNROLL for (int c = 0; c < W; ++c) {
+    if constexpr (Streams) stream(dst + c * dst_row, v[c]);
+    else v[c].store_unaligned(dst + c * dst_row);
+  }
 }
 
 /// A square of which only rows x columns exist. Rows that do not exist are read as copies of the last one
@@ -179,6 +183,27 @@ void transpose(T const* src, std::int64_t src_row, std::int64_t rows, std::int64
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < columns; ++c) dst[c * dst_row + r] = src[r * src_row + c];
   }
+}
+
+/// transpose_past - the same for a destination so large that it is stored past the caches; where that cannot be, as
+/// transpose does. The source is read in order, line by line.
+template <class T>
+void transpose_past(T const* src, std::int64_t src_row, std::int64_t rows, std::int64_t columns, T* dst,
+                    std::int64_t dst_row) {
+  constexpr std::int64_t W = lane_size<T>, line = 64 / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t beside = W < line ? line / W : 1;  // squares that make a line of the destination
+  bool const aligned = reinterpret_cast<std::uintptr_t>(dst) % 64 == 0 && dst_row % line == 0;
+  std::int64_t const whole_rows = aligned && detail::has_streams ? rows / line * line : 0,
+                     whole_columns = columns / W * W;
+  for (std::int64_t r = 0; r < whole_rows; r += line)
+    for (std::int64_t c = 0; c < whole_columns; c += W)
+      for (std::int64_t h = 0; h < beside; ++h)
+        detail::transpose_square<true>(src + (r + h * W) * src_row + c, src_row,
+                                       dst + c * dst_row + r + h * W, dst_row);
+  if (whole_rows > 0) detail::end_streams();
+  transpose(src + whole_columns, src_row, whole_rows, columns - whole_columns, dst + whole_columns * dst_row,
+            dst_row);
+  transpose(src + whole_rows * src_row, src_row, rows - whole_rows, columns, dst + whole_rows, dst_row);
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET
