@@ -6,6 +6,7 @@
 #include <dfdx/kernels/rvv/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
+#include <dfdx/kernels/simd/gemm_bf16.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -59,6 +60,10 @@ struct Moved {
   Epilogue const& epilogue;
   std::int64_t m, n;
 
+  DFDX_INLINE void prefetch(std::int64_t i, std::int64_t j, int rows, int columns) const {
+    if constexpr (requires { epilogue.prefetch(i, j, rows, columns); })
+      epilogue.prefetch(m + i, n + j, rows, columns);
+  }
   template <class V>
   DFDX_INLINE V operator()(V const& sum, std::int64_t i, std::int64_t j) const {
     return epilogue(sum, m + i, n + j);
@@ -139,6 +144,29 @@ void multiply(typename Shape::type const* a, typename Shape::type const* b, type
     if (grid.rows * grid.columns > 1) return detail::multiply_parts<Shape>(grid, a, b, c, epilogue, s);
   }
   detail::multiply_here<Shape>(a, b, c, workspace, epilogue, s);
+}
+
+/// multiply_bf16 - gemm_bf16 on several threads where there are.
+template <int Lazy = 0>
+void multiply_bf16([[maybe_unused]] std::int64_t m, [[maybe_unused]] std::int64_t n,
+                   [[maybe_unused]] std::int64_t k, [[maybe_unused]] detail::strided<bfloat16> a,
+                   [[maybe_unused]] detail::strided<bfloat16> b, [[maybe_unused]] bfloat16* c,
+                   [[maybe_unused]] std::int64_t c_row, [[maybe_unused]] void* workspace) {
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+  // Half the time of as many products of f32.
+  auto const grid = detail::grid_of(m, n, parts_of(work_of_products(m * n * k) / 2, m * n));
+  if (grid.rows * grid.columns == 1) return gemm_bf16<Lazy>(m, n, k, a, b, c, c_row, workspace);
+  in_parallel(grid.rows * grid.columns, [&](int i) {
+    Part const rows = part_of(m, i / grid.columns, grid.rows, detail::part_rows);
+    Part const columns = part_of(n, i % grid.columns, grid.columns, detail::part_columns);
+    std::int64_t const height = rows.end - rows.begin, width = columns.end - columns.begin;
+    if (height == 0 || width == 0) return;
+    Scratch<std::byte> const room(gemm_bf16_workspace(height, width, k));
+    gemm_bf16<Lazy>(height, width, k, {a.at + rows.begin * a.row, a.row, a.col},
+                    {b.at + columns.begin * b.col, b.row, b.col}, c + rows.begin * c_row + columns.begin,
+                    c_row, room.get());
+  });
+#endif
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -102,6 +102,10 @@ class Matmul {
       return rvv::gemm<T>(s.m, s.n, s.k, {a, s.a_row, s.a_col}, {b, s.b_row, s.b_col}, c, s.c_row, workspace,
                           store_sum{});
 #endif
+    if constexpr (std::is_same_v<T, bfloat16>)
+      if (uses_bf16_products(s.m, s.n, s.k))
+        return multiply_bf16(s.m, s.n, s.k, {a, s.a_row, s.a_col}, {b, s.b_row, s.b_col}, c, s.c_row,
+                             workspace);
     auto* const as = static_cast<float*>(workspace);
     if constexpr (is_dot) {
       widen_rows(as, a, s.m, s.k, s.a_row);
@@ -196,7 +200,11 @@ class Matmul {
       if constexpr (is_widened) {
         auto const copies = static_cast<std::size_t>(aligned(sizes.m * sizes.k) + aligned(sizes.k * sizes.n) +
                                                      aligned(sizes.m * sizes.n));
-        return copies * sizeof(float) + multiply_workspace<Widened, store_sum>(sizes);
+        std::size_t const as_floats = copies * sizeof(float) + multiply_workspace<Widened, store_sum>(sizes);
+        if constexpr (std::is_same_v<T, bfloat16>)
+          if (uses_bf16_products(sizes.m, sizes.n, sizes.k))
+            return gemm_bf16_workspace(sizes.m, sizes.n, sizes.k);
+        return as_floats;
       } else {
         return multiply_workspace<Shape, Epilogue>(sizes);
       }

@@ -8,6 +8,7 @@
 
 #include <dfdx/core/random.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -150,53 +151,79 @@ void normal_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
 
 }  // namespace detail
 
-/// draw_uniform - y[i] = uniform_at(key, i, stream) for i < n, none above `most`, rounded to T.
+namespace detail {
+
+// Numbers `first`, a multiple of drawn_at_once, up to `end` of a stream.
 template <class T>
-void draw_uniform(Key key, std::uint64_t stream, T* y, index_t n, double most = 1) {
-  index_t i = 0;
+void uniform_part(Key key, std::uint64_t stream, T* y, index_t first, index_t end, double most) {
+  index_t i = first;
 #if !defined(__CUDACC__)
-  detail::PhiloxLanes const philox(key, stream);
-  alignas(64) double block[detail::drawn_at_once];
-  for (; i < n; i += detail::drawn_at_once) {
-    detail::uniform_block(philox, static_cast<std::uint64_t>(i), block);
+  PhiloxLanes const philox(key, stream);
+  alignas(64) double block[drawn_at_once];
+  for (; i < end; i += drawn_at_once) {
+    uniform_block(philox, static_cast<std::uint64_t>(i), block);
     for (double& u : block) u = u < most ? u : most;
-    if (n - i >= detail::drawn_at_once) std::copy_n(block, detail::drawn_at_once, y + i);
-    else std::copy_n(block, n - i, y + i);
+    std::copy_n(block, end - i < drawn_at_once ? end - i : drawn_at_once, y + i);
   }
 #endif
-  for (; i < n; ++i) {
+  for (; i < end; ++i) {
     double const u = uniform_at(key, static_cast<std::uint64_t>(i), stream);
     y[i] = static_cast<T>(u < most ? u : most);
   }
 }
 
-/// draw_normal - y[i] = normal_at(key, i, stream) for i < n, rounded to f32. What is computed fast is as near to
-/// normal_at as its own bound, so that where both ends of that bound are rounded to one number, this is it; the few
-/// others are computed as normal_at does (Ziv, ACM TOMS 17, 1991). So no platform's arithmetic shows in the numbers.
+// The same of normal numbers.
 template <int = 0>
-void draw_normal(Key key, std::uint64_t stream, float* y, index_t n) {
-  index_t i = 0;
+void normal_part(Key key, std::uint64_t stream, float* y, index_t first, index_t end) {
+  index_t i = first;
 #if !defined(__CUDACC__)
-  constexpr index_t size = detail::drawn_at_once;
-  detail::PhiloxLanes const philox(key, stream);
+  constexpr index_t size = drawn_at_once;
+  PhiloxLanes const philox(key, stream);
   alignas(64) double block[size];
   alignas(64) float below[size], above[size];
-  for (; i < n; i += size) {
-    detail::normal_block(philox, static_cast<std::uint64_t>(i), block);
-    for (index_t k = 0; k < size; ++k) below[k] = static_cast<float>(block[k] - detail::normal_bound);
-    for (index_t k = 0; k < size; ++k) above[k] = static_cast<float>(block[k] + detail::normal_bound);
+  for (; i < end; i += size) {
+    normal_block(philox, static_cast<std::uint64_t>(i), block);
+    for (index_t k = 0; k < size; ++k) below[k] = static_cast<float>(block[k] - normal_bound);
+    for (index_t k = 0; k < size; ++k) above[k] = static_cast<float>(block[k] + normal_bound);
     if (std::memcmp(below, above, sizeof below) != 0)
       for (index_t k = 0; k < size; ++k)
         if (below[k] != above[k])
           below[k] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i + k), stream));
-    std::memcpy(y + i, below, static_cast<std::size_t>(n - i < size ? n - i : size) * sizeof(float));
+    std::memcpy(y + i, below, static_cast<std::size_t>(end - i < size ? end - i : size) * sizeof(float));
   }
 #endif
-  for (; i < n; ++i) y[i] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i), stream));
+  for (; i < end; ++i) y[i] = static_cast<float>(normal_at(key, static_cast<std::uint64_t>(i), stream));
 }
 template <int = 0>
-void draw_normal(Key key, std::uint64_t stream, double* y, index_t n) {
-  for (index_t i = 0; i < n; ++i) y[i] = normal_at(key, static_cast<std::uint64_t>(i), stream);
+void normal_part(Key key, std::uint64_t stream, double* y, index_t first, index_t end) {
+  for (index_t i = first; i < end; ++i) y[i] = normal_at(key, static_cast<std::uint64_t>(i), stream);
+}
+
+// f(first, end) for parts of n numbers, on several threads where that pays: a number costs some 20 additions.
+template <class F>
+void draw_parts(index_t n, F const& f) {
+  int const parts = parts_of(20 * n, (n + drawn_at_once - 1) / drawn_at_once);
+  in_parallel(parts, [&](int i) {
+    Part const p = part_of(n, i, parts, drawn_at_once);
+    f(p.begin, p.end);
+  });
+}
+
+}  // namespace detail
+
+/// draw_uniform - y[i] = uniform_at(key, i, stream) for i < n, none above `most`, rounded to T.
+template <class T>
+void draw_uniform(Key key, std::uint64_t stream, T* y, index_t n, double most = 1) {
+  detail::draw_parts(
+      n, [&](index_t first, index_t end) { detail::uniform_part(key, stream, y, first, end, most); });
+}
+
+/// draw_normal - y[i] = normal_at(key, i, stream) for i < n, rounded to T. Of f32, what is computed fast is as near to
+/// normal_at as its own bound, so that where both ends of that bound are rounded to one number, this is it; the few
+/// others are computed as normal_at does (Ziv, ACM TOMS 17, 1991). So no platform's arithmetic shows in the numbers.
+template <class T>
+void draw_normal(Key key, std::uint64_t stream, T* y, index_t n) {
+  detail::draw_parts(n, [&](index_t first, index_t end) { detail::normal_part(key, stream, y, first, end); });
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

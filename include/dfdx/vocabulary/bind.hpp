@@ -187,8 +187,35 @@ Array as_matrices(Array const& x, DType dtype) {
   return y;
 }
 
+// Matrices of bf16 where the processor multiplies them itself. Whether that is so, and they are multiplied.
+#if !defined(__CUDACC__)
+template <int = 0>
+bool multiply_as_bf16(Array const& a, Array const& b, Array const& c) {
+  int const r = c.ndim();
+  auto const is_close = [&](Array const& x) { return x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1; };
+  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
+  if (!kernels::uses_bf16_products(m, n, k) || a.dtype() != DType::bf16 || b.dtype() != DType::bf16 ||
+      c.dtype() != DType::bf16 || !is_close(a) || !is_close(b))
+    return false;
+  Shape batch = c.shape();
+  batch.rank = r - 2;
+  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
+  kernels::Scratch<std::byte> const workspace(kernels::gemm_bf16_workspace(m, n, k));
+  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
+    kernels::multiply_bf16(m, n, k, {a.data<bfloat16>() + o[0], a.strides()[r - 2], a.strides()[r - 1]},
+                           {b.data<bfloat16>() + o[1], b.strides()[r - 2], b.strides()[r - 1]},
+                           c.data<bfloat16>() + o[2], c.strides()[r - 2], workspace.get());
+  });
+  return true;
+}
+#endif
+
 template <class T>
 void run_matmul(Array const& a, Array const& b, Array const& c) {
+#if !defined(__CUDACC__)
+  if constexpr (kernels::has_bf16_products && (std::is_void_v<T> || std::is_same_v<T, bfloat16>))
+    if (multiply_as_bf16(a, b, c)) return;
+#endif
   computed_with<T>(a.dtype(), [&](auto number) {
     using E = decltype(number);
     Array const product = c.dtype() == dtype_v<E> ? c : Array(Meta{dtype_v<E>, c.shape()});

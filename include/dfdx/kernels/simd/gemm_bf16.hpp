@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// gemm_bf16 - matrix products of bf16 by the processor's own instruction, which multiplies two numbers a lane and adds
+// both products to a sum in f32: twice the speed of f32.
+//
+// Both operands are packed in pairs along k: A in panels of rows as for f32, B in panels of lanes of columns. Each
+// panel of B stays in the second cache while all of A passes.
+#pragma once
+
+#include <bit>
+
+#include <dfdx/kernels/half.hpp>
+#include <dfdx/kernels/simd/gemm_blocked.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+inline constexpr bool has_bf16_products = true;
+#else
+inline constexpr bool has_bf16_products = false;
+#endif
+
+/// uses_bf16_products - whether a product of these extents is worth packing; others are computed as f32.
+constexpr bool uses_bf16_products(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return has_bf16_products && m > 8 && n >= 16 && k >= 16;
+}
+
+namespace detail {
+
+/// How many pairs of k are packed at a time; rows of A, and columns of B, in a panel.
+inline constexpr Index bf16_pairs = 512, bf16_rows = 6, bf16_columns = 64;
+
+}  // namespace detail
+
+/// gemm_bf16_workspace - bytes that gemm_bf16 needs, for what it packs.
+constexpr std::size_t gemm_bf16_workspace(std::int64_t m, std::int64_t n, std::int64_t k) {
+  using namespace detail;
+  Index const pairs = (k + 1) / 2, depth = pairs < bf16_pairs ? pairs : bf16_pairs;
+  // Squares of eight by eight are stored whole where six of their rows count, so that some more is written.
+  Index const width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
+  Index const words = round_up(m, bf16_rows) * pairs + 16 + width * depth + m * width;
+  return static_cast<std::size_t>(round_up(words, 16)) * 4;
+}
+
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+
+namespace detail {
+
+using TwoNumbers = std::uint32_t;
+inline TwoNumbers pair_of(bfloat16 low, bfloat16 high) {
+  return TwoNumbers(low.bits) | TwoNumbers(high.bits) << 16;
+}
+
+/// Whether pairs of numbers that follow each other can be read as numbers of 32 bits.
+inline bool has_pairs(strided<bfloat16> x, Index row, Index k) {
+  return k % 2 == 0 && row % 2 == 0 && reinterpret_cast<std::uintptr_t>(x.at) % 4 == 0;
+}
+
+/// A (m, k) -> panels: dst[panel][pair][row], rows past m zero.
+inline void pack_row_pairs(strided<bfloat16> a, Index m, Index k, TwoNumbers* dst) {
+  static_assert(blocking<float>::mr == bf16_rows);
+  if (a.col == 1 && has_pairs(a, a.row, k))
+    return pack_rows(strided<float>{reinterpret_cast<float const*>(a.at), a.row / 2, 1}, m, k / 2,
+                     reinterpret_cast<float*>(dst));
+  for (Index i = 0; i < m; i += bf16_rows)
+    for (Index p = 0; p < k; p += 2)
+      for (Index r = 0; r < bf16_rows; ++r, ++dst) {
+        bfloat16 const* const from = a.at + (i + r) * a.row + p * a.col;
+        *dst = i + r >= m ? 0 : pair_of(from[0], p + 1 < k ? from[a.col] : bfloat16{});
+      }
+}
+
+/// Columns of B (k, columns) -> dst[pair][column], columns past the last zero or copies; the width is whole lanes.
+inline void pack_column_pairs(strided<bfloat16> b, Index k, Index columns, TwoNumbers* dst) {
+  Index const width = round_up(columns, 16);
+  if (b.row == 1 && has_pairs(b, b.col, k))
+    return transpose<true>(reinterpret_cast<float const*>(b.at), b.col / 2, columns, k / 2,
+                           reinterpret_cast<float*>(dst), width);
+  for (Index p = 0; p < k; p += 2, dst += width) {
+    bfloat16 const* const from = b.at + p * b.row;
+    Index j = 0;
+    if (b.col == 1 && p + 1 < k)
+      for (; j + 16 <= columns; j += 16) {
+        auto const load = [](bfloat16 const* at) {
+          return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<__m256i const*>(at)));
+        };
+        _mm512_storeu_si512(dst + j,
+                            _mm512_or_si512(load(from + j), _mm512_slli_epi32(load(from + b.row + j), 16)));
+      }
+    for (; j < width; ++j)
+      dst[j] = j >= columns ? 0 : pair_of(from[j * b.col], p + 1 < k ? from[b.row + j * b.col] : bfloat16{});
+  }
+}
+
+/// C lanes of columns and six rows, of which `rows` are stored or, if it `adds`, added to.
+template <int C>
+void bf16_tile(Index pairs, TwoNumbers const* a, TwoNumbers const* b, float* c, Index c_row, int rows,
+               bool adds) {
+  constexpr int R = static_cast<int>(bf16_rows);
+  __m512 sum[R][C];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] = _mm512_setzero_ps();
+  }
+  for (Index p = 0; p < pairs; ++p, a += R, b += C * 16) {
+    __m512bh row[C];
+    DFDX_UNROLL for (int j = 0; j < C; ++j) row[j] = std::bit_cast<__m512bh>(_mm512_loadu_si512(b + j * 16));
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      auto const x = std::bit_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(a[r])));
+      DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] = _mm512_dpbf16_ps(sum[r][j], x, row[j]);
+    }
+  }
+  // Columns past the last are stored too, and left out when the sums are rounded.
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    if (r >= rows) return;
+    DFDX_UNROLL for (int j = 0; j < C; ++j) {
+      float* const to = c + r * c_row + j * 16;
+      _mm512_store_ps(to, adds ? _mm512_add_ps(sum[r][j], _mm512_load_ps(to)) : sum[r][j]);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// gemm_bf16 - c[m, n] = sum_k a[m, k] b[k, n], each operand with two strides, of bf16. Where the target has the
+/// instruction (AVX512_BF16).
+///
+/// Numerics  pairs of products are added to a sum of f32, denormal numbers taken as zero; the sum is rounded once
+/// Cost      2 m n k flops, gemm_bf16_workspace(m, n, k) bytes at `workspace`, aligned to 64
+template <int = 0>
+void gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<bfloat16> a,
+               detail::strided<bfloat16> b, bfloat16* c, std::int64_t c_row, void* workspace) {
+  using namespace detail;
+  Index const pairs = (k + 1) / 2, panels = ceil_div(m, bf16_rows);
+  Index const depth = pairs < bf16_pairs ? pairs : bf16_pairs,
+              width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
+  auto* const packed_b = static_cast<TwoNumbers*>(workspace);
+  auto* const sums = reinterpret_cast<float*>(packed_b + width * depth);
+  TwoNumbers* const packed_a = packed_b + width * depth + m * width;
+  // Blocks of k one after the other.
+  for (Index p = 0; p < pairs; p += bf16_pairs) {
+    Index const end = 2 * (p + bf16_pairs) < k ? 2 * (p + bf16_pairs) : k;
+    pack_row_pairs({a.at + 2 * p * a.col, a.row, a.col}, m, end - 2 * p, packed_a + p * panels * bf16_rows);
+  }
+  for (Index j = 0; j < n; j += bf16_columns) {
+    int const columns = static_cast<int>(n - j < bf16_columns ? n - j : bf16_columns);
+    for (Index p = 0; p < pairs; p += bf16_pairs) {
+      Index const count = pairs - p < bf16_pairs ? pairs - p : bf16_pairs;
+      Index const end = 2 * (p + count) < k ? 2 * (p + count) : k;
+      pack_column_pairs({b.at + 2 * p * b.row + j * b.col, b.row, b.col}, end - 2 * p, columns, packed_b);
+      auto const tile = columns > 48   ? &bf16_tile<4>
+                        : columns > 32 ? &bf16_tile<3>
+                        : columns > 16 ? &bf16_tile<2>
+                                       : &bf16_tile<1>;
+      for (Index i = 0; i < panels; ++i) {
+        int const rows = static_cast<int>(m - i * bf16_rows < bf16_rows ? m - i * bf16_rows : bf16_rows);
+        tile(count, packed_a + (p * panels + i * count) * bf16_rows, packed_b, sums + i * bf16_rows * width,
+             width, rows, p > 0);
+      }
+    }
+    for (Index i = 0; i < m; ++i) narrow(c + i * c_row + j, sums + i * width, columns);
+  }
+}
+
+#endif
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+#endif  // !__CUDACC__
