@@ -117,6 +117,19 @@ TEST_CASE("a product that is only wanted transposed is computed that way", "[gra
           Array const y = matmul(v[0], transpose(v[1]));
           return y + transpose(y);
         }) == "permute matmul permute add");
+  // In another dtype too, unless somebody else wants the product as it is.
+  CHECK(ops([](V v) { return transpose(cast<double>(matmul(v[0], transpose(v[1])))); }) ==
+        "permute matmul cast");
+  CHECK(ops([](V v) {
+          Array const y = matmul(v[0], transpose(v[1]));
+          return transpose(cast<double>(y)) + cast<double>(y);
+        }) == "permute matmul cast permute add");
+  Graph const g = simplified([](V v) { return transpose(cast<double>(matmul(v[0], transpose(v[1])))); },
+                             {make_shape(2, 3), make_shape(4, 3)});
+  std::vector<Array> const in = {cast_to(arange(6).reshape({2, 3}), DType::f32),
+                                 cast_to(arange(12).reshape({4, 3}) - 5.0, DType::f32)};
+  CHECK(array_equal(testing::interpret(g, in)[0],
+                    transpose(cast_to(matmul(in[0], transpose(in[1])), DType::f64))));
 }
 
 TEST_CASE("what lies side by side in zeros is joined", "[graph]") {

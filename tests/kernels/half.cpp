@@ -44,6 +44,20 @@ void check_conversions() {
   std::vector<T> back(near.size());
   kernels::narrow(back.data(), near.data(), static_cast<index_t>(near.size()));
   for (std::size_t i = 0; i < near.size(); ++i) REQUIRE(same(back[i], static_cast<T>(near[i])));
+#if !defined(DFDX_RVV)
+  // The same in lanes, as fused loops have them.
+  constexpr std::size_t size = kernels::lane<float>::size;
+  for (std::size_t i = 0; i + size <= near.size(); i += size) {
+    T narrowed[size];
+    float widened[size];
+    kernels::detail::store_narrow(narrowed, kernels::lane<float>::load_unaligned(near.data() + i));
+    kernels::detail::load_wide<float>(back.data() + i).store_unaligned(widened);
+    for (std::size_t k = 0; k < size; ++k) {
+      REQUIRE(same(narrowed[k], back[i + k]));
+      REQUIRE(same(static_cast<T>(widened[k]), back[i + k]));
+    }
+  }
+#endif
 }
 
 template <class T>
@@ -116,7 +130,7 @@ void check_product() {
 #if defined(DFDX_RVV)
   constexpr bool as_they_are = std::is_same_v<T, float16> && kernels::rvv::multiplies_halves;
 #else
-  constexpr bool as_they_are = false;
+  constexpr bool as_they_are = std::is_same_v<T, bfloat16> && kernels::uses_bf16_products(M, N, K);
 #endif
   std::size_t const as_floats =
       as_they_are ? 0 : static_cast<std::size_t>(M * K + K * N + M * N) * sizeof(float);

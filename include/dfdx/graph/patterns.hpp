@@ -29,6 +29,15 @@ constexpr int transposed_product(Rewriter& r, Node const& n, Node const& product
   return r.add(Node{product.op, product.attrs, n.meta, {left, right}});
 }
 
+// The same of a product in another dtype: the gradient of a weight that autocast rounds.
+constexpr int transposed_cast(Rewriter& r, Node n, Node const& cast) {
+  Node const product = r.graph[cast.in[0]];
+  Meta const meta = n.meta;
+  n.meta.dtype = product.meta.dtype;
+  int const swapped = transposed_product(r, n, product);
+  return swapped < 0 ? -1 : r.add(Node{cast.op, cast.attrs, meta, {swapped}});
+}
+
 // The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
 // and the same are repeated; views are looked at together, so that what is under them need not be copied.
 constexpr int simpler_stack(Rewriter& r, Node const& n) {

@@ -99,7 +99,10 @@ constexpr Graph simplify(Graph g) {
     else if (code == op::where::code) swapped = detail::masked_scatter(r, n);
     else if (code == Code::permute && uses[nodes[i].in[0]] == 1) {
       Node const product = r.graph[n.in[0]];
-      swapped = detail::transposed_product(r, n, product);
+      int const under = nodes[nodes[i].in[0]].in[0];
+      if (product.op->code == Code::cast && uses[under] == 1)
+        swapped = detail::transposed_cast(r, n, product);
+      else swapped = detail::transposed_product(r, n, product);
     }
     to[i] = swapped >= 0 ? swapped : r.add(n);
   }

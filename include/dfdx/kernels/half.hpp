@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstring>
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
@@ -66,6 +67,69 @@ void narrow_block(T* y, float const* x) {
   } else {
     for (index_t i = 0; i < converted_together; ++i) y[i] = static_cast<T>(x[i]);
   }
+}
+
+/// A lane of T from numbers of type B: those, or numbers of 16 bits widened.
+template <class T, class B>
+DFDX_INLINE lane<T> load_wide(B const* p) {
+  if constexpr (std::is_same_v<T, B>) {
+    return lane<T>::load_unaligned(p);
+  } else {
+    static_assert(std::is_same_v<T, float> && half_number<B>);
+#if defined(__AVX512F__)
+    __m256i const bits = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(p));
+    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm512_cvtph_ps(bits));
+    else return lane<T>(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16)));
+#elif defined(__AVX2__) && defined(__F16C__)
+    __m128i const bits = _mm_loadu_si128(reinterpret_cast<__m128i const*>(p));
+    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm256_cvtph_ps(bits));
+    else return lane<T>(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16)));
+#else
+    alignas(64) T wide[lane<T>::size];
+    for (int i = 0; i < lane_size<T>; ++i) wide[i] = static_cast<T>(p[i]);
+    return lane<T>::load_aligned(wide);
+#endif
+  }
+}
+template <class T, class B>
+DFDX_INLINE lane<T> load_wide_n(B const* p, int n) {
+  if constexpr (std::is_same_v<T, B>) {
+    return load_n(p, n);
+  } else {
+    alignas(64) T wide[lane<T>::size] = {};
+    for (int i = 0; i < n; ++i) wide[i] = static_cast<T>(p[i]);
+    return lane<T>::load_aligned(wide);
+  }
+}
+
+/// A lane of f32 rounded to numbers of 16 bits, as narrow does.
+template <class B>
+DFDX_INLINE void store_narrow(B* p, lane<float> const& x) {
+#if defined(__AVX512F__)
+  auto* const to = reinterpret_cast<__m256i*>(p);
+  if constexpr (std::is_same_v<B, float16>) {
+    _mm256_storeu_si256(to, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  } else {
+    __m512i const bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    __m512i const rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)),
+                                             _mm512_and_si512(high, _mm512_set1_epi32(1)));
+    __m512i const number =
+        _mm512_mask_or_epi32(_mm512_srli_epi32(rounded, 16), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), high,
+                             _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(to, _mm512_cvtepi32_epi16(number));
+  }
+#else
+  constexpr int size = lane<float>::size;
+  alignas(64) float wide[converted_together] = {};
+  x.store_aligned(wide);
+  if constexpr (size == converted_together) {
+    narrow_block(p, wide);
+  } else {
+    B all[converted_together];
+    narrow_block(all, wide);
+    std::memcpy(p, all, size * sizeof(B));
+  }
+#endif
 }
 
 }  // namespace detail

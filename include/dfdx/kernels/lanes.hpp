@@ -8,6 +8,7 @@
 
 #include <dfdx/core/loop_code.hpp>
 #include <dfdx/core/math.hpp>
+#include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 
@@ -135,6 +136,8 @@ struct VectorLanes {
           else return type<T>::load_unaligned(p);
         }
       }
+      if constexpr (half_number<M> && std::is_same_v<F, float> && !Tail)
+        if (stride == 1) return load_wide<float>(p);
       alignas(64) T buffer[size];
       collect(p, stride, Tail ? count : size, buffer);
       return type<T>::load_aligned(buffer);
@@ -156,6 +159,8 @@ struct VectorLanes {
           return;
         }
       }
+      if constexpr (half_number<M> && std::is_same_v<F, float> && !Tail)
+        if (stride == 1) return store_narrow(p, x);
       alignas(64) T buffer[size];
       x.store_aligned(buffer);
       for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = static_cast<M>(buffer[i]);

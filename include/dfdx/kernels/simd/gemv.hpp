@@ -15,39 +15,6 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
-/// A lane of T from numbers of type B: those, or numbers of 16 bits widened.
-template <class T, class B>
-DFDX_INLINE lane<T> load_wide(B const* p) {
-  if constexpr (std::is_same_v<T, B>) {
-    return lane<T>::load_unaligned(p);
-  } else {
-    static_assert(std::is_same_v<T, float> && half_number<B>);
-#if defined(__AVX512F__)
-    __m256i const bits = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(p));
-    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm512_cvtph_ps(bits));
-    else return lane<T>(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16)));
-#elif defined(__AVX2__) && defined(__F16C__)
-    __m128i const bits = _mm_loadu_si128(reinterpret_cast<__m128i const*>(p));
-    if constexpr (std::is_same_v<B, float16>) return lane<T>(_mm256_cvtph_ps(bits));
-    else return lane<T>(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16)));
-#else
-    alignas(64) T wide[lane<T>::size];
-    for (int i = 0; i < lane_size<T>; ++i) wide[i] = static_cast<T>(p[i]);
-    return lane<T>::load_aligned(wide);
-#endif
-  }
-}
-template <class T, class B>
-DFDX_INLINE lane<T> load_wide_n(B const* p, int n) {
-  if constexpr (std::is_same_v<T, B>) {
-    return load_n(p, n);
-  } else {
-    alignas(64) T wide[lane<T>::size] = {};
-    for (int i = 0; i < n; ++i) wide[i] = static_cast<T>(p[i]);
-    return lane<T>::load_aligned(wide);
-  }
-}
-
 /// M rows of A by Group rows of B: lanes of sums, those of row m and column i to(m, i), each still to be summed up.
 /// Rows of B that do not exist are copies of the last.
 template <int M, int Group, class T, class B, class To>
