@@ -110,6 +110,16 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{1, 400, 900}, {3, 200, 7}, {.stride = 2, .padding = 6, .dilation = 3, .groups = 1}},
        Large{{2, 6, 21, 33}, {6, 1, 3, 5}, {.stride = {1, 2}, .padding = {2, 3}, .groups = 6}},
        Large{{2, 3, 3, 4}, {4, 3, 2, 2}, {.padding = {4, 5}, .dilation = {3, 2}}},
+       // Lanes over positions: few channels and tails of lines and of channels, lines shorter than a lane, strides,
+       // groups; single elements, in parts of channels and of positions, with strides and dilations.
+       Large{{3, 1, 13, 29}, {7, 1, 5, 5}, {.padding = 2}},
+       Large{{2, 2, 40, 3}, {3, 2, 3, 1}, {.padding = {1, 0}}},
+       Large{{2, 3, 9, 21}, {5, 3, 3, 3}, {.stride = {1, 2}, .padding = 1, .dilation = {1, 2}}},
+       Large{{2, 4, 8, 30}, {6, 2, 3, 3}, {.stride = {2, 1}, .padding = {0, 2}, .groups = 2}},
+       Large{{2, 530, 10, 11}, {9, 530, 1, 1}, {}}, Large{{3, 6, 25, 30}, {22, 3, 1, 1}, {.groups = 2}},
+       Large{{2, 6, 23, 29}, {8, 3, 1, 1}, {.stride = {2, 1}, .dilation = {3, 3}, .groups = 2}},
+       Large{{2, 3, 25, 31}, {5, 3, 1, 1}, {.stride = 2}},
+       Large{{2, 3, 25, 31}, {5, 3, 1, 1}, {.stride = 2, .padding = 1}},
        // Several samples together, groups, sums deeper than a panel; single channels, by lanes and their ends.
        Large{{5, 6, 5, 7}, {9, 6, 1, 1}, {}},
        Large{{7, 8, 7, 9}, {12, 4, 3, 3}, {.stride = {2, 1}, .padding = 1, .groups = 2}},

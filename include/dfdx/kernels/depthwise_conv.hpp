@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/plane.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
@@ -22,10 +23,10 @@ class DepthwiseConv {
 
   void forward(E const* x, E const* w, E* y) const {
     Plane const frame = Plane::of_input(g);
-    Scratch<E> const room(frame.room());
+    Scratch<E> const room(frame.template room<E>());
     Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
+    frame.list(g.w, at.get());
+    std::fill_n(room.get(), frame.template room<E>(), E(0));
     for (index_t i = 0; i < g.batch * g.groups; ++i) {
       frame.fill(x + i * g.x_size(), g.x, room.get());
       convolve(frame, room.get(), at.get(), w + i % g.groups * taps, y + i * g.y_size(), g.y, true);
@@ -42,10 +43,10 @@ class DepthwiseConv {
     }
     Plane frame = Plane::of_input(back);
     for (int i = 0; i < 3; ++i) frame.spread[i] = g.w[i].stride;
-    Scratch<E> const room(frame.room()), mirrored(static_cast<std::size_t>(taps));
+    Scratch<E> const room(frame.template room<E>()), mirrored(static_cast<std::size_t>(taps));
     Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    DepthwiseConv(back).list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
+    frame.list(back.w, at.get());
+    std::fill_n(room.get(), frame.template room<E>(), E(0));
     for (index_t i = 0; i < g.batch * g.groups; ++i) {
       frame.fill(y + i * g.y_size(), g.y, room.get());
       for (index_t k = 0; k < taps; ++k) mirrored.get()[k] = w[(i % g.groups + 1) * taps - 1 - k];
@@ -61,10 +62,10 @@ class DepthwiseConv {
 
   void weight(E const* x, E* w, E const* y) const {
     Plane const frame = Plane::of_input(g);
-    Scratch<E> const room(frame.room());
+    Scratch<E> const room(frame.template room<E>());
     Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
+    frame.list(g.w, at.get());
+    std::fill_n(room.get(), frame.template room<E>(), E(0));
     std::fill_n(w, g.groups * taps, E(0));
     for (index_t i = 0; i < g.batch * g.groups; ++i) {
       frame.fill(x + i * g.x_size(), g.x, room.get());
@@ -75,68 +76,9 @@ class DepthwiseConv {
   }
 
  private:
+  using Plane = detail::Plane;
   static constexpr int W = lane_size<E>, together = 9;  // elements of a window at a time
 
-  // A plane within zeros. Along a line elements that are a stride apart are neighbours: those of each remainder make
-  // a part of it.
-  struct Plane {
-    index_t before[3], inside[3], extent[3], step[3], apart, part, spread[3] = {1, 1, 1};
-
-    static Plane of_input(ConvGeometry const& g) {
-      Plane f{};
-      for (int i = 0; i < 3; ++i) {
-        f.before[i] = g.w[i].before;
-        f.extent[i] = g.w[i].stride * (g.y[i] - 1) + g.w[i].reach();
-        f.spread[i] = 1;
-      }
-      f.apart = g.w[2].stride;
-      f.part = (f.extent[2] + f.apart - 1) / f.apart;
-      f.step[2] = 1, f.step[1] = f.part * f.apart, f.step[0] = f.extent[1] * f.step[1];
-      return f;
-    }
-    // Lanes at the end of the last line reach beyond it.
-    std::size_t room() const { return static_cast<std::size_t>(extent[0] * step[0] + 4 * W); }
-    void fill(E const* x, index_t const (&n)[3], E* to) const {
-      for (index_t i = 0; i < n[0]; ++i)
-        for (index_t j = 0; j < n[1]; ++j) {
-          index_t const a = i * spread[0] + before[0], b = j * spread[1] + before[1];
-          if (a >= extent[0] || b >= extent[1]) continue;
-          E const* const from = x + (i * n[1] + j) * n[2];
-          E* const line = to + a * step[0] + b * step[1];
-          index_t const count =
-              std::clamp<index_t>((extent[2] - before[2] + spread[2] - 1) / spread[2], 0, n[2]);
-          if (apart == 1 && spread[2] == 1) {
-            copy(from, count, line + before[2]);
-          } else if (apart == 1) {
-            for (index_t k = 0; k < count; ++k) line[before[2] + k * spread[2]] = from[k];
-          } else {
-            for (index_t r = 0; r < apart; ++r) {  // elements k for which before + k = r + apart * m
-              index_t const first = (r + apart - before[2] % apart) % apart;
-              E* put = line + r * part + (before[2] + first) / apart;
-              for (index_t k = first; k < count; k += apart) *put++ = from[k];
-            }
-          }
-        }
-    }
-    // Lines are short: no call each.
-    static DFDX_INLINE void copy(E const* from, index_t count, E* to) {
-      index_t k = 0;
-      for (; k + W <= count; k += W) lane<E>::load_unaligned(from + k).store_unaligned(to + k);
-      if (int const rest = static_cast<int>(count - k); rest > 0)
-        store_n(to + k, load_n(from + k, rest), rest);
-    }
-  };
-
-  // Where each element of a window lies from the window's place on.
-  void list(Plane const& f, index_t* to) const {
-    for (index_t i = 0; i < g.w[0].size; ++i)
-      for (index_t j = 0; j < g.w[1].size; ++j)
-        for (index_t k = 0; k < g.w[2].size; ++k) {
-          index_t const along = g.w[2].dilation * k;
-          *to++ = i * g.w[0].dilation * f.step[0] + j * g.w[1].dilation * f.step[1] +
-                  along % f.apart * f.part + along / f.apart;
-        }
-  }
   template <int C>
   DFDX_INLINE void lanes(E const* from, index_t const* at, E const* w, E* to, index_t count) const {
     lane<E> sum[C];
