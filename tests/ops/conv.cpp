@@ -129,6 +129,14 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{1, 4, 9, 70},
              {4, 1, 3, 5},
              {.stride = {2, 3}, .padding = {1, 4}, .dilation = {1, 2}, .groups = 4}},
+       // Three by three: lines in parts, fours and what is left of them, short ones, strides along either axis or both.
+       Large{{2, 3, 61, 45}, {3, 1, 3, 3}, {.padding = 1, .groups = 3}},
+       Large{{2, 3, 61, 90}, {3, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}},
+       Large{{2, 2, 70, 33},
+             {2, 1, 3, 3},
+             {.stride = {2, 1}, .padding = {2, 0}, .dilation = {1, 2}, .groups = 2}},
+       Large{{3, 2, 7, 5}, {2, 1, 3, 3}, {.stride = {1, 2}, .padding = 1, .groups = 2}},
+       Large{{2, 2, 70, 41}, {2, 1, 5, 4}, {.stride = {1, 3}, .padding = 2, .groups = 2}},
        Large{{2, 3, 4, 37}, {3, 1, 2, 5}, {.padding = {1, 2}, .groups = 3}},
        Large{{2, 3, 4, 5}, {3, 1, 2, 2}, {.padding = 3, .groups = 3}}}) {
     int const axes = c.x.shape.rank - 2;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <dfdx/kernels/simd/gathered.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -41,21 +42,6 @@ void pack_strips(T const* a, Index row, Index column, Index m, Index k, T* to) {
   }
 }
 
-/// Has the line of the result come that a tile will write when it is done.
-template <class T>
-DFDX_INLINE void ask_for(T const* p) {
-#if defined(__GNUC__)
-  __builtin_prefetch(p, 1, 3);
-#endif
-}
-
-template <class T>
-DFDX_INLINE void ask_for_line(T const* p) {
-#if defined(__GNUC__)
-  __builtin_prefetch(p, 0, 2);
-#endif
-}
-
 /// Ahead - what is used next: so many lanes of rows, one lane of as many rows as a product has during each tile.
 template <class T>
 struct Ahead {
@@ -77,11 +63,12 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
   bool whole = true;
   DFDX_UNROLL for (int c = 0; c < C; ++c) {
     whole = whole && place[c].count == lane_size<T>;
-    if (k > 32) DFDX_UNROLL for (int r = 0; r < R; ++r) ask_for(y + (r < rows ? r : 0) * y_row + place[c].to);
+    if (k > 32)
+      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
   }
   for (Index p = 0; p < k; ++p, a += plane_rows) {
     Index const s = step[p];
-    ask_for_line(ahead.at);
+    ask_to_read(ahead.at);
     ahead.at += ahead.row;
     V v[C];
     DFDX_UNROLL for (int c = 0; c < C; ++c) v[c] = V::load_unaligned(at[c] + s);
