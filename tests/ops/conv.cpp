@@ -129,6 +129,9 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{1, 4, 9, 70},
              {4, 1, 3, 5},
              {.stride = {2, 3}, .padding = {1, 4}, .dilation = {1, 2}, .groups = 4}},
+       // Sums of lanes of few elements of windows.
+       Large{{2, 1, 3, 40}, {3, 1, 1, 2}, {}}, Large{{3, 1, 21}, {8, 1, 5}, {.stride = 2, .padding = 3}},
+       Large{{2, 6, 9, 19}, {6, 3, 2, 1}, {.groups = 2}},
        // Three by three: lines in parts, fours and what is left of them, short ones, strides along either axis or both.
        Large{{2, 3, 61, 45}, {3, 1, 3, 3}, {.padding = 1, .groups = 3}},
        Large{{2, 3, 61, 90}, {3, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}},

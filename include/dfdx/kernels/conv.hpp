@@ -109,7 +109,10 @@ class Conv {
   }
   void weight_here(E const* x, E* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
-    if (gathers(g.out)) return GatheredConv<E>(g).weight(x, w, y);
+    if (takes_dots()) return PlaneConv<E>(g).weight(x, w, y);
+    // Without windows either factor may be packed: the one of fewer channels.
+    if (gathers(g.out) || (g.pointwise() && g.in >= g.out && g.out >= lane_size<E>))
+      return GatheredConv<E>(g).weight(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
 #endif
     index_t const size = g.out * depth;
@@ -134,6 +137,10 @@ class Conv {
     if (depth == 0 || g.out == 0 || positions == 0 || channels < 4) return false;
     index_t const lanes = (channels + lane_size<E> - 1) / lane_size<E> * lane_size<E>;
     return g.pointwise() ? positions < 96 : 4 * channels >= 3 * lanes || positions <= 1024;
+  }
+  // Whether gradients of so few weights of a channel are sums of lanes of positions.
+  bool takes_dots() const {
+    return g.w_size() > 1 && depth > 0 && depth <= 32 && g.out > 1 && 2 * g.y[2] > lane_size<E>;
   }
   // Whether lanes run over positions, in lines of so many, from so many channels to so many: for single elements,
   // sums of few products, and where fewer lanes are idle so.

@@ -55,10 +55,41 @@ class PlaneConv {
     return r || is_pointwise();
   }
 
+  /// Lanes run over positions, and are added up at the end.
+  void weight(E const* x, E* w, E const* y) const {
+    Plane const frame = Plane::of_input(g);
+    Numbers const framed(frame.room<E>(g.in)), sums = some(g.out * depth * W);
+    std::fill_n(framed.get(), frame.room<E>(g.in), E(0));
+    Table const steps = table(depth);
+    list_windows(frame, steps.get());
+    index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
+    Places const places(static_cast<std::size_t>(lanes));
+    list_places(frame, false, places.get());
+    for (index_t group = 0; group < g.groups; ++group) {
+      std::fill_n(sums.get(), g.out * depth * W, E(0));
+      for (index_t s = 0; s < g.batch; ++s) {
+        fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
+        E const* const ys = y + (s * g.groups + group) * g.out * positions;
+        for (index_t o = 0; o < g.out; o += detail::plane_rows)
+          for (index_t k = 0, n; k < depth; k += n) {
+            n = detail::next_panel(depth - k);
+            E* const to = sums.get() + (o * depth + k) * W;
+            auto const dots = n == detail::plane_lanes ? detail::plane_dots_of<detail::plane_lanes, E>
+                                                       : detail::plane_dots_of<detail::plane_lanes - 1, E>;
+            dots(framed.get(), ys + o * positions, positions, g.out - o, places.get(), lanes, steps.get() + k,
+                 n, to, depth * W);
+          }
+      }
+      for (index_t i = 0; i < g.out * depth; ++i)
+        w[group * g.out * depth + i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
+    }
+  }
+
  private:
   static constexpr index_t W = lane_size<E>, deepest = 512, near = 256 * 1024 / sizeof(E);
   using Numbers = Scratch<E>;
   using Table = Scratch<index_t>;
+  using Places = Scratch<detail::Place>;
   using Plane = detail::Plane;
 
   static Numbers some(index_t n) { return Numbers(static_cast<std::size_t>(n)); }
@@ -108,31 +139,37 @@ class PlaneConv {
     }
   }
 
+  void list_windows(Plane const& frame, index_t* to) const {
+    frame.list(g.w, to);
+    for (index_t k = taps; k < depth; ++k) to[k] = to[k - taps] + frame.size();
+  }
+  // The lanes of all lines. Where they may overlap the last of a line does: whole lanes are stored at once.
+  void list_places(Plane const& frame, bool may_overlap, detail::Place* to) const {
+    index_t const lines = g.y[0] * g.y[1], n = g.y[2];
+    for (index_t i = 0; i < lines; ++i)
+      for (index_t q = 0; q < n; q += W) {
+        index_t const at = may_overlap && n >= W ? std::min(q, n - W) : q;
+        *to++ = {i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1] + at,
+                 i * n + at, static_cast<int>(std::min(W, n - at))};
+      }
+  }
+  void fill(Plane const& frame, E const* x, E* to) const {
+    for (index_t c = 0; c < g.in; ++c) frame.fill(x + c * g.x_size(), g.x, to + c * frame.size());
+  }
   void in_frames(E const* x, E const* strips, E* y) const {
     Plane const frame = Plane::of_input(g);
     Numbers const framed(frame.room<E>(g.in));
     std::fill_n(framed.get(), frame.room<E>(g.in), E(0));
     Table const steps = table(depth);
-    frame.list(g.w, steps.get());
-    for (index_t k = taps; k < depth; ++k) steps.get()[k] = steps.get()[k - taps] + frame.size();
-    index_t const lines = g.y[0] * g.y[1], lanes = lines * detail::lanes_of<E>(g.y[2]);
-    Scratch<detail::Place> const places(static_cast<std::size_t>(lanes));
-    auto* place = places.get();
-    for (index_t i = 0; i < lines; ++i)
-      for (index_t q = 0; q < g.y[2]; q += W) {
-        // The last lane of a line overlaps the one before: whole lanes are stored at once.
-        index_t const at = g.y[2] >= W ? std::min(q, g.y[2] - W) : q;
-        *place++ = {
-            i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1] + at,
-            i * g.y[2] + at, static_cast<int>(std::min(W, g.y[2]))};
-      }
+    list_windows(frame, steps.get());
+    index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
+    Places const places(static_cast<std::size_t>(lanes));
+    list_places(frame, true, places.get());
     // Frames of more than the first cache go by a tile of lanes at a time, which all strips see before the next.
     index_t const chunk =
         frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024 ? lanes : detail::plane_lanes;
     for (index_t s = 0; s < g.batch; ++s) {
-      E const* const from = x + s * g.groups * g.in * g.x_size();
-      for (index_t c = 0; c < g.in; ++c)
-        frame.fill(from + c * g.x_size(), g.x, framed.get() + c * frame.size());
+      fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
       for (index_t j = 0; j < lanes; j += chunk)
         detail::plane_product(framed.get(), places.get() + j, std::min(chunk, lanes - j), steps.get(), depth,
                               strips, depth, g.out, y + s * g.groups * g.out * positions, positions, false,

@@ -130,6 +130,48 @@ void plane_product(T const* x, Place const* places, Index lanes, Index const* st
     }
 }
 
+/// sums[r * sum_row + t * W] += the products of places of row r of y with those of x that lie at[t] on: R rows, T such
+/// products each. Sums are lanes, to be added up. Of the rows `rows` exist, of the others `others`.
+template <int R, int T, class E>
+void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
+                Index const* at, Index others, E* sums, Index sum_row) {
+  using V = lane<E>;
+  constexpr int W = lane_size<E>;
+  E const *from[T], *row[R];
+  V sum[R][T];
+  DFDX_UNROLL for (int t = 0; t < T; ++t) from[t] = x + at[t < others ? t : 0];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    row[r] = y + (r < rows ? r : 0) * y_row;
+    DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = V(E(0));
+  }
+  auto const add = [&](Index i, auto const& load) {
+    V u[T];
+    DFDX_UNROLL for (int t = 0; t < T; ++t) u[t] = load(from[t] + place[i].from);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      V const v = load(row[r] + place[i].to);
+      DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = xsimd::fma(v, u[t], sum[r][t]);
+    }
+  };
+  for (Index i = 0; i < places; ++i) {
+    if (int const count = place[i].count; count == W) add(i, [](E const* p) { return V::load_unaligned(p); });
+    else add(i, [&](E const* p) { return load_n(p, count); });
+  }
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int t = 0; t < T; ++t) {
+      E* const to = sums + r * sum_row + t * W;
+      if (r < rows && t < others) (sum[r][t] + V::load_aligned(to)).store_aligned(to);
+    }
+  }
+}
+template <int T, class E>
+void plane_dots_of(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
+                   Index const* at, Index others, E* sums, Index sum_row) {
+  if (plane_rows > 4 && rows > 4)
+    plane_dots<plane_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  else if (rows > 2) plane_dots<4, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  else plane_dots<2, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+}
+
 }  // namespace dfdx::kernels::inline DFDX_TARGET::detail
 
 #endif  // !__CUDACC__
