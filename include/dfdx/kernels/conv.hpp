@@ -111,7 +111,7 @@ class Conv {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (takes_dots()) return PlaneConv<E>(g).weight(x, w, y);
     // Without windows either factor may be packed: the one of fewer channels.
-    if (gathers(g.out) || (g.pointwise() && g.in >= g.out && g.out >= lane_size<E>))
+    if (gathers(g.out) || (g.pointwise() && positions > 0 && g.in >= g.out && g.out >= lane_size<E>))
       return GatheredConv<E>(g).weight(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
 #endif
