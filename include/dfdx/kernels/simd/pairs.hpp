@@ -10,18 +10,9 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
+#if defined(__SSE2__)
 namespace detail {
 
-/// Whether the target has instructions for it; a loop does it otherwise.
-template <class T>
-inline constexpr bool splits_pairs =
-#if defined(__SSE2__)
-    std::is_same_v<T, float> || std::is_same_v<T, double>;
-#else
-    false;
-#endif
-
-#if defined(__SSE2__)
 DFDX_INLINE void split_pairs(lane<float> a, lane<float> b, float* even, float* odd) {
 #if defined(__AVX512F__)
   __m512i const first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -56,20 +47,22 @@ DFDX_INLINE void split_pairs(lane<double> a, lane<double> b, double* even, doubl
   _mm_storeu_pd(odd, _mm_unpackhi_pd(a, b));
 #endif
 }
-#endif
 
 }  // namespace detail
+#endif
 
 /// split - even[i] = from[2 i] and odd[i] = from[2 i + 1] for the n elements from `from` on.
 template <class T>
 void split(T const* DFDX_RESTRICT from, std::int64_t n, T* DFDX_RESTRICT even, T* DFDX_RESTRICT odd) {
   std::int64_t i = 0;
-  if constexpr (detail::splits_pairs<T>) {
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     constexpr int W = lane_size<T>;
     for (; i + 2 * W <= n; i += 2 * W)
       detail::split_pairs(lane<T>::load_unaligned(from + i), lane<T>::load_unaligned(from + i + W),
                           even + i / 2, odd + i / 2);
   }
+#endif
   for (; i < n; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
 }
 
