@@ -110,6 +110,16 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{1, 400, 900}, {3, 200, 7}, {.stride = 2, .padding = 6, .dilation = 3, .groups = 1}},
        Large{{2, 6, 21, 33}, {6, 1, 3, 5}, {.stride = {1, 2}, .padding = {2, 3}, .groups = 6}},
        Large{{2, 3, 3, 4}, {4, 3, 2, 2}, {.padding = {4, 5}, .dilation = {3, 2}}},
+       // Lanes over positions: few channels and tails of lines and of channels, lines shorter than a lane, strides,
+       // groups; single elements, in parts of channels and of positions, with strides and dilations.
+       Large{{3, 1, 13, 29}, {7, 1, 5, 5}, {.padding = 2}},
+       Large{{2, 2, 40, 3}, {3, 2, 3, 1}, {.padding = {1, 0}}},
+       Large{{2, 3, 9, 21}, {5, 3, 3, 3}, {.stride = {1, 2}, .padding = 1, .dilation = {1, 2}}},
+       Large{{2, 4, 8, 30}, {6, 2, 3, 3}, {.stride = {2, 1}, .padding = {0, 2}, .groups = 2}},
+       Large{{2, 530, 10, 11}, {9, 530, 1, 1}, {}}, Large{{3, 6, 25, 30}, {22, 3, 1, 1}, {.groups = 2}},
+       Large{{2, 6, 23, 29}, {8, 3, 1, 1}, {.stride = {2, 1}, .dilation = {3, 3}, .groups = 2}},
+       Large{{2, 3, 25, 31}, {5, 3, 1, 1}, {.stride = 2}},
+       Large{{2, 3, 25, 31}, {5, 3, 1, 1}, {.stride = 2, .padding = 1}},
        // Several samples together, groups, sums deeper than a panel; single channels, by lanes and their ends.
        Large{{5, 6, 5, 7}, {9, 6, 1, 1}, {}},
        Large{{7, 8, 7, 9}, {12, 4, 3, 3}, {.stride = {2, 1}, .padding = 1, .groups = 2}},
@@ -119,6 +129,17 @@ TEST_CASE("convolutions larger than a block of columns", "[ops]") {
        Large{{1, 4, 9, 70},
              {4, 1, 3, 5},
              {.stride = {2, 3}, .padding = {1, 4}, .dilation = {1, 2}, .groups = 4}},
+       // Sums of lanes of few elements of windows.
+       Large{{2, 1, 3, 40}, {3, 1, 1, 2}, {}}, Large{{3, 1, 21}, {8, 1, 5}, {.stride = 2, .padding = 3}},
+       Large{{2, 6, 9, 19}, {6, 3, 2, 1}, {.groups = 2}},
+       // Three by three: lines in parts, fours and what is left of them, short ones, strides along either axis or both.
+       Large{{2, 3, 61, 45}, {3, 1, 3, 3}, {.padding = 1, .groups = 3}},
+       Large{{2, 3, 61, 90}, {3, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}},
+       Large{{2, 2, 70, 33},
+             {2, 1, 3, 3},
+             {.stride = {2, 1}, .padding = {2, 0}, .dilation = {1, 2}, .groups = 2}},
+       Large{{3, 2, 7, 5}, {2, 1, 3, 3}, {.stride = {1, 2}, .padding = 1, .groups = 2}},
+       Large{{2, 2, 70, 41}, {2, 1, 5, 4}, {.stride = {1, 3}, .padding = 2, .groups = 2}},
        Large{{2, 3, 4, 37}, {3, 1, 2, 5}, {.padding = {1, 2}, .groups = 3}},
        Large{{2, 3, 4, 5}, {3, 1, 2, 2}, {.padding = 3, .groups = 3}}}) {
     int const axes = c.x.shape.rank - 2;
@@ -167,10 +188,10 @@ TEST_CASE("convolutions of few and of no elements", "[ops]") {
   CHECK(conv1d(zeros({2, 1, 5}), zeros({0, 1, 2})).shape() == make_shape(2, 0, 4));
   CHECK(array_equal(conv_transpose1d(ones({2, 0, 5}), ones({0, 3, 2})), zeros({2, 3, 6})));
   CHECK(array_equal(conv_transpose1d(ones({2, 0, 5}), ones({0, 3, 1})), zeros({2, 3, 5})));
-  Array unused = ones({4, 4, 1});
+  Array unused = ones({16, 16, 1});
   unused.requires_grad(true);
-  sum(conv1d(zeros({2, 4, 0}), unused)).backward();
-  CHECK(array_equal(unused.grad(), zeros({4, 4, 1})));
+  sum(conv1d(zeros({2, 16, 0}), unused)).backward();
+  CHECK(array_equal(unused.grad(), zeros({16, 16, 1})));
 }
 
 TEST_CASE("what convolutions refuse", "[ops]") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Convolutions as matrix products. Where lanes have channels enough windows are read in place (gathered_conv.hpp);
-// single channels are taken line by line (depthwise_conv.hpp).
+// Convolutions as matrix products. Where lanes have channels enough, or positions, windows are read in place
+// (gathered_conv.hpp, plane_conv.hpp); single channels are taken line by line (depthwise_conv.hpp).
 // Otherwise those of some output positions become the columns of a matrix (im2col), as many as stay in the second
 // cache; products with it are added to the result. Operands are dense.
 #pragma once
@@ -13,6 +13,7 @@
 #include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/parallel.hpp>
+#include <dfdx/kernels/plane_conv.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
 
@@ -78,6 +79,7 @@ class Conv {
 
   void forward_here(E const* x, E const* w, E* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    if (takes_planes(g.in, g.out, g.y[2])) return PlaneConv<E>(g).forward(x, w, y);
     if (gathers(g.out)) return GatheredConv<E>(g).forward(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).forward(x, w, y);
 #endif
@@ -90,6 +92,8 @@ class Conv {
   }
   void input_here(E* x, E const* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    if (takes_planes(g.out, g.in, g.x[2]) && PlaneConv<E>(g).has_input())
+      return PlaneConv<E>(g).input(x, w, y);
     if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
     if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
 #endif
@@ -105,7 +109,10 @@ class Conv {
   }
   void weight_here(E const* x, E* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
-    if (gathers(g.out)) return GatheredConv<E>(g).weight(x, w, y);
+    if (takes_dots()) return PlaneConv<E>(g).weight(x, w, y);
+    // Without windows either factor may be packed: the one of fewer channels.
+    if (gathers(g.out) || (g.pointwise() && positions > 0 && g.in >= g.out && g.out >= lane_size<E>))
+      return GatheredConv<E>(g).weight(x, w, y);
     if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
 #endif
     index_t const size = g.out * depth;
@@ -130,6 +137,19 @@ class Conv {
     if (depth == 0 || g.out == 0 || positions == 0 || channels < 4) return false;
     index_t const lanes = (channels + lane_size<E> - 1) / lane_size<E> * lane_size<E>;
     return g.pointwise() ? positions < 96 : 4 * channels >= 3 * lanes || positions <= 1024;
+  }
+  // Whether gradients of so few weights of a channel are sums of lanes of positions.
+  bool takes_dots() const {
+    return g.w_size() > 1 && depth > 0 && depth <= 32 && g.out > 1 && 2 * g.y[2] > lane_size<E>;
+  }
+  // Whether lanes run over positions, in lines of so many, from so many channels to so many: for single elements,
+  // sums of few products, and where fewer lanes are idle so.
+  bool takes_planes(index_t from, index_t to, index_t line) const {
+    if (from == 0 || to == 0 || positions == 0 || is_depthwise()) return false;
+    index_t const W = lane_size<E>, along = (line + W - 1) / W * W, across = (to + W - 1) / W * W,
+                  sums = from * g.w_size();
+    if (g.w_size() == 1) return positions >= 96;
+    return to > 1 && (sums <= 32 || (line * across >= along * to && (sums <= 512 || 4 * to < 3 * across)));
   }
 #endif
   bool is_depthwise() const { return g.in == 1 && g.out == 1; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/plane.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
@@ -21,15 +22,11 @@ class DepthwiseConv {
   explicit DepthwiseConv(ConvGeometry const& geometry) : g(geometry), taps(g.w_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
-    Plane const frame = Plane::of_input(g);
-    Scratch<E> const room(frame.room());
-    Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
-    for (index_t i = 0; i < g.batch * g.groups; ++i) {
-      frame.fill(x + i * g.x_size(), g.x, room.get());
-      convolve(frame, room.get(), at.get(), w + i % g.groups * taps, y + i * g.y_size(), g.y, true);
-    }
+    over_parts(Plane::of_input(g), x,
+               [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
+                 convolve(f, from, at, w + plane % g.groups * taps, y + plane * g.y_size() + l.first * g.y[2],
+                          l.count);
+               });
   }
 
   /// x = y, with zeros between its elements where windows are apart, seen through the mirrored windows.
@@ -42,15 +39,14 @@ class DepthwiseConv {
     }
     Plane frame = Plane::of_input(back);
     for (int i = 0; i < 3; ++i) frame.spread[i] = g.w[i].stride;
-    Scratch<E> const room(frame.room()), mirrored(static_cast<std::size_t>(taps));
-    Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    DepthwiseConv(back).list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
-    for (index_t i = 0; i < g.batch * g.groups; ++i) {
-      frame.fill(y + i * g.y_size(), g.y, room.get());
-      for (index_t k = 0; k < taps; ++k) mirrored.get()[k] = w[(i % g.groups + 1) * taps - 1 - k];
-      convolve(frame, room.get(), at.get(), mirrored.get(), x + i * g.x_size(), g.x, false);
-    }
+    Scratch<E> const mirrored(static_cast<std::size_t>(g.groups * taps));
+    for (index_t i = 0; i < g.groups * taps; ++i)
+      mirrored.get()[i] = w[i / taps * taps + taps - 1 - i % taps];
+    DepthwiseConv const other(back);
+    other.over_parts(frame, y, [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
+      other.convolve(f, from, at, mirrored.get() + plane % g.groups * taps,
+                     x + plane * g.x_size() + l.first * g.x[2], l.count);
+    });
   }
   /// Whether input() is for this geometry: no window lies beyond the input altogether.
   bool has_input() const {
@@ -59,83 +55,52 @@ class DepthwiseConv {
     return r;
   }
 
+  /// Sums of a group stay vectors until all samples have been added.
   void weight(E const* x, E* w, E const* y) const {
-    Plane const frame = Plane::of_input(g);
-    Scratch<E> const room(frame.room());
-    Scratch<index_t> const at(static_cast<std::size_t>(taps));
-    list(frame, at.get());
-    std::fill_n(room.get(), frame.room(), E(0));
-    std::fill_n(w, g.groups * taps, E(0));
-    for (index_t i = 0; i < g.batch * g.groups; ++i) {
-      frame.fill(x + i * g.x_size(), g.x, room.get());
-      for (index_t k = 0; k < taps; k += together)
-        add_products(frame, room.get(), at.get() + k, std::min<index_t>(together, taps - k),
-                     y + i * g.y_size(), w + i % g.groups * taps + k);
-    }
+    std::size_t const size = static_cast<std::size_t>(g.groups * taps * W);
+    Scratch<E> const sums(size);
+    if (size > 0) std::fill_n(sums.get(), size, E(0));
+    over_parts(Plane::of_input(g), x,
+               [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
+                 add_products(f, from, at, y + plane * g.y_size() + l.first * g.y[2], l.count,
+                              sums.get() + plane % g.groups * taps * W);
+               });
+    for (index_t i = 0; i < g.groups * taps; ++i)
+      w[i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
   }
 
  private:
+  using Plane = detail::Plane;
   static constexpr int W = lane_size<E>, together = 9;  // elements of a window at a time
 
-  // A plane within zeros. Along a line elements that are a stride apart are neighbours: those of each remainder make
-  // a part of it.
-  struct Plane {
-    index_t before[3], inside[3], extent[3], step[3], apart, part, spread[3] = {1, 1, 1};
-
-    static Plane of_input(ConvGeometry const& g) {
-      Plane f{};
-      for (int i = 0; i < 3; ++i) {
-        f.before[i] = g.w[i].before;
-        f.extent[i] = g.w[i].stride * (g.y[i] - 1) + g.w[i].reach();
-        f.spread[i] = 1;
-      }
-      f.apart = g.w[2].stride;
-      f.part = (f.extent[2] + f.apart - 1) / f.apart;
-      f.step[2] = 1, f.step[1] = f.part * f.apart, f.step[0] = f.extent[1] * f.step[1];
-      return f;
-    }
-    // Lanes at the end of the last line reach beyond it.
-    std::size_t room() const { return static_cast<std::size_t>(extent[0] * step[0] + 4 * W); }
-    void fill(E const* x, index_t const (&n)[3], E* to) const {
-      for (index_t i = 0; i < n[0]; ++i)
-        for (index_t j = 0; j < n[1]; ++j) {
-          index_t const a = i * spread[0] + before[0], b = j * spread[1] + before[1];
-          if (a >= extent[0] || b >= extent[1]) continue;
-          E const* const from = x + (i * n[1] + j) * n[2];
-          E* const line = to + a * step[0] + b * step[1];
-          index_t const count =
-              std::clamp<index_t>((extent[2] - before[2] + spread[2] - 1) / spread[2], 0, n[2]);
-          if (apart == 1 && spread[2] == 1) {
-            copy(from, count, line + before[2]);
-          } else if (apart == 1) {
-            for (index_t k = 0; k < count; ++k) line[before[2] + k * spread[2]] = from[k];
-          } else {
-            for (index_t r = 0; r < apart; ++r) {  // elements k for which before + k = r + apart * m
-              index_t const first = (r + apart - before[2] % apart) % apart;
-              E* put = line + r * part + (before[2] + first) / apart;
-              for (index_t k = first; k < count; k += apart) *put++ = from[k];
-            }
-          }
-        }
-    }
-    // Lines are short: no call each.
-    static DFDX_INLINE void copy(E const* from, index_t count, E* to) {
-      index_t k = 0;
-      for (; k + W <= count; k += W) lane<E>::load_unaligned(from + k).store_unaligned(to + k);
-      if (int const rest = static_cast<int>(count - k); rest > 0)
-        store_n(to + k, load_n(from + k, rest), rest);
-    }
+  // Lines of a plane of the result.
+  struct Lines {
+    index_t first, count;
   };
 
-  // Where each element of a window lies from the window's place on.
-  void list(Plane const& f, index_t* to) const {
-    for (index_t i = 0; i < g.w[0].size; ++i)
-      for (index_t j = 0; j < g.w[1].size; ++j)
-        for (index_t k = 0; k < g.w[2].size; ++k) {
-          index_t const along = g.w[2].dilation * k;
-          *to++ = i * g.w[0].dilation * f.step[0] + j * g.w[1].dilation * f.step[1] +
-                  along % f.apart * f.part + along / f.apart;
-        }
+  // f(plane, frame, its numbers, where the elements of a window are, lines) for parts of all planes, whose frames stay
+  // in the first cache.
+  template <class F>
+  void over_parts(Plane frame, E const* x, F const& f) const {
+    index_t const stride = g.w[1].stride, reach = g.w[1].reach(), near = 16 * 1024 / sizeof(E);
+    index_t lines = g.y[1];
+    if (g.y[0] == 1 && frame.spread[1] == 1 && frame.size() > near)
+      lines = std::min(lines,
+                       std::max<index_t>((near / frame.step[1] - reach) / stride + 1, 2 * reach + 8) / 4 * 4);
+    bool const whole = lines == g.y[1];
+    frame.extent[1] = stride * (lines - 1) + reach;
+    frame.step[0] = frame.extent[1] * frame.step[1];
+    Scratch<E> const room(frame.room<E>());
+    Scratch<index_t> const at(static_cast<std::size_t>(taps));
+    frame.list(g.w, at.get());
+    std::fill_n(room.get(), frame.room<E>(), E(0));
+    for (index_t i = 0; i < g.batch * g.groups; ++i)
+      for (index_t j = 0; j < g.y[1]; j += lines) {
+        Plane here = frame;
+        here.before[1] -= j * stride;
+        here.fill(x + i * g.x_size(), g.x, room.get(), !whole);
+        f(i, here, room.get(), at.get(), Lines{j, std::min(lines, g.y[1] - j)});
+      }
   }
   template <int C>
   DFDX_INLINE void lanes(E const* from, index_t const* at, E const* w, E* to, index_t count) const {
@@ -151,19 +116,113 @@ class DepthwiseConv {
       else if (count > c * W) store_n(to + c * W, sum[c], static_cast<int>(count - c * W));
     }
   }
-  void convolve(Plane const& f, E const* from, index_t const* at, E const* w, E* to, index_t const (&n)[3],
-                bool strides) const {
-    index_t const s0 = strides ? g.w[0].stride : 1, s1 = strides ? g.w[1].stride : 1;
-    for (index_t i = 0; i < n[0]; ++i)
-      for (index_t j = 0; j < n[1]; ++j, to += n[2]) {
+  // Windows of three by three elements, the lines of which are neighbours.
+  bool has_three() const {
+    return g.w[0].size == 1 && g.y[0] == 1 && g.w[1].size == 3 && g.w[2].size == 3 && g.w[1].dilation == 1;
+  }
+  // R lines of one lane seen through windows of three lines of three, S lines apart: lines that several see are read
+  // once.
+  template <int S, int R>
+  DFDX_INLINE void three_lines(E const* from, index_t step, index_t const* at, E const* w, E* to,
+                               index_t to_row, int count) const {
+    lane<E> sum[R], factor[9];
+    DFDX_UNROLL for (int r = 0; r < R; ++r) detail::ask_to_write(to + (r + 4) * to_row);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r] = lane<E>(E(0));
+    DFDX_UNROLL for (int k = 0; k < 9; ++k) factor[k] = lane<E>(w[k]);
+    DFDX_UNROLL for (int i = 0; i < S * (R - 1) + 3; ++i) {
+      DFDX_UNROLL for (int k = 0; k < 3; ++k) {
+        auto const v = lane<E>::load_unaligned(from + i * step + at[k]);
+        DFDX_UNROLL for (int r = 0; r < R; ++r) {
+          if (i >= S * r && i < S * r + 3) sum[r] = xsimd::fma(factor[(i - S * r) * 3 + k], v, sum[r]);
+        }
+      }
+    }
+    DFDX_UNROLL for (int r = 0; r < R; ++r) store_n(to + r * to_row, sum[r], count);
+  }
+  template <int S>
+  [[gnu::noinline]] void convolve_three(E const* from, index_t step, index_t const* at, E const* w, E* to,
+                                        index_t lines) const {
+    index_t const n = g.y[2];
+    int const count = static_cast<int>(std::min<index_t>(n, W));
+    for (index_t j = 0; j < lines;) {
+      bool const four = lines - j >= 4;
+      for (index_t q = 0; q < n; q += W) {
+        // The last lane of a line overlaps the one before: whole lanes are stored at once.
+        index_t const p = n >= W ? std::min<index_t>(q, n - W) : q;
+        E const* const line = from + j * S * step + p;
+        if (four && count == W) three_lines<S, 4>(line, step, at, w, to + j * n + p, n, W);
+        else if (four) three_lines<S, 4>(line, step, at, w, to + j * n + p, n, count);
+        else three_lines<S, 1>(line, step, at, w, to + j * n + p, n, count);
+      }
+      j += four ? 4 : 1;
+    }
+  }
+  // Some lines of a plane of the result, or all planes.
+  void convolve(Plane const& f, E const* from, index_t const* at, E const* w, E* to, index_t lines) const {
+    if (has_three()) {
+      if (g.w[1].stride == 1) return convolve_three<1>(from, f.step[1], at, w, to, lines);
+      if (g.w[1].stride == 2) return convolve_three<2>(from, f.step[1], at, w, to, lines);
+    }
+    index_t const s0 = g.w[0].stride, s1 = g.w[1].stride, n = g.y[2];
+    for (index_t i = 0; i < g.y[0]; ++i)
+      for (index_t j = 0; j < lines; ++j, to += n) {
         E const* const line = from + i * s0 * f.step[0] + j * s1 * f.step[1];
         index_t q = 0;
-        for (; n[2] - q > 2 * W; q += 4 * W) lanes<4>(line + q, at, w, to + q, n[2] - q);
-        for (; n[2] - q > 0; q += W) lanes<1>(line + q, at, w, to + q, n[2] - q);
+        for (; n - q > 2 * W; q += 4 * W) lanes<4>(line + q, at, w, to + q, n - q);
+        for (; n - q > 0; q += W) lanes<1>(line + q, at, w, to + q, n - q);
       }
   }
-  // w[k] += the sum over positions of y times what element k of their windows is.
-  void add_products(Plane const& f, E const* from, index_t const* at, index_t count, E const* y, E* w) const {
+  // sums += the sums over lines of y times what each element of their windows is, of windows of three by three.
+  template <int S, int R>
+  DFDX_INLINE static void add_three_lines(E const* from, index_t step, index_t const* at, E const* y,
+                                          index_t y_row, int count, lane<E> (&sum)[9]) {
+    lane<E> v[R];
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      detail::ask_to_read(y + r * y_row, 16 * 1024);
+      v[r] = load_n(y + r * y_row, count);
+    }
+    DFDX_UNROLL for (int i = 0; i < S * (R - 1) + 3; ++i) {
+      DFDX_UNROLL for (int k = 0; k < 3; ++k) {
+        lane<E> const u = load_n(from + i * step + at[k], count);
+        DFDX_UNROLL for (int r = 0; r < R; ++r) {
+          if (i >= S * r && i < S * r + 3)
+            sum[(i - S * r) * 3 + k] = xsimd::fma(u, v[r], sum[(i - S * r) * 3 + k]);
+        }
+      }
+    }
+  }
+  template <int S>
+  [[gnu::noinline]] void add_three(E const* from, index_t step, index_t const* at, E const* y, index_t lines,
+                                   E* sums) const {
+    index_t const n = g.y[2];
+    lane<E> sum[9];
+    DFDX_UNROLL for (int k = 0; k < 9; ++k) sum[k] = lane<E>(E(0));
+    for (index_t j = 0; j < lines;) {
+      E const *const line = from + j * S * step, *const here = y + j * n;
+      bool const four = lines - j >= 4;
+      for (index_t q = 0; q < n; q += W) {
+        int const count = static_cast<int>(std::min<index_t>(W, n - q));
+        if (four && count == W) add_three_lines<S, 4>(line + q, step, at, here + q, n, W, sum);
+        else if (four) add_three_lines<S, 4>(line + q, step, at, here + q, n, count, sum);
+        else add_three_lines<S, 1>(line + q, step, at, here + q, n, count, sum);
+      }
+      j += four ? 4 : 1;
+    }
+    DFDX_UNROLL for (int k = 0; k < 9; ++k) {
+      E* const to = sums + k * W;
+      (sum[k] + lane<E>::load_aligned(to)).store_aligned(to);
+    }
+  }
+  // sums += the sums over some lines of y times what each element of their windows is.
+  void add_products(Plane const& f, E const* from, index_t const* at, E const* y, index_t lines,
+                    E* sums) const {
+    if (has_three() && g.w[1].stride == 1) return add_three<1>(from, f.step[1], at, y, lines, sums);
+    if (has_three() && g.w[1].stride == 2) return add_three<2>(from, f.step[1], at, y, lines, sums);
+    for (index_t k = 0; k < taps; k += together)
+      add_some(f, from, at + k, std::min<index_t>(together, taps - k), y, lines, sums + k * W);
+  }
+  void add_some(Plane const& f, E const* from, index_t const* at, index_t count, E const* y, index_t lines,
+                E* sums) const {
     lane<E> sum[together];
     index_t places[together];
     DFDX_UNROLL for (int k = 0; k < together; ++k) {
@@ -171,7 +230,7 @@ class DepthwiseConv {
       places[k] = at[k < count ? k : 0];
     }
     for (index_t i = 0; i < g.y[0]; ++i)
-      for (index_t j = 0; j < g.y[1]; ++j, y += g.y[2]) {
+      for (index_t j = 0; j < lines; ++j, y += g.y[2]) {
         E const* const line = from + i * g.w[0].stride * f.step[0] + j * g.w[1].stride * f.step[1];
         index_t q = 0;
         for (; q + W <= g.y[2]; q += W) {
@@ -185,12 +244,9 @@ class DepthwiseConv {
               xsimd::fma(v, load_n(line + q + places[k], rest), sum[k]);
         }
       }
-    alignas(64) E part[W];
-    DFDX_UNROLL for (int k = 0; k < together; ++k) {
-      sum[k].store_aligned(part);
-      E all = 0;
-      for (E v : part) all += v;
-      if (k < count) w[k] += all;
+    for (int k = 0; k < count; ++k) {
+      E* const to = sums + k * W;
+      (sum[k] + lane<E>::load_aligned(to)).store_aligned(to);
     }
   }
 

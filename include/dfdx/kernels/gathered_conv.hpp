@@ -113,7 +113,7 @@ class GatheredConv {
           detail::pack_panels(y + ((s + i) * g.groups + group) * g.out * positions, positions, g.out,
                               positions, panels.get(), i * positions, k);
         detail::gathered_product(from, rows.get(), depth, steps.get(), k, panels.get(), lanes, sums.get(),
-                                 targets.get(), s > 0);
+                                 targets.get(), s > 0, g.w[2].stride == 1);
       }
       if (g.batch == 0) std::fill_n(w + group * g.out * depth, g.out * depth, E(0));
       else transpose(sums.get(), lanes * W, depth, g.out, w + group * g.out * depth, depth);
@@ -138,6 +138,11 @@ class GatheredConv {
       // Of each element of a window a matrix of output by input channels.
       for (index_t o = 0; o < g.out; ++o)
         detail::for_panels<E>(lanes, [&](index_t j, int width) {
+          if (places == 1) {  // as they are
+            std::copy_n(w + (group * g.out + o) * g.in + j, std::min(g.in - j, width * W),
+                        panels.get() + j * g.out + o * width * W);
+            return;
+          }
           transpose<true>(w + ((group * g.out + o) * g.in + j) * places, places,
                           std::min(g.in - j, width * W), places, panels.get() + j * g.out + o * width * W,
                           g.out * pitch);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <dfdx/kernels/simd/gemm_micro.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
 #if !defined(__CUDACC__)
@@ -57,7 +58,7 @@ void pack_panels(T const* src, Index src_column, Index n, Index k, T* panels, In
 /// on do not exist.
 template <int R, int C, class T>
 void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, Index k,
-                   T const* DFDX_RESTRICT b, T* DFDX_RESTRICT to, Index const* target, bool more) {
+                   T const* DFDX_RESTRICT b, T* DFDX_RESTRICT to, Index const* target, bool more, Index ask) {
   using V = lane<T>;
   constexpr int W = lane_size<T>;
   T const* at[R];
@@ -68,6 +69,9 @@ void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, 
   }
   for (Index p = 0; p < k; ++p, b += C * W) {
     Index const s = step[p];
+    if ((p & ask) == 0) {  // what the next tile reads
+      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_read(x + row[R + r < rows ? R + r : rows - 1] + s);
+    }
     V y[C];
     DFDX_UNROLL for (int c = 0; c < C; ++c) y[c] = V::load_aligned(b + c * W);
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
@@ -88,18 +92,22 @@ void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, 
 
 template <int C, class T>
 void gathered_panel(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b, T* to,
-                    Index const* target, bool more) {
+                    Index const* target, bool more, Index ask) {
   if constexpr (C <= gathered_lanes) {
     constexpr int R = gathered_rows(C);
-    for (Index i = 0; i < m; i += R) gathered_tile<R, C>(x, row + i, m - i, step, k, b, to, target + i, more);
+    for (Index i = 0; i < m; i += R)
+      gathered_tile<R, C>(x, row + i, m - i, step, k, b, to, target + i, more, ask);
   }
 }
 
 /// to[target[i] + j] = the sum over k of x[row[i] + step[k]] b[k, j], or that added to what is there, for m rows and so
-/// many lanes of columns; b is packed, and its panels have k rows. Targets are whole lanes, all different.
+/// many lanes of columns; b is packed, and its panels have k rows. Targets are whole lanes, all different. Where steps
+/// go along memory (`streams`) lines of x are asked for beforehand.
 template <class T>
 void gathered_product(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b,
-                      Index lanes, T* to, Index const* target, bool more) {
+                      Index lanes, T* to, Index const* target, bool more, bool streams = false) {
+  constexpr Index line = 64 / static_cast<Index>(sizeof(T));
+  Index const ask = streams ? line - 1 : Index(-1);
   constexpr Index deepest = 512;  // of a panel that stays in the second cache
   Index const parts = k > deepest ? (k + deepest - 1) / deepest : 1, depth = (k + parts - 1) / parts;
   for_panels<T>(lanes, [&](Index j, int width) {
@@ -107,10 +115,10 @@ void gathered_product(T const* x, Index const* row, Index m, Index const* step, 
       Index const here = k - p < depth ? k - p : depth;
       T const* const panel = b + j * k + p * width * Index(lane_size<T>);
       bool const adds = more || p > 0;
-      if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds);
-      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds);
-      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds);
-      else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds);
+      if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
+      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
+      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
+      else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
     }
   });
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions whose lanes run over positions, for few channels and windows of one element. Each of them is a product
+// of simd/planes.hpp with the weights as its first factor. Samples are copied into frames of zeros (plane.hpp); where
+// windows are single elements, some positions of all channels at a time are packed. Operands are dense.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include <dfdx/kernels/plane.hpp>
+#include <dfdx/kernels/scratch.hpp>
+#include <dfdx/kernels/simd/planes.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET {
+
+/// PlaneConv - products of one geometry, as those of Conv.
+template <class E>
+class PlaneConv {
+ public:
+  explicit PlaneConv(ConvGeometry const& geometry)
+      : g(geometry), taps(g.w_size()), depth(g.in * taps), positions(g.y_size()) {}
+
+  void forward(E const* x, E const* w, E* y) const {
+    index_t const size = g.out * depth;
+    run(x, y,
+        [&](index_t group, E* to) { detail::pack_strips(w + group * size, depth, 1, g.out, depth, to); });
+  }
+
+  /// x = y seen through the mirrored windows, whose input and output channels are exchanged.
+  void input(E* x, E const* w, E const* y) const {
+    if (is_pointwise()) return pointwise_input(x, w, y);
+    ConvGeometry back = g;
+    std::swap(back.in, back.out);
+    for (int i = 0; i < 3; ++i) {
+      back.w[i].before = g.w[i].dilation * (g.w[i].size - 1) - g.w[i].before;
+      std::swap(back.x[i], back.y[i]);
+    }
+    PlaneConv const other(back);
+    Numbers const mirrored = some(g.in * other.depth);
+    other.run(y, x, [&](index_t group, E* to) {
+      E const* from = w + group * g.out * depth;
+      for (index_t o = 0; o < g.out; ++o)
+        for (index_t c = 0; c < g.in; ++c, from += taps)
+          for (index_t k = 0; k < taps; ++k) mirrored.get()[(c * g.out + o) * taps + k] = from[taps - 1 - k];
+      detail::pack_strips(mirrored.get(), other.depth, 1, g.in, other.depth, to);
+    });
+  }
+  /// Whether input() is for this geometry: windows are single elements of the input, or neighbours of which none lies
+  /// beyond the input altogether.
+  bool has_input() const {
+    bool r = true;
+    for (Window const& w : g.w) r = r && w.stride == 1 && w.dilation * (w.size - 1) >= w.before;
+    return r || is_pointwise();
+  }
+
+  /// Lanes run over positions, and are added up at the end.
+  void weight(E const* x, E* w, E const* y) const {
+    Plane const frame = Plane::of_input(g);
+    Numbers const framed(frame.room<E>(g.in)), sums = some(g.out * depth * W);
+    std::fill_n(framed.get(), frame.room<E>(g.in), E(0));
+    Table const steps = table(depth);
+    list_windows(frame, steps.get());
+    index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
+    Places const places(static_cast<std::size_t>(lanes));
+    list_places(frame, false, places.get());
+    for (index_t group = 0; group < g.groups; ++group) {
+      std::fill_n(sums.get(), g.out * depth * W, E(0));
+      for (index_t s = 0; s < g.batch; ++s) {
+        fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
+        E const* const ys = y + (s * g.groups + group) * g.out * positions;
+        for (index_t o = 0; o < g.out; o += detail::plane_rows)
+          for (index_t k = 0, n; k < depth; k += n) {
+            n = detail::next_panel(depth - k);
+            E* const to = sums.get() + (o * depth + k) * W;
+            auto const dots = n == detail::plane_lanes ? detail::plane_dots_of<detail::plane_lanes, E>
+                                                       : detail::plane_dots_of<detail::plane_lanes - 1, E>;
+            dots(framed.get(), ys + o * positions, positions, g.out - o, places.get(), lanes, steps.get() + k,
+                 n, to, depth * W);
+          }
+      }
+      for (index_t i = 0; i < g.out * depth; ++i)
+        w[group * g.out * depth + i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
+    }
+  }
+
+ private:
+  static constexpr index_t W = lane_size<E>, deepest = 512, near = 256 * 1024 / sizeof(E);
+  using Numbers = Scratch<E>;
+  using Table = Scratch<index_t>;
+  using Places = Scratch<detail::Place>;
+  using Plane = detail::Plane;
+
+  static Numbers some(index_t n) { return Numbers(static_cast<std::size_t>(n)); }
+  static Table table(index_t n) { return Table(static_cast<std::size_t>(n)); }
+
+  // pack(group, to) packs a group's weights.
+  template <class F>
+  void run(E const* x, E* y, F const& pack) const {
+    Numbers const strips = some(detail::strips_size(g.out, depth));
+    for (index_t group = 0; group < g.groups; ++group) {
+      pack(group, strips.get());
+      if (is_pointwise()) in_panels(x, strips.get(), y, group);
+      else in_frames(x + group * g.in * g.x_size(), strips.get(), y + group * g.out * positions);
+    }
+  }
+  bool is_pointwise() const {
+    bool r = taps == 1;
+    for (int i = 0; i < 3; ++i) r = r && g.w[i].before == 0 && g.w[i].stride * (g.y[i] - 1) < g.x[i];
+    return r;
+  }
+
+  // Of single elements.
+  void pointwise_input(E* x, E const* w, E const* y) const {
+    ConvGeometry back = g;
+    std::swap(back.in, back.out);
+    for (int i = 0; i < 3; ++i) back.x[i] = g.y[i], back.w[i] = Window{};
+    auto const pack = [&](index_t group, E* to) {
+      detail::pack_strips(w + group * g.out * g.in, 1, g.in, g.in, g.out, to);
+    };
+    if (g.pointwise()) return PlaneConv(back).run(y, x, pack);
+    // The elements that windows are, then zeros between them.
+    back.batch = 1;
+    PlaneConv const one(back);
+    index_t const all = g.groups * g.in * positions;
+    Numbers const part = some(all);
+    for (index_t s = 0; s < g.batch; ++s) {
+      one.run(y + s * g.groups * g.out * positions, part.get(), pack);
+      for (index_t c = 0; c < g.groups * g.in; ++c, x += g.x_size()) {
+        std::fill_n(x, g.x_size(), E(0));
+        E const* from = part.get() + c * positions;
+        for (index_t i = 0; i < g.y[0]; ++i)
+          for (index_t j = 0; j < g.y[1]; ++j, from += g.y[2]) {
+            E* const to = x + (i * g.w[0].stride * g.x[1] + j * g.w[1].stride) * g.x[2];
+            for (index_t k = 0; k < g.y[2]; ++k) to[k * g.w[2].stride] = from[k];
+          }
+      }
+    }
+  }
+
+  void list_windows(Plane const& frame, index_t* to) const {
+    frame.list(g.w, to);
+    for (index_t k = taps; k < depth; ++k) to[k] = to[k - taps] + frame.size();
+  }
+  // The lanes of all lines. Where they may overlap the last of a line does: whole lanes are stored at once.
+  void list_places(Plane const& frame, bool may_overlap, detail::Place* to) const {
+    index_t const lines = g.y[0] * g.y[1], n = g.y[2];
+    for (index_t i = 0; i < lines; ++i)
+      for (index_t q = 0; q < n; q += W) {
+        index_t const at = may_overlap && n >= W ? std::min(q, n - W) : q;
+        *to++ = {i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1] + at,
+                 i * n + at, static_cast<int>(std::min(W, n - at))};
+      }
+  }
+  void fill(Plane const& frame, E const* x, E* to) const {
+    for (index_t c = 0; c < g.in; ++c) frame.fill(x + c * g.x_size(), g.x, to + c * frame.size());
+  }
+  void in_frames(E const* x, E const* strips, E* y) const {
+    Plane const frame = Plane::of_input(g);
+    Numbers const framed(frame.room<E>(g.in));
+    std::fill_n(framed.get(), frame.room<E>(g.in), E(0));
+    Table const steps = table(depth);
+    list_windows(frame, steps.get());
+    index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
+    Places const places(static_cast<std::size_t>(lanes));
+    list_places(frame, true, places.get());
+    // Frames of more than the first cache go by a tile of lanes at a time, which all strips see before the next.
+    index_t const chunk =
+        frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024 ? lanes : detail::plane_lanes;
+    for (index_t s = 0; s < g.batch; ++s) {
+      fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
+      for (index_t j = 0; j < lanes; j += chunk)
+        detail::plane_product(framed.get(), places.get() + j, std::min(chunk, lanes - j), steps.get(), depth,
+                              strips, depth, g.out, y + s * g.groups * g.out * positions, positions, false,
+                              {strips, 0, 0});
+    }
+  }
+
+  // Single elements are read in place. Packed are those with strides between, and the end of x, beyond which a lane
+  // would read.
+  void in_panels(E const* x, E const* strips, E* y, index_t group) const {
+    index_t const parts = std::max<index_t>(1, (depth + deepest - 1) / deepest),
+                  deep = (depth + parts - 1) / parts;
+    index_t const fit =
+        std::clamp<index_t>(near / std::max<index_t>(deep, 1) / (4 * W), 1, 512 / (4 * W)) * 4 * W;
+    index_t const row = std::min(fit, detail::lanes_of<E>(positions) * W);
+    Scratch<detail::Place> const places(static_cast<std::size_t>(row / W));
+    Table const packed = table(deep), in_place = table(deep);
+    for (index_t k = 0; k < deep; ++k) packed.get()[k] = k * row, in_place.get()[k] = k * g.x_size();
+    Numbers const panel = some(deep * row);
+    bool const together = g.pointwise();
+    for (index_t s = 0; s < g.batch; ++s)
+      for (index_t p = 0; p < positions; p += row) {
+        index_t const n = std::min(row, positions - p), lanes = detail::lanes_of<E>(n);
+        for (index_t j = 0; j < lanes; ++j)
+          places.get()[j] = {j * W, p + j * W, static_cast<int>(std::min(W, n - j * W))};
+        for (index_t k = 0; k < depth; k += deep) {
+          index_t const here = std::min(deep, depth - k), channel = (s * g.groups + group) * g.in + k;
+          E const* from = x + channel * g.x_size() + p;
+          bool const reads = together && (channel + here - 1) * g.x_size() + p + lanes * W <=
+                                             g.batch * g.groups * g.in * g.x_size();
+          if (!reads) pack_panel(x + channel * g.x_size(), here, p, n, panel.get(), row);
+          // What comes next of x: channels, positions, or the next sample.
+          bool const last_k = k + deep >= depth, last_p = p + row >= positions;
+          bool const more = !last_k || !last_p || s + 1 < g.batch;
+          index_t const next = !last_k   ? (channel + deep) * g.x_size() + place_of(p)
+                               : !last_p ? (channel - k) * g.x_size() + place_of(p + row)
+                                         : (channel - k + g.groups * g.in) * g.x_size();
+          detail::plane_product(reads ? from : panel.get(), places.get(), lanes,
+                                (reads ? in_place : packed).get(), here, strips + k * detail::plane_rows,
+                                depth, g.out, y + (s * g.groups + group) * g.out * positions, positions,
+                                k > 0, {x + (more ? next : 0), more ? g.x_size() : 0, place_of(row) / W});
+        }
+      }
+  }
+  // Where position p, or the first of its line, lies in a channel, where windows are single elements.
+  index_t place_of(index_t p) const {
+    return p / (g.y[1] * g.y[2]) * g.w[0].stride * g.x[1] * g.x[2] +
+           p / g.y[2] % g.y[1] * g.w[1].stride * g.x[2] + p % g.y[2] * g.w[2].stride;
+  }
+  // n positions from p on of some channels, in rows.
+  void pack_panel(E const* x, index_t channels, index_t p, index_t n, E* to, index_t row) const {
+    if (g.pointwise()) {
+      for (index_t c = 0; c < channels; ++c, x += g.x_size(), to += row) {
+        index_t i = 0;
+        for (; i + W <= n; i += W) lane<E>::load_unaligned(x + p + i).store_aligned(to + i);
+        if (i < n) load_n(x + p + i, static_cast<int>(n - i)).store_aligned(to + i);
+      }
+      return;
+    }
+    for (index_t c = 0; c < channels; ++c, x += g.x_size(), to += row)
+      for (index_t done = 0, count, line = p / g.y[2], q = p % g.y[2]; done < n;
+           done += count, ++line, q = 0) {
+        count = std::min(n - done, g.y[2] - q);
+        E const* const from =
+            x + (line / g.y[1] * g.w[0].stride * g.x[1] + line % g.y[1] * g.w[1].stride) * g.x[2];
+        if (g.w[2].stride == 2) copy_every(std::integral_constant<int, 2>{}, from + q * 2, count, to + done);
+        else copy_every(g.w[2].stride, from + q * g.w[2].stride, count, to + done);
+      }
+  }
+  // A constant step is a shuffle of vectors.
+  template <class Step>
+  static void copy_every(Step step, E const* DFDX_RESTRICT from, index_t n, E* DFDX_RESTRICT to) {
+    for (index_t i = 0; i < n; ++i) to[i] = from[i * step];
+  }
+
+  ConvGeometry g;
+  index_t taps, depth, positions;
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET
+
+#endif  // !__CUDACC__

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// planes - a matrix product whose second factor is read where it lies: row k of it is x from step[k] on, and lanes run
+// along it.
+//
+// With steps to the elements of a window in lines of a plane that is a convolution whose lanes run over positions; with
+// equal steps it is a product with a matrix. The first factor, the weights, is packed in strips of rows, of which one
+// stays in the first cache while lanes of x go by.
+#pragma once
+
+#include <dfdx/kernels/simd/gathered.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
+
+#if !defined(__CUDACC__)
+
+namespace dfdx::kernels::inline DFDX_TARGET::detail {
+
+/// Rows of a strip, and lanes of a tile.
+inline constexpr int plane_lanes = gathered_lanes, plane_rows = tile_sums / plane_lanes;
+
+/// Place - a lane of positions: where it begins in x and in a row of the result, and how many of it there are.
+struct Place {
+  Index from, to;
+  int count;
+};
+
+/// Room for strips of m rows.
+constexpr Index strips_size(Index m, Index k) { return (m + plane_rows - 1) / plane_rows * plane_rows * k; }
+
+/// Packs k columns of m rows, whose elements are `row` and `column` apart, into strips: strip[k][row]; rows past m are
+/// zero.
+template <class T>
+void pack_strips(T const* a, Index row, Index column, Index m, Index k, T* to) {
+  for (Index i = 0; i < m; i += plane_rows, a += plane_rows * row) {
+    if (m - i >= plane_rows) {
+      for (Index p = 0; p < k; ++p, to += plane_rows)
+        DFDX_UNROLL for (int r = 0; r < plane_rows; ++r) to[r] = a[r * row + p * column];
+    } else {
+      for (Index p = 0; p < k; ++p)
+        for (int r = 0; r < plane_rows; ++r) *to++ = i + r < m ? a[r * row + p * column] : T(0);
+    }
+  }
+}
+
+/// Ahead - what is used next: so many lanes of rows, one lane of as many rows as a product has during each tile.
+template <class T>
+struct Ahead {
+  T const* at;
+  Index row, lanes;
+};
+
+/// R rows and C lanes of sums over k, stored or added to what is there; of the rows `rows` exist.
+template <int R, int C, class T>
+void plane_tile(T const* x, Place const* place, Index const* step, Index k, T const* DFDX_RESTRICT a,
+                Index rows, T* DFDX_RESTRICT y, Index y_row, bool more, Ahead<T> ahead) {
+  using V = lane<T>;
+  T const* at[C];
+  V sum[R][C];
+  DFDX_UNROLL for (int c = 0; c < C; ++c) {
+    at[c] = x + place[c].from;
+    DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r][c] = V(T(0));
+  }
+  bool whole = true;
+  DFDX_UNROLL for (int c = 0; c < C; ++c) {
+    whole = whole && place[c].count == lane_size<T>;
+    if (k > 32)
+      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
+  }
+  for (Index p = 0; p < k; ++p, a += plane_rows) {
+    Index const s = step[p];
+    ask_to_read(ahead.at);
+    ahead.at += ahead.row;
+    V v[C];
+    DFDX_UNROLL for (int c = 0; c < C; ++c) v[c] = V::load_unaligned(at[c] + s);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      V const factor(a[r]);
+      DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, v[c], sum[r][c]);
+    }
+  }
+  if (whole && rows >= R) {
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      DFDX_UNROLL for (int c = 0; c < C; ++c) {
+        T* const to = y + r * y_row + place[c].to;
+        if (more) sum[r][c] = sum[r][c] + V::load_unaligned(to);
+        sum[r][c].store_unaligned(to);
+      }
+    }
+    return;
+  }
+  alignas(64) T sums[R][C][lane_size<T>];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c].store_aligned(sums[r][c]);
+  }
+  for (int r = 0; r < R && r < rows; ++r)
+    for (int c = 0; c < C; ++c) {
+      T* const to = y + r * y_row + place[c].to;
+      V const v = V::load_aligned(sums[r][c]);
+      store_n(to, more ? v + load_n(to, place[c].count) : v, place[c].count);
+    }
+}
+template <int C, class T>
+void plane_rows_of(T const* x, Place const* place, Index const* step, Index k, T const* a, Index rows, T* y,
+                   Index y_row, bool more, Ahead<T> ahead) {
+  if constexpr (C <= plane_lanes) {
+    if (plane_rows > 4 && rows > 4)
+      plane_tile<plane_rows, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+    else if (rows > 2) plane_tile<4, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+    else plane_tile<2, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+  }
+}
+
+/// y[i * y_row + place.to + j] = the sum over k of a[i, k] x[place.from + step[k] + j], or that added to what is there,
+/// for m rows and j < place.count of so many places. Whole lanes of x are read. Strips have `depth` columns, of which
+/// the k from a on are meant.
+template <class T>
+void plane_product(T const* x, Place const* places, Index lanes, Index const* step, Index k, T const* a,
+                   Index depth, Index m, T* y, Index y_row, bool more, Ahead<T> ahead) {
+  for (Index i = 0; i < m; i += plane_rows, a += depth * plane_rows)
+    for (Index j = 0; j < lanes;) {
+      int const width = next_panel(lanes - j);
+      Place const* const p = places + j;
+      T* const to = y + i * y_row;
+      if (width == 1) plane_rows_of<1>(x, p, step, k, a, m - i, to, y_row, more, ahead);
+      else if (width == 2) plane_rows_of<2>(x, p, step, k, a, m - i, to, y_row, more, ahead);
+      else if (width == 3) plane_rows_of<3>(x, p, step, k, a, m - i, to, y_row, more, ahead);
+      else plane_rows_of<4>(x, p, step, k, a, m - i, to, y_row, more, ahead);
+      j += width;
+      if (ahead.lanes > 1) --ahead.lanes, ahead.at += lane_size<T>;
+      else ahead.row = 0;
+    }
+}
+
+/// sums[r * sum_row + t * W] += the products of places of row r of y with those of x that lie at[t] on: R rows, T such
+/// products each. Sums are lanes, to be added up. Of the rows `rows` exist, of the others `others`.
+template <int R, int T, class E>
+void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
+                Index const* at, Index others, E* sums, Index sum_row) {
+  using V = lane<E>;
+  constexpr int W = lane_size<E>;
+  E const *from[T], *row[R];
+  V sum[R][T];
+  DFDX_UNROLL for (int t = 0; t < T; ++t) from[t] = x + at[t < others ? t : 0];
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    row[r] = y + (r < rows ? r : 0) * y_row;
+    DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = V(E(0));
+  }
+  auto const add = [&](Index i, auto const& load) {
+    V u[T];
+    DFDX_UNROLL for (int t = 0; t < T; ++t) u[t] = load(from[t] + place[i].from);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) {
+      V const v = load(row[r] + place[i].to);
+      DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = xsimd::fma(v, u[t], sum[r][t]);
+    }
+  };
+  for (Index i = 0; i < places; ++i) {
+    if (int const count = place[i].count; count == W) add(i, [](E const* p) { return V::load_unaligned(p); });
+    else add(i, [&](E const* p) { return load_n(p, count); });
+  }
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    DFDX_UNROLL for (int t = 0; t < T; ++t) {
+      E* const to = sums + r * sum_row + t * W;
+      if (r < rows && t < others) (sum[r][t] + V::load_aligned(to)).store_aligned(to);
+    }
+  }
+}
+template <int T, class E>
+void plane_dots_of(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
+                   Index const* at, Index others, E* sums, Index sum_row) {
+  if (plane_rows > 4 && rows > 4)
+    plane_dots<plane_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  else if (rows > 2) plane_dots<4, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  else plane_dots<2, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::detail
+
+#endif  // !__CUDACC__
