@@ -15,6 +15,15 @@ TEST_CASE("tiny models of transformers", "[models]") {
   });
 }
 
+TEST_CASE("every folder of references is of a model that is known", "[models]") {
+  for (fs::path const& folder : folders_of_references()) {
+    INFO(folder);
+    std::set<std::string> const known = {"llama", "mistral", "qwen2",          "qwen3",
+                                         "gpt2",  "clip",    "clip_text_model"};
+    CHECK(known.contains(type_of_model(folder)));
+  }
+}
+
 TEST_CASE("a trained model in every format says the same", "[models]") {
   fs::path const folder = shared("data/llama");
   Weights const golden = read_safetensors(folder / "hf/golden_forward.safetensors");

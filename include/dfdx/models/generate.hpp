@@ -15,14 +15,14 @@
 namespace dfdx::models {
 
 /// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
-/// cache(...) an empty KvCache, and config.context how many positions there are.
+/// cache(...) an empty KvCache, and config.positions() how many there are.
 template <class M>
 concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, Encoding e) {
   { m(x) } -> std::same_as<Array>;
   { m.hidden(x, cache) } -> std::same_as<Array>;
   { m.head(x) } -> std::same_as<Array>;
   { m.cache(n, std::optional<index_t>(), e) } -> std::same_as<KvCache>;
-  { m.config.context } -> std::convertible_to<index_t>;
+  { m.config.positions() } -> std::convertible_to<index_t>;
 };
 
 /// GenerateOptions - how many tokens at most, where to stop, how many positions there is room for (0: the model's), how
@@ -58,6 +58,7 @@ class Context {
   /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
   Array add(std::span<std::int32_t const> tokens) {
     if (tokens.empty()) raise("generate: no tokens to add");
+    cache_.ahead = cache_.length + static_cast<index_t>(tokens.size());
     if (can_step()) {
       std::span<float const> const logits = run(tokens);
       Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
@@ -88,7 +89,7 @@ class Context {
     auto const n = static_cast<index_t>(tokens_.size()), kept = std::min(keep, n);
     std::vector<std::int32_t> rest(tokens_.begin(), tokens_.begin() + kept);
     rest.insert(rest.end(), tokens_.begin() + kept + (n - kept + 1) / 2, tokens_.end());
-    cache_.length = 0;
+    cache_.length = cache_.ahead = 0;
     tokens_.clear();
     if (!rest.empty()) add(rest);
   }
@@ -142,7 +143,7 @@ template <language_model M>
 std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const> prompt, Sampler sampler,
                                    GenerateOptions const& o = {},
                                    std::function<bool(std::int32_t)> const& take = {}) {
-  index_t const capacity = o.capacity > 0 ? o.capacity : model.config.context;
+  index_t const capacity = o.capacity > 0 ? o.capacity : model.config.positions();
   if (prompt.empty()) raise("generate: the prompt is empty");
   if (static_cast<index_t>(prompt.size()) > capacity)
     raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ",

@@ -27,6 +27,7 @@ struct Gpt2Config {
   std::vector<std::int32_t> eos;
 
   index_t head_size() const { return width / heads; }
+  index_t positions() const { return context; }
 
   /// Errors    "gpt2: layers: 0", "gpt2: a width of 64 is not divided by 5 heads"
   void check() const { detail::check_sizes("gpt2", *this); }

@@ -232,6 +232,8 @@ LlamaModel<S, T> load_llama(Weights const& files) {
   detail::check_equal(files, config, S);
   if (!config.rope_divisors.empty())
     detail::refuse_config(files, "rotary frequencies that are divided one by one are not supported");
+  if (!config.layers_with_window.empty())
+    detail::refuse_config(files, "a window of attention in some of the layers is not supported");
   LlamaModel<S, T> m;
   Weights const w = detail::fitting(m, files, config);
   visit(m, [](auto& leaf) {
