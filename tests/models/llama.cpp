@@ -146,6 +146,17 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
   CHECK(has(config("\"rope_theta\": 10000.0", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0}"),
             "rotary embeddings of type yarn are not supported"));
   CHECK(config("\"hidden_size\": 64", "\"hidden_size\": -64") == "llama: width: -64");
+  CHECK(
+      has(config("\"num_hidden_layers\": 5", "\"num_hidden_layers\": 1000000000"), "1000000000 layers, and"));
+  CHECK(has(config("\"eos_token_id\": 2", "\"eos_token_id\": 5000000000"), "5000000000 is no token"));
+  CHECK(has(config("\"model_type\": \"llama\"",
+                   "\"model_type\": \"mistral\", \"sliding_window\": 4, "
+                   "\"layer_types\": [\"full_attention\", \"sliding_attention\"]"),
+            "it says of 2 layers whether they have a window, and has 5"));
+  CHECK(has(config("\"model_type\": \"llama\"",
+                   "\"model_type\": \"mistral\", \"sliding_window\": 4, "
+                   "\"layer_types\": [\"chunked_attention\"]"),
+            "layers of type chunked_attention are not supported"));
   CHECK(has(error_of([&] { models::load_llama(hf / "model.safetensors"); }),
             "it does not say what model this is"));
   models::Llama const m = models::load_llama(hf);

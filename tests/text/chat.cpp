@@ -60,3 +60,31 @@ TEST_CASE("what a user writes is no control token", "[text]") {
   CHECK(std::count(ids.begin(), ids.end(), 2) == 0);
   CHECK(t.encode(llama2_chat(honest)) == expected);
 }
+
+TEST_CASE("a text stops at a word, wherever it is divided", "[text]") {
+  std::string const all = "ab<en<end>c<end>";
+  for (std::size_t first = 0; first <= all.size(); ++first)
+    for (std::size_t second = first; second <= all.size(); ++second) {
+      StopTexts stop({"<end>", "nd>c<"});
+      std::string shown = stop.push(all.substr(0, first));
+      shown += stop.push(all.substr(first, second - first));
+      shown += stop.push(all.substr(second));
+      CHECK(stop.ended());
+      CHECK(shown == "ab<en");
+      CHECK(stop.finish() == "");
+    }
+  // What might have been one is shown at last, and as soon as it cannot be.
+  StopTexts stop({"aab", "b"});
+  CHECK(stop.push("xa") == "x");
+  CHECK(stop.push("ac") == "aac");
+  CHECK(stop.push("aa") == "");
+  CHECK(stop.push("a") == "a");
+  CHECK(!stop.ended());
+  CHECK(stop.finish() == "aa");
+  CHECK(stop.push("ab") == "a");  // the shorter stands first
+  CHECK(stop.ended());
+  CHECK(stop.push("more") == "");
+  CHECK(stop.finish() == "");
+  CHECK(StopTexts().push("all") == "all");
+  CHECK(error_of([] { StopTexts({"a", ""}); }) == "text: a text to stop at is empty");
+}

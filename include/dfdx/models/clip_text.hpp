@@ -179,7 +179,7 @@ inline ClipTextConfig clip_text_config(Weights const& w) {
   c.context = m.integer(in + "max_position_embeddings", c.context);
   c.norm_eps = m.number(in + "layer_norm_eps", c.norm_eps);
   c.activation = detail::activation_in("clip", w, in + "hidden_act", "quick_gelu");
-  c.eos = static_cast<std::int32_t>(m.integer(in + "eos_token_id", c.eos));
+  c.eos = detail::token_of(m, in + "eos_token_id", m.integer(in + "eos_token_id", c.eos));
   c.check();
   return c;
 }
@@ -191,7 +191,9 @@ inline ClipTextConfig clip_text_config(Weights const& w) {
 /// Errors    "weights: m does not fit the model: text_model.final_layer_norm.bias is missing; ..."; those of
 ///           clip_text_config
 inline ClipText load_clip_text(Weights const& files, DType dtype = DType::f32) {
-  ClipText m = detail::outline_of(clip_text_config(files));
+  ClipTextConfig const config = clip_text_config(files);
+  detail::check_layers("clip", files, config.layers);
+  ClipText m = detail::outline_of(config);
   Weights const w = files.renamed([](Weight const& x) {
     bool const bare = x.name.starts_with("embeddings.") || x.name.starts_with("encoder.") ||
                       x.name.starts_with("final_layer_norm.");

@@ -68,6 +68,7 @@ struct LlamaConfig : LlamaSizes {
     positive("context", context);
     if (heads % kv_heads != 0)
       raise("llama: ", heads, " heads do not share ", kv_heads, " of keys and values");
+    positive("heads together", heads * head_size);
     if (head_size % 2 != 0) raise("llama: a head size of ", head_size, ", which is odd");
     detail::check_eps("llama", norm_eps);
     if (window < 0) raise("llama: a window of ", window);
@@ -222,7 +223,8 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
   c.attention_bias = w.find("blk.0.attn_q.bias") != nullptr;
   c.output_bias = w.find("blk.0.attn_output.bias") != nullptr;
   c.mlp_bias = w.find("blk.0.ffn_up.bias") != nullptr;
-  c.bos = static_cast<std::int32_t>(m.integer("tokenizer.ggml.bos_token_id", -1));
+  std::vector<std::int32_t> const bos = token_list(m, "tokenizer.ggml.bos_token_id");
+  c.bos = bos.empty() ? -1 : bos[0];
   c.eos = token_list(m, "tokenizer.ggml.eos_token_id");
   return c;
 }
