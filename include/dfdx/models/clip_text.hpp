@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/llama.hpp>  // Projection
@@ -131,6 +132,22 @@ struct ClipText {
         scaled_dot_product_attention(heads(a.q_proj), heads(a.k_proj), heads(a.v_proj), {.causal = true})));
   }
 };
+
+/// visit_projections - calls f("text_model.encoder.layers.0.self_attn.q_proj", p) with each of a model's projections.
+template <class Model, class F>
+  requires std::same_as<std::remove_const_t<Model>, ClipText>
+void visit_projections(Model& m, F const& f) {
+  std::size_t i = 0;
+  for (auto& l : m.text_model.encoder.layers) {
+    std::string const in = "text_model.encoder.layers." + std::to_string(i++) + ".";
+    f(in + "self_attn.q_proj", l.self_attn.q_proj);
+    f(in + "self_attn.k_proj", l.self_attn.k_proj);
+    f(in + "self_attn.v_proj", l.self_attn.v_proj);
+    f(in + "self_attn.out_proj", l.self_attn.out_proj);
+    f(in + "mlp.fc1", l.mlp.fc1);
+    f(in + "mlp.fc2", l.mlp.fc2);
+  }
+}
 
 namespace detail {
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/cache.hpp>
@@ -33,15 +34,34 @@ struct Gpt2Config {
   void check() const { detail::check_sizes("gpt2", *this); }
 };
 
-/// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it.
+/// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it. With factors that
+/// are trained in its place where models/lora.hpp has put them.
 ///
-/// Math      y = x W + b
-/// Shapes    x: [..., In], weight: [In, Out], bias: [Out] -> [..., Out]
+/// Math      y = x W + b, + scale (x A') B' unless that is in W already
+/// Shapes    x: [..., In], weight: [In, Out], bias: [Out], A: [R, In], B: [Out, R] -> [..., Out]
 struct Conv1D {
   Array weight, bias;
-  DFDX_FIELDS(weight, bias)
+  std::optional<Table> lora_A{}, lora_B{};
+  DFDX_FIELDS(weight, bias, lora_A, lora_B)
+  double lora_scale = 1;
+  bool lora_merged = false;
+  static constexpr bool inputs_first = true;
 
-  Array operator()(Array const& x) const { return matmul(x, weight) + bias; }
+  /// [Out, In]
+  Shape shape() const { return make_shape(weight.shape()[1], weight.shape()[0]); }
+  /// Whether factors count besides the matrix.
+  bool has_factors() const { return lora_A && !lora_merged; }
+  /// Adds [Out, In] to the matrix, in memory of its own: other models may share the old.
+  void add_change(Array const& change) {
+    bool const learns = weight.requires_grad();
+    weight = (weight + swapaxes(change, 0, 1)).to(weight.dtype());
+    weight.requires_grad(learns);
+  }
+
+  Array operator()(Array const& x) const {
+    Array const y = matmul(x, weight) + bias;
+    return has_factors() ? y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale : y;
+  }
 };
 
 struct Gpt2Attention {
@@ -133,11 +153,25 @@ struct Gpt2 {
   }
 };
 
+/// visit_projections - calls f("transformer.h.0.attn.c_attn", p) with each of a model's projections.
+template <class Model, class F>
+  requires std::same_as<std::remove_const_t<Model>, Gpt2>
+void visit_projections(Model& m, F const& f) {
+  std::size_t i = 0;
+  for (auto& b : m.transformer.h) {
+    std::string const in = "transformer.h." + std::to_string(i++) + ".";
+    f(in + "attn.c_attn", b.attn.c_attn);
+    f(in + "attn.c_proj", b.attn.c_proj);
+    f(in + "mlp.c_fc", b.mlp.c_fc);
+    f(in + "mlp.c_proj", b.mlp.c_proj);
+  }
+}
+
 namespace detail {
 
 inline Gpt2 outline_of(Gpt2Config const& c) {
   auto const conv = [](index_t in, index_t out) {
-    return Conv1D{outline(make_shape(in, out)), outline(make_shape(out))};
+    return Conv1D{.weight = outline(make_shape(in, out)), .bias = outline(make_shape(out))};
   };
   Gpt2 m;
   m.config = c;

@@ -31,12 +31,24 @@ struct Projection {
   std::shared_ptr<StoredMatrix const> stored{};
   double lora_scale = 1;
   bool lora_merged = false;
+  static constexpr bool inputs_first = false;
 
+  /// [Out, In]
   Shape shape() const {
     return stored ? make_shape(stored->data.rows, stored->data.columns) : weight.value().shape();
   }
   /// Whether factors count besides the matrix.
   bool has_factors() const { return lora_A && !lora_merged; }
+
+  /// Adds [Out, In] to the matrix, in memory of its own: other models may share the old.
+  ///
+  /// Errors    "lora: matrices as they are stored cannot be changed: load the model without that"
+  void add_change(Array const& change) {
+    if (stored) raise("lora: matrices as they are stored cannot be changed: load the model without that");
+    bool const learns = weight->requires_grad();
+    weight = (*weight + change).to(weight->dtype());
+    weight->requires_grad(learns);
+  }
 
   Array operator()(Array const& x) const {
     Array const y = matrix(x);
