@@ -102,14 +102,17 @@ class Runner {
     put("\n");
   }
 
-  std::vector<text::TextPart> written(std::vector<text::Message> const& messages) const {
-    if (tokenizer_->find("<|start_header_id|>")) return text::llama3_chat(messages);
-    if (tokenizer_->find("<|im_start|>")) return text::qwen_chat(messages);
-    if (model_->architecture() == "mistral") return text::mistral_chat(messages);
-    return text::llama2_chat(messages);
+  // As the model's own template wants it; without one, by the tokens that there are.
+  text::ChatStyle style() const {
+    if (auto const own = text::chat_style(text::load_chat_template(o_.model))) return *own;
+    if (tokenizer_->find("<|start_header_id|>")) return text::ChatStyle::llama3;
+    if (tokenizer_->find("<|im_start|>")) return text::ChatStyle::qwen;
+    return model_->architecture() == "mistral" ? text::ChatStyle::mistral : text::ChatStyle::llama2;
   }
 
   void converse() {
+    text::ChatStyle const as = style();
+    auto const written = [&](auto const& turns) { return text::chat(as, turns); };
     std::vector<text::Message> messages;
     if (!o_.system.empty()) messages.push_back({"system", o_.system});
     put("> ");
