@@ -2,7 +2,7 @@
 // Language models token by token: models of random numbers in the shapes of stories15M and stories110M, in f32 and
 // quantized. Each decoder's numbers are checked against those of the model on the tape before it is timed. A row is one
 // token; the roof is how fast this machine reads memory, measured in the same run, and its share counts what a token
-// must read: all matrices, once. Rows have no peer: llama2.c and llama.cpp are programs and no libraries.
+// must read: all matrices, once. Peers are llama2.c and llama.cpp where their programs are on PATH.
 #include <dfdx/core/random.hpp>
 #include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "../roof.hpp"
+#include "peers.hpp"
 
 namespace {
 
@@ -64,17 +65,27 @@ double relative_error(models::Llama const& m) {
   return worst / size;
 }
 
-void report(std::string const& name, double seconds, double bytes, double memory, double error) {
+// A row for each peer; a single one without, if there is none.
+void report(std::string const& name, double seconds, double bytes, double memory, double error,
+            std::vector<std::pair<char const*, double>> const& peers) {
   char note[40];
   std::snprintf(note, sizeof note, "%.0f tokens/s", 1 / seconds);
   bench::Row row{.bench = "llama", .name = name, .ours_ms = seconds * 1e3};
   if (bytes > 0) row.roof = bytes / seconds / memory, row.bytes = bytes;
   row.error = error;
   row.note = note;
-  bench::print(row);
+  bool alone = true;
+  for (auto const& [peer, theirs] : peers) {
+    if (!std::isfinite(theirs)) continue;
+    row.peer = peer, row.peer_ms = theirs * 1e3;
+    bench::print(row);
+    alone = false;
+  }
+  if (alone) bench::print(row);
 }
 
-void measure(char const* shape, char const* format, models::Llama const& m, double allowed, double memory) {
+void measure(char const* shape, char const* format, models::Llama const& m, double allowed, double memory,
+             std::vector<bench::PeerTime> const& peers) {
   std::string const name = std::string(shape) + " " + format;
   double const error = relative_error(m);
   if (!(error <= allowed)) {
@@ -95,7 +106,10 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
     }
     rounds.push_back((bench::seconds() - start) / 128);
   }
-  report(name + " decode 128", bench::best(rounds), matrix_bytes(m), memory, error);
+  std::vector<std::pair<char const*, double>> decoding, reading;
+  for (bench::PeerTime const& p : peers)
+    decoding.emplace_back(p.peer, p.decode), reading.emplace_back(p.peer, p.prompt);
+  report(name + " decode 128", bench::best(rounds), matrix_bytes(m), memory, error, decoding);
   std::vector<std::int32_t> prompt(128);
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 211 % 32000);
   rounds.clear();
@@ -105,7 +119,7 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
     context.add(prompt);
     rounds.push_back((bench::seconds() - start) / 128);
   }
-  report(name + " prompt of 128", bench::best(rounds), 0, memory, bench::unknown);
+  report(name + " prompt of 128", bench::best(rounds), 0, memory, bench::unknown, reading);
 }
 
 constexpr models::LlamaSizes stories15m{.vocabulary = 32000,
@@ -166,10 +180,11 @@ void measure_static(models::Llama const& m, double memory) {
 
 void shape(char const* name, models::LlamaConfig const& c, double memory) {
   models::Llama const m = random_model(c);
-  measure(name, "f32", m, 1e-5, memory);
+  bench::Peers const peers(m);
+  measure(name, "f32", m, 1e-5, memory, peers.times({}));
   if (c.width == stories15m.width) measure_static(m, memory);
-  measure(name, "q8_0", models::quantized(m, Quant::q8_0), 0.05, memory);
-  measure(name, "q4_0", models::quantized(m, Quant::q4_0), 0.05, memory);
+  measure(name, "q8_0", models::quantized(m, Quant::q8_0), 0.05, memory, peers.times(Quant::q8_0));
+  measure(name, "q4_0", models::quantized(m, Quant::q4_0), 0.05, memory, peers.times(Quant::q4_0));
 }
 
 }  // namespace

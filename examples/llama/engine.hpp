@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The model of `llama`, behind an interface: it and the tokenizers are the two large parts of the program, and compile
-// side by side.
+// The model of `llama`, behind an interface: the models and the tokenizers are the large parts of the program, and
+// compile side by side.
 #pragma once
 
 #include "options.hpp"
@@ -15,27 +15,32 @@ namespace llama {
 
 class Engine {
  public:
-  explicit Engine(Options const& o);
-  ~Engine();
+  virtual ~Engine() = default;
 
-  std::string const& architecture() const;
-  std::int64_t vocabulary() const;
-  std::int32_t bos() const;
-  std::vector<std::int32_t> const& eos() const;
+  virtual std::string architecture() const = 0;
+  virtual std::int64_t vocabulary() const = 0;
+  virtual std::int32_t bos() const = 0;
+  virtual std::vector<std::int32_t> const& eos() const = 0;
+  /// Positions that there is room for.
+  virtual std::int64_t capacity() const = 0;
 
-  /// Tokens after the prompt, each handed to `take`.
-  std::vector<std::int32_t> generate(std::vector<std::int32_t> const& prompt,
-                                     std::vector<std::int32_t> const& stop,
-                                     std::function<bool(std::int32_t)> const& take) const;
+  /// Tokens after the prompt, each handed to `take`. What the text before, or that of --session, began with alike is
+  /// not computed again.
+  virtual std::vector<std::int32_t> generate(std::vector<std::int32_t> const& prompt,
+                                             std::vector<std::int32_t> const& stop,
+                                             std::function<bool(std::int32_t)> const& take) = 0;
+  /// How many tokens of the last prompt were there already.
+  virtual std::size_t reused() const = 0;
   struct Score {
     double loss, perplexity;
     std::int64_t tokens;
   };
-  Score score(std::vector<std::int32_t> const& ids) const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts const> parts_;
+  virtual Score score(std::vector<std::int32_t> const& ids) const = 0;
+  /// Writes the file of --session, if it is given.
+  virtual void save_session() const = 0;
 };
+
+/// The model of the command line: one of the Llama family, or GPT-2.
+std::unique_ptr<Engine> load_engine(Options const& o);
 
 }  // namespace llama

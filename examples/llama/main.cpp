@@ -33,7 +33,7 @@ class Runner {
  public:
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
-    model_.emplace(o_);
+    model_ = load_engine(o_);
     tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->vocabulary()));
     load_seconds_ = seconds_since(start);
   }
@@ -42,6 +42,7 @@ class Runner {
     if (!o_.perplexity.empty()) score();
     else if (o_.chat) converse();
     else complete();
+    model_->save_session();
     if (o_.stats) print_stats();
   }
 
@@ -69,6 +70,7 @@ class Runner {
   // Prints what comes after the tokens; the tokens that it was.
   Ids speak(Ids const& prompt) {
     text::StreamDecoder decoder(*tokenizer_);
+    text::StopTexts stop(o_.stop);
     for (std::int32_t id : prompt) decoder.push(id);
     auto start = Clock::now();
     bool first = true;
@@ -79,12 +81,13 @@ class Runner {
       } else {
         ++decoded_;
       }
-      put(decoder.push(id));
-      return true;
+      put(stop.push(decoder.push(id)));
+      return !stop.ended();
     });
-    put(decoder.finish());
+    put(stop.push(decoder.finish()));
+    put(stop.finish());
     decode_seconds_ += first ? 0 : seconds_since(start);
-    prefilled_ += prompt.size();
+    prefilled_ += prompt.size() - model_->reused();
     return r;
   }
   static void put(std::string const& s) {
@@ -99,20 +102,32 @@ class Runner {
     put("\n");
   }
 
-  std::vector<text::TextPart> written(std::vector<text::Message> const& messages) const {
-    if (tokenizer_->find("<|start_header_id|>")) return text::llama3_chat(messages);
-    if (tokenizer_->find("<|im_start|>")) return text::qwen_chat(messages);
-    if (model_->architecture() == "mistral") return text::mistral_chat(messages);
-    return text::llama2_chat(messages);
+  // As the model's own template wants it; without one, by the tokens that there are.
+  text::ChatStyle style() const {
+    if (auto const own = text::chat_style(text::load_chat_template(o_.model))) return *own;
+    if (tokenizer_->find("<|start_header_id|>")) return text::ChatStyle::llama3;
+    if (tokenizer_->find("<|im_start|>")) return text::ChatStyle::qwen;
+    return model_->architecture() == "mistral" ? text::ChatStyle::mistral : text::ChatStyle::llama2;
   }
 
   void converse() {
+    text::ChatStyle const as = style();
+    auto const written = [&](auto const& turns) { return text::chat(as, turns); };
     std::vector<text::Message> messages;
     if (!o_.system.empty()) messages.push_back({"system", o_.system});
     put("> ");
     for (std::string line; std::getline(std::cin, line); put("\n> ")) {
       messages.push_back({"user", line});
-      Ids const answer = speak(tokenizer_->encode(written(messages)));
+      Ids asked = tokenizer_->encode(written(messages));
+      // The oldest turns are forgotten when there is no room for them and an answer.
+      std::size_t const oldest = messages[0].role == "system" ? 1 : 0,
+                        room = static_cast<std::size_t>(model_->capacity());
+      while (asked.size() + room / 4 > room && messages.size() > oldest + 2) {
+        auto const from = messages.begin() + static_cast<std::ptrdiff_t>(oldest);
+        messages.erase(from, from + 2);
+        asked = tokenizer_->encode(written(messages));
+      }
+      Ids const answer = speak(asked);
       messages.push_back({"assistant", tokenizer_->decode(answer)});
     }
     put("\n");
@@ -141,7 +156,7 @@ class Runner {
   }
 
   Options o_;
-  std::optional<Engine> model_;
+  std::unique_ptr<Engine> model_;
   std::optional<text::Tokenizer> tokenizer_;
   double load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
   std::size_t prefilled_ = 0, decoded_ = 0;

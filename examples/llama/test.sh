@@ -8,7 +8,7 @@ case $3 in /*) data=$3 ;; *) data=$(pwd)/$3 ;; esac
 grep -q 'karpathy/tinyllamas' log || wrong 'no arguments: it does not say where models can be had'
 "$program" --help > log 2> error || wrong '--help'
 for option in --lora --tokenizer --prompt --chat --file --perplexity --tokens --temperature --top-k --top-p --min-p \
-  --repeat-penalty --seed --ctx --dtype --threads --lora --stats; do
+  --repeat-penalty --seed --ctx --dtype --threads --lora --stats --cache --session --keep --stop --logit-bias --typical-p; do
   grep -q -- "$option" log || wrong "--help does not name $option"
 done
 refused 'none.gguf: No such file' none.gguf
@@ -48,6 +48,46 @@ for seed in 1 1 2; do
   mv "log$seed.new" "log$seed"
 done
 ! cmp -s log1 log2 || wrong '--seed 1 and 2 give one text'
+
+# Keys and values in 16 bits; a text that stops before a word, and one without a token: 371 is that of " Lily".
+for cache in f16 bf16; do
+  "$program" "$models/hf" --tokenizer "$models/tok512.bin" --temperature 0 --tokens 60 --prompt 'Once upon' \
+    --cache $cache > log 2> error || wrong "--cache $cache: $(cat error)"
+  grep -qF 'there was a little girl named Lily. She loved to play outside in the park.' log || wrong "$cache: $(cat log)"
+done
+refused 'a cache of Q8_0 needs heads of a multiple of 32, got 8' "$models/stories260K-f32.gguf" --cache q8_0
+"$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 100 --stop 'nothing' --stop 'to play out' > log \
+  2> error || wrong "--stop: $(cat error)"
+[ "$(cat log)" = 'Once upon a time, there was a little girl named Lily. She loved ' ] || wrong "--stop: $(cat log)"
+"$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 40 --logit-bias 301=-inf > log 2> error ||
+  wrong "--logit-bias: $(cat error)"
+refused "'12' is not of the form TOKEN=NUMBER" "$models/stories260K-f32.gguf" --logit-bias 12
+
+# A text goes on from its file, and is what it is without; another model has no use for the file.
+one='Once upon a time, there was a little' two="$story"
+"$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 30 --prompt "$one" --session s > log 2> error ||
+  wrong "--session: $(cat error)"
+for session in '--session s --stats' '--session new' ''; do
+  # shellcheck disable=SC2086
+  "$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 40 --prompt "$two" $session > log.new 2> error ||
+    wrong "$session: $(cat error)"
+  case $session in
+    *stats) mv log.new log.session; cp error stats ;;
+    *) cmp -s log.new log.session || wrong "$session: $(cat log.new)" ;;
+  esac
+done
+prefilled=$(sed -n 's/^prefill *\([0-9]*\) tokens.*/\1/p' stats)
+[ "${prefilled:-999}" -lt 60 ] || wrong "the session is not used: $(cat stats)"
+refused 'is no session, or that of another model' "$models/llama-2-tiny-random.gguf" --session s
+printf 'x' > s
+refused 's' "$models/stories260K-f32.gguf" --session s
+
+# GPT-2; its numbers are random.
+gpt2=$data/../refs/hf/gpt2-tiny
+"$program" "$gpt2" --tokenizer "$models/tok512.bin" --prompt 'Once upon' --tokens 20 --stats > log 2> error ||
+  wrong "gpt2: $(cat error)"
+grep -q 'decode' error || wrong "gpt2: $(cat error)"
+refused 'GPT-2 is computed in f32, bf16 or f16' "$gpt2" --tokenizer "$models/tok512.bin" --dtype q4_0
 
 printf 'Once upon a time, there was a little girl named Lily.' > story.txt
 "$program" "$models/stories260K-f32.gguf" --perplexity story.txt --stats > log 2> error || wrong "$(cat error)"

@@ -75,7 +75,8 @@ void run_cases(text::Tokenizer const& t, Options const& o, text::EncodeOptions c
 
 void run(Options const& o) {
   text::Tokenizer const t = load(o);
-  text::EncodeOptions const how{o.bos, o.eos, o.special};
+  text::EncodeOptions how{o.bos, o.eos, o.special};
+  if (!o.cases.empty()) how = {o.bos.value_or(false), o.eos.value_or(false), o.special};
   if (!o.cases.empty()) return run_cases(t, o, how);
   std::string const input = read_input(o);
   if (!o.decode) return print(t, t.encode(input, how), o.pieces, "");

@@ -21,7 +21,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option(
          "--cases", o.cases,
          "A file of texts, each followed by a line __ggml_vocab_test__ as in llama.cpp's .inp files: the "
-         "numbers of each are a line as in its .out files")
+         "numbers of each are a line as in its .out files, without a first and a last token")
       ->excludes(given)
       ->excludes(file);
   auto* const with_bos =

@@ -42,6 +42,10 @@ if [ -d "$data/tokenizers" ]; then
   gives '15496 11 995 220' "$data/tokenizers/gpt2" 'Hello, world '
   gives '1 15043 3186' "$data/llama/tokenizer.model" 'Hello world'
   gives '15043 3186' "$data/llama/tokenizer.bin" 'Hello world' --no-bos
+  # Cases are without a first token, unless it is asked for.
+  printf 'Hello world\n__ggml_vocab_test__\n' > spm.inp
+  gives ' 15043 3186' "$data/llama/tokenizer.model" --cases spm.inp
+  gives ' 1 15043 3186' "$data/llama/tokenizer.model" --cases spm.inp --bos
 else
   echo "SKIPPED: no published tokenizers in $data" >&2
 fi

@@ -6,3 +6,4 @@
 #include <dfdx/text/chat.hpp>
 #include <dfdx/text/gguf_vocabulary.hpp>
 #include <dfdx/text/load.hpp>
+#include <dfdx/text/stop.hpp>

@@ -3,6 +3,7 @@
 // a reader throws dfdx::error or gives a tokenizer that encodes, and decodes what it encoded.
 #include "fuzz/fuzz.hpp"
 
+#include <dfdx/io/gguf.hpp>
 #include <dfdx/text.hpp>
 
 #include <cstdlib>
@@ -12,7 +13,7 @@ namespace {
 using namespace dfdx::text;
 
 TokenizerParts parse(unsigned char kind, std::string_view file) {
-  switch (kind % 9) {
+  switch (kind % 10) {
     case 0: return parse_sentencepiece(file, "f");
     case 1: return parse_llama2c(file, "f");
     case 2: return parse_tiktoken(file, "f", Pattern::llama3);
@@ -24,6 +25,10 @@ TokenizerParts parse(unsigned char kind, std::string_view file) {
       std::size_t const cut = file.find('\0');
       if (cut == std::string_view::npos) throw dfdx::error("no second file");
       return parse_gpt2(file.substr(0, cut), file.substr(cut + 1), "f", "g");
+    }
+    case 9: {
+      auto const* const begin = reinterpret_cast<std::byte const*>(file.data());
+      return parse_gguf(gguf_vocabulary(dfdx::gguf_from({begin, file.size()}).metadata));
     }
     default: {  // a table of characters, with the file as the text too
       TokenizerParts p;

@@ -2,6 +2,7 @@
 // GPT-2 against results of Hugging Face's transformers: logits, hidden states, gradients, greedy texts.
 #include "hf.hpp"
 
+#include <dfdx/io/gguf_write.hpp>
 #include <dfdx/models/gpt2.hpp>
 
 using namespace tests;
@@ -55,6 +56,56 @@ TEST_CASE("files of GPT-2 with other names, and with what is not needed", "[mode
   Weights untied = open_weights(folder / "");
   untied.add("lm_head.weight", files.array("transformer.wte.weight") * 2.0);
   CHECK(largest_difference(models::load_gpt2(untied)(tokens), whole * 2.0) < 1e-5);
+}
+
+TEST_CASE("GPT-2 from GGUF", "[models]") {
+  Weights const files = open_weights(tiny());
+  Array const tokens = some_tokens(), whole = models::load_gpt2(files)(tokens);
+  // As llama.cpp's converter writes it: other names, matrices the other way.
+  Weights w;
+  w.metadata.set("general.architecture", std::string("gpt2"));
+  for (auto const& [key, n] : {std::pair("context_length", 128u),
+                               {"embedding_length", 64u},
+                               {"feed_forward_length", 256u},
+                               {"block_count", 2u},
+                               {"attention.head_count", 4u}})
+    w.metadata.set(std::string("gpt2.") + key, std::uint32_t{n});
+  w.metadata.set("gpt2.attention.layer_norm_epsilon", 1e-5f);
+  w.metadata.set("tokenizer.ggml.eos_token_id", std::uint32_t{500});
+  auto const add = [&](std::string const& to, std::string const& from, bool turned = false) {
+    for (char const* end : {".weight", ".bias"})
+      if (files.find("transformer." + from + end) != nullptr) {
+        Array const x = files.array("transformer." + from + end);
+        w.add(to + end, turned && x.ndim() == 2 ? swapaxes(x, 0, 1).contiguous() : x);
+      }
+  };
+  add("token_embd", "wte"), add("position_embd", "wpe"), add("output_norm", "ln_f");
+  for (char const* i : {"0", "1"}) {
+    std::string const to = std::string("blk.") + i + ".", from = std::string("h.") + i + ".";
+    add(to + "attn_norm", from + "ln_1"), add(to + "attn_qkv", from + "attn.c_attn", true);
+    add(to + "attn_output", from + "attn.c_proj", true), add(to + "ffn_norm", from + "ln_2");
+    add(to + "ffn_up", from + "mlp.c_fc", true), add(to + "ffn_down", from + "mlp.c_proj", true);
+  }
+  TemporaryFolder const folder;
+  save_gguf(folder / "m.gguf", w);
+  models::Gpt2 const m = models::load_gpt2(folder / "m.gguf");
+  CHECK(array_equal(m(tokens), whole));
+  CHECK(m.config.eos == Tokens{500});
+  save_gguf(folder / "q.gguf", w, [](Weight const& x) -> Encoding {
+    return x.shape.size() == 2 ? Encoding(Quant::q8_0) : Encoding(*x.dtype);
+  });
+  CHECK(largest_difference(models::load_gpt2(folder / "q.gguf")(tokens), whole) < 0.5);
+  // A head of its own counts.
+  w.add("output.weight", files.array("transformer.wte.weight") * 2.0);
+  save_gguf(folder / "h.gguf", w);
+  CHECK(largest_difference(models::load_gpt2(folder / "h.gguf")(tokens), whole * 2.0) < 1e-5);
+
+  w.metadata.set("gpt2.block_count", std::uint32_t{3});
+  CHECK(has(error_of([&] { models::load_gpt2(w); }), "transformer.h.2.ln_1.weight is missing"));
+  w.metadata.set("gpt2.block_count", std::uint32_t{1000000000});
+  CHECK(has(error_of([&] { models::load_gpt2(w); }), "1000000000 layers, and 29 tensors"));
+  w.metadata.set("general.architecture", std::string("bloom"));
+  CHECK(has(error_of([&] { models::load_gpt2(w); }), "models of type bloom are not supported"));
 }
 
 TEST_CASE("files that do not fit GPT-2 are refused", "[models]") {

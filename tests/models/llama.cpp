@@ -8,11 +8,21 @@
 using namespace tests;
 
 TEST_CASE("tiny models of transformers", "[models]") {
-  // In their models of f64 too, transformers compute norms and the angles of rotary embeddings in f32. What is exact in
-  // f64 differs from theirs by what f32 rounds: the same by this library as by NumPy.
+  // In their models of f64 too, transformers compute norms and the tables of rotary embeddings in f32. What is exact in
+  // f64 differs from theirs by what f32 rounds, the same by this library as by NumPy: with norms rounded so, the first
+  // position, which nothing turns, agrees to 2e-15. llama_kinds.cpp compares what is exact within 1e-10.
   for_models_of_types({"llama", "mistral", "qwen2", "qwen3"}, [](fs::path const& folder) {
     check_language_model(folder, [&](DType d) { return models::load_llama(folder, d); }, {5e-6, 5e-7});
   });
+}
+
+TEST_CASE("every folder of references is of a model that is known", "[models]") {
+  for (fs::path const& folder : folders_of_references()) {
+    INFO(folder);
+    std::set<std::string> const known = {"llama", "mistral", "qwen2",          "qwen3",
+                                         "gpt2",  "clip",    "clip_text_model"};
+    CHECK(known.contains(type_of_model(folder)));
+  }
 }
 
 TEST_CASE("a trained model in every format says the same", "[models]") {
@@ -137,6 +147,17 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
   CHECK(has(config("\"rope_theta\": 10000.0", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0}"),
             "rotary embeddings of type yarn are not supported"));
   CHECK(config("\"hidden_size\": 64", "\"hidden_size\": -64") == "llama: width: -64");
+  CHECK(
+      has(config("\"num_hidden_layers\": 5", "\"num_hidden_layers\": 1000000000"), "1000000000 layers, and"));
+  CHECK(has(config("\"eos_token_id\": 2", "\"eos_token_id\": 5000000000"), "5000000000 is no token"));
+  CHECK(has(config("\"model_type\": \"llama\"",
+                   "\"model_type\": \"mistral\", \"sliding_window\": 4, "
+                   "\"layer_types\": [\"full_attention\", \"sliding_attention\"]"),
+            "it says of 2 layers whether they have a window, and has 5"));
+  CHECK(has(config("\"model_type\": \"llama\"",
+                   "\"model_type\": \"mistral\", \"sliding_window\": 4, "
+                   "\"layer_types\": [\"chunked_attention\"]"),
+            "layers of type chunked_attention are not supported"));
   CHECK(has(error_of([&] { models::load_llama(hf / "model.safetensors"); }),
             "it does not say what model this is"));
   models::Llama const m = models::load_llama(hf);

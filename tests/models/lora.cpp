@@ -2,6 +2,8 @@
 // LoRA on Llama: that fresh factors change nothing, their gradients, merging, and the files of PEFT.
 #include "hf.hpp"
 
+#include <dfdx/models/clip_text.hpp>
+#include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/lora.hpp>
 #include <dfdx/optim/adam.hpp>
@@ -194,4 +196,77 @@ TEST_CASE("factors that do not fit are refused", "[models]") {
   CHECK(has(config("\"r\": 3,", ""), "there is no config.r"));
   CHECK(has(config("\"r\": 3", "\"r\": -3"), "lora: a rank of -3"));
   CHECK(has(error_of([&] { models::load_lora(folder / "none", m); }), "adapter_config.json"));
+}
+
+namespace {
+
+// Factors that count, merged, taken off, trained, written and read.
+template <class Load, class Run>
+void check_lora(Load const& load, Run const& run, models::LoraConfig const& c, std::size_t places) {
+  auto m = load();
+  Array const before = run(m);
+  models::add_lora(m, c, Key{1});
+  CHECK(array_equal(run(m), before));
+  models::watch_lora(m);
+  mean(square(run(m))).backward();
+  std::size_t trained = 0;
+  visit_named(m, [&](std::string const& name, Array const& leaf) {
+    if (!leaf.requires_grad()) return;
+    bool const b = name.ends_with(".lora_B.weight");
+    CHECK((b || name.ends_with(".lora_A.weight")));
+    if (b) CHECK(max(abs(leaf.grad())).template item<double>() > 0);
+    ++trained;
+  });
+  CHECK(trained == 2 * places);
+  std::uint64_t i = 0;
+  models::visit_projections(m, [&](std::string const&, auto& p) {
+    if (!p.lora_B) return;
+    p.lora_A->weight = p.lora_A->weight.detach();
+    p.lora_B->weight = randn(p.lora_B->weight.shape(), fold_in(Key{2}, i++), DType::f64) * 0.1;
+  });
+  Array const changed = run(m);
+  CHECK(largest_difference(changed, before) > 1e-3);
+  TemporaryFolder const folder;
+  models::save_lora(folder / "a", m, c);
+  auto again = load();
+  models::load_lora(folder / "a", again);
+  CHECK(largest_difference(run(again), changed) < 1e-12);
+  models::merge_lora(m);
+  CHECK(largest_difference(run(m), changed) < 1e-12);
+  models::unmerge_lora(m);
+  models::drop_lora(m);
+  CHECK(largest_difference(run(m), before) < 1e-12);
+  std::ifstream in(folder / "a/adapter_config.json");
+  std::string const said((std::istreambuf_iterator<char>(in)), {});
+  CHECK(has(said, c.targets[0]));
+}
+
+}  // namespace
+
+TEST_CASE("factors for GPT-2 and for CLIP", "[models]") {
+  fs::path const gpt2 = shared("refs/hf/gpt2-tiny"), clip = shared("refs/hf/clip-text-tiny-quick_gelu");
+  Array const tokens = read_safetensors(gpt2 / "refs.safetensors").array("input_ids");
+  check_lora([&] { return models::load_gpt2(gpt2, DType::f64); },
+             [&](models::Gpt2 const& m) { return m(tokens); },
+             {.rank = 3, .alpha = 6, .targets = {"c_attn", "c_proj", "mlp.c_fc"}}, 8);
+  Array const words = read_safetensors(clip / "refs.safetensors").array("input_ids");
+  check_lora([&] { return models::load_clip_text(clip, DType::f64); },
+             [&](models::ClipText const& m) { return m(words); },
+             {.rank = 2, .alpha = 4, .targets = {"q_proj", "out_proj", "fc1"}}, 6);
+  models::Gpt2 m = models::load_gpt2(gpt2);
+  CHECK(error_of([&] { models::add_lora(m, {}, Key{1}); }) ==
+        "lora: the model has no projection that is called q_proj, v_proj");
+  // As PEFT writes it: the matrix lies the other way, and "all-linear".
+  TemporaryFolder const folder;
+  models::LoraConfig const all{.rank = 2, .pattern = "(?!lm_head).*"};
+  models::add_lora(m, all, Key{3});
+  models::save_lora(folder / "a", m, all);
+  std::ifstream in(folder / "a/adapter_config.json");
+  std::string said((std::istreambuf_iterator<char>(in)), {});
+  CHECK(has(said, "\"fan_in_fan_out\": true"));
+  said.replace(said.find("(?!lm_head).*"), 13, "all-linear");
+  std::ofstream(folder / "a/adapter_config.json") << said;
+  models::Gpt2 other = models::load_gpt2(gpt2);
+  models::load_lora(folder / "a", other);
+  CHECK(array_equal(other(tokens), m(tokens)));
 }

@@ -98,3 +98,18 @@ TEST_CASE("files that are no session of a model", "[models]") {
   CHECK(has(changed("tokens", ones({5})), "is no session"));
   CHECK(has(changed("tokens", full({5}, 512).to(DType::i32)), "token 512, there are 512"));
 }
+
+TEST_CASE("a context that holds another text already", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  models::Sampler const likeliest({.temperature = 0});
+  models::Context<models::Llama> context(m, 64);
+  Tokens const once = {1, 403, 407, 261}, other = {1, 403, 300};
+  for (Tokens const& prompt : {once, other, once, once}) {
+    Tokens const fresh = models::generate(m, prompt, likeliest, {.tokens = 20, .capacity = 64});
+    CHECK(models::generate(context, prompt, likeliest, {.tokens = 20}) == fresh);
+    CHECK(context.tokens().size() == prompt.size() + 19);
+  }
+  context.rewind(2);
+  CHECK((context.tokens() == Tokens{1, 403} && context.cache().length == 2));
+  CHECK(error_of([&] { context.rewind(3); }) == "generate: 3 tokens cannot be kept of 2");
+}

@@ -60,3 +60,65 @@ TEST_CASE("what a user writes is no control token", "[text]") {
   CHECK(std::count(ids.begin(), ids.end(), 2) == 0);
   CHECK(t.encode(llama2_chat(honest)) == expected);
 }
+
+TEST_CASE("a text stops at a word, wherever it is divided", "[text]") {
+  std::string const all = "ab<en<end>c<end>";
+  for (std::size_t first = 0; first <= all.size(); ++first)
+    for (std::size_t second = first; second <= all.size(); ++second) {
+      StopTexts stop({"<end>", "nd>c<"});
+      std::string shown = stop.push(all.substr(0, first));
+      shown += stop.push(all.substr(first, second - first));
+      shown += stop.push(all.substr(second));
+      CHECK(stop.ended());
+      CHECK(shown == "ab<en");
+      CHECK(stop.finish() == "");
+    }
+  // What might have been one is shown at last, and as soon as it cannot be.
+  StopTexts stop({"aab", "b"});
+  CHECK(stop.push("xa") == "x");
+  CHECK(stop.push("ac") == "aac");
+  CHECK(stop.push("aa") == "");
+  CHECK(stop.push("a") == "a");
+  CHECK(!stop.ended());
+  CHECK(stop.finish() == "aa");
+  CHECK(stop.push("ab") == "a");  // the shorter stands first
+  CHECK(stop.ended());
+  CHECK(stop.push("more") == "");
+  CHECK(stop.finish() == "");
+  CHECK(StopTexts().push("all") == "all");
+  CHECK(error_of([] { StopTexts({"a", ""}); }) == "text: a text to stop at is empty");
+}
+
+TEST_CASE("the style of a model's own template", "[text]") {
+  // The words that published templates write; the longer one has Llama-2's too.
+  CHECK(chat_style("{{ '<|start_header_id|>' + role }}") == ChatStyle::llama3);
+  CHECK(chat_style("{{'<|im_start|>' + message['role']}}") == ChatStyle::qwen);
+  CHECK(chat_style("{{ bos_token + '[INST] ' + '<<SYS>>' }}") == ChatStyle::llama2);
+  CHECK(chat_style("{{ ' [INST] ' + content + ' [/INST]' }}") == ChatStyle::mistral);
+  CHECK(!chat_style("{{ '<start_of_turn>' }}"));
+  CHECK(text_of(chat(ChatStyle::mistral, talk)) == text_of(mistral_chat(talk)));
+  CHECK(text_of(chat(ChatStyle::llama2, talk)) == text_of(llama2_chat(talk)));
+  CHECK(text_of(chat(ChatStyle::llama3, talk)) == text_of(llama3_chat(talk)));
+  CHECK(text_of(chat(ChatStyle::qwen, talk)) == text_of(qwen_chat(talk)));
+
+  TemporaryFolder const folder;
+  auto const write = [&](char const* name, std::string const& what) { std::ofstream(folder / name) << what; };
+  CHECK(load_chat_template(folder / "").empty());
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"},
+                                     {"name": "default", "template": "[INST]"}]})");
+  CHECK(load_chat_template(folder / "") == "[INST]");
+  write("tokenizer_config.json", R"({"chat_template": "<|im_start|>", "add_bos_token": true})");
+  CHECK(load_chat_template(folder / "") == "<|im_start|>");
+  for (char const* none : {R"({"chat_template": 5})", R"({"chat_template": ["x", {"name": 1}]})", "{}"}) {
+    write("tokenizer_config.json", none);
+    CHECK(load_chat_template(folder / "").empty());
+  }
+  write("tokenizer_config.json", "{");
+  CHECK(!error_of([&] { load_chat_template(folder / ""); }).empty());
+  write("chat_template.jinja", "<|start_header_id|>");
+  CHECK(load_chat_template(folder / "") == "<|start_header_id|>");
+  write("model.bin", "x");
+  CHECK(load_chat_template(folder / "model.bin").empty());
+  if (auto const llama = shared("llama"); !llama.empty())
+    CHECK(load_chat_template(llama / "stories260K-f32.gguf").empty());
+}

@@ -21,6 +21,8 @@ namespace dfdx::models {
 struct KvCache {
   std::vector<Array> keys, values;
   index_t length = 0, capacity = 0;
+  /// Positions that there will be when all blocks of a prompt are there: dynamic frequencies are for as many.
+  index_t ahead = 0;
   Encoding encoding = DType::f32;
 
   bool quantized() const { return std::holds_alternative<Quant>(encoding); }

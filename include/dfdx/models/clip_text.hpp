@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/llama.hpp>  // Projection
@@ -132,6 +133,22 @@ struct ClipText {
   }
 };
 
+/// visit_projections - calls f("text_model.encoder.layers.0.self_attn.q_proj", p) with each of a model's projections.
+template <class Model, class F>
+  requires std::same_as<std::remove_const_t<Model>, ClipText>
+void visit_projections(Model& m, F const& f) {
+  std::size_t i = 0;
+  for (auto& l : m.text_model.encoder.layers) {
+    std::string const in = "text_model.encoder.layers." + std::to_string(i++) + ".";
+    f(in + "self_attn.q_proj", l.self_attn.q_proj);
+    f(in + "self_attn.k_proj", l.self_attn.k_proj);
+    f(in + "self_attn.v_proj", l.self_attn.v_proj);
+    f(in + "self_attn.out_proj", l.self_attn.out_proj);
+    f(in + "mlp.fc1", l.mlp.fc1);
+    f(in + "mlp.fc2", l.mlp.fc2);
+  }
+}
+
 namespace detail {
 
 inline ClipText outline_of(ClipTextConfig const& c) {
@@ -179,7 +196,7 @@ inline ClipTextConfig clip_text_config(Weights const& w) {
   c.context = m.integer(in + "max_position_embeddings", c.context);
   c.norm_eps = m.number(in + "layer_norm_eps", c.norm_eps);
   c.activation = detail::activation_in("clip", w, in + "hidden_act", "quick_gelu");
-  c.eos = static_cast<std::int32_t>(m.integer(in + "eos_token_id", c.eos));
+  c.eos = detail::token_of(m, in + "eos_token_id", m.integer(in + "eos_token_id", c.eos));
   c.check();
   return c;
 }
@@ -191,7 +208,9 @@ inline ClipTextConfig clip_text_config(Weights const& w) {
 /// Errors    "weights: m does not fit the model: text_model.final_layer_norm.bias is missing; ..."; those of
 ///           clip_text_config
 inline ClipText load_clip_text(Weights const& files, DType dtype = DType::f32) {
-  ClipText m = detail::outline_of(clip_text_config(files));
+  ClipTextConfig const config = clip_text_config(files);
+  detail::check_layers("clip", files, config.layers);
+  ClipText m = detail::outline_of(config);
   Weights const w = files.renamed([](Weight const& x) {
     bool const bare = x.name.starts_with("embeddings.") || x.name.starts_with("encoder.") ||
                       x.name.starts_with("final_layer_norm.");

@@ -2,6 +2,8 @@
 // What reading the configs of published models, and making models of their shapes, has in common.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -19,9 +21,9 @@ namespace dfdx::models::detail {
   dfdx::detail::raise_file(std::string(family) + ": " + w.source() + ": " + why);
 }
 
-// "llama: layers: 0"
+// "llama: layers: 0". The product of two sizes, three times, is a number too.
 inline void check_size(char const* family, char const* what, index_t n) {
-  if (n <= 0 || n > index_t{1} << 31)
+  if (n <= 0 || n > index_t{1} << 30)
     dfdx::detail::raise_file(std::string(family) + ": " + what + ": " + std::to_string(n));
 }
 
@@ -43,14 +45,29 @@ void check_sizes(char const* family, Config const& c) {
   check_eps(family, c.norm_eps);
 }
 
+// Before a model takes memory for its layers: each has a tensor at least.
+inline void check_layers(char const* family, Weights const& w, index_t layers) {
+  if (static_cast<std::size_t>(layers) > w.size())
+    refuse_model(family, w, std::to_string(layers) + " layers, and " + std::to_string(w.size()) + " tensors");
+}
+
+// "weights: m: config.eos_token_id: 5000000000 is no token". -1, also as 32 bits without a sign, is none.
+inline std::int32_t token_of(Metadata const& m, std::string const& key, std::int64_t t) {
+  if (t == 0xFFFFFFFF) return -1;
+  if (t < -1 || t > std::numeric_limits<std::int32_t>::max())
+    dfdx::detail::raise_file("weights: " + m.source() + ": " + key + ": " + std::to_string(t) +
+                             " is no token");
+  return static_cast<std::int32_t>(t);
+}
+
 // One number or a list of them.
 inline std::vector<std::int32_t> token_list(Metadata const& m, std::string const& key) {
   MetaValue const* const v = m.find(key);
   if (v == nullptr) return {};
   std::vector<std::int32_t> r;
   if (v->list() != nullptr)
-    for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(static_cast<std::int32_t>(t));
-  else r.push_back(static_cast<std::int32_t>(m.integer(key)));
+    for (std::int64_t t : m.list<std::int64_t>(key)) r.push_back(token_of(m, key, t));
+  else r.push_back(token_of(m, key, m.integer(key)));
   return r;
 }
 
@@ -75,15 +92,25 @@ inline WantedWeight wanted_weight(std::string const& name, Array const& leaf) {
   return {name, std::vector<index_t>(leaf.shape().dims, leaf.shape().dims + leaf.shape().rank)};
 }
 
-// Fills a model of outlines whose names are those of the files; `needless` may be there besides.
-template <tree M>
-void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless) {
+// Fills a model of outlines whose names are those of the files; `needless` may be there besides, and matrices may lie
+// the other way.
+template <tree M, class Turned>
+void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless,
+          Turned const& turned) {
   std::vector<WantedWeight> wanted = needless;
   visit_named(model, [&](std::string const& name, Array const& leaf) {
     wanted.push_back(wanted_weight(name, leaf));
+    if (turned(name)) std::reverse(wanted.back().shape.begin(), wanted.back().shape.end());
   });
   w.check(wanted);
-  visit_named(model, [&](std::string const& name, Array& leaf) { leaf = w.array(name, dtype); });
+  visit_named(model, [&](std::string const& name, Array& leaf) {
+    leaf = w.array(name, dtype);
+    if (turned(name)) leaf = swapaxes(leaf, -2, -1).contiguous();
+  });
+}
+template <tree M>
+void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless) {
+  fill(model, w, dtype, needless, [](std::string const&) { return false; });
 }
 
 inline void write_json(std::filesystem::path const& path, nlohmann::ordered_json const& value,

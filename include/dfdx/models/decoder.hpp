@@ -176,7 +176,7 @@ class Decoder {
       }
     auto const i = static_cast<index_t>(rows_.size());
     detail::row_as_floats(table_.rows, token, h_.data() + i * config_.width);
-    set_angles(position, end, i * config_.head_size / 2);
+    set_angles(position, std::max(end, cache.ahead), i * config_.head_size / 2);
     rows_.push_back({&cache, position});
   }
   void finish() {
@@ -349,7 +349,8 @@ class Decoder {
     LlamaConfig const& c = config_;
     Row const& row = rows_[static_cast<std::size_t>(r)];
     index_t const d = c.head_size, group = c.heads / c.kv_heads;
-    index_t const first = c.window > 0 ? std::max<index_t>(0, row.position + 1 - c.window) : 0;
+    index_t const window = c.window_of(layer);
+    index_t const first = window > 0 ? std::max<index_t>(0, row.position + 1 - window) : 0;
     auto const with = [&](auto const* keys, auto const* values) {
       detail::attend_one(queries(r, g), keys + first * d, values + first * d, group, row.position + 1 - first,
                          d, 1.0f / std::sqrt(static_cast<float>(d)), mine.scores.data(),

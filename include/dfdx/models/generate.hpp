@@ -15,14 +15,14 @@
 namespace dfdx::models {
 
 /// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
-/// cache(...) an empty KvCache, and config.context how many positions there are.
+/// cache(...) an empty KvCache, and config.positions() how many there are.
 template <class M>
 concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, Encoding e) {
   { m(x) } -> std::same_as<Array>;
   { m.hidden(x, cache) } -> std::same_as<Array>;
   { m.head(x) } -> std::same_as<Array>;
   { m.cache(n, std::optional<index_t>(), e) } -> std::same_as<KvCache>;
-  { m.config.context } -> std::convertible_to<index_t>;
+  { m.config.positions() } -> std::convertible_to<index_t>;
 };
 
 /// GenerateOptions - how many tokens at most, where to stop, how many positions there is room for (0: the model's), how
@@ -58,6 +58,7 @@ class Context {
   /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
   Array add(std::span<std::int32_t const> tokens) {
     if (tokens.empty()) raise("generate: no tokens to add");
+    cache_.ahead = cache_.length + static_cast<index_t>(tokens.size());
     if (can_step()) {
       std::span<float const> const logits = run(tokens);
       Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
@@ -88,9 +89,19 @@ class Context {
     auto const n = static_cast<index_t>(tokens_.size()), kept = std::min(keep, n);
     std::vector<std::int32_t> rest(tokens_.begin(), tokens_.begin() + kept);
     rest.insert(rest.end(), tokens_.begin() + kept + (n - kept + 1) / 2, tokens_.end());
-    cache_.length = 0;
+    cache_.length = cache_.ahead = 0;
     tokens_.clear();
     if (!rest.empty()) add(rest);
+  }
+
+  /// Forgets all but the first n tokens.
+  ///
+  /// Errors    "generate: 7 tokens cannot be kept of 5"
+  void rewind(index_t n) {
+    if (n < 0 || n > static_cast<index_t>(tokens_.size()))
+      raise("generate: ", n, " tokens cannot be kept of ", static_cast<index_t>(tokens_.size()));
+    tokens_.resize(static_cast<std::size_t>(n));
+    cache_.length = cache_.ahead = n;
   }
 
   bool full() const { return cache_.length == cache_.capacity; }
@@ -134,23 +145,29 @@ class Context {
   std::vector<std::int32_t> tokens_;
 };
 
-/// generate - tokens after a prompt. Each is handed to `take` when it is there, which returns whether to go on; tokens
-/// of `stop` end the text and are not handed out. The result is all that were.
+/// generate - tokens after a prompt, in a context that may hold other texts: of what it and the prompt begin with alike
+/// nothing is computed again. Then it holds the prompt and what came after it but the last token. Each token is handed
+/// to `take` when it is there, which returns whether to go on; tokens of `stop` end the text and are not handed out.
+/// The result is all that were.
 ///
 /// Errors    "generate: a prompt of 5000 tokens, there is room for 4096", "generate: the prompt is empty"
 template <language_model M>
-std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const> prompt, Sampler sampler,
+std::vector<std::int32_t> generate(Context<M>& context, std::span<std::int32_t const> prompt, Sampler sampler,
                                    GenerateOptions const& o = {},
                                    std::function<bool(std::int32_t)> const& take = {}) {
-  index_t const capacity = o.capacity > 0 ? o.capacity : model.config.context;
+  index_t const capacity = context.cache().capacity;
   if (prompt.empty()) raise("generate: the prompt is empty");
   if (static_cast<index_t>(prompt.size()) > capacity)
     raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ",
           capacity);
-  Context context(model, capacity, o.cache, o.block);
   for (std::int32_t t : prompt) sampler.accept(t);
   std::vector<std::int32_t> r;
-  Array const first = context.add(prompt);
+  // The last token at least is computed: what comes after it is asked for.
+  std::size_t same = 0;
+  std::vector<std::int32_t> const& held = context.tokens();
+  while (same < held.size() && same + 1 < prompt.size() && held[same] == prompt[same]) ++same;
+  context.rewind(static_cast<index_t>(same));
+  Array const first = context.add(prompt.subspan(same));
   std::span<float const> logits(first.data<float>(), static_cast<std::size_t>(first.size()));
   for (index_t i = 0; i < o.tokens; ++i) {
     std::int32_t const next = sampler(logits);
@@ -162,6 +179,17 @@ std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const>
     logits = context.step(next);
   }
   return r;
+}
+
+/// generate - the same in a context of its own.
+///
+/// Errors    the same
+template <language_model M>
+std::vector<std::int32_t> generate(M const& model, std::span<std::int32_t const> prompt, Sampler sampler,
+                                   GenerateOptions const& o = {},
+                                   std::function<bool(std::int32_t)> const& take = {}) {
+  Context<M> context(model, o.capacity > 0 ? o.capacity : model.config.positions(), o.cache, o.block);
+  return generate(context, prompt, std::move(sampler), o, take);
 }
 
 /// Score - how well a model foresees a text: the mean of -log p over its tokens but the first.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// GPT-2 and its kin from published files, in memory and on the tape. The names of its tensors are those of Hugging
-// Face's files.
+// GPT-2 and its kin from published files, folders of Hugging Face and GGUF, in memory and on the tape. The names of its
+// tensors are those of Hugging Face.
 #pragma once
 
 #include <cmath>
+#include <concepts>
 
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/cache.hpp>
@@ -27,20 +28,40 @@ struct Gpt2Config {
   std::vector<std::int32_t> eos;
 
   index_t head_size() const { return width / heads; }
+  index_t positions() const { return context; }
 
   /// Errors    "gpt2: layers: 0", "gpt2: a width of 64 is not divided by 5 heads"
   void check() const { detail::check_sizes("gpt2", *this); }
 };
 
-/// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it.
+/// Conv1D - an affine map of the last axis whose matrix lies the other way, as GPT-2's files have it. With factors that
+/// are trained in its place where models/lora.hpp has put them.
 ///
-/// Math      y = x W + b
-/// Shapes    x: [..., In], weight: [In, Out], bias: [Out] -> [..., Out]
+/// Math      y = x W + b, + scale (x A') B' unless that is in W already
+/// Shapes    x: [..., In], weight: [In, Out], bias: [Out], A: [R, In], B: [Out, R] -> [..., Out]
 struct Conv1D {
   Array weight, bias;
-  DFDX_FIELDS(weight, bias)
+  std::optional<Table> lora_A{}, lora_B{};
+  DFDX_FIELDS(weight, bias, lora_A, lora_B)
+  double lora_scale = 1;
+  bool lora_merged = false;
+  static constexpr bool inputs_first = true;
 
-  Array operator()(Array const& x) const { return matmul(x, weight) + bias; }
+  /// [Out, In]
+  Shape shape() const { return make_shape(weight.shape()[1], weight.shape()[0]); }
+  /// Whether factors count besides the matrix.
+  bool has_factors() const { return lora_A && !lora_merged; }
+  /// Adds [Out, In] to the matrix, in memory of its own: other models may share the old.
+  void add_change(Array const& change) {
+    bool const learns = weight.requires_grad();
+    weight = (weight + swapaxes(change, 0, 1)).to(weight.dtype());
+    weight.requires_grad(learns);
+  }
+
+  Array operator()(Array const& x) const {
+    Array const y = matmul(x, weight) + bias;
+    return has_factors() ? y + linear(linear(x, lora_A->weight), lora_B->weight) * lora_scale : y;
+  }
 };
 
 struct Gpt2Attention {
@@ -132,11 +153,25 @@ struct Gpt2 {
   }
 };
 
+/// visit_projections - calls f("transformer.h.0.attn.c_attn", p) with each of a model's projections.
+template <class Model, class F>
+  requires std::same_as<std::remove_const_t<Model>, Gpt2>
+void visit_projections(Model& m, F const& f) {
+  std::size_t i = 0;
+  for (auto& b : m.transformer.h) {
+    std::string const in = "transformer.h." + std::to_string(i++) + ".";
+    f(in + "attn.c_attn", b.attn.c_attn);
+    f(in + "attn.c_proj", b.attn.c_proj);
+    f(in + "mlp.c_fc", b.mlp.c_fc);
+    f(in + "mlp.c_proj", b.mlp.c_proj);
+  }
+}
+
 namespace detail {
 
 inline Gpt2 outline_of(Gpt2Config const& c) {
   auto const conv = [](index_t in, index_t out) {
-    return Conv1D{outline(make_shape(in, out)), outline(make_shape(out))};
+    return Conv1D{.weight = outline(make_shape(in, out)), .bias = outline(make_shape(out))};
   };
   Gpt2 m;
   m.config = c;
@@ -154,13 +189,71 @@ inline Gpt2 outline_of(Gpt2Config const& c) {
 
 }  // namespace detail
 
-/// gpt2_config - what a folder's config.json says of the model: `w` from open_weights.
+namespace detail {
+
+inline Gpt2Config gpt2_config_of_gguf(Weights const& w) {
+  Metadata const& m = w.metadata;
+  if (std::string const type = m.text("general.architecture"); type != "gpt2")
+    refuse_model("gpt2", w, "models of type " + dfdx::detail::shown_name(type) + " are not supported");
+  Gpt2Config c;
+  Weight const& table = w.at("token_embd.weight");
+  c.vocabulary = table.shape.empty() ? 0 : table.shape[0];
+  c.width = m.integer("gpt2.embedding_length");
+  c.hidden = m.integer("gpt2.feed_forward_length");
+  c.layers = m.integer("gpt2.block_count");
+  c.heads = m.integer("gpt2.attention.head_count");
+  c.context = m.integer("gpt2.context_length");
+  c.norm_eps = m.number("gpt2.attention.layer_norm_epsilon");
+  c.tied = w.find("output.weight") == nullptr;
+  std::vector<std::int32_t> const bos = token_list(m, "tokenizer.ggml.bos_token_id");
+  c.bos = bos.empty() ? -1 : bos[0];
+  c.eos = token_list(m, "tokenizer.ggml.eos_token_id");
+  return c;
+}
+
+// The names of GGUF files as those of Hugging Face; others stay.
+inline std::string gpt2_name(std::string_view name) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  static constexpr Pair whole[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"position_embd.weight", "transformer.wpe.weight"},
+                                   {"output_norm.weight", "transformer.ln_f.weight"},
+                                   {"output_norm.bias", "transformer.ln_f.bias"},
+                                   {"output.weight", "lm_head.weight"}};
+  static constexpr Pair parts[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
+                                   {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
+                                   {"ffn_up", "mlp.c_fc"},         {"ffn_down", "mlp.c_proj"}};
+  for (auto const& [gguf, ours] : whole)
+    if (name == gguf) return std::string(ours);
+  std::size_t const dot = name.find('.', 4), last = name.rfind('.');
+  if (!name.starts_with("blk.") || dot == name.npos || dot >= last) return std::string(name);
+  for (auto const& [gguf, ours] : parts)
+    if (name.substr(dot + 1, last - dot - 1) == gguf)
+      return "transformer.h." + std::string(name.substr(4, dot - 3)) + std::string(ours) +
+             std::string(name.substr(last));
+  return std::string(name);
+}
+
+// Whether a matrix lies the other way in GGUF files, its rows the results.
+inline bool is_turned_in_gguf(std::string_view name) {
+  return name.ends_with(".c_attn.weight") || name.ends_with(".c_proj.weight") ||
+         name.ends_with(".c_fc.weight");
+}
+
+}  // namespace detail
+
+/// gpt2_config - what the files of the model say of it, a folder's config.json or the keys of GGUF: `w` from
+/// open_weights.
 ///
 /// Errors    "gpt2: m: models of type opt are not supported"; "weights: m: there is no config.n_head"; those of
 ///           Gpt2Config::check
 inline Gpt2Config gpt2_config(Weights const& w) {
   Metadata const& m = w.metadata;
   auto const refuse = [&](std::string const& why) { detail::refuse_model("gpt2", w, why); };
+  if (m.find("config.model_type") == nullptr && m.find("general.architecture") != nullptr) {
+    Gpt2Config const c = detail::gpt2_config_of_gguf(w);
+    c.check();
+    return c;
+  }
   if (m.find("config.model_type") == nullptr)
     refuse("it does not say what model this is: a folder with a config.json is needed");
   if (std::string const type = m.text("config.model_type"); type != "gpt2")
@@ -190,8 +283,12 @@ inline Gpt2Config gpt2_config(Weights const& w) {
 ///
 /// Errors    "weights: m does not fit the model: transformer.ln_f.bias is missing; ..."; those of gpt2_config
 inline Gpt2 load_gpt2(Weights const& files, DType dtype = DType::f32) {
-  Gpt2 m = detail::outline_of(gpt2_config(files));
-  Weights const w = files.renamed([](Weight const& x) {
+  Gpt2Config const config = gpt2_config(files);
+  detail::check_layers("gpt2", files, config.layers);
+  Gpt2 m = detail::outline_of(config);
+  bool const gguf = files.metadata.find("config.model_type") == nullptr;
+  Weights const w = files.renamed([&](Weight const& x) {
+    if (gguf) return detail::gpt2_name(x.name);
     bool const whole = x.name.starts_with("transformer.") || x.name.starts_with("lm_head.");
     return whole ? x.name : "transformer." + x.name;
   });
@@ -200,7 +297,8 @@ inline Gpt2 load_gpt2(Weights const& files, DType dtype = DType::f32) {
   for (Weight const& x : w)  // the causal mask, which older files have in each layer
     if (x.name.ends_with(".attn.bias") || x.name.ends_with(".attn.masked_bias"))
       needless.push_back({x.name, x.shape, true});
-  detail::fill(m, w, dtype, needless);
+  auto const turned = [&](std::string const& name) { return gguf && detail::is_turned_in_gguf(name); };
+  detail::fill(m, w, dtype, needless, turned);
   return m;
 }
 inline Gpt2 load_gpt2(std::filesystem::path const& path, DType dtype = DType::f32) {

@@ -31,12 +31,24 @@ struct Projection {
   std::shared_ptr<StoredMatrix const> stored{};
   double lora_scale = 1;
   bool lora_merged = false;
+  static constexpr bool inputs_first = false;
 
+  /// [Out, In]
   Shape shape() const {
     return stored ? make_shape(stored->data.rows, stored->data.columns) : weight.value().shape();
   }
   /// Whether factors count besides the matrix.
   bool has_factors() const { return lora_A && !lora_merged; }
+
+  /// Adds [Out, In] to the matrix, in memory of its own: other models may share the old.
+  ///
+  /// Errors    "lora: matrices as they are stored cannot be changed: load the model without that"
+  void add_change(Array const& change) {
+    if (stored) raise("lora: matrices as they are stored cannot be changed: load the model without that");
+    bool const learns = weight->requires_grad();
+    weight = (*weight + change).to(weight->dtype());
+    weight->requires_grad(learns);
+  }
 
   Array operator()(Array const& x) const {
     Array const y = matrix(x);
@@ -234,17 +246,18 @@ struct LlamaModel<LlamaSizes{}, T> {
     Shape const& s = tokens.shape();
     if (s.rank < 1) raise("llama: tokens of shape [..., T] required, got ", s);
     index_t const first = cache != nullptr ? cache->length : 0, n = s[s.rank - 1];
-    index_t const room = cache != nullptr ? cache->capacity : config.context;
+    index_t const room = cache != nullptr ? cache->capacity : config.positions();
     if (first + n > room) raise("llama: ", first + n, " positions, there is room for ", room);
     Array h = model.embed_tokens(tokens);
     if (h.dtype() != model.norm.weight.dtype()) h = h.to(model.norm.weight.dtype());
-    Angles const angles(config.frequencies(first + n), first, n, h.dtype());
+    index_t const length = std::max(first + n, cache != nullptr ? cache->ahead : 0);
+    Angles const angles(config.frequencies(length), first, n, h.dtype());
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       watch(static_cast<index_t>(i), h);
       h = model.layers[i](config, h, [&](Array const& q, Array k, Array v) {
         k = rotate(k, angles);
         if (cache != nullptr) cache->extend(i, k, v);
-        return seen(rotate(q, angles), k, v, first, n);
+        return seen(rotate(q, angles), k, v, first, n, config.window_of(i));
       });
     }
     if (cache != nullptr) cache->length += n;
@@ -259,11 +272,12 @@ struct LlamaModel<LlamaSizes{}, T> {
   }
 
  private:
-  Array seen(Array const& q, Array const& k, Array const& v, index_t first, index_t n) const {
-    if (config.window == 0 || first + n <= config.window)
+  static Array seen(Array const& q, Array const& k, Array const& v, index_t first, index_t n,
+                    index_t window) {
+    if (window == 0 || first + n <= window)
       return scaled_dot_product_attention(q, k, v, {.causal = true, .offset = first});
     Array const i = reshape(arange(first, first + n), {n, 1}), j = arange(first + n);
-    Array const mask = logical_and(j <= i, j > i - config.window);
+    Array const mask = logical_and(j <= i, j > i - window);
     return scaled_dot_product_attention(q, k, v, mask);
   }
 };

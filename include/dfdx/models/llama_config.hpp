@@ -3,6 +3,8 @@
 // of llama2.c.
 #pragma once
 
+#include <algorithm>
+
 #include <dfdx/io/llama_names.hpp>
 #include <dfdx/models/config.hpp>
 #include <dfdx/models/rotary.hpp>
@@ -34,11 +36,23 @@ struct LlamaConfig : LlamaSizes {
   std::string architecture = "llama";
   /// What divides rotary frequencies one by one, if anything does.
   std::vector<double> rope_divisors;
+  /// For each layer whether `window` is for it; empty where it is for all.
+  std::vector<bool> layers_with_window;
   std::int32_t bos = -1;
   std::vector<std::int32_t> eos;
 
   std::vector<double> frequencies(index_t length) const {
     return rope.of_head(head_size, length, rope_divisors);
+  }
+  /// How far back a position sees in a layer, itself included; 0 for all of it.
+  index_t window_of(std::size_t layer) const {
+    bool const all = layer >= layers_with_window.size();
+    return all || layers_with_window[layer] ? window : 0;
+  }
+  /// Positions that can be computed: dynamic frequencies are for texts longer than those of the training.
+  index_t positions() const {
+    if (rope.kind != RopeFrequencies::Kind::dynamic) return context;
+    return static_cast<index_t>(std::min(static_cast<double>(context) * std::max(rope.factor, 1.0), 0x1p31));
   }
 
   /// Errors    "llama: 30 heads do not share 4 of keys and values", "llama: layers: 0"
@@ -54,9 +68,12 @@ struct LlamaConfig : LlamaSizes {
     positive("context", context);
     if (heads % kv_heads != 0)
       raise("llama: ", heads, " heads do not share ", kv_heads, " of keys and values");
+    positive("heads together", heads * head_size);
     if (head_size % 2 != 0) raise("llama: a head size of ", head_size, ", which is odd");
     detail::check_eps("llama", norm_eps);
     if (window < 0) raise("llama: a window of ", window);
+    if (auto const told = static_cast<index_t>(layers_with_window.size()); told != 0 && told != layers)
+      raise("llama: it says of ", told, " layers whether they have a window, and has ", layers);
     rope.check();
     for (double d : rope_divisors)
       if (!(d > 0 && std::isfinite(d))) raise("rope: a divisor of frequencies that is no positive number");
@@ -72,26 +89,56 @@ namespace detail {
 // "rope_parameters" of newer files, "rope_theta" and "rope_scaling" of others.
 inline RopeFrequencies rope_of_hugging_face(Weights const& w, index_t context) {
   Metadata const& m = w.metadata;
-  bool const newer = m.find("config.rope_parameters.rope_theta") != nullptr ||
-                     m.find("config.rope_parameters.rope_type") != nullptr;
-  std::string const in = newer ? "config.rope_parameters." : "config.rope_scaling.";
+  std::string in = "config.rope_scaling.";
+  for (char const* key : {"rope_theta", "rope_type", "type"})
+    if (m.find(std::string("config.rope_parameters.") + key) != nullptr) in = "config.rope_parameters.";
   RopeFrequencies r;
-  r.base = m.number(newer ? in + "rope_theta" : "config.rope_theta", 10000);
+  r.base = m.number(in + "rope_theta", m.number("config.rope_theta", 10000));
+  for (std::string const& key : {in + "partial_rotary_factor", std::string("config.partial_rotary_factor")})
+    if (m.number(key, 1) != 1) refuse_config(w, "rotary embeddings of a part of each head are not supported");
   std::string type = "default";
   for (char const* key : {"type", "rope_type"})
     if (m.find(in + key) != nullptr) type = m.text(in + key);
   if (type == "default") return r;
   r.factor = m.number(in + "factor");
-  r.original_context = m.number(in + "original_max_position_embeddings", static_cast<double>(context));
+  r.original_context = static_cast<double>(context);
   if (type == "linear") r.kind = RopeFrequencies::Kind::linear;
   else if (type == "dynamic") r.kind = RopeFrequencies::Kind::dynamic;
   else if (type == "llama3") {
     r.kind = RopeFrequencies::Kind::llama3;
+    r.original_context = m.number(in + "original_max_position_embeddings", r.original_context);
     r.low_factor = m.number(in + "low_freq_factor");
     r.high_factor = m.number(in + "high_freq_factor");
   } else
     refuse_config(w, "rotary embeddings of type " + dfdx::detail::shown_name(type) + " are not supported");
   return r;
+}
+
+// Windows of attention as transformers reads them: a Llama has none whatever is said, a Qwen where it is told to use
+// them, and there the layers from max_window_layers on, unless layer_types names them.
+inline void set_windows(LlamaConfig& c, Weights const& w) {
+  Metadata const& m = w.metadata;
+  bool const qwen = c.architecture == "qwen2" || c.architecture == "qwen3";
+  if (c.architecture == "llama" || (qwen && !m.flag("config.use_sliding_window", false))) return;
+  c.window = m.integer("config.sliding_window", qwen ? 4096 : 0);
+  if (c.window == 0) return;
+  if (m.find("config.layer_types") != nullptr) {
+    for (std::string const& type : m.list<std::string>("config.layer_types")) {
+      bool const slides = type == "sliding_attention";
+      if (!slides && type != "full_attention")
+        refuse_config(w, "layers of type " + dfdx::detail::shown_name(type) + " are not supported");
+      c.layers_with_window.push_back(slides);
+    }
+  } else if (qwen) {
+    std::int64_t const first = m.integer("config.max_window_layers", 28);
+    if (c.layers <= 0 || c.layers > index_t{1} << 20) return;  // check() says so
+    for (index_t i = 0; i < c.layers; ++i) c.layers_with_window.push_back(i >= first);
+  }
+  auto const& with = c.layers_with_window;
+  bool const all = std::find(with.begin(), with.end(), false) == with.end();
+  bool const none = !all && std::find(with.begin(), with.end(), true) == with.end();
+  if (none) c.window = 0;
+  if (all || none) c.layers_with_window.clear();
 }
 
 inline LlamaConfig config_of_hugging_face(Weights const& w) {
@@ -112,22 +159,18 @@ inline LlamaConfig config_of_hugging_face(Weights const& w) {
   c.heads = m.integer("config.num_attention_heads");
   c.kv_heads = m.integer("config.num_key_value_heads", c.heads);
   if (c.heads <= 0) refuse_config(w, "a model without heads");
-  c.head_size = m.integer("config.head_dim", c.width / c.heads);
+  c.head_size = m.integer("config.head_dim", c.architecture == "qwen3" ? 128 : c.width / c.heads);
   c.context = m.integer("config.max_position_embeddings", 2048);
   c.norm_eps = m.number("config.rms_norm_eps", 1e-6);
   c.rope = rope_of_hugging_face(w, c.context);
-  bool const qwen = c.architecture == "qwen2" || c.architecture == "qwen3";
-  if (m.flag("config.use_sliding_window", !qwen)) {
-    c.window = m.integer("config.sliding_window", 0);
-    if (qwen && c.window > 0 && m.integer("config.max_window_layers", 0) < c.layers)
-      refuse_config(w, "a window of attention in some of the layers is not supported");
-    if (qwen) c.window = 0;  // only layers from max_window_layers on have it
-  }
-  c.tied = m.flag("config.tie_word_embeddings", false);
+  set_windows(c, w);
+  // Files that do not say whether the head is the embedding have a head, or have not.
+  c.tied = m.flag("config.tie_word_embeddings", w.find("lm_head.weight") == nullptr);
   c.normalized_heads = c.architecture == "qwen3";
-  c.output_bias = m.flag("config.attention_bias", false);
+  bool const told = m.flag("config.attention_bias", false);
+  c.output_bias = told && (c.architecture == "llama" || c.architecture == "qwen3");
   c.attention_bias = c.output_bias || c.architecture == "qwen2";
-  c.mlp_bias = m.flag("config.mlp_bias", false);
+  c.mlp_bias = c.architecture == "llama" && m.flag("config.mlp_bias", false);
   std::vector<std::int32_t> const bos = token_list(m, "config.bos_token_id");
   c.bos = bos.empty() ? -1 : bos[0];
   c.eos = token_list(m, "config.eos_token_id");
@@ -180,7 +223,8 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
   c.attention_bias = w.find("blk.0.attn_q.bias") != nullptr;
   c.output_bias = w.find("blk.0.attn_output.bias") != nullptr;
   c.mlp_bias = w.find("blk.0.ffn_up.bias") != nullptr;
-  c.bos = static_cast<std::int32_t>(m.integer("tokenizer.ggml.bos_token_id", -1));
+  std::vector<std::int32_t> const bos = token_list(m, "tokenizer.ggml.bos_token_id");
+  c.bos = bos.empty() ? -1 : bos[0];
   c.eos = token_list(m, "tokenizer.ggml.eos_token_id");
   return c;
 }

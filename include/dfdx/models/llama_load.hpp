@@ -190,10 +190,12 @@ inline std::shared_ptr<StoredMatrix const> quantized(Weight const& w, Quant q, i
 /// load_llama - a model from weights, its numbers in that dtype. All that is missing, of another shape or too much in
 /// the files is told at once, and no model is made.
 ///
-/// Errors    "weights: m.gguf does not fit the model: output_norm.weight is missing; ..."; those of llama_config;
+/// Errors    "weights: m.gguf does not fit the model: output_norm.weight is missing; ..."; "llama: m.gguf: 9000 layers,
+///           and 291 tensors"; those of llama_config;
 ///           "weights: m.gguf: output.weight: a number is too large for Q4_0, or is none"
 inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
   LlamaConfig const config = llama_config(files);
+  detail::check_layers("llama", files, config.layers);
   Llama m = detail::outline_of(config);
   Weights w = detail::fitting(m, files, config);
   bool const grouped = std::any_of(w.begin(), w.end(), [](Weight const& x) { return x.group > 0; });
@@ -232,6 +234,8 @@ LlamaModel<S, T> load_llama(Weights const& files) {
   detail::check_equal(files, config, S);
   if (!config.rope_divisors.empty())
     detail::refuse_config(files, "rotary frequencies that are divided one by one are not supported");
+  if (!config.layers_with_window.empty())
+    detail::refuse_config(files, "a window of attention in some of the layers is not supported");
   LlamaModel<S, T> m;
   Weights const w = detail::fitting(m, files, config);
   visit(m, [](auto& leaf) {

@@ -27,9 +27,9 @@ inline nlohmann::ordered_json rope_scaling(RopeFrequencies const& r) {
   if (r.kind == plain) return nullptr;
   char const* const type = r.kind == linear ? "linear" : r.kind == dynamic ? "dynamic" : "llama3";
   nlohmann::ordered_json j = {{"rope_type", type}, {"factor", r.factor}};
-  // transformers takes these for the kinds that have them.
-  if (r.kind != linear) j["original_max_position_embeddings"] = static_cast<std::int64_t>(r.original_context);
+  // transformers takes these for the kind that has them.
   if (r.kind == llama3) {
+    j["original_max_position_embeddings"] = static_cast<std::int64_t>(r.original_context);
     j["low_freq_factor"] = r.low_factor;
     j["high_freq_factor"] = r.high_factor;
   }
@@ -50,7 +50,7 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
   };
   sayable(c.normalized_heads == qwen3, qwen3 ? "heads without norms" : "norms of heads");
   sayable(qwen2 ? c.attention_bias : c.attention_bias == c.output_bias, "biases of a part of attention");
-  sayable(c.window == 0 || !(qwen2 || qwen3), "a window in all layers");
+  sayable(c.window == 0 || c.architecture != "llama", "a window of attention");
   sayable(c.rope_divisors.empty(), "rotary frequencies that are divided one by one");
   std::string const name = qwen2                         ? "Qwen2"
                            : qwen3                       ? "Qwen3"
@@ -77,7 +77,12 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
                               {"eos_token_id", detail::tokens_as_json(c.eos)},
                               {"torch_dtype", detail::torch_name(dtype)}};
   if (c.bos >= 0) j["bos_token_id"] = c.bos;
-  if (c.window > 0) j["sliding_window"] = c.window;
+  if (c.window > 0) {
+    j["sliding_window"] = c.window;
+    if (qwen2 || qwen3) j["use_sliding_window"] = true;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.layers); ++i)
+      j["layer_types"].push_back(c.window_of(i) > 0 ? "sliding_attention" : "full_attention");
+  }
   return j;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// LoRA on Llama: small factors that are trained in place of its matrices, in the files of PEFT.
+// LoRA on any model with projections (Llama and its kin, GPT-2, CLIP's encoder of texts): small factors that are
+// trained in place of its matrices, in the files of PEFT.
 #pragma once
 
 #include <regex>
@@ -41,14 +42,24 @@ struct LoraConfig {
 
 namespace detail {
 
+// What the factors of a model are computed in: the dtype of its norms.
+template <class Model>
+DType dtype_of_norms(Model const& m) {
+  std::optional<DType> r;
+  visit(m, [&](Array const& leaf) {
+    if (!r && leaf.ndim() == 1) r = leaf.dtype();
+  });
+  return r.value_or(DType::f32);
+}
+
 // Calls f(name, projection) with those that the config names.
-template <class F>
-void visit_targets(Llama& m, LoraConfig const& c, F const& f) {
+template <class Model, class F>
+void visit_targets(Model& m, LoraConfig const& c, F const& f) {
   c.check();
   std::set<std::string> unmatched(c.targets.begin(), c.targets.end());
   if (!c.pattern.empty()) unmatched = {c.pattern};
   std::regex const pattern(c.pattern);
-  visit_projections(m, [&](std::string const& name, Projection& p) {
+  visit_projections(m, [&](std::string const& name, auto& p) {
     bool hit = false;
     if (!c.pattern.empty()) {
       hit = std::regex_match(name, pattern);
@@ -71,17 +82,12 @@ void visit_targets(Llama& m, LoraConfig const& c, F const& f) {
 
 inline constexpr char const* lora_prefix = "base_model.model.";
 
-inline void add_to_weights(Llama& m, bool merged) {
+template <class Model>
+void add_to_weights(Model& m, bool merged) {
   no_grad const mode;
-  visit_projections(m, [&](std::string const&, Projection& p) {
+  visit_projections(m, [&](std::string const&, auto& p) {
     if (!p.lora_A || p.lora_merged == merged) return;
-    if (p.stored) raise("lora: matrices as they are stored cannot be changed: load the model without that");
-    Array& weight = *p.weight;
-    bool const learns = weight.requires_grad();
-    Array const change = matmul(p.lora_B->weight, p.lora_A->weight) * (merged ? p.lora_scale : -p.lora_scale);
-    // In memory of its own: other models may share the old.
-    weight = (weight + change).to(weight.dtype());
-    weight.requires_grad(learns);
+    p.add_change(matmul(p.lora_B->weight, p.lora_A->weight) * (merged ? p.lora_scale : -p.lora_scale));
     p.lora_merged = merged;
   });
 }
@@ -93,13 +99,14 @@ inline void add_to_weights(Llama& m, bool merged) {
 ///
 /// Errors    "lora: the model has no projection that is called x_proj, y_proj"; "lora: model.layers.0.self_attn.q_proj
 ///           has factors already"; those of LoraConfig::check. The model is then as before
-inline void add_lora(Llama& model, LoraConfig const& config, Key key) {
-  Llama m = model;
+template <class Model>
+void add_lora(Model& model, LoraConfig const& config, Key key) {
+  Model m = model;
   std::uint64_t n = 0;
-  detail::visit_targets(m, config, [&](std::string const&, Projection& p) {
+  DType const dtype = detail::dtype_of_norms(m);
+  detail::visit_targets(m, config, [&](std::string const&, auto& p) {
     Shape const s = p.shape();
     double const most = 1 / std::sqrt(static_cast<double>(s[1]));
-    DType const dtype = m.model.norm.weight.dtype();
     p.lora_A = Table{uniform(make_shape(config.rank, s[1]), fold_in(key, n++), -most, most, dtype)};
     p.lora_B = Table{zeros(make_shape(s[0], config.rank)).to(dtype)};
     p.lora_scale = config.scale();
@@ -109,7 +116,8 @@ inline void add_lora(Llama& model, LoraConfig const& config, Key key) {
 }
 
 /// watch_lora - from now on the factors require gradients, and nothing else does: an optim::Optimizer moves them alone.
-inline void watch_lora(Llama& model) {
+template <class Model>
+void watch_lora(Model& model) {
   visit_named(model, [](std::string const& name, Array& leaf) {
     leaf.requires_grad(name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"));
   });
@@ -119,10 +127,17 @@ inline void watch_lora(Llama& model) {
 /// Between these the factors stay, and are not used. drop_lora removes them, merged or not.
 ///
 /// Math      W += scale B A
-inline void merge_lora(Llama& model) { detail::add_to_weights(model, true); }
-inline void unmerge_lora(Llama& model) { detail::add_to_weights(model, false); }
-inline void drop_lora(Llama& model) {
-  visit_projections(model, [](std::string const&, Projection& p) {
+template <class Model>
+void merge_lora(Model& model) {
+  detail::add_to_weights(model, true);
+}
+template <class Model>
+void unmerge_lora(Model& model) {
+  detail::add_to_weights(model, false);
+}
+template <class Model>
+void drop_lora(Model& model) {
+  visit_projections(model, [](std::string const&, auto& p) {
     p.lora_A.reset();
     p.lora_B.reset();
     p.lora_merged = false;
@@ -133,8 +148,9 @@ inline void drop_lora(Llama& model) {
 /// that they belong to `base`, a name or a path.
 ///
 /// Errors    "lora: the model has no factors"; those of FileWriter
-inline void save_lora(std::filesystem::path const& folder, Llama const& model, LoraConfig const& config,
-                      std::string const& base = {}) {
+template <class Model>
+void save_lora(std::filesystem::path const& folder, Model const& model, LoraConfig const& config,
+               std::string const& base = {}) {
   std::map<std::string, Array> factors;
   visit_named(model, [&](std::string const& name, Array const& leaf) {
     if (name.find(".lora_") != name.npos) factors.emplace(detail::lora_prefix + name, leaf.detach());
@@ -142,8 +158,11 @@ inline void save_lora(std::filesystem::path const& folder, Llama const& model, L
   if (factors.empty()) raise("lora: the model has no factors");
   detail::make_folder(folder, "lora");
   save_safetensors(folder / "adapter_model.safetensors", factors, {{"format", "pt"}});
+  bool inputs_first = false;
+  visit_projections(model, [&](std::string const&, auto const& p) { inputs_first = p.inputs_first; });
+  constexpr bool speaks = requires { model.lm_head; };
   nlohmann::ordered_json j = {{"peft_type", "LORA"},
-                              {"task_type", "CAUSAL_LM"},
+                              {"task_type", speaks ? "CAUSAL_LM" : "FEATURE_EXTRACTION"},
                               {"base_model_name_or_path", nullptr},
                               {"r", config.rank},
                               {"lora_alpha", config.alpha},
@@ -152,7 +171,7 @@ inline void save_lora(std::filesystem::path const& folder, Llama const& model, L
                               {"use_rslora", config.root_of_rank},
                               {"use_dora", false},
                               {"bias", "none"},
-                              {"fan_in_fan_out", false},
+                              {"fan_in_fan_out", inputs_first},
                               {"inference_mode", true}};
   if (!base.empty()) j["base_model_name_or_path"] = base;
   if (!config.pattern.empty()) j["target_modules"] = config.pattern;
@@ -174,7 +193,8 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
   };
   if (std::string const type = detail::text_or(m, "config.peft_type", "LORA"); type != "LORA")
     refuse("adapters of type " + dfdx::detail::shown_name(type) + " are not supported");
-  for (char const* key : {"use_dora", "fan_in_fan_out", "lora_bias"})
+  // fan_in_fan_out says how a matrix lies, which the model knows better.
+  for (char const* key : {"use_dora", "lora_bias"})
     if (m.flag(std::string("config.") + key, false)) refuse(std::string(key) + " is not supported");
   if (detail::text_or(m, "config.bias", "none") != "none")
     refuse("biases that are trained are not supported");
@@ -194,7 +214,7 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
     auto const names = m.list<std::string>("config.target_modules");
     c.targets.assign(names.begin(), names.end());
   }
-  if (c.pattern == "all-linear") c.pattern = "model\\..*";  // all but the head
+  if (c.pattern == "all-linear") c.pattern = "(?!lm_head).*";  // all but the head
   c.check();
   return c;
 }
@@ -205,28 +225,28 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
 ///
 /// Errors    "weights: adapter/adapter_model.safetensors does not fit the model: base_model.model.model.layers.0.
 ///           self_attn.q_proj.lora_A.weight is missing; ..."; those of lora_config and add_lora
-inline LoraConfig load_lora(std::filesystem::path const& path, Llama& model) {
+template <class Model>
+LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
   bool const file = std::filesystem::is_regular_file(path);
   LoraConfig const c = lora_config(file ? path.parent_path() : path);
   Weights const w = read_safetensors(file ? path : path / "adapter_model.safetensors");
-  Llama m = model;
+  Model m = model;
   std::vector<WantedWeight> wanted;
-  std::vector<std::pair<std::string, Projection*>> all;
-  detail::visit_targets(m, c, [&](std::string const& name, Projection& p) {
+  detail::visit_targets(m, c, [&](std::string const& name, auto& p) {
     Shape const s = p.shape();
     std::string const whole = detail::lora_prefix + name;
     wanted.push_back({whole + ".lora_A.weight", {c.rank, s[1]}});
     wanted.push_back({whole + ".lora_B.weight", {s[0], c.rank}});
-    all.emplace_back(whole, &p);
   });
   w.check(wanted);
-  DType const dtype = m.model.norm.weight.dtype();
-  for (auto const& [name, p] : all) {
-    p->lora_A = Table{w.array(name + ".lora_A.weight", dtype)};
-    p->lora_B = Table{w.array(name + ".lora_B.weight", dtype)};
-    p->lora_scale = c.scale();
-    p->lora_merged = false;
-  }
+  DType const dtype = detail::dtype_of_norms(m);
+  detail::visit_targets(m, c, [&](std::string const& name, auto& p) {
+    std::string const whole = detail::lora_prefix + name;
+    p.lora_A = Table{w.array(whole + ".lora_A.weight", dtype)};
+    p.lora_B = Table{w.array(whole + ".lora_B.weight", dtype)};
+    p.lora_scale = c.scale();
+    p.lora_merged = false;
+  });
   model = std::move(m);
   return c;
 }

@@ -67,7 +67,7 @@ Context<M> load_session(std::filesystem::path const& path, M const& model, index
   if (!ours || keys == nullptr || !keys->dtype || !(is_floating(*keys->dtype) || keys->dtype == DType::u8) ||
       told == nullptr || told->dtype != DType::i32)
     fail(" is no session, or that of another model");
-  index_t const n = told->size(), room = capacity > 0 ? capacity : model.config.context;
+  index_t const n = told->size(), room = capacity > 0 ? capacity : model.config.positions();
   if (n > room) fail(": " + std::to_string(n) + " tokens, there is room for " + std::to_string(room));
   Encoding encoding = *keys->dtype;
   if (encoding == Encoding(DType::u8)) encoding = Quant::q8_0;

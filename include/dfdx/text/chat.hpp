@@ -4,6 +4,7 @@
 // own turn or open another's. (Llama-2's and Mistral's "[INST]" is plain text, and can be written by anyone.)
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <dfdx/text/pipeline.hpp>
@@ -133,6 +134,32 @@ inline std::vector<TextPart> qwen_chat(std::span<Message const> messages, bool a
   for (Message const& m : messages) put(m.role, m.content);
   if (answer) r.push_back({"<|im_start|>assistant\n", true});
   return r;
+}
+
+/// ChatStyle - the templates that are known.
+enum class ChatStyle : std::uint8_t { llama2, llama3, mistral, qwen };
+
+/// chat_style - which of them a model's own template is (Jinja, from load_chat_template), by the words that it writes
+/// between messages; nothing if it is another's.
+inline std::optional<ChatStyle> chat_style(std::string_view jinja) {
+  auto const writes = [&](std::string_view words) { return jinja.find(words) != jinja.npos; };
+  if (writes("<|start_header_id|>")) return ChatStyle::llama3;
+  if (writes("<|im_start|>")) return ChatStyle::qwen;
+  if (writes("<<SYS>>")) return ChatStyle::llama2;
+  if (writes("[INST]")) return ChatStyle::mistral;
+  return {};
+}
+
+/// chat - a conversation in that style.
+///
+/// Errors    those of the style's function
+inline std::vector<TextPart> chat(ChatStyle style, std::span<Message const> messages) {
+  switch (style) {
+    case ChatStyle::llama3: return llama3_chat(messages);
+    case ChatStyle::qwen: return qwen_chat(messages);
+    case ChatStyle::mistral: return mistral_chat(messages);
+    default: return llama2_chat(messages);
+  }
 }
 
 }  // namespace dfdx::text

@@ -134,4 +134,32 @@ inline Tokenizer load_tokenizer(std::filesystem::path const& path, LoadOptions c
   return Tokenizer(std::move(parts));
 }
 
+/// load_chat_template - the template for conversations (Jinja) that a model has: a folder's chat_template.jinja, or
+/// what its tokenizer_config.json says; the key of a GGUF file. Empty if there is none.
+///
+/// Errors    "tokenizer: m/tokenizer_config.json: ..." if that is no JSON; those of read_gguf
+inline std::string load_chat_template(std::filesystem::path const& path) {
+  if (detail::is_file(path)) {
+    if (!detail::is_gguf(path)) return {};
+    Weights const files = read_gguf(path);
+    MetaValue const* const v = files.metadata.find("tokenizer.chat_template");
+    return v != nullptr && v->text() != nullptr ? *v->text() : std::string();
+  }
+  std::filesystem::path const config = path / "tokenizer_config.json";
+  std::string const own = detail::read_if_there(path / "chat_template.jinja");
+  std::string const text = own.empty() ? detail::read_if_there(config) : "";
+  if (text.empty()) return own;
+  detail::json const all = detail::parse_json(text, config.string());
+  auto const found = all.find("chat_template");
+  if (found == all.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  // Of several the one that is called default.
+  for (detail::json const& one : *found) {
+    bool const named = one.is_object() && one.contains("name") && one.contains("template");
+    if (named && one["name"] == "default" && one["template"].is_string())
+      return one["template"].get<std::string>();
+  }
+  return {};
+}
+
 }  // namespace dfdx::text
