@@ -306,7 +306,10 @@ class Planner {
     plan.arguments.push_back(argument(id, 0));
     if (s.kind == Step::Kind::opaque) {
       s.own_kernel = static_cast<int>(plan.own_kernels.size());
-      plan.own_kernels.push_back(OwnKernel{nodes_[id].op->run, nodes_[id].attrs});
+      Node const& n = nodes_[id];
+      bool const as_floats =
+          n.op->run_as_floats != nullptr && is_floating(n.meta.dtype) && n.meta.dtype != DType::f64;
+      plan.own_kernels.push_back(OwnKernel{as_floats ? n.op->run_as_floats : n.op->run, n.attrs});
     }
     end_step(s);
   }

@@ -14,6 +14,8 @@ namespace detail {
 // Defined with the vocabulary, which knows kernels and functions of several ops.
 template <class Op>
 void run_attention(Attrs const& a, Operand const* in, Operand const& out);
+template <class Op, class T>
+void run_attention_as(Attrs const& a, Operand const* in, Operand const& out);
 template <class Op, int I, class V>
 constexpr V attention_vjp(V const& ct, Site<V> const& s);
 template <class Op, int I, class V>
@@ -64,6 +66,10 @@ struct attend : operation {
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_attention<attend>(a, in, out);
   }
+  template <int = 0>
+  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attention_as<attend, float>(a, in, out);
+  }
 };
 
 /// attend_back - the gradients of attention with respect to q, k and v, one after another. `given` has the cotangents
@@ -93,6 +99,10 @@ struct attend_back : operation {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_attention<attend_back>(a, in, out);
+  }
+  template <int = 0>
+  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attention_as<attend_back, float>(a, in, out);
   }
 };
 

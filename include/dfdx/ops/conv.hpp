@@ -16,6 +16,8 @@ namespace detail {
 /// Defined where kernels are known; Op is one of those below.
 template <class Op>
 void run_conv(Attrs const& a, Operand const* in, Operand const& out);
+template <class Op, class E>
+void run_conv_as(Attrs const& a, Operand const* in, Operand const& out);
 
 // attrs.i[axis] is the window of that axis. Groups follow from the numbers of channels.
 constexpr ConvGeometry conv_geometry(Attrs const& a, Shape const& x, Shape const& w, Shape const& y) {
@@ -126,6 +128,10 @@ struct conv : detail::convolution {
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv>(a, in, out);
   }
+  template <int = 0>
+  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_conv_as<conv, float>(a, in, out);
+  }
 };
 
 /// conv_input - the transpose of conv in its input: what a transposed convolution is. Attributes are those of conv.
@@ -153,6 +159,10 @@ struct conv_input : detail::convolution {
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv_input>(a, in, out);
   }
+  template <int = 0>
+  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_conv_as<conv_input, float>(a, in, out);
+  }
 };
 
 /// conv_weight - the transpose of conv in its weight. Attributes are those of conv.
@@ -178,6 +188,10 @@ struct conv_weight : detail::convolution {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv<conv_weight>(a, in, out);
+  }
+  template <int = 0>
+  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_conv_as<conv_weight, float>(a, in, out);
   }
 };
 

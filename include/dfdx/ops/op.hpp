@@ -152,6 +152,8 @@ constexpr OpInfo make_info() {
   // Kernels of the library are templates, so that programs compile those that they use.
   if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
+  if constexpr (requires { &Op::template run_as_floats<0>; })
+    r.run_as_floats = &Op::template run_as_floats<0>;
   r.require = &require<Op>;
   return r;
 }

@@ -142,6 +142,8 @@ struct OpInfo {
   double (*fold)(double const*) = nullptr;
   /// Reference kernel on memory, any dtype.
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  /// The same for results of f32 and of 16 bits only, if that is much less to compile.
+  void (*run_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   /// Notes which extents a call must find equal; operands, then the result.
   void (*require)(Graph&, Attrs const&, Meta const* metas) = nullptr;
 };

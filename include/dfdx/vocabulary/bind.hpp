@@ -267,7 +267,10 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
     else if constexpr (Op::code != Code::opaque) run_reduction<Op::code, T>(a, out.operand());
     else {
       Operand const in[] = {x.operand()...};
-      Op::run(attrs, in, out.operand());
+      if constexpr ((std::is_same_v<T, float> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) &&
+                    requires { &Op::template run_as_floats<0>; })
+        Op::run_as_floats(attrs, in, out.operand());
+      else Op::run(attrs, in, out.operand());
     }
     return out;
   }

@@ -39,6 +39,7 @@ Array dense_as(Operand const& x) {
 
 template <class Op, class E>
 void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
+  if (out.meta.shape.numel() == 0) return;
   Array const copies[] = {dense_as<E>(in[0]), dense_as<E>(in[1])};
   auto const data = [&](int k) {
     return copies[k].empty() ? static_cast<E const*>(in[k].data) : copies[k].template data<E>();
@@ -58,10 +59,9 @@ void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
 
 template <class Op>
 void run_conv(Attrs const& a, Operand const* in, Operand const& out) {
-  if (out.meta.shape.numel() == 0) return;
   if (out.meta.dtype == DType::f64) run_conv_as<Op, double>(a, in, out);
   else if (is_floating(out.meta.dtype)) run_conv_as<Op, float>(a, in, out);
-  else Op::reference(a, in, out);
+  else if (out.meta.shape.numel() != 0) Op::reference(a, in, out);
 }
 
 }  // namespace op::detail
