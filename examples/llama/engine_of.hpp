@@ -31,10 +31,7 @@ class EngineOf final : public Engine {
                                      std::vector<std::int32_t> const& stop,
                                      std::function<bool(std::int32_t)> const& take) override {
     if (!context_) context_.emplace(first_context());
-    auto const& held = context_->tokens();
-    reused_ = 0;
-    while (reused_ < held.size() && reused_ + 1 < prompt.size() && held[reused_] == prompt[reused_])
-      ++reused_;
+    reused_ = context_->common(prompt);
     dfdx::models::GenerateOptions how;
     how.tokens = options_.tokens;
     how.keep = options_.keep;

@@ -102,7 +102,7 @@ class Runner {
     put("\n");
   }
 
-  // As the model's own template wants it; without one, by the tokens that there are.
+  // As the model's own template wants it, if it is one of the known; else by the tokens that there are.
   text::ChatStyle style() const {
     if (auto const own = text::chat_style(text::load_chat_template(o_.model))) return *own;
     if (tokenizer_->find("<|start_header_id|>")) return text::ChatStyle::llama3;
@@ -128,7 +128,9 @@ class Runner {
         asked = tokenizer_->encode(written(messages));
       }
       Ids const answer = speak(asked);
-      messages.push_back({"assistant", tokenizer_->decode(answer)});
+      text::StopTexts stop(o_.stop);  // what was not shown is not said
+      std::string const words = stop.push(tokenizer_->decode(answer));
+      messages.push_back({"assistant", words + stop.finish()});
     }
     put("\n");
   }

@@ -55,6 +55,38 @@ TEST_CASE("a restored text goes on bit for bit", "[models]") {
   check_session(random, Quant::q8_0);
 }
 
+TEST_CASE("a context whose rotary frequencies depend on the length of the text", "[models]") {
+  models::LlamaConfig c;
+  c.vocabulary = 70, c.width = 32, c.hidden = 48, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_size = 8;
+  c.context = 16, c.rope.kind = models::RopeFrequencies::Kind::dynamic, c.rope.factor = 4;
+  c.rope.original_context = 16;
+  models::Llama m = models::detail::outline_of(c);
+  std::uint64_t seed = 1;
+  visit(m, [&](Array& leaf) { leaf = randn(Extents(leaf.shape()), Key{++seed}) * 0.3; });
+  Tokens long_text(40), other(30);
+  for (std::size_t i = 0; i < 40; ++i) long_text[i] = static_cast<std::int32_t>(i * 7 % 70);
+  for (std::size_t i = 0; i < 30; ++i) other[i] = i < 20 ? long_text[i] : 3;
+  models::Context<models::Llama> context(m, 60);
+  context.add(long_text);
+  CHECK(context.common(other) == 0);  // those twenty have the frequencies of forty
+  models::Sampler const likeliest({.temperature = 0});
+  CHECK(models::generate(context, other, likeliest, {.tokens = 12}) ==
+        models::generate(m, other, likeliest, {.tokens = 12, .capacity = 60}));
+  context.rewind(0);
+  context.add(Tokens(long_text.begin(), long_text.begin() + 10));
+  CHECK(context.common(Tokens(other.begin(), other.begin() + 14)) == 10);
+}
+
+TEST_CASE("a context in which all is to be kept, and one beyond the model's", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  models::Sampler const likeliest({.temperature = 0});
+  Tokens const prompt = {1, 403, 407, 261};
+  CHECK(models::generate(m, prompt, likeliest, {.tokens = 40, .capacity = 16, .keep = 100}).size() == 40);
+  models::Gpt2 const gpt2 = models::load_gpt2(shared("refs/hf/gpt2-tiny"));
+  index_t const most = gpt2.config.context;
+  CHECK(models::Context<models::Gpt2>(gpt2, 10 * most).cache().capacity == most);
+}
+
 TEST_CASE("files that are no session of a model", "[models]") {
   fs::path const hf = shared("data/llama/hf");
   models::Llama const m = models::load_llama(hf), other = models::load_llama(shared("refs/hf/llama-tiny"));

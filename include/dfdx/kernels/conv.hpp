@@ -140,7 +140,8 @@ class Conv {
   }
   // Whether gradients of so few weights of a channel are sums of lanes of positions.
   bool takes_dots() const {
-    return g.w_size() > 1 && depth > 0 && depth <= 32 && g.out > 1 && 2 * g.y[2] > lane_size<E>;
+    return g.w_size() > 1 && positions > 0 && depth > 0 && depth <= 32 && g.out > 1 &&
+           2 * g.y[2] > lane_size<E>;
   }
   // Whether lanes run over positions, in lines of so many, from so many channels to so many: for single elements,
   // sums of few products, and where fewer lanes are idle so.
@@ -152,7 +153,7 @@ class Conv {
     return to > 1 && (sums <= 32 || (line * across >= along * to && (sums <= 512 || 4 * to < 3 * across)));
   }
 #endif
-  bool is_depthwise() const { return g.in == 1 && g.out == 1; }
+  bool is_depthwise() const { return g.in == 1 && g.out == 1 && positions > 0; }
   std::size_t columns_size() const { return g.pointwise() ? 0 : static_cast<std::size_t>(depth * block); }
 
   static index_t block_of(index_t depth, index_t positions) {

@@ -86,12 +86,25 @@ class Context {
   /// Makes room: of what stands after the first `keep` tokens the first half is forgotten, the rest computed anew, for
   /// keys know their positions.
   void shift(index_t keep) {
-    auto const n = static_cast<index_t>(tokens_.size()), kept = std::min(keep, n);
+    auto const n = static_cast<index_t>(tokens_.size()), kept = std::max(index_t{0}, std::min(keep, n - 1));
     std::vector<std::int32_t> rest(tokens_.begin(), tokens_.begin() + kept);
     rest.insert(rest.end(), tokens_.begin() + kept + (n - kept + 1) / 2, tokens_.end());
     cache_.length = cache_.ahead = 0;
     tokens_.clear();
     if (!rest.empty()) add(rest);
+  }
+
+  /// How many of the first tokens of another text are here, and would be computed alike: not the last, for what comes
+  /// after it is asked for, and none where rotary frequencies depend on how long the text is (Kind::dynamic).
+  std::size_t common(std::span<std::int32_t const> text) const {
+    if constexpr (requires { model_->config.rope; }) {
+      auto const& rope = model_->config.rope;
+      auto const longest = static_cast<double>(std::max(tokens_.size(), text.size()));
+      if (rope.kind == RopeFrequencies::Kind::dynamic && longest > rope.original_context) return 0;
+    }
+    std::size_t same = 0;
+    while (same < tokens_.size() && same + 1 < text.size() && tokens_[same] == text[same]) ++same;
+    return same;
   }
 
   /// Forgets all but the first n tokens.
@@ -162,10 +175,7 @@ std::vector<std::int32_t> generate(Context<M>& context, std::span<std::int32_t c
           capacity);
   for (std::int32_t t : prompt) sampler.accept(t);
   std::vector<std::int32_t> r;
-  // The last token at least is computed: what comes after it is asked for.
-  std::size_t same = 0;
-  std::vector<std::int32_t> const& held = context.tokens();
-  while (same < held.size() && same + 1 < prompt.size() && held[same] == prompt[same]) ++same;
+  std::size_t const same = context.common(prompt);
   context.rewind(static_cast<index_t>(same));
   Array const first = context.add(prompt.subspan(same));
   std::span<float const> logits(first.data<float>(), static_cast<std::size_t>(first.size()));

@@ -128,7 +128,8 @@ struct Gpt2 {
 
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
-    return KvCache::of(config.layers, config.heads, capacity, config.head_size(), batch, encoding);
+    return KvCache::of(config.layers, config.heads, std::min(capacity, config.context), config.head_size(),
+                       batch, encoding);
   }
 
  private:

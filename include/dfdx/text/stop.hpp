@@ -11,7 +11,8 @@
 namespace dfdx::text {
 
 /// StopTexts - watches a text that comes piece by piece for words that end it, wherever tokens divide them. What may be
-/// the beginning of one waits; the word itself, and what stands behind it, is never given out.
+/// the beginning of one waits; the word itself, and what stands behind it, is never given out. (Where one such word
+/// stands within another, the one that is complete first counts.)
 ///
 ///   StopTexts stop({"\nUser:"});
 ///   models::generate(model, prompt, sampler, {}, [&](std::int32_t token) {
