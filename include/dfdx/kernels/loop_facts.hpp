@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include <dfdx/core/dtype.hpp>
 #include <dfdx/core/loop_code.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
