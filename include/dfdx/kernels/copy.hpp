@@ -2,6 +2,7 @@
 // Copies of transposed arrays, in tiles.
 #pragma once
 
+#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
@@ -10,9 +11,6 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 namespace detail {
 
 #if !defined(__CUDACC__)
-
-// A result of so many bytes is in no cache when it is read.
-inline constexpr index_t past_caches = index_t{1} << 25;
 
 /// out = in where elements of `in` lie side by side along one axis, and those of `out` along the last: as many
 /// transposes as the other axes have places. E is any type of their size that registers hold.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/kernels/loop_body.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -191,14 +192,14 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   template <int K>
   static DFDX_INLINE void prefetch([[maybe_unused]] State const& s, [[maybe_unused]] index_t n,
                                    [[maybe_unused]] int rows, [[maybe_unused]] int columns) {
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if !defined(__CUDACC__)
     if constexpr (K != Given && Facts::loads_lanes(K)) {
       index_t step = 0;
       if constexpr (split == 1) step = detail::resolved(Body::template stride<K, 0>, s.symbols);
       auto const* from = Body::template pointer<memory_t<K> const>(s, K) + n;
       int const bytes = columns * static_cast<int>(sizeof(memory_t<K>));
       for (int r = 0; r < rows; ++r, from += step)
-        for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<char const*>(from) + b, 1, 3);
+        for (int b = 0; b < bytes; b += 64) detail::ask_to_write(reinterpret_cast<char const*>(from) + b);
     }
 #endif
   }

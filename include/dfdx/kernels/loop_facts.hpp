@@ -10,6 +10,9 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
+/// past_caches - a result of so many bytes is in no cache when it is read, and is stored past them.
+inline constexpr index_t past_caches = index_t{1} << 25;
+
 /// LoopFacts - the facts of one description.
 template <class Code>
 struct LoopFacts {
@@ -166,8 +169,7 @@ struct LoopFacts {
       if (stride_code(k, d) == 0 && extent_code(d) != 1) return false;
       n = extent::mul(n, extent_code(d));
     }
-    return n >= (index_t{1} << 25) && stride_code(k, dims - 1) == 1 && !loads(k) && !is_scratch(k) &&
-           !is_shared(k);
+    return n >= past_caches && stride_code(k, dims - 1) == 1 && !loads(k) && !is_scratch(k) && !is_shared(k);
   }
   /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.
   static constexpr bool is_map() {
