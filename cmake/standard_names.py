@@ -10,7 +10,8 @@ import re
 # A name with two headers is declared by either.
 NAMES = {
     "algorithm": """all_of any_of binary_search clamp copy copy_n fill fill_n find find_if lower_bound max max_element
-        min none_of nth_element partial_sort reverse rotate sort stable_sort transform unique upper_bound""",
+        min none_of nth_element partial_sort reverse rotate sort stable_sort swap_ranges transform unique
+        upper_bound""",
     "any": "any",
     "array": "array get to_array tuple_size tuple_size_v",
     "atomic": """atomic atomic_flag memory_order_acq_rel memory_order_acquire memory_order_relaxed
@@ -40,7 +41,7 @@ NAMES = {
     "iterator": "begin end back_inserter next prev size",
     "limits": "numeric_limits",
     "map": "erase_if map",
-    "memory": "make_shared make_unique shared_ptr unique_ptr",
+    "memory": "make_shared make_unique make_unique_for_overwrite shared_ptr unique_ptr",
     "mutex": "call_once lock_guard mutex once_flag unique_lock",
     "new": "align_val_t bad_alloc launder",
     "numbers": "numbers",

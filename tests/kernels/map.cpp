@@ -3,8 +3,10 @@
 // elements.
 #include <dfdx/dfdx.hpp>
 
+#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <limits>
 #include <vector>
 
 namespace {
@@ -137,3 +139,29 @@ TEST_CASE("operands that lie across each other are walked in tiles") {
 }
 
 }  // namespace
+
+TEMPLATE_TEST_CASE("truths in lanes", "[kernels]", float, double) {
+  using T = TestType;
+  for (index_t n = 0; n < 70; ++n) {
+    // A byte more on both sides, to be left alone.
+    std::vector<char> mask(static_cast<std::size_t>(n) + 2, 7), less(mask);
+    std::vector<T> x, y, chosen(static_cast<std::size_t>(n), T(9));
+    for (index_t i = 0; i < n; ++i) {
+      mask[static_cast<std::size_t>(i) + 1] = i % 3 == 0 || i % 7 == 2;
+      x.push_back(i % 5 == 4 ? std::numeric_limits<T>::quiet_NaN() : T(i % 11));
+      y.push_back(T((3 * i) % 13));
+    }
+    void const* const of_choice[] = {mask.data() + 1, x.data(), y.data()};
+    kernels::map_block<op::where, T, bool, T, T>(chosen.data(), of_choice, n);
+    void const* const of_less[] = {x.data(), y.data()};
+    kernels::map_block<op::less, bool, T, T>(less.data() + 1, of_less, n);
+    CHECK(less.front() == 7);
+    CHECK(less.back() == 7);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+      T const expected = mask[i + 1] != 0 ? x[i] : y[i];
+      if (!(chosen[i] == expected || (chosen[i] != chosen[i] && expected != expected)) ||
+          (less[i + 1] != 0) != (x[i] < y[i]))
+        FAIL("element " << i << " of " << n);
+    }
+  }
+}

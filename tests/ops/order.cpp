@@ -547,3 +547,42 @@ TEST_CASE("results whose shape the elements tell", "[ops]") {
   CHECK_THROWS_AS(unique(recorded), error);
   CHECK_THROWS_AS(masked_select(recorded, recorded), error);
 }
+
+namespace {
+
+// Positions in ascending or descending order: NaN as the largest, equal numbers in their order.
+std::vector<std::int64_t> positions_of(std::vector<double> const& x, bool descending) {
+  std::vector<std::int64_t> r(x.size());
+  for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<std::int64_t>(i);
+  std::stable_sort(r.begin(), r.end(), [&](auto i, auto j) {
+    double const a = x[static_cast<std::size_t>(descending ? j : i)],
+                 b = x[static_cast<std::size_t>(descending ? i : j)];
+    return a < b || (b != b && a == a);
+  });
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("long lines are sorted like short ones, of every dtype", "[ops]") {
+  double const inf = std::numeric_limits<double>::infinity();
+  for (DType const d :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::boolean})
+    for (index_t const n : {2, 63, 64, 65, 300, 5000})
+      for (bool const descending : {false, true}) {
+        Array wide = floor(uniform({n}, Key{static_cast<std::uint64_t>(n)}, -90, 90, DType::f64));
+        if (d == DType::u8) wide = abs(wide);
+        if (d == DType::i64) wide = wide * 4294967296.0 + wide;
+        if (is_floating(d) && n > 60) {
+          auto* const p = wide.data<double>();
+          p[3] = p[40] = std::nan(""), p[7] = inf, p[8] = -inf, p[9] = 0.0, p[10] = -0.0, p[11] = 0.0;
+        }
+        Array const x = wide.to(d);
+        INFO(name_of(d) << " " << n << " " << descending);
+        auto const expected = positions_of(x.to_vector<double>(), descending);
+        CHECK(argsort(x, 0, descending).to_vector<std::int64_t>() == expected);
+        // Across rows, several of them side by side.
+        Array const across = argsort(transpose(stack({x, x, x})), 0, descending);
+        CHECK(slice(across, 1, 2, 3).to_vector<std::int64_t>() == expected);
+      }
+}

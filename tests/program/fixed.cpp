@@ -54,7 +54,7 @@ TEST_CASE("products of one row with a fixed matrix", "[program]") {
 
 TEST_CASE("what depends on fixed values alone is computed once", "[program]") {
   using Loose = program_of<decltype(forward), Folded, Tensor<float, 6>>;
-  using Tied = program_of<decltype(forward), Fixed<Folded>, Tensor<float, 6>>;
+  using Tied = program_of<decltype(forward), FixedArgument<Folded>, Tensor<float, 6>>;
   static_assert(Loose::kernels > 1 && Tied::kernels == 1);
   check(forward, some_folded(), zeros<float, 6>(), 1e-5);
   check(forward, some_folded(), zeros<float, 4, 6>(), 1e-5);
@@ -125,7 +125,7 @@ TEST_CASE("fixed weights in loops and in another dtype", "[program]") {
     return cast<float>(matmul(cast<bfloat16>(x), transpose(cast<bfloat16>(m.weight))));
   };
   check(narrow, init<nn::Linear<32, 48>>(1), zeros<float, 4, 32>(), 0);
-  using Tied = program_of<decltype(narrow), Fixed<nn::Linear<32, 48>>, Tensor<float, 4, 32>>;
+  using Tied = program_of<decltype(narrow), FixedArgument<nn::Linear<32, 48>>, Tensor<float, 4, 32>>;
   using Loose = program_of<decltype(narrow), nn::Linear<32, 48>, Tensor<float, 4, 32>>;
   static_assert(Tied::bytes_moved() < Loose::bytes_moved());
 }

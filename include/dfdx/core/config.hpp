@@ -106,7 +106,7 @@
 #define DFDX_INSTRUCTION_SET for_scalar
 #endif
 
-// Kernels on several threads (kernels/parallel.hpp) are other functions than those on one.
+// Kernels on several threads (core/parallel.hpp) are other functions than those on one.
 #if defined(_OPENMP) && !defined(__CUDACC__)
 #define DFDX_THREADED 1
 #define DFDX_NAME_THREADED_(name) name##_threaded

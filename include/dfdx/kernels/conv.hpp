@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/depthwise_conv.hpp>
 #include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/plane_conv.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>

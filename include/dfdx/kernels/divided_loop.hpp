@@ -2,8 +2,8 @@
 // The kernel of a fused loop group on several threads: each takes a part of the first dim (kernels/loop.hpp).
 #pragma once
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/loop.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/scratch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {

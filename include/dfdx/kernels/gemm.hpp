@@ -2,7 +2,7 @@
 // Matrix products by the processor's own kernel: the packed ones of simd/, or those of rvv/ where vectors have no size.
 #pragma once
 
-#include <dfdx/kernels/parallel.hpp>
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/rvv/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
@@ -12,7 +12,7 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
-/// multiply - C = epilogue(A B), as gemm (simd/gemm.hpp), on several threads where there are (kernels/parallel.hpp).
+/// multiply - C = epilogue(A B), as gemm (simd/gemm.hpp), on several threads where there are (core/parallel.hpp).
 /// multiply_workspace - the bytes it needs.
 template <class Shape, class Epilogue = store_sum>
 constexpr std::size_t multiply_workspace(gemm_sizes const& s = {}) {

@@ -11,6 +11,7 @@
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/kernels/simd/truths.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -126,6 +127,8 @@ struct VectorLanes {
     using T = compute_t<M>;
     if (stride == 0) return splat(static_cast<T>(*p));
     if constexpr (std::is_same_v<M, bool>) {
+      if constexpr (!Tail)
+        if (stride == 1) return load_truths<F>(p);
       alignas(64) I buffer[size];
       collect(p, stride, Tail ? count : size, buffer);
       return xsimd::batch_bool_cast<F>(Integers::load_aligned(buffer) != Integers(I(0)));
@@ -148,6 +151,8 @@ struct VectorLanes {
   static DFDX_INLINE void store(M* p, index_t stride, type<compute_t<M>> const& x, int count) {
     using T = compute_t<M>;
     if constexpr (std::is_same_v<M, bool>) {
+      if constexpr (!Tail)
+        if (stride == 1) return store_truths<F>(p, x);
       alignas(64) I buffer[size];
       select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0))).store_aligned(buffer);
       for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = buffer[i] != 0;

@@ -8,17 +8,27 @@
 #include <utility>
 
 #include <dfdx/core/math.hpp>
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/half.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
+#include <dfdx/kernels/simd/truths.hpp>
 #include <dfdx/value/walk.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// MapBlock - out[i] = f(in[0][i], ...) for n numbers each in a row.
 using MapBlock = void (*)(void* out, void const* const* in, index_t n);
+
+/// load_lane - a lane for numbers of type R: numbers of that type, or truths.
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+template <class R, class T>
+DFDX_INLINE auto load_lane(T const* p) {
+  if constexpr (std::is_same_v<T, bool>) return load_truths<R>(p);
+  else return lane<R>::load_unaligned(p);
+}
+#endif
 
 /// map_row - y[i] = f(x[i], ...).
 template <class Op, class R, class... T>
@@ -42,6 +52,13 @@ void map_row(R* y, index_t n, T const*... x) {
       store_n(y + i, lane<R>(Op::eval(load_n(x + i, rest)...)), rest);
       return;
     }
+  } else if constexpr (std::is_floating_point_v<R> && sizeof...(T) == 3) {  // a choice
+    for (constexpr index_t w = lane_size<R>; i + w <= n; i += w)
+      lane<R>(Op::eval(load_lane<R>(x + i)...)).store_unaligned(y + i);
+  } else if constexpr (std::is_same_v<R, bool> && (std::is_floating_point_v<T> && ...)) {  // a comparison
+    using F = std::common_type_t<T...>;
+    for (constexpr index_t w = lane_size<F>; i + w <= n; i += w)
+      store_truths<F>(y + i, Op::eval(load_lane<F>(x + i)...));
   }
 #endif
   for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(x[i]...));

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/core/random.hpp>
 #include <dfdx/core/shape.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {

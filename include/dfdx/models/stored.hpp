@@ -5,8 +5,8 @@
 
 #include <memory>
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/io/weights.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/kernels/simd/panel.hpp>

@@ -118,7 +118,11 @@ struct fused<76> {
 struct logical_and : logical<logical_and, 2> {
   static constexpr char const* name = "logical_and";
   static constexpr Code code = numbered(77);
-  static constexpr auto eval(auto const& x, auto const& y) { return x && y; }
+  static constexpr auto eval(auto const& x, auto const& y) {
+    // Of numbers without a branch, which chance would mispredict.
+    if constexpr (std::is_same_v<decltype(x), bool const&>) return static_cast<bool>(x & y);
+    else return x && y;
+  }
 };
 template <>
 struct fused<77> {
@@ -135,7 +139,11 @@ struct fused<77> {
 struct logical_or : logical<logical_or, 2> {
   static constexpr char const* name = "logical_or";
   static constexpr Code code = numbered(78);
-  static constexpr auto eval(auto const& x, auto const& y) { return x || y; }
+  static constexpr auto eval(auto const& x, auto const& y) {
+    // Of numbers without a branch, which chance would mispredict.
+    if constexpr (std::is_same_v<decltype(x), bool const&>) return static_cast<bool>(x | y);
+    else return x || y;
+  }
 };
 template <>
 struct fused<78> {

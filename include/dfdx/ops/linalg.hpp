@@ -4,88 +4,15 @@
 #pragma once
 
 #include <cmath>
-#include <vector>
 
+#include <dfdx/ops/eliminate.hpp>
 #include <dfdx/ops/join.hpp>
 #include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/reduce.hpp>
-#include <dfdx/value/element.hpp>
-#include <dfdx/value/walk.hpp>
 
 namespace dfdx::op {
 
 namespace detail {
-
-/// Matrix - one matrix of a batch, in double. (Templates all: programs without them do not compile them.)
-template <int = 0>
-struct MatrixOf {
-  index_t rows = 0, columns = 0;
-  std::vector<double> v{};
-  MatrixOf(index_t r, index_t c) : rows(r), columns(c), v(static_cast<std::size_t>(r * c)) {}
-  double& operator()(index_t i, index_t j) { return v[static_cast<std::size_t>(i * columns + j)]; }
-  double operator()(index_t i, index_t j) const { return v[static_cast<std::size_t>(i * columns + j)]; }
-
-  static MatrixOf read(Operand const& x, index_t offset) {
-    int const r = x.meta.shape.rank;
-    MatrixOf m(x.meta.shape[r - 2], x.meta.shape[r - 1]);
-    for (index_t i = 0; i < m.rows; ++i)
-      for (index_t j = 0; j < m.columns; ++j)
-        m(i, j) = read_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1]);
-    return m;
-  }
-  void write(Operand const& x, index_t offset) const {
-    int const r = x.meta.shape.rank;
-    for (index_t i = 0; i < rows; ++i)
-      for (index_t j = 0; j < columns; ++j)
-        write_real(x, offset + i * x.strides[r - 2] + j * x.strides[r - 1], (*this)(i, j));
-  }
-};
-using Matrix = MatrixOf<>;
-
-// Calls f(offsets) for each of a batch of matrices; `dropped` axes of the last operand are not of the batch.
-template <int N, class F>
-void for_matrices(Operand const* const (&x)[N], int dropped, F const& f) {
-  Shape batch = x[N - 1]->meta.shape;
-  batch.rank -= dropped;
-  Strides strides[N];
-  for (int k = 0; k < N; ++k) strides[k] = x[k]->strides, strides[k].rank = batch.rank;
-  walk<N>(batch, strides, [&](index_t const(&o)[N]) { f(o); });
-}
-
-// Gaussian elimination with row exchanges: a becomes L - 1 + U, rows of b follow; the sign of the exchanges, or 0 for
-// a singular matrix.
-template <class M>
-double eliminate(M& a, M& b) {
-  double sign = 1;
-  for (index_t k = 0; k < a.rows; ++k) {
-    index_t pivot = k;
-    for (index_t i = k + 1; i < a.rows; ++i)
-      if (std::fabs(a(i, k)) > std::fabs(a(pivot, k))) pivot = i;
-    if (a(pivot, k) == 0) return 0;
-    if (pivot != k) {
-      for (index_t j = 0; j < a.columns; ++j) std::swap(a(k, j), a(pivot, j));
-      for (index_t j = 0; j < b.columns; ++j) std::swap(b(k, j), b(pivot, j));
-      sign = -sign;
-    }
-    for (index_t i = k + 1; i < a.rows; ++i) {
-      double const f = a(i, k) /= a(k, k);
-      for (index_t j = k + 1; j < a.columns; ++j) a(i, j) -= f * a(k, j);
-      for (index_t j = 0; j < b.columns; ++j) b(i, j) -= f * b(k, j);
-    }
-  }
-  return sign;
-}
-// b becomes the solution for a triangular matrix.
-template <class M>
-void substitute(M const& a, M& b, bool upper) {
-  for (index_t k = 0; k < a.rows; ++k) {
-    index_t const i = upper ? a.rows - 1 - k : k;
-    for (index_t j = 0; j < b.columns; ++j) {
-      for (index_t l = upper ? i + 1 : 0; l < (upper ? a.rows : i); ++l) b(i, j) -= a(i, l) * b(l, j);
-      b(i, j) /= a(i, i);
-    }
-  }
-}
 
 constexpr Meta square_matrices(char const* name, Meta const& a, Text* why) {
   Shape const& s = a.shape;
@@ -242,7 +169,7 @@ struct cholesky : operation {
             a(i, j) = 0;
             continue;
           }
-          for (index_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * a(j, k);
+          a(i, j) -= detail::row_product(a.row(i), a.row(j), j);
           if (i == j && !(a(j, j) > 0)) raise("cholesky: the matrix is not positive definite");
           a(i, j) = i == j ? std::sqrt(a(j, j)) : a(i, j) / a(j, j);
         }

@@ -3,23 +3,16 @@
 // fused: each has its own kernel here.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <memory>
 
 #include <dfdx/ops/index.hpp>
+#include <dfdx/ops/lines.hpp>
+#include <dfdx/ops/radix_sort.hpp>
 
 namespace dfdx::op {
 
 namespace detail {
-
-// Calls f(type, offsets) at the beginning of each line along an axis; offsets[k] counts elements of operand k.
-template <int N, class F>
-void for_lines(Shape shape, int axis, Operand const* const (&x)[N], DType dtype, F const& f) {
-  if (shape.numel() == 0) return;
-  shape[axis] = 1;
-  Strides strides[N];
-  for (int k = 0; k < N; ++k) strides[k] = x[k]->strides;
-  dispatch(dtype, [&](auto type) { walk<N>(shape, strides, [&](index_t const(&o)[N]) { f(type, o); }); });
-}
 
 // NaN comes after all numbers, as if it were the largest.
 template <class C>
@@ -57,18 +50,28 @@ struct cumsum : operation {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
     Operand const* const x[] = {in, &out};
-    detail::for_lines(s, axis, x, out.meta.dtype, [&](auto type, index_t const(&o)[2]) {
+    index_t const n = s[axis], from_step = in[0].strides[axis], to_step = out.strides[axis];
+    bool const backwards = a.i[1] != 0;
+    auto const sums = [&](auto type, detail::Lines<2> const& lines) {
       using T = typename decltype(type)::type;
       using A = std::conditional_t<is_floating(dtype_v<T>), double, T>;
-      auto const* from = static_cast<T const*>(in[0].data) + o[0];
-      auto* to = static_cast<T*>(out.data) + o[1];
-      A total(0);
-      for (index_t k = 0; k < s[axis]; ++k) {
-        index_t const i = a.i[1] != 0 ? s[axis] - 1 - k : k;
-        total = static_cast<A>(math::plus(total, static_cast<A>(from[i * in[0].strides[axis]])));
-        to[i * out.strides[axis]] = static_cast<T>(total);
-      }
-    });
+      // Count lines side by side, the first of them so far behind the first of all.
+      auto const add = [&](auto count, index_t first) {
+        auto const* from = static_cast<T const*>(in[0].data) + lines.begin[0] + first * lines.step[0];
+        auto* to = static_cast<T*>(out.data) + lines.begin[1] + first * lines.step[1];
+        A total[detail::most_lines] = {};
+        for (index_t k = 0; k < n; ++k) {
+          index_t const i = backwards ? n - 1 - k : k;
+          for (index_t j = 0; j < count; ++j) {
+            total[j] = static_cast<A>(math::plus(total[j], static_cast<A>(from[i * from_step + j])));
+            to[i * to_step + j] = static_cast<T>(total[j]);
+          }
+        }
+      };
+      if (lines.side_by_side()) return add(lines.count, 0);
+      for (index_t j = 0; j < lines.count; ++j) add(std::integral_constant<index_t, 1>{}, j);
+    };
+    detail::for_lines(s, axis, x, out.meta.dtype, 4, [&] { return sums; });
   }
 };
 
@@ -90,18 +93,23 @@ struct argcummax : operation {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
     Operand const* const x[] = {in, &out};
-    detail::for_lines(s, axis, x, in[0].meta.dtype, [&](auto type, index_t const(&o)[2]) {
+    auto const positions = [&](auto type, detail::Lines<2> const& lines) {
       using T = typename decltype(type)::type;
-      auto const value = [&](index_t i) {
-        return static_cast<compute_t<T>>(static_cast<T const*>(in[0].data)[o[0] + i * in[0].strides[axis]]);
-      };
-      index_t best = 0;
-      for (index_t i = 0; i < s[axis]; ++i) {
-        auto const b = value(best), c = value(i);
-        if (c != c || (b == b && (a.i[1] != 0 ? c <= b : c >= b))) best = i;
-        static_cast<std::int64_t*>(out.data)[o[1] + i * out.strides[axis]] = best;
+      for (index_t j = 0; j < lines.count; ++j) {
+        auto const* const from = static_cast<T const*>(in[0].data) + lines.begin[0] + j * lines.step[0];
+        auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + j * lines.step[1];
+        auto const value = [&](index_t i) {
+          return static_cast<compute_t<T>>(from[i * in[0].strides[axis]]);
+        };
+        index_t best = 0;
+        for (index_t i = 0; i < s[axis]; ++i) {
+          auto const b = value(best), c = value(i);
+          if (c != c || (b == b && (a.i[1] != 0 ? c <= b : c >= b))) best = i;
+          to[i * out.strides[axis]] = best;
+        }
       }
-    });
+    };
+    detail::for_lines(s, axis, x, in[0].meta.dtype, 8, [&] { return positions; });
   }
 };
 
@@ -123,24 +131,40 @@ struct argsort : operation {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
     index_t const n = s[axis];
-    Array order(Meta{DType::i64, make_shape(n)});
-    auto* const first = order.data<std::int64_t>();
     Operand const* const x[] = {in, &out};
-    detail::for_lines(s, axis, x, in[0].meta.dtype, [&](auto type, index_t const(&o)[2]) {
-      using T = typename decltype(type)::type;
-      auto const value = [&](index_t i) {
-        return static_cast<compute_t<T>>(static_cast<T const*>(in[0].data)[o[0] + i * in[0].strides[axis]]);
-      };
-      for (index_t i = 0; i < n; ++i) first[i] = i;
-      // Ties by position: a stable sort that needs no buffer.
-      std::sort(first, first + n, [&](auto i, auto j) {
-        auto const u = value(i), v = value(j);
-        bool const less = detail::before(u, v), more = detail::before(v, u);
-        return less || more ? (a.i[1] != 0 ? more : less) : i < j;
-      });
+    // Each thread has two lists of its own.
+    auto const make = [&] {
+      return
+          [&, room = std::unique_ptr<std::uint64_t[]>()](auto type, detail::Lines<2> const& lines) mutable {
+            using T = typename decltype(type)::type;
+            using Key = decltype(detail::sort_key(T{}));
+            if (sizeof(Key) == 4 && n > INT32_MAX)
+              return sort_lines<T, std::uint64_t>(a, in[0], out, lines, room);
+            return sort_lines<T, Key>(a, in[0], out, lines, room);
+          };
+    };
+    detail::for_lines(s, axis, x, in[0].meta.dtype, 64, make);
+  }
+
+ private:
+  template <class T, class Key>
+  static void sort_lines(Attrs const& a, Operand const& in, Operand const& out, detail::Lines<2> const& lines,
+                         std::unique_ptr<std::uint64_t[]>& room) {
+    using Keyed = detail::Keyed<Key>;
+    auto const axis = static_cast<int>(a.i[0]);
+    index_t const n = out.meta.shape[axis], from_step = in.strides[axis], to_step = out.strides[axis];
+    Key const flipped = a.i[1] != 0 ? ~Key(0) : Key(0);  // descending
+    auto const words = 2 * static_cast<std::size_t>(n) * sizeof(Keyed) / sizeof(std::uint64_t);
+    if (room == nullptr) room = std::make_unique_for_overwrite<std::uint64_t[]>(words);
+    auto* const keyed = reinterpret_cast<Keyed*>(room.get());
+    for (index_t j = 0; j < lines.count; ++j) {
+      auto const* const from = static_cast<T const*>(in.data) + lines.begin[0] + j * lines.step[0];
+      auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + j * lines.step[1];
       for (index_t i = 0; i < n; ++i)
-        static_cast<std::int64_t*>(out.data)[o[1] + i * out.strides[axis]] = first[i];
-    });
+        keyed[i] = {static_cast<Key>(detail::sort_key(from[i * from_step]) ^ flipped), static_cast<Key>(i)};
+      Keyed const* const sorted = detail::sort_keyed(keyed, keyed + n, n);
+      for (index_t i = 0; i < n; ++i) to[i * to_step] = static_cast<std::int64_t>(sorted[i].place);
+    }
   }
 };
 

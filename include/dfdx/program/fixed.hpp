@@ -8,9 +8,9 @@
 
 namespace dfdx {
 
-/// Fixed - an argument of `bind` that stays the same as long as the program is bound to it: see fixed.
+/// FixedArgument - an argument of `bind` that stays the same as long as the program is bound to it: see fixed.
 template <tree T>
-struct Fixed {
+struct FixedArgument {
   T value;
   DFDX_FIELDS(value)
 };
@@ -25,14 +25,14 @@ struct Fixed {
 /// Cost      memory for what is kept, at most that of the values themselves for each time they are used
 /// Errors    changed values are not noticed: some of them are read at each call, others not
 template <tree T>
-constexpr Fixed<T> fixed(T const& value) {
+constexpr FixedArgument<T> fixed(T const& value) {
   return {value};
 }
 
 template <class T>
 inline constexpr bool is_fixed_argument = false;
 template <class T>
-inline constexpr bool is_fixed_argument<Fixed<T>> = true;
+inline constexpr bool is_fixed_argument<FixedArgument<T>> = true;
 
 }  // namespace dfdx
 
@@ -43,7 +43,7 @@ constexpr A const& unfixed(A const& a) {
   return a;
 }
 template <class T>
-constexpr T const& unfixed(dfdx::Fixed<T> const& a) {
+constexpr T const& unfixed(dfdx::FixedArgument<T> const& a) {
   return a.value;
 }
 template <class A>

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/attention.hpp>
-#include <dfdx/kernels/parallel.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/vocabulary/contract.hpp>
 #include <dfdx/vocabulary/conv.hpp>

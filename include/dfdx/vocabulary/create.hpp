@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include <dfdx/kernels/random.hpp>
@@ -45,7 +46,19 @@ Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f)
 }
 
 inline Array filled_with(char const* name, Shape const& shape, double value, DType dtype) {
-  return generate_as(name, shape, dtype, [value](index_t) { return value; });
+  Array r(Meta{dtype, sized(name, shape)});
+  if (r.size() == 0) return r;
+  write_real(r.operand(), 0, value);
+  auto* const to = static_cast<std::byte*>(r.operand().data);
+  auto const all = static_cast<std::size_t>(r.size()) * size_of(dtype);
+  std::size_t done = size_of(dtype);
+  // What is there is repeated, twice as much each time as far as the first cache holds it.
+  while (done < all) {
+    std::size_t const more = std::min({done, all - done, std::size_t{8192}});
+    std::memcpy(to + done, to, more);
+    done += more;
+  }
+  return r;
 }
 
 inline void require_floating(char const* name, DType d) {
@@ -60,17 +73,27 @@ inline void require_range(std::int64_t low, std::int64_t high) {
 }
 
 // In [low, high) also after rounding to the dtype, which a draw close to 1 might not be.
-inline Array uniform_array(char const* name, Shape const& shape, DType dtype, Key key, double low,
-                           double high) {
+template <int = 0>
+Array uniform_array(char const* name, Shape const& shape, DType dtype, Key key, double low, double high) {
   require_floating(name, dtype);
   if (!(low <= high)) raise(name, ": low must not be above high");
   if (!std::isfinite(high - low)) raise(name, ": finite bounds required");
-  Array r(Meta{dtype, sized(name, shape)});
-  Operand const out = r.operand();
-  for (index_t i = 0, n = r.size(); i < n; ++i) {
-    write_real(out, i, low + (high - low) * uniform_at(key, static_cast<std::uint64_t>(i)));
-    if (low < high && !(read_real(out, i) < high)) write_real(out, i, low);
-  }
+  Array wide(Meta{DType::f64, sized(name, shape)});
+  auto* const u = wide.data<double>();
+  index_t const n = wide.size();
+  kernels::draw_uniform(key, 0, u, n);
+  auto const scale = [&]<class T>(T* y) {
+    for (index_t i = 0; i < n; ++i) {
+      y[i] = static_cast<T>(static_cast<compute_t<T>>(low + (high - low) * u[i]));
+      if (low < high && !(static_cast<double>(y[i]) < high))
+        y[i] = static_cast<T>(static_cast<compute_t<T>>(low));
+    }
+  };
+  if (dtype == DType::f64) return scale(u), wide;
+  Array r(Meta{dtype, shape});
+  if (dtype == DType::f32) scale(r.data<float>());
+  else if (dtype == DType::f16) scale(r.data<float16>());
+  else scale(r.data<bfloat16>());
   return r;
 }
 template <int = 0>
@@ -246,8 +269,8 @@ Array from(std::initializer_list<T> values) {
 /// Dtypes    floating; untyped f32, unless another is named
 /// Errors    "uniform: floating dtype required, got i32"
 /// Source    Salmon et al., SC 2011 (Philox)
-inline Array uniform(Extents const& shape, Key key, double low = 0, double high = 1,
-                     DType dtype = DType::f32) {
+template <int = 0>
+Array uniform(Extents const& shape, Key key, double low = 0, double high = 1, DType dtype = DType::f32) {
   return detail::uniform_array("uniform", shape.shape, dtype, key, low, high);
 }
 template <class T, std::size_t... Dims>

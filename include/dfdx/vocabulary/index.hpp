@@ -2,6 +2,8 @@
 // Elements at computed places: take, gather, scatter and their kin, embeddings, one_hot.
 #pragma once
 
+#include <algorithm>
+
 #include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
@@ -169,13 +171,18 @@ constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
   Array r(meta, like.device());
   dispatch(meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    Strides const steps[1] = {contiguous(meta.shape)};
     auto* p = r.data<T>();
-    index_t inner = 1;
-    for (int i = axis + 1; i < meta.shape.rank; ++i) inner *= meta.shape[i];
-    walk<1>(meta.shape, steps, [&](index_t const(&o)[1]) {
-      p[o[0]] = static_cast<T>(static_cast<compute_t<T>>(o[0] / inner % meta.shape[axis]));
-    });
+    index_t inner = 1, outer = 1;
+    for (int i = 0; i < meta.shape.rank; ++i)
+      if (i != axis) (i < axis ? outer : inner) *= meta.shape[i];
+    if (inner == 0) return;
+    index_t const n = meta.shape[axis];
+    for (; outer > 0; --outer, p += n * inner)
+      for (index_t k = 0; k < n; ++k) {
+        T const x = static_cast<T>(static_cast<compute_t<T>>(k));
+        if (inner == 1) p[k] = x;
+        else std::fill_n(p + k * inner, inner, x);
+      }
   });
   return r;
 }

@@ -139,6 +139,11 @@ template <class T>
 auto ArrayMethods::to_vector() const {
   Array const dense = detail::packed(detail::lazy<sizeof(T)>(self()));
   std::vector<T> r;
+  if constexpr (element<T>)
+    if (dense.dtype() == dtype_v<T> && dense.size() != 0) {
+      r.assign(dense.template data<T>(), dense.template data<T>() + dense.size());
+      return r;
+    }
   r.reserve(static_cast<std::size_t>(dense.size()));
   for (index_t i = 0; i < dense.size(); ++i) {
     if constexpr (std::is_integral_v<T>)
