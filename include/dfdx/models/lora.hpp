@@ -3,17 +3,16 @@
 // trained in place of its matrices, in the files of PEFT.
 #pragma once
 
-#include <regex>
-
 #include <dfdx/io/safetensors.hpp>
 #include <dfdx/io/safetensors_weights.hpp>
-#include <dfdx/models/llama.hpp>
+#include <dfdx/models/config.hpp>
+#include <dfdx/models/name_pattern.hpp>
 
 namespace dfdx::models {
 
 /// LoraConfig - how large the factors are, how much they count (alpha / rank, or alpha / sqrt(rank) with
 /// `root_of_rank`), and which projections have some: those whose names end in one of `targets`, or, if it is not empty,
-/// match all of `pattern` (ECMAScript).
+/// match all of `pattern`, a regular expression (models/name_pattern.hpp).
 struct LoraConfig {
   index_t rank = 8;
   double alpha = 16;
@@ -25,18 +24,13 @@ struct LoraConfig {
     double const r = static_cast<double>(rank);
     return alpha / (root_of_rank ? std::sqrt(r) : r);
   }
-  /// Errors    "lora: a rank of 0", "lora: an alpha that is no positive number", "lora: no targets", "lora: the pattern
-  ///           (x is no regular expression"
+  /// Errors    "lora: a rank of 0", "lora: an alpha that is no positive number", "lora: no targets", those of
+  ///           NamePattern
   void check() const {
     if (rank < 1 || rank > 1 << 20) dfdx::detail::raise_file("lora: a rank of " + std::to_string(rank));
     if (!(alpha > 0 && std::isfinite(alpha))) raise("lora: an alpha that is no positive number");
     if (targets.empty() && pattern.empty()) raise("lora: no targets");
-    try {
-      static_cast<void>(std::regex(pattern));
-    } catch (std::regex_error const&) {
-      dfdx::detail::raise_file("lora: the pattern " + dfdx::detail::shown_name(pattern) +
-                               " is no regular expression");
-    }
+    static_cast<void>(detail::NamePattern(pattern));
   }
 };
 
@@ -45,11 +39,9 @@ namespace detail {
 // What the factors of a model are computed in: the dtype of its norms.
 template <class Model>
 DType dtype_of_norms(Model const& m) {
-  std::optional<DType> r;
-  visit(m, [&](Array const& leaf) {
-    if (!r && leaf.ndim() == 1) r = leaf.dtype();
-  });
-  return r.value_or(DType::f32);
+  for (auto const& [name, leaf] : named_leaves(m))
+    if (leaf->ndim() == 1) return leaf->dtype();
+  return DType::f32;
 }
 
 // Calls f(name, projection) with those that the config names.
@@ -58,11 +50,11 @@ void visit_targets(Model& m, LoraConfig const& c, F const& f) {
   c.check();
   std::set<std::string> unmatched(c.targets.begin(), c.targets.end());
   if (!c.pattern.empty()) unmatched = {c.pattern};
-  std::regex const pattern(c.pattern);
+  NamePattern const pattern(c.pattern);
   visit_projections(m, [&](std::string const& name, auto& p) {
     bool hit = false;
     if (!c.pattern.empty()) {
-      hit = std::regex_match(name, pattern);
+      hit = pattern.matches(name);
       if (hit) unmatched.clear();
     } else {
       for (std::string const& t : c.targets)
