@@ -29,13 +29,12 @@ inline nlohmann::json read_json_file(std::filesystem::path const& path, char con
   return std::move(value);
 }
 
-inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
-  auto const file = MappedFile::open(path, "safetensors");
-  auto const parsed = SafetensorsFile::from(file->bytes(), path.string());
+inline void add_safetensors(Weights& to, std::span<std::byte const> bytes, std::string const& file) {
+  auto const parsed = SafetensorsFile::from(bytes, file);
   for (SafetensorsEntry const& e : parsed.entries()) {
     Weight w;
     w.name = e.name;
-    w.file = path.string();
+    w.file = file;
     w.format = e.dtype_name;
     w.dtype = e.dtype;
     w.shape = e.shape;
@@ -43,6 +42,10 @@ inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
     to.add(std::move(w), "safetensors");
   }
   for (auto const& [key, text] : parsed.metadata()) to.metadata.set(key, text);
+}
+inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
+  auto const file = MappedFile::open(path, "safetensors");
+  add_safetensors(to, file->bytes(), path.string());
   to.keep(file);
 }
 
@@ -97,6 +100,15 @@ inline void add_config(Metadata& to, std::string const& name, nlohmann::json con
 }
 
 }  // namespace detail
+
+/// safetensors_from - the weights in the bytes of a safetensors file, which must outlive them.
+inline Weights safetensors_from(std::span<std::byte const> bytes, std::string const& name = "memory") {
+  Weights r(name);
+  r.format = "safetensors";
+  detail::add_safetensors(r, bytes, name);
+  r.rope = rope_of_names(r);
+  return r;
+}
 
 /// read_safetensors - the weights in a safetensors file, which is mapped.
 ///
@@ -168,7 +180,9 @@ inline void add_folder_config(Weights& to, std::filesystem::path const& folder) 
 ///           model-1.safetensors; b.weight is in model-2.safetensors and not in the index". All mismatches in one;
 ///           those of SafetensorsFile
 inline Weights read_safetensors_index(std::filesystem::path const& path) {
-  return detail::read_index(path, "safetensors", detail::add_safetensors);
+  return detail::read_index(path, "safetensors", [](Weights& to, std::filesystem::path const& file) {
+    detail::add_safetensors(to, file);
+  });
 }
 
 /// read_hugging_face - the weights in a folder of Hugging Face: model.safetensors or the shards of its index, and what

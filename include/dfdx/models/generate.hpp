@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include <dfdx/models/decoder.hpp>
@@ -96,6 +97,9 @@ class Context {
     cache_.length = cache_.ahead = n;
   }
 
+  /// share - computes with a decoder that other contexts of the model have too, one at a time.
+  void share(std::shared_ptr<Decoder> decoder) { decoder_ = std::move(decoder); }
+
   bool full() const { return cache_.length == cache_.capacity; }
   std::vector<std::int32_t> const& tokens() const { return tokens_; }
   KvCache& cache() { return cache_; }
@@ -109,11 +113,19 @@ class Context {
     cache_.length = static_cast<index_t>(tokens.size());
   }
 
+  /// step_together - adds one token to each of some texts that share a decoder: [texts, vocabulary], until the next
+  /// call. The matrices are read once for all.
+  ///
+  /// Errors    "generate: texts that share no decoder"; those of Decoder
+  template <language_model N>
+  friend std::span<float const> step_together(std::span<Context<N>* const> texts,
+                                              std::span<std::int32_t const> tokens);
+
  private:
   // Block by block.
   std::span<float const> run(std::span<std::int32_t const> tokens) {
     cache_.ahead = cache_.length + static_cast<index_t>(tokens.size());
-    if (!decoder_) decoder_.emplace(*model_, cache_.capacity);
+    if (!decoder_) decoder_ = std::make_shared<Decoder>(*model_, cache_.capacity);
     std::span<float const> logits;
     for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
       auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
@@ -125,10 +137,36 @@ class Context {
 
   M const* model_;
   KvCache cache_;
-  std::optional<Decoder> decoder_;
+  std::shared_ptr<Decoder> decoder_;
   index_t block_;
   std::vector<std::int32_t> tokens_;
 };
+
+template <language_model N>
+std::span<float const> step_together(std::span<Context<N>* const> texts,
+                                     std::span<std::int32_t const> tokens) {
+  std::vector<KvCache*> caches;
+  for (Context<N>* c : texts) {
+    if (!c->decoder_ || c->decoder_ != texts[0]->decoder_) raise("generate: texts that share no decoder");
+    c->cache_.ahead = c->cache_.length + 1;
+    caches.push_back(&c->cache_);
+  }
+  if (texts.empty()) return {};
+  std::span<float const> const rows = (*texts[0]->decoder_)(tokens, caches);
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i]->tokens_.push_back(tokens[i]);
+  return rows;
+}
+
+namespace detail {
+
+template <int = 0>
+void check_prompt(std::span<std::int32_t const> prompt, index_t room) {
+  if (prompt.empty()) raise("generate: the prompt is empty");
+  if (static_cast<index_t>(prompt.size()) > room)
+    raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ", room);
+}
+
+}  // namespace detail
 
 /// generate - tokens after a prompt, in a context that may hold other texts: of what it and the prompt begin with alike
 /// nothing is computed again. Then it holds the prompt and what came after it but the last token. Each token is handed
@@ -140,11 +178,7 @@ template <language_model M>
 std::vector<std::int32_t> generate(Context<M>& context, std::span<std::int32_t const> prompt, Sampler sampler,
                                    GenerateOptions const& o = {},
                                    std::function<bool(std::int32_t)> const& take = {}) {
-  index_t const capacity = context.cache().capacity;
-  if (prompt.empty()) raise("generate: the prompt is empty");
-  if (static_cast<index_t>(prompt.size()) > capacity)
-    raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ",
-          capacity);
+  detail::check_prompt(prompt, context.cache().capacity);
   for (std::int32_t t : prompt) sampler.accept(t);
   std::vector<std::int32_t> r;
   std::size_t const same = context.common(prompt);

@@ -176,12 +176,9 @@ void save_lora(std::filesystem::path const& folder, Model const& model, LoraConf
 ///
 /// Errors    "lora: adapter: use_dora is not supported"; "weights: adapter: there is no config.r"; those of
 ///           LoraConfig::check
-inline LoraConfig lora_config(std::filesystem::path const& folder) {
-  Metadata m(folder.string());
-  dfdx::detail::add_config(m, "config",
-                           dfdx::detail::read_json_file(folder / "adapter_config.json", "lora", 8));
+inline LoraConfig lora_config(Metadata const& m) {
   auto const refuse = [&](std::string const& why) {
-    dfdx::detail::raise_file("lora: " + folder.string() + ": " + why);
+    dfdx::detail::raise_file("lora: " + m.source() + ": " + why);
   };
   if (std::string const type = detail::text_or(m, "config.peft_type", "LORA"); type != "LORA")
     refuse("adapters of type " + dfdx::detail::shown_name(type) + " are not supported");
@@ -211,6 +208,13 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
   return c;
 }
 
+inline LoraConfig lora_config(std::filesystem::path const& folder) {
+  Metadata m(folder.string());
+  dfdx::detail::add_config(m, "config",
+                           dfdx::detail::read_json_file(folder / "adapter_config.json", "lora", 8));
+  return lora_config(m);
+}
+
 /// load_lora - gives a model the factors in a folder of PEFT, or in a file with adapter_config.json beside it, in the
 /// dtype of its norms. All that is missing, of another shape or too much is told at once, and the model is then as
 /// before.
@@ -218,10 +222,7 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
 /// Errors    "weights: adapter/adapter_model.safetensors does not fit the model: base_model.model.model.layers.0.
 ///           self_attn.q_proj.lora_A.weight is missing; ..."; those of lora_config and add_lora
 template <class Model>
-LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
-  bool const file = std::filesystem::is_regular_file(path);
-  LoraConfig const c = lora_config(file ? path.parent_path() : path);
-  Weights const w = read_safetensors(file ? path : path / "adapter_model.safetensors");
+void load_lora(LoraConfig const& c, Weights const& w, Model& model) {
   Model m = model;
   std::vector<WantedWeight> wanted;
   detail::visit_targets(m, c, [&](std::string const& name, auto& p) {
@@ -240,6 +241,12 @@ LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
     p.lora_merged = false;
   });
   model = std::move(m);
+}
+template <class Model>
+LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
+  bool const file = std::filesystem::is_regular_file(path);
+  LoraConfig const c = lora_config(file ? path.parent_path() : path);
+  load_lora(c, read_safetensors(file ? path : path / "adapter_model.safetensors"), model);
   return c;
 }
 

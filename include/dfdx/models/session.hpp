@@ -64,9 +64,7 @@ void save_session(std::filesystem::path const& path, M const& model, Context<M> 
 ///           there is room for 256"; "weights: s.session does not fit the model: keys.4 is missing; keys.0: shape [4,
 ///           10, 8] in the file, [4, 12, 8] in the model"; those of read_safetensors
 template <language_model M>
-Context<M> load_session(std::filesystem::path const& path, M const& model, index_t capacity = 0,
-                        index_t block = 256) {
-  Weights const w = read_safetensors(path);
+Context<M> load_session(Weights const& w, M const& model, index_t capacity = 0, index_t block = 256) {
   auto const fail = [&](std::string const& why) {
     dfdx::detail::raise_file("load_session: " + w.source() + why);
   };
@@ -96,6 +94,12 @@ Context<M> load_session(std::filesystem::path const& path, M const& model, index
       fail(": token " + std::to_string(t) + ", there are " + std::to_string(model.config.vocabulary));
   r.resume({tokens.data<std::int32_t>(), static_cast<std::size_t>(n)});
   return r;
+}
+
+template <language_model M>
+Context<M> load_session(std::filesystem::path const& path, M const& model, index_t capacity = 0,
+                        index_t block = 256) {
+  return load_session(read_safetensors(path), model, capacity, block);
 }
 
 }  // namespace dfdx::models
