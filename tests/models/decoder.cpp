@@ -272,8 +272,11 @@ TEST_CASE("a decoder of a model of another dtype, and of one with factors", "[mo
       CHECK(worst < 1e-4);
     }
   }
-  models::Llama changed = m;
-  models::add_lora(changed, {.rank = 3, .alpha = 6, .targets = {"q_proj", "o_proj", "down_proj"}}, Key{3});
+  models::LlamaConfig untied = small();
+  untied.tied = false;
+  models::Llama changed = random_model(untied);
+  models::add_lora(changed, {.rank = 3, .alpha = 6, .targets = {"q_proj", "o_proj", "down_proj", "lm_head"}},
+                   Key{3});
   visit_named(changed, [](std::string const& name, Array& leaf) {
     if (name.ends_with("lora_B.weight")) leaf = randn(Extents(leaf.shape()), Key{9}) * 0.2;
   });
