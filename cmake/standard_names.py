@@ -17,6 +17,7 @@ NAMES = {
     "atomic": """atomic atomic_flag memory_order_acq_rel memory_order_acquire memory_order_relaxed
         memory_order_release memory_order_seq_cst""",
     "bit": "bit_cast bit_width countl_zero countr_zero endian has_single_bit popcount",
+    "bitset": "bitset",
     "charconv": "chars_format from_chars to_chars",
     "chrono": "chrono",
     "cmath": """abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor

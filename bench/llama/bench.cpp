@@ -84,6 +84,57 @@ void report(std::string const& name, double seconds, double bytes, double memory
   if (alone) bench::print(row);
 }
 
+// The next token of several texts at once, a token's share of the time; the peer is the same text by text.
+void measure_together(models::Llama const& m, std::string const& name, double alone) {
+  for (std::size_t texts : {2, 4, 8}) {
+    models::Decoder decode(m, 256, 1);
+    std::vector<models::KvCache> caches;
+    std::vector<models::KvCache*> all;
+    for (std::size_t i = 0; i < texts; ++i) caches.push_back(m.cache(256));
+    for (models::KvCache& c : caches) all.push_back(&c);
+    std::vector<double> rounds;
+    for (int round = 0; round < 5; ++round) {
+      std::vector<std::int32_t> tokens(texts);
+      for (models::KvCache& c : caches) c.length = 0;
+      double const start = bench::seconds();
+      for (index_t i = 0; i < 64; ++i) {
+        for (std::size_t k = 0; k < texts; ++k)
+          tokens[k] = static_cast<std::int32_t>((static_cast<std::size_t>(i) * 211 + k * 97) % 32000);
+        decode(tokens, all);
+      }
+      rounds.push_back((bench::seconds() - start) / 64 / static_cast<double>(texts));
+    }
+    report(name + " decode of " + std::to_string(texts) + " texts", bench::best(rounds), 0, 0, bench::unknown,
+           {{"one by one", alone}});
+  }
+}
+
+// Some tokens by one thread and by two, where the program has OpenMP.
+void measure_threads(models::Llama const& m, std::string const& name) {
+#if defined(_OPENMP)
+  std::vector<std::int32_t> prompt(128);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 211 % 32000);
+  for (std::size_t const n : {std::size_t{1}, prompt.size()}) {
+    double best[2];
+    for (int threads : {1, 2}) {
+      models::Decoder decode(m, 512, threads);
+      std::vector<double> rounds;
+      for (int round = 0; round < 5; ++round) {
+        models::KvCache cache = m.cache(512);
+        double const start = bench::seconds();
+        for (std::size_t i = 0; i < prompt.size(); i += n) decode(std::span(prompt).subspan(i, n), cache);
+        rounds.push_back((bench::seconds() - start) / static_cast<double>(prompt.size()));
+      }
+      best[threads - 1] = bench::best(rounds);
+    }
+    report(name + (n == 1 ? " decode" : " prompt") + ", 2 threads", best[1], 0, 0, bench::unknown,
+           {{"1 thread", best[0]}});
+  }
+#else
+  static_cast<void>(m), static_cast<void>(name);
+#endif
+}
+
 void measure(char const* shape, char const* format, models::Llama const& m, double allowed, double memory,
              std::vector<bench::PeerTime> const& peers) {
   std::string const name = std::string(shape) + " " + format;
@@ -110,6 +161,8 @@ void measure(char const* shape, char const* format, models::Llama const& m, doub
   for (bench::PeerTime const& p : peers)
     decoding.emplace_back(p.peer, p.decode), reading.emplace_back(p.peer, p.prompt);
   report(name + " decode 128", bench::best(rounds), matrix_bytes(m), memory, error, decoding);
+  measure_together(m, name, bench::best(rounds));
+  measure_threads(m, name);
   std::vector<std::int32_t> prompt(128);
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 211 % 32000);
   rounds.clear();
@@ -190,6 +243,9 @@ void shape(char const* name, models::LlamaConfig const& c, double memory) {
 }  // namespace
 
 int main(int argc, char** argv) {
+#if defined(_OPENMP)
+  omp_set_num_threads(1);  // but where a row says so
+#endif
   double const memory = bench::measure_memory();
   std::fprintf(stderr, "memory: %.1f GB/s\n", memory / 1e9);
   shape("15M", config(288, 768, 6, 6), memory);

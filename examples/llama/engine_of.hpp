@@ -9,9 +9,6 @@
 
 namespace llama {
 
-/// Loads GPT-2 (engine_gpt2.cpp).
-std::unique_ptr<Engine> load_gpt2_engine(Options const& o, dfdx::Weights const& files);
-
 template <class Model>
 class EngineOf final : public Engine {
  public:

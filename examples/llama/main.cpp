@@ -62,7 +62,8 @@ class Runner {
     Ids r = model_->eos();
     if (tokenizer_->eos() >= 0) r.push_back(tokenizer_->eos());
     // Llama 3 and Qwen end a turn with another token than a text.
-    for (char const* end : {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>"})
+    for (char const* end :
+         {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>"})
       if (auto const id = tokenizer_->find(end)) r.push_back(*id);
     return r;
   }
@@ -103,16 +104,25 @@ class Runner {
   }
 
   // As the model's own template wants it, if it is one of the known; else by the tokens that there are.
-  text::ChatStyle style() const {
-    if (auto const own = text::chat_style(text::load_chat_template(o_.model))) return *own;
-    if (tokenizer_->find("<|start_header_id|>")) return text::ChatStyle::llama3;
-    if (tokenizer_->find("<|im_start|>")) return text::ChatStyle::qwen;
-    return model_->architecture() == "mistral" ? text::ChatStyle::mistral : text::ChatStyle::llama2;
+  text::ChatStyle style(std::string const& own) const {
+    if (auto const known = text::chat_style(own)) return *known;
+    auto const guessed = [&](char const* name, text::ChatStyle r) {
+      std::fprintf(stderr, "llama: the model has %s template for conversations; they are written as %s's\n",
+                   own.empty() ? "no" : "an unknown", name);
+      return r;
+    };
+    if (tokenizer_->find("<|start_header_id|>")) return guessed("Llama 3", text::ChatStyle::llama3);
+    if (tokenizer_->find("<|im_start|>")) return guessed("Qwen", text::ChatStyle::qwen);
+    if (model_->architecture() == "mistral") return guessed("Mistral", text::ChatStyle::mistral);
+    if (model_->architecture() == "phi3") return guessed("Phi-3", text::ChatStyle::phi3);
+    return guessed("Llama 2", text::ChatStyle::llama2);
   }
 
   void converse() {
-    text::ChatStyle const as = style();
-    auto const written = [&](auto const& turns) { return text::chat(as, turns); };
+    std::string const own = text::load_chat_template(o_.model);
+    text::ChatStyle const as = style(own);
+    std::string const system = own.empty() ? "You are a helpful assistant." : text::default_system(own);
+    auto const written = [&](auto const& turns) { return text::chat(as, turns, system); };
     std::vector<text::Message> messages;
     if (!o_.system.empty()) messages.push_back({"system", o_.system});
     put("> ");

@@ -13,7 +13,8 @@ namespace llama {
 namespace {
 
 constexpr char const* where =
-    "llama runs language models of the Llama family: Llama 1 to 3.2, Mistral, Qwen 2 and 3; and GPT-2.\n"
+    "llama runs language models of the Llama family: Llama 1 to 3.2, Mistral, Qwen 2 and 3, Phi-3; and "
+    "GPT-2.\n"
     "Small ones to begin with, on huggingface.co:\n"
     "  karpathy/tinyllamas                 stories15M.bin, with tokenizer.bin of "
     "github.com/karpathy/llama2.c\n"

@@ -94,6 +94,7 @@ printf 'Once upon a time, there was a little girl named Lily.' > story.txt
 grep -q 'loss [01]\.' log || wrong "--perplexity: $(cat log)"
 grep -q 'prefill' error || wrong "--stats: $(cat error)"
 printf 'Hello\n' | "$program" "$models/stories260K-f32.gguf" --chat --tokens 10 > log 2> error || wrong "$(cat error)"
+grep -q "no template for conversations; they are written as Llama 2's" error || wrong "--chat: $(cat error)"
 cp "$models/stories260K.bin" alone.bin
 refused 'has no tokenizer' alone.bin --prompt x
 refused 'there is room for 8' "$models/stories260K-f32.gguf" --file story.txt --ctx 8

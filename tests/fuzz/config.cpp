@@ -4,6 +4,7 @@
 #include "fuzz/fuzz.hpp"
 
 #include <dfdx/models/clip_text.hpp>
+#include <dfdx/models/generate.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
 
@@ -44,6 +45,7 @@ bool is_taken(Weights weights, nlohmann::json const& config, Load const& load) {
     auto const m = load(weights);
     Array const tokens = arange(3).to(DType::i32);
     m(tokens);
+    if constexpr (models::language_model<decltype(m)>) models::Decoder(m, 4);
     return true;
   } catch (error const&) {
     return false;

@@ -66,10 +66,11 @@ void check_quantized(index_t m, index_t n, index_t k) {
     REQUIRE(quantize_row(F, numbers.data() + j * k, k, to));
     dequantize_row(F, to, k, rounded.data() + j * k);
   }
-  std::vector<Q8Block<32>> q(xs.size() / 32);
-  kernels::to_q8<32>(xs.data(), m * k, q.data());
+  constexpr int length = q8_length(F);
+  std::vector<Q8Block<length>> q(xs.size() / length);
+  kernels::to_q8<length>(xs.data(), m * k, q.data());
   for (std::size_t i = 0; i < xs.size(); ++i)
-    x_rounded[i] = q[i / 32].scale * static_cast<float>(q[i / 32].q[i % 32]);
+    x_rounded[i] = q[i / length].scale * static_cast<float>(q[i / length].q[i % length]);
   index_t const y_row = n + 3;
   std::vector<float> y(static_cast<std::size_t>(m * y_row), -7.0f);
   if (!kernels::quantized_panels<F>(m, n, k, q.data(), w.data() + 1, row, y.data(), y_row)) return;
@@ -78,7 +79,7 @@ void check_quantized(index_t m, index_t n, index_t k) {
   // A part of the rows of either gives the same bits.
   index_t const first = m / 2, from = n / 3;
   std::vector<float> part(static_cast<std::size_t>((m - first) * y_row), -7.0f);
-  kernels::quantized_panels<F>(m - first, n - from, k, q.data() + first * (k / 32),
+  kernels::quantized_panels<F>(m - first, n - from, k, q.data() + first * (k / length),
                                w.data() + 1 + static_cast<std::size_t>(from) * row, row, part.data(), y_row);
   for (index_t i = first; i < m; ++i)
     CHECK(std::memcmp(part.data() + (i - first) * y_row, y.data() + i * y_row + from,
@@ -110,5 +111,10 @@ TEST_CASE("panels of blocks", "[kernels]") {
         check_quantized<Quant::q4_1>(m, n, k);
         check_quantized<Quant::q5_0>(m, n, k);
         check_quantized<Quant::q5_1>(m, n, k);
+        if (k == 96) continue;
+        index_t const large = k == 32 ? 256 : 768;
+        check_quantized<Quant::q4_k>(m, n, large);
+        check_quantized<Quant::q5_k>(m, n, large);
+        check_quantized<Quant::q6_k>(m, n, large);
       }
 }

@@ -4,6 +4,7 @@
 #include "models/hf.hpp"
 
 #include <dfdx/models/llama_load.hpp>
+#include <dfdx/models/lora.hpp>
 
 using namespace tests;
 
@@ -252,8 +253,47 @@ TEST_CASE("what a decoder refuses", "[models]") {
   CHECK(error_of([&] { decode(Tokens(5), fresh); }) == "llama: 5 positions, there is room for 4");
   CHECK(error_of([&] { decode(Tokens{1, 131}, fresh); }) == "llama: token 131, there are 131");
   CHECK(fresh.length == 0);
-  models::Llama doubles = m;
-  visit(doubles, [](Array& leaf) { leaf = leaf.to(DType::f64); });
-  CHECK(error_of([&] { models::Decoder(doubles, 8); }) ==
-        "decoder: the model's numbers are not f32 in memory");
+}
+
+TEST_CASE("a decoder of a model of another dtype, and of one with factors", "[models]") {
+  models::Llama const m = random_model(small());
+  for (DType dtype : {DType::f64, DType::f16, DType::bf16}) {
+    models::Llama other = m;
+    visit(other, [&](Array& leaf) { leaf = leaf.to(dtype).contiguous(); });
+    models::Llama floats = other;  // the same numbers
+    visit(floats, [](Array& leaf) { leaf = leaf.to(DType::f32).contiguous(); });
+    models::KvCache a = m.cache(8), b = m.cache(8);
+    models::Decoder decode(other, 8), of_floats(floats, 8);
+    for (std::int32_t t : {5, 17, 101}) {
+      std::span<float const> const got = decode(t, a), want = of_floats(t, b);
+      double worst = 0;
+      for (std::size_t i = 0; i < got.size(); ++i)
+        worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+      CHECK(worst < 1e-4);
+    }
+  }
+  models::LlamaConfig untied = small();
+  untied.tied = false;
+  models::Llama changed = random_model(untied);
+  models::add_lora(changed, {.rank = 3, .alpha = 6, .targets = {"q_proj", "o_proj", "down_proj", "lm_head"}},
+                   Key{3});
+  visit_named(changed, [](std::string const& name, Array& leaf) {
+    if (name.ends_with("lora_B.weight")) leaf = randn(Extents(leaf.shape()), Key{9}) * 0.2;
+  });
+  CHECK(difference(changed, 20) < 1e-4);
+  CHECK(difference(models::quantized(changed, Quant::q8_0), 3) < 0.5);
+  // Several tokens at once, and the numbers after each of them.
+  models::KvCache a = m.cache(20), b = m.cache(20);
+  models::Decoder decode(changed, 20, 1), one(changed, 20, 1);
+  Tokens const text{3, 77, 12, 9, 60, 61, 62};
+  std::span<float const> const rows = decode.rows(text, a);
+  REQUIRE(rows.size() == 7 * 131);
+  double worst = 0;
+  for (std::size_t t = 0; t < 7; ++t) {
+    std::span<float const> const want = one(text[t], b);
+    for (std::size_t i = 0; i < 131; ++i)
+      worst = std::max(worst, std::abs(double{rows[t * 131 + i]} - double{want[i]}));
+  }
+  CHECK(worst < 1e-4);
+  CHECK(a.length == 7);
 }

@@ -41,6 +41,25 @@ TEST_CASE("a cache changes nothing of GPT-2", "[models]") {
                  loss_of(slice(whole, 0, 0, 1), slice(tokens, 0, 0, 1)).item()) < 1e-5);
 }
 
+TEST_CASE("a decoder gives what GPT-2 gives", "[models]") {
+  models::Gpt2 m = models::load_gpt2(tiny());
+  Tokens const text = tokens_of(slice(some_tokens(), 0, 0, 1));
+  for (models::Activation f :
+       {models::Activation::gelu, models::Activation::gelu_tanh, models::Activation::quick_gelu,
+        models::Activation::relu, models::Activation::silu}) {
+    m.config.activation = f;
+    m.config.scaled_by_layer = f == models::Activation::relu, m.config.scaled = f != models::Activation::silu;
+    models::KvCache cache = m.cache(64), other = m.cache(64);
+    models::Decoder decode(m, 64);
+    std::span<float const> const rows = decode.rows(text, cache);
+    Array const got =
+        Array::borrow(const_cast<float*>(rows.data()),
+                      Meta{DType::f32, make_shape(static_cast<index_t>(text.size()), m.config.vocabulary)});
+    CHECK(largest_difference(got, m(models::detail::token_row(text))) < 1e-4);
+    CHECK(error_of([&] { decode(Tokens(65), other); }) == "gpt2: 65 positions, there is room for 64");
+  }
+}
+
 TEST_CASE("files of GPT-2 with other names, and with what is not needed", "[models]") {
   Weights const files = open_weights(tiny());
   Array const tokens = some_tokens(), whole = models::load_gpt2(files)(tokens);

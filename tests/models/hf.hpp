@@ -7,6 +7,7 @@
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/generate.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/vocabulary/class_loss.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 
 #include <catch2/catch_test_macros.hpp>

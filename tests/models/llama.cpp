@@ -144,8 +144,9 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
   CHECK(has(config("\"num_key_value_heads\": 4", "\"num_key_value_heads\": 3"), "8 heads do not share 3"));
   CHECK(has(config("\"model_type\": \"llama\"", "\"model_type\": \"gemma\""), "models of type gemma"));
   CHECK(has(config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\""), "an activation other than silu"));
-  CHECK(has(config("\"rope_theta\": 10000.0", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0}"),
-            "rotary embeddings of type yarn are not supported"));
+  CHECK(
+      has(config("\"rope_theta\": 10000.0", "\"rope_scaling\": {\"rope_type\": \"spiral\", \"factor\": 4.0}"),
+          "rotary embeddings of type spiral are not supported"));
   CHECK(config("\"hidden_size\": 64", "\"hidden_size\": -64") == "llama: width: -64");
   CHECK(
       has(config("\"num_hidden_layers\": 5", "\"num_hidden_layers\": 1000000000"), "1000000000 layers, and"));

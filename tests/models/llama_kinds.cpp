@@ -28,6 +28,11 @@ struct Kind {
   bool tied = false, bias = false, out_bias = false, mlp_bias = false, norms = false;
   std::function<double(double)> stretch = [](double f) { return f; };
   double base = 10000;
+  // Rotary embeddings by a table: frequencies one by one, and what sines and cosines are multiplied with.
+  std::vector<double> frequencies = {};
+  double amplitude = 1;
+  // Whether files have the rows of several matrices in one.
+  bool fused = false;
 };
 
 std::string config_of(Kind const& k) {
@@ -83,6 +88,19 @@ class Plain {
       Array a(Meta{DType::f32, shapes.at(name)});
       for (std::size_t i = 0; i < w.size(); ++i) a.data<float>()[i] = static_cast<float>(w[i].real());
       arrays.emplace(name, a);
+    }
+    auto const fuse = [&](std::string const& in, std::vector<char const*> const& parts, char const* whole) {
+      std::vector<Array> rows;
+      for (char const* p : parts) {
+        rows.push_back(arrays.at(in + p + ".weight"));
+        arrays.erase(in + p + ".weight");
+      }
+      arrays.emplace(in + whole + ".weight", concat(rows, 0).contiguous());
+    };
+    for (std::size_t l = 0; k_.fused && l < k_.layers; ++l) {
+      std::string const in = "model.layers." + std::to_string(l) + ".";
+      fuse(in + "self_attn.", {"q_proj", "k_proj", "v_proj"}, "qkv_proj");
+      fuse(in + "mlp.", {"gate_proj", "up_proj"}, "gate_up_proj");
     }
     save_safetensors(folder / "model.safetensors", arrays, {});
     std::ofstream(folder / "config.json") << config_of(k_);
@@ -180,10 +198,11 @@ class Plain {
       if (k_.norms) head = norm(head, norms);
       std::size_t const half = k_.size / 2;
       for (std::size_t i = 0; i < half; ++i) {
-        double const f = k_.stretch(std::pow(k_.base, -static_cast<double>(i) / static_cast<double>(half)));
+        double f = k_.stretch(std::pow(k_.base, -static_cast<double>(i) / static_cast<double>(half)));
+        if (!k_.frequencies.empty()) f = k_.frequencies[i];
         float const angle = static_cast<float>(position) * static_cast<float>(f);
-        double const c = static_cast<float>(std::cos(static_cast<double>(angle)));
-        double const s = static_cast<float>(std::sin(static_cast<double>(angle)));
+        double const c = static_cast<float>(std::cos(static_cast<double>(angle)) * k_.amplitude);
+        double const s = static_cast<float>(std::sin(static_cast<double>(angle)) * k_.amplitude);
         x[from + i] = head[i] * c - head[i + half] * s;
         x[from + i + half] = head[i + half] * c + head[i] * s;
       }
@@ -222,9 +241,8 @@ void check(Kind const& kind) {
   models::Llama const narrow = models::load_llama(folder / "");
   CHECK(off(narrow(tokens), expected) < 1e-5);
   models::Context context(narrow, 32, DType::f32, 4);
-  REQUIRE(models::Decoder::supports(narrow));
   // Dynamic frequencies of keys that are kept are those of the text when they came.
-  std::size_t const first = narrow.config.context < 12 ? text.size() : 7;
+  std::size_t const first = narrow.config.rope.stretched_by(12) ? text.size() : 7;
   Array last = context.add(std::span(text).first(first));
   for (std::size_t i = first; i < text.size(); ++i) last = context.add(std::span(text).subspan(i, 1));
   CHECK(off(last, {expected.back()}) < 1e-5);
@@ -247,6 +265,8 @@ void check(Kind const& kind) {
     CHECK(std::abs(Plain::loss(plain(text), text).imag() / 1e-30 - by_gradient) < 1e-10);
     w = before;
   });
+
+  if (kind.fused) return;  // such files are not written
 
   // Written and read again it is the same, windows and scaled positions too.
   models::save_llama(folder / "again", narrow);
@@ -304,7 +324,12 @@ TEST_CASE("heads, biases, norms and the last layer", "[models]") {
          .mlp_bias = true});
   check(
       {.name = "no head, and no word of it", .type = "llama", .said = R"("dtype": "float32")", .tied = true});
-  check({.name = "one head of keys", .type = "mistral", .said = R"("torch_dtype": "float32")", .kv = 1});
+  // A Mistral that says nothing of a window has one of 4096.
+  check({.name = "one head of keys",
+         .type = "mistral",
+         .said = R"("torch_dtype": "float32")",
+         .kv = 1,
+         .windows = {4096, 4096, 4096}});
   // Where a Qwen 3 does not say how large its heads are, they are of 128.
   check({.name = "heads of 128",
          .type = "qwen3",
@@ -354,4 +379,123 @@ TEST_CASE("rotary embeddings by every key that is about", "[models]") {
          .said = R"("rope_parameters": {"rope_theta": 50.0, "rope_type": "llama3", )" + parts + "}",
          .stretch = llama3,
          .base = 50});
+}
+
+// Frequencies by an independent program from the formulas of the papers.
+TEST_CASE("yarn", "[models]") {
+  check({.name = "yarn",
+         .type = "qwen2",
+         .said = R"("rope_theta": 10000.0, "max_position_embeddings": 32, )"
+                 R"("rope_scaling": {"type": "yarn", "factor": 4.0})",
+         .size = 16,
+         .width = 64,
+         .bias = true,
+         .frequencies = {1, 0.197642353760524, 0.025, 0.00790569415042095, 0.0025, 0.000790569415042095,
+                         0.00025, 7.90569415042095e-05},
+         .amplitude = 1.13862943611199});
+  check({.name = "yarn with all that can be said",
+         .type = "llama",
+         .said = R"("head_dim": 12, "rope_parameters": {"rope_type": "yarn", "rope_theta": 500, )"
+                 R"("factor": 8, "truncate": false, )"
+                 R"("beta_fast": 6, "beta_slow": 1.5, "mscale": 0.707, "mscale_all_dim": 1.3, )"
+                 R"("original_max_position_embeddings": 64})",
+         .size = 12,
+         .frequencies = {1, 0.24147293627596, 0.0157490131236859, 0.00559016994374947, 0.00198425131496025,
+                         0.00070431727846196},
+         .amplitude = 0.902929840463961});
+  check(
+      {.name = "yarn with a factor of attention",
+       .type = "mistral",
+       .said =
+           R"("head_dim": 16, "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 2.5, )"
+           R"("beta_fast": null, "original_max_position_embeddings": 2048, "attention_factor": 1.25})",
+       .size = 16,
+       .frequencies = {1, 0.177827941003892, 0.025298221281347, 0.00337404795114209, 0.0004,
+                       7.11311764015569e-05, 1.26491106406735e-05, 2.2493653007614e-06},
+       .amplitude = 1.25});
+}
+
+TEST_CASE("Phi-3, longrope", "[models]") {
+  check({.name = "phi3",
+         .type = "phi3",
+         .said = R"("sliding_window": 5, "rope_scaling": null)",
+         .windows = {5, 5, 5},
+         .fused = true});
+  std::string const factors = R"("short_factor": [1, 1.05, 1.1, 1.3], "long_factor": [1.5, 2, 5.0, 9.25]})";
+  check({.name = "within the original context",
+         .type = "phi3",
+         .said = R"("head_dim": 8, "max_position_embeddings": 64, "original_max_position_embeddings": 16, )"
+                 R"("rope_scaling": {"type": "longrope", )" +
+                 factors,
+         .size = 8,
+         .frequencies = {1, 0.0952380952380952, 0.00909090909090909, 0.000769230769230769},
+         .amplitude = 1.22474487139159,
+         .fused = true});
+  check({.name = "beyond it",
+         .type = "phi3",
+         .said = R"("head_dim": 8, "max_position_embeddings": 64, "original_max_position_embeddings": 8, )"
+                 R"("rope_scaling": {"type": "su", "attention_factor": 1.5, )" +
+                 factors,
+         .size = 8,
+         .frequencies = {0.666666666666667, 0.05, 0.002, 0.000108108108108108},
+         .amplitude = 1.5,
+         .fused = true});
+  TemporaryFolder const folder;
+  Kind k{.name = "",
+         .type = "phi3",
+         .said = R"("head_dim": 8, "rope_scaling": {"type": "longrope", "factor": 2, )" +
+                 factors.substr(0, factors.find("1.3")) + R"(1.3, 2], "long_factor": [1]})",
+         .size = 8,
+         .fused = true};
+  Plain(k).write(folder / "");
+  CHECK(error_of([&] { models::load_llama(folder / ""); }) ==
+        "rope: 5 divisors of frequencies for heads of 8");
+  k.said = R"("head_dim": 8, "partial_rotary_factor": 0.75)";
+  Plain(k).write(folder / "");
+  CHECK(has(error_of([&] { models::load_llama(folder / ""); }), "of a part of each head are not supported"));
+  k.said = R"("head_dim": 6)", k.size = 8;
+  Plain(k).write(folder / "");
+  CHECK(has(error_of([&] { models::load_llama(folder / ""); }), "blk.0.attn_q.weight is missing"));
+}
+
+TEST_CASE("yarn and longrope of GGUF", "[models]") {
+  // What the keys mean; the numbers themselves are those of above.
+  auto const config_with = [](std::vector<std::pair<std::string, MetaValue>> const& more, bool factors,
+                              double context = 64) {
+    Weights w;
+    w.metadata.set("general.architecture", std::string("phi3"));
+    for (auto const& [key, n] : {std::pair("embedding_length", 32.0),
+                                 {"feed_forward_length", 8},
+                                 {"block_count", 1},
+                                 {"attention.head_count", 4},
+                                 {"attention.layer_norm_rms_epsilon", 1e-5}})
+      w.metadata.set(std::string("phi3.") + key, n);
+    w.metadata.set("phi3.context_length", context);
+    for (auto const& [key, value] : more) w.metadata.set("phi3." + key, value);
+    w.add("token_embd.weight", zeros({5, 32}));
+    if (factors) {
+      w.add("rope_factors_short.weight", Tensor<float, 4>::from({1.0f, 1.05f, 1.1f, 1.3f}));
+      w.add("rope_factors_long.weight", Tensor<float, 4>::from({1.5f, 2.0f, 5.0f, 9.25f}));
+    }
+    return models::llama_config(w);
+  };
+  auto const near = [](std::vector<double> const& got, std::vector<double> const& want) {
+    REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - want[i]) < 1e-6 * want[i]);
+  };
+  models::LlamaConfig c = config_with({{"rope.scaling.original_context_length", 16}}, true);
+  near(c.frequencies(16), {1, 0.0952380952380952, 0.00909090909090909, 0.000769230769230769});
+  near(c.frequencies(17), {0.666666666666667, 0.05, 0.002, 0.000108108108108108});
+  CHECK(std::abs(c.rope.amplitude - 1.22474487139159) < 1e-12);
+  CHECK(config_with({{"rope.scaling.original_context_length", 16}, {"rope.scaling.attn_factor", 1.19}}, true)
+            .rope.amplitude == 1.19);
+  c = config_with({{"rope.scaling.type", "yarn"}, {"rope.scaling.factor", 4.0}, {"attention.key_length", 16}},
+                  false, 32);
+  near(c.frequencies(100), {1, 0.197642353760524, 0.025, 0.00790569415042095, 0.0025, 0.000790569415042095,
+                            0.00025, 7.90569415042095e-05});
+  CHECK(std::abs(c.rope.amplitude - 1.13862943611199) < 1e-12);
+  CHECK(has(error_of([&] { config_with({{"rope.scaling.type", "longrope"}}, false); }),
+            "without its two tensors"));
+  CHECK(has(error_of([&] { config_with({{"rope.scaling.type", "spiral"}}, false); }),
+            "of type spiral are not supported"));
 }

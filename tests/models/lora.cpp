@@ -66,6 +66,39 @@ TEST_CASE("fresh factors change nothing, and are where they were asked for", "[m
   CHECK(error_of([&] { models::add_lora(m, {.rank = 0}, Key{1}); }) == "lora: a rank of 0");
   CHECK(
       has(error_of([&] { models::add_lora(m, {.pattern = "(x"}, Key{1}); }), "(x is no regular expression"));
+  // Nothing that a file says takes the stack or the time.
+  for (std::string const& hostile :
+       {std::string(100000, '('), std::string("(((((a*)*)*)*)*)*b{999,}|") + std::string(5000, 'a')})
+    CHECK(has(error_of([&] { models::add_lora(m, {.pattern = hostile}, Key{1}); }), "lora: the pattern"));
+}
+
+TEST_CASE("names by regular expressions", "[models]") {
+  struct Case {
+    char const *pattern, *name;
+    bool hit;
+  };
+  for (Case const& c : {Case{".*_proj", "mlp.up_proj", true},
+                        {".*_proj", "mlp.up_projection", false},
+                        {R"(.*\.(q|v)_proj$)", "layers.0.self_attn.v_proj", true},
+                        {R"(.*\.(q|v)_proj$)", "layers.0.self_attn.k_proj", false},
+                        {"(?!lm_head).*", "lm_head", false},
+                        {"(?!lm_head).*", "model.lm_head", true},
+                        {R"(.*layers\.(?:[02-9]|1\d+)\..*)", "model.layers.12.mlp.up_proj", true},
+                        {R"(.*layers\.(?:[02-9]|1\d+)\..*)", "model.layers.1.mlp.up_proj", false},
+                        {"a{2,3}?b*", "aaabb", true},
+                        {"a{2,3}b*", "abb", false},
+                        {"a{2}", "aaa", false},
+                        {R"([^\d.]+\w)", "x_1", true},
+                        {"(a?){3}a{3}", "aaa", true},
+                        {"^(x|)y?$", "", true},
+                        {"(?=.*z)[a-z]+", "abzc", true},
+                        {"(?=.*z)[a-z]+", "abc", false}}) {
+    INFO(c.pattern << " " << c.name);
+    CHECK(models::detail::NamePattern(c.pattern).matches(c.name) == c.hit);
+  }
+  for (char const* wrong :
+       {"(x", "x)", "*a", "a{3,2}", "[a", "[z-a]", "a{", "(?<=a)b", R"((a)\1)", R"(a\b)", "\\"})
+    CHECK(has(error_of([&] { models::detail::NamePattern{wrong}; }), "is no regular expression"));
 }
 
 TEST_CASE("gradients of factors", "[models]") {

@@ -2,6 +2,7 @@
 // A text in a file: what comes after it is what would have come, and files of other things are refused.
 #include "models/hf.hpp"
 
+#include <dfdx/models/batch.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/session.hpp>
@@ -144,4 +145,60 @@ TEST_CASE("a context that holds another text already", "[models]") {
   context.rewind(2);
   CHECK((context.tokens() == Tokens{1, 403} && context.cache().length == 2));
   CHECK(error_of([&] { context.rewind(3); }) == "generate: 3 tokens cannot be kept of 2");
+}
+
+namespace {
+
+// Each text of a batch is what it is alone, token by token.
+template <class M>
+void check_batch(M const& m, std::vector<Tokens> const& prompts, models::GenerateOptions const& o) {
+  std::vector<Tokens> handed(prompts.size());
+  std::vector<Tokens> const got = models::generate(
+      m, prompts, {models::Sampler({.temperature = 0})}, o, [&](std::size_t i, std::int32_t t) {
+        handed[i].push_back(t);
+        return handed[i].size() < 12 + i;  // they end one after another
+      });
+  CHECK(got == handed);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::size_t count = 0;
+    INFO(i);
+    CHECK(got[i] == models::generate(m, prompts[i], models::Sampler({.temperature = 0}), o,
+                                     [&](std::int32_t) { return ++count < 12 + i; }));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("texts of a batch", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  std::vector<Tokens> prompts;
+  for (std::int32_t i = 0; i < 9; ++i) {
+    Tokens p{1};
+    for (std::int32_t k = 0; k < i * 3; ++k) p.push_back(300 + (k * 17 + i) % 100);
+    prompts.push_back(p);
+  }
+  check_batch(m, {prompts.begin(), prompts.begin() + 4}, {.tokens = 40});
+  check_batch(m, prompts, {.tokens = 15, .stop = {2, 403}, .block = 5});
+  check_batch(m, {prompts.begin() + 2, prompts.begin() + 5}, {.tokens = 20, .capacity = 16});  // outgrown
+  check_batch(models::quantized(m, Quant::q8_0), {prompts.begin(), prompts.begin() + 3}, {.tokens = 14});
+  check_batch(models::load_gpt2(shared("refs/hf/gpt2-tiny")), {{5, 6, 7}, {1}, {90, 3}}, {.tokens = 30});
+  // Samplers of their own; of one seed alike.
+  models::SamplingOptions s{.temperature = 1};
+  std::vector<models::Sampler> samplers{models::Sampler(s), models::Sampler(s)};
+  std::vector<Tokens> const twice{prompts[3], prompts[3]};
+  std::vector<Tokens> const alike = models::generate(m, twice, samplers, {.tokens = 20});
+  CHECK((alike[0] == alike[1] &&
+         alike[0] == models::generate(m, prompts[3], models::Sampler(s), {.tokens = 20})));
+  s.seed = 2, samplers[1] = models::Sampler(s);
+  CHECK(models::generate(m, twice, samplers, {.tokens = 20})[1] ==
+        models::generate(m, prompts[3], models::Sampler(s), {.tokens = 20}));
+  auto const fault = [&](std::vector<Tokens> const& of, std::size_t n) {
+    return error_of(
+        [&] { models::generate(m, of, std::vector<models::Sampler>(n), {.tokens = 3, .capacity = 8}); });
+  };
+  CHECK(fault(twice, 3) == "generate: 3 samplers for 2 prompts");
+  CHECK(fault({{1}, {}}, 1) == "generate: the prompt is empty");
+  CHECK(fault({{1}, Tokens(9, 1)}, 1) == "generate: a prompt of 9 tokens, there is room for 8");
+  CHECK(fault({{1}, {512}}, 1) == "llama: token 512, there are 512");
+  CHECK(fault({}, 1).empty());
 }

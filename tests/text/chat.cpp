@@ -30,8 +30,28 @@ TEST_CASE("templates write conversations as their models were trained", "[text]"
         "<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
   CHECK(text_of(qwen_chat(std::vector<Message>{{"user", "Hi"}}, false, "")) ==
         "<|im_start|>user\nHi<|im_end|>\n");
+  CHECK(text_of(phi3_chat(talk)) ==
+        "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi! <|end|>\n<|assistant|>\n Hello.<|end|>\n"
+        "<|user|>\nBye<|end|>\n<|assistant|>\n");
+  CHECK(text_of(chat(ChatStyle::qwen, plain, "")).starts_with("<|im_start|>user\nHi"));
   CHECK(text_of(mistral_chat(std::vector<Message>{talk[0], talk[3]})) ==
         "<s>[INST] Be brief.\n\nBye [/INST]");
+}
+
+TEST_CASE("what a template has the system say", "[text]") {
+  // As those of Qwen 2.5, Qwen 2 and Qwen 3 are written.
+  CHECK(default_system(
+            "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + "
+            "'<|im_end|>\\n' }}{%- else %}{{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. "
+            "You are a helpful assistant.<|im_end|>\\n' }}{%- endif %}") ==
+        "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
+  CHECK(default_system("{{ '<|im_start|>system\nYou help.<|im_end|>\n' }}") == "You help.");
+  for (char const* none :
+       {"", "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}",
+        "{{'<|im_start|>' + message['role'] + '\\n'}}", "<|im_start|>system", "<|im_start|>system\n"})
+    CHECK(default_system(none).empty());
+  CHECK(chat_style("{{'<|user|>\\n' + message['content'] + '<|end|>\\n<|assistant|>\\n'}}") ==
+        ChatStyle::phi3);
 }
 
 TEST_CASE("turns that no template has are refused", "[text]") {

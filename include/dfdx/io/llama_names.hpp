@@ -28,7 +28,10 @@ inline constexpr LlamaName llama_block_names[] = {{"attn_norm", "input_layernorm
                                                   {"ffn_norm", "post_attention_layernorm", "ffn_norm"},
                                                   {"ffn_gate", "mlp.gate_proj", "feed_forward.w1"},
                                                   {"ffn_down", "mlp.down_proj", "feed_forward.w2"},
-                                                  {"ffn_up", "mlp.up_proj", "feed_forward.w3"}};
+                                                  {"ffn_up", "mlp.up_proj", "feed_forward.w3"},
+                                                  // Phi-3: several matrices in one
+                                                  {"attn_qkv", "self_attn.qkv_proj", ""},
+                                                  {"ffn_up", "mlp.gate_up_proj", ""}};
 
 }  // namespace detail
 
@@ -62,7 +65,8 @@ inline Weights with_gguf_names(Weights const& w) {
 /// interleaved.
 inline RopeLayout rope_of_names(Weights const& all) {
   for (Weight const& w : all) {
-    if (w.name.starts_with("model.layers.") && w.name.ends_with(".self_attn.q_proj.weight"))
+    if (w.name.starts_with("model.layers.") &&
+        (w.name.ends_with(".self_attn.q_proj.weight") || w.name.ends_with(".self_attn.qkv_proj.weight")))
       return RopeLayout::half_split;
     if (w.name.starts_with("layers.") && w.name.ends_with(".attention.wq.weight"))
       return RopeLayout::interleaved;

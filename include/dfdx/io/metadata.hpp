@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -208,6 +209,10 @@ class Metadata {
     return fresh;
   }
 
+  /// Says that a key is there and has no value, as null in JSON: find gives none. is_null - whether that was said.
+  void set_null(std::string const& key) { nulls_.insert(key); }
+  bool is_null(std::string_view key) const { return nulls_.contains(key); }
+
   /// An integer of any width; a float that is one.
   std::int64_t integer(std::string_view key) const {
     return known(at(key).integer(), key, "is not an integer");
@@ -253,6 +258,7 @@ class Metadata {
   std::string source_;
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> by_key_;
+  std::set<std::string, std::less<>> nulls_;
 };
 
 }  // namespace dfdx

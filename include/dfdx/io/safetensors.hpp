@@ -3,6 +3,9 @@
 // its path, "fc1.weight"; of a stacked tree each part has its own, "blocks.0.weight".
 #pragma once
 
+#include <set>
+
+#include <dfdx/core/utf8.hpp>
 #include <dfdx/io/safetensors_file.hpp>
 #include <dfdx/value/fields.hpp>
 #include <dfdx/value/walk.hpp>
@@ -34,26 +37,34 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
     std::size_t const x = size_of(a.value.dtype()), y = size_of(b.value.dtype());
     return x != y ? x > y : a.name < b.name;
   });
-  nlohmann::json header = nlohmann::json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::map<std::string, std::string>
+      header;  // written here: a general writer of JSON is a second of compile time
+  auto const refuse = [&](std::string const& why) { raise_file(std::string(op) + ": " + why); };
+  auto const as_json = [&](std::string const& x) {
+    if (!is_utf8(x)) refuse("a name or the metadata is not UTF-8");
+    return json_text(x);
+  };
+  if (!metadata.empty()) {
+    std::string& all = header["__metadata__"];
+    for (auto const& [key, value] : metadata)
+      all += (all.empty() ? "{" : ",") + as_json(key) + ":" + as_json(value);
+    all += "}";
+  }
   std::uint64_t end = 0;
   for (NamedArray const& t : tensors) {
-    auto const refuse = [&](std::string const& why) { raise_file(std::string(op) + ": " + why); };
     if (t.name == "__metadata__") refuse("the name __metadata__ is taken by the format");
     if (header.contains(t.name)) refuse("the name " + t.name + " is given twice");
     if (t.value.bytes() == nullptr) refuse(t.name + " holds no memory");
-    std::vector<index_t> const shape(t.value.shape().dims, t.value.shape().dims + t.value.ndim());
     std::uint64_t const begin = end;
     end += static_cast<std::uint64_t>(t.value.size()) * size_of(t.value.dtype());
-    header[t.name] = {
-        {"dtype", safetensors_name(t.value.dtype())}, {"shape", shape}, {"data_offsets", {begin, end}}};
+    std::string shape;
+    for (int i = 0; i < t.value.ndim(); ++i) shape += (i > 0 ? "," : "") + std::to_string(t.value.shape()[i]);
+    header[t.name] = "{\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) +
+                     "],\"dtype\":\"" + safetensors_name(t.value.dtype()) + "\",\"shape\":[" + shape + "]}";
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (nlohmann::json::exception const&) {
-    raise_file(std::string(op) + ": a name or the metadata is not UTF-8");
-  }
+  std::string text = "{";
+  for (auto const& [name, value] : header) text += (text.size() > 1 ? "," : "") + as_json(name) + ":" + value;
+  text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
 
   FileWriter out(path, op);

@@ -151,9 +151,9 @@ class SafetensorsFile {
     if (fault != nullptr) fail(std::string("the header ") + fault);
     require(all.is_object(), "the header is not a JSON object");
     std::vector<std::pair<std::uint64_t, std::uint64_t>> offsets;
-    for (auto const& [name, value] : all.items()) {
-      if (name == "__metadata__") read_metadata(value);
-      else offsets.push_back(read_entry(name, value));
+    for (auto i = all.begin(); i != all.end(); ++i) {
+      if (i.key() == "__metadata__") read_metadata(*i);
+      else offsets.push_back(read_entry(i.key(), *i));
     }
 
     // The data is covered without holes or overlaps when each tensor, in order, begins where the one before ended.
@@ -179,9 +179,9 @@ class SafetensorsFile {
 
   void read_metadata(json const& value) {
     require(value.is_object(), "__metadata__ is not an object");
-    for (auto const& [key, text] : value.items()) {
-      require(text.is_string(), "__metadata__ holds something that is not a string");
-      metadata_.emplace(key, text.get<std::string>());
+    for (auto i = value.begin(); i != value.end(); ++i) {
+      require(i->is_string(), "__metadata__ holds something that is not a string");
+      metadata_.emplace(i.key(), i->get_ref<std::string const&>());
     }
   }
 
@@ -197,7 +197,7 @@ class SafetensorsFile {
 
     json const& dtype = field("dtype");
     require(dtype.is_string(), name, "dtype is not a string");
-    e.dtype_name = dtype.get<std::string>();
+    e.dtype_name = dtype.get_ref<std::string const&>();
     Name const* const type = known(e.dtype_name);
     if (type != nullptr) e.dtype = type->dtype;
 

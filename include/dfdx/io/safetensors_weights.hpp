@@ -29,13 +29,12 @@ inline nlohmann::json read_json_file(std::filesystem::path const& path, char con
   return std::move(value);
 }
 
-inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
-  auto const file = MappedFile::open(path, "safetensors");
-  auto const parsed = SafetensorsFile::from(file->bytes(), path.string());
+inline void add_safetensors(Weights& to, std::span<std::byte const> bytes, std::string const& file) {
+  auto const parsed = SafetensorsFile::from(bytes, file);
   for (SafetensorsEntry const& e : parsed.entries()) {
     Weight w;
     w.name = e.name;
-    w.file = path.string();
+    w.file = file;
     w.format = e.dtype_name;
     w.dtype = e.dtype;
     w.shape = e.shape;
@@ -43,30 +42,73 @@ inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
     to.add(std::move(w), "safetensors");
   }
   for (auto const& [key, text] : parsed.metadata()) to.metadata.set(key, text);
+}
+inline void add_safetensors(Weights& to, std::filesystem::path const& path) {
+  auto const file = MappedFile::open(path, "safetensors");
+  add_safetensors(to, file->bytes(), path.string());
   to.keep(file);
 }
 
-// Numbers, texts and lists of one of these; what is in objects by names with a dot. Nulls and the rest are left out.
+// A number or a truth.
+inline std::optional<MetaValue> number_in(nlohmann::json const& value) {
+  using json = nlohmann::json;
+  if (auto const* const x = value.get_ptr<json::boolean_t const*>()) return MetaValue(*x);
+  if (auto const* const x = value.get_ptr<json::number_unsigned_t const*>())
+    return MetaValue(std::uint64_t{*x});
+  if (auto const* const x = value.get_ptr<json::number_integer_t const*>())
+    return MetaValue(std::int64_t{*x});
+  if (auto const* const x = value.get_ptr<json::number_float_t const*>()) return MetaValue(*x);
+  return {};
+}
+
+// A list of integers, of numbers or of texts; nothing if it is another, or empty.
+inline std::optional<MetaList> list_in(nlohmann::json const& value) {
+  std::vector<std::int64_t> integers;
+  std::vector<double> numbers;
+  std::vector<std::string> texts;
+  for (nlohmann::json const& x : value) {
+    if (auto const* const text = x.get_ptr<std::string const*>()) {
+      texts.push_back(*text);
+    } else if (x.is_number()) {
+      MetaValue const v = *number_in(x);
+      numbers.push_back(*v.number());
+      if (x.is_number_integer()) integers.push_back(v.as<std::int64_t>().value_or(0));
+      if (auto const u = v.as<std::uint64_t>()) integers.back() = static_cast<std::int64_t>(*u);
+    }
+  }
+  if (value.empty()) return {};
+  if (integers.size() == value.size()) return MetaList(integers);
+  if (numbers.size() == value.size()) return MetaList(numbers);
+  if (texts.size() == value.size()) return MetaList(std::move(texts));
+  return {};
+}
+
+// Numbers, texts and lists of one of these; what is in objects by names with a dot. Nulls are said to be there; the
+// rest is left out.
 inline void add_config(Metadata& to, std::string const& name, nlohmann::json const& value) {
-  if (value.is_object())
-    for (auto const& [key, part] : value.items()) add_config(to, name + "." + key, part);
-  else if (value.is_boolean()) to.set(name, value.get<bool>());
-  else if (value.is_number_unsigned()) to.set(name, value.get<std::uint64_t>());
-  else if (value.is_number_integer()) to.set(name, value.get<std::int64_t>());
-  else if (value.is_number()) to.set(name, value.get<double>());
-  else if (value.is_string()) to.set(name, value.get<std::string>());
-  else if (value.is_array() && !value.empty()) {
-    auto const all = [&](auto const& is) { return std::all_of(value.begin(), value.end(), is); };
-    if (all([](auto const& x) { return x.is_number_integer(); }))
-      to.set(name, MetaList{value.get<std::vector<std::int64_t>>()});
-    else if (all([](auto const& x) { return x.is_number(); }))
-      to.set(name, MetaList{value.get<std::vector<double>>()});
-    else if (all([](auto const& x) { return x.is_string(); }))
-      to.set(name, MetaList{value.get<std::vector<std::string>>()});
+  if (value.is_object()) {
+    for (auto i = value.begin(); i != value.end(); ++i) add_config(to, name + "." + i.key(), *i);
+  } else if (value.is_null()) {
+    to.set_null(name);
+  } else if (auto const* const text = value.get_ptr<std::string const*>()) {
+    to.set(name, *text);
+  } else if (value.is_array()) {
+    if (auto list = list_in(value)) to.set(name, std::move(*list));
+  } else if (auto const number = number_in(value)) {
+    to.set(name, *number);
   }
 }
 
 }  // namespace detail
+
+/// safetensors_from - the weights in the bytes of a safetensors file, which must outlive them.
+inline Weights safetensors_from(std::span<std::byte const> bytes, std::string const& name = "memory") {
+  Weights r(name);
+  r.format = "safetensors";
+  detail::add_safetensors(r, bytes, name);
+  r.rope = rope_of_names(r);
+  return r;
+}
 
 /// read_safetensors - the weights in a safetensors file, which is mapped.
 ///
@@ -92,9 +134,10 @@ inline Weights read_index(std::filesystem::path const& path, char const* op,
   if (map == index.end() || !map->is_object()) fail("has no weight_map");
   std::map<std::string, std::string> wanted;  // the file of each
   std::set<std::string> files;
-  for (auto const& [name, file] : map->items()) {
-    if (!file.is_string()) fail("gives no file for " + shown_name(name));
-    auto const text = file.get<std::string>();
+  for (auto i = map->begin(); i != map->end(); ++i) {
+    std::string const& name = i.key();
+    if (!i->is_string()) fail("gives no file for " + shown_name(name));
+    auto const& text = i->get_ref<std::string const&>();
     // A name of a file beside the index, and nothing that leads elsewhere.
     if (text.empty() || text == "." || text == ".." ||
         text.find_first_of(std::string("/\\\0", 3)) != text.npos)
@@ -137,7 +180,9 @@ inline void add_folder_config(Weights& to, std::filesystem::path const& folder) 
 ///           model-1.safetensors; b.weight is in model-2.safetensors and not in the index". All mismatches in one;
 ///           those of SafetensorsFile
 inline Weights read_safetensors_index(std::filesystem::path const& path) {
-  return detail::read_index(path, "safetensors", detail::add_safetensors);
+  return detail::read_index(path, "safetensors", [](Weights& to, std::filesystem::path const& file) {
+    detail::add_safetensors(to, file);
+  });
 }
 
 /// read_hugging_face - the weights in a folder of Hugging Face: model.safetensors or the shards of its index, and what

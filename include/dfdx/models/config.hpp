@@ -84,9 +84,23 @@ inline Activation activation_in(char const* family, Weights const& w, std::strin
   return *r;
 }
 
-// A shape without memory.
-inline Array outline(Shape const& s) { return expand(zeros({}), s); }
+// A shape without memory: all elements are one.
+inline Array outline(Shape const& s) {
+  Strides none = s;
+  for (int i = 0; i < s.rank; ++i) none[i] = 0;
+  return Array::number(0.0f).view(s, none);
+}
 inline LayerNorm outline_of_norm(index_t n) { return {outline(make_shape(n)), outline(make_shape(n))}; }
+
+// The leaves of a model and their names. Reading, filling and telling models apart go through this list, for each visit
+// of a tree is a set of functions of its own.
+template <tree M>
+auto named_leaves(M& model) {
+  using Leaf = std::conditional_t<std::is_const_v<M>, Array const, Array>;
+  std::vector<std::pair<std::string, Leaf*>> r;
+  visit_named(model, [&](std::string const& name, Leaf& leaf) { r.emplace_back(name, &leaf); });
+  return r;
+}
 
 inline WantedWeight wanted_weight(std::string const& name, Array const& leaf) {
   return {name, std::vector<index_t>(leaf.shape().dims, leaf.shape().dims + leaf.shape().rank)};
@@ -98,15 +112,20 @@ template <tree M, class Turned>
 void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless,
           Turned const& turned) {
   std::vector<WantedWeight> wanted = needless;
-  visit_named(model, [&](std::string const& name, Array const& leaf) {
-    wanted.push_back(wanted_weight(name, leaf));
+  auto const leaves = named_leaves(model);
+  for (auto const& [name, leaf] : leaves) {
+    wanted.push_back(wanted_weight(name, *leaf));
     if (turned(name)) std::reverse(wanted.back().shape.begin(), wanted.back().shape.end());
-  });
+  }
   w.check(wanted);
-  visit_named(model, [&](std::string const& name, Array& leaf) {
-    leaf = w.array(name, dtype);
-    if (turned(name)) leaf = swapaxes(leaf, -2, -1).contiguous();
-  });
+  for (auto const& [name, leaf] : leaves) {
+    *leaf = w.array(name, dtype);
+    if (!turned(name)) continue;
+    Array const there = *leaf;
+    index_t const rows = there.shape()[0], columns = there.shape()[1];
+    *leaf = Array(Meta{dtype, make_shape(columns, rows)});
+    copy_elements(there.view(make_shape(columns, rows), make_shape(1, columns)).operand(), leaf->operand());
+  }
 }
 template <tree M>
 void fill(M& model, Weights const& w, DType dtype, std::vector<WantedWeight> const& needless) {

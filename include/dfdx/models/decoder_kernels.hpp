@@ -6,6 +6,7 @@
 
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
+#include <dfdx/models/parts.hpp>
 
 namespace dfdx::models::detail {
 
@@ -34,6 +35,26 @@ inline void normalize(float const* x, float const* weight, index_t n, double eps
   });
 }
 
+/// y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias; y may be x.
+inline void normalize_around(float const* x, float const* weight, float const* bias, index_t n, double eps,
+                             float* y) {
+  Lane sum(0.0f);
+  by_lanes(n, [&](index_t i, int c) { sum = sum + kernels::load_n(x + i, c); });
+  float const mean = xsimd::reduce_add(sum) / static_cast<float>(n);
+  by_lanes(n, [&](index_t i, int c) { kernels::store_n(y + i, kernels::load_n(x + i, c) - Lane(mean), c); });
+  Lane squares(0.0f);
+  by_lanes(n, [&](index_t i, int c) {
+    Lane const v = kernels::load_n(y + i, c);
+    squares = xsimd::fma(v, v, squares);
+  });
+  float const variance = xsimd::reduce_add(squares) / static_cast<float>(n);
+  Lane const by(1.0f / std::sqrt(variance + static_cast<float>(eps)));
+  by_lanes(n, [&](index_t i, int c) {
+    Lane const v = kernels::load_n(y + i, c) * by * kernels::load_n(weight + i, c);
+    kernels::store_n(y + i, v + kernels::load_n(bias + i, c), c);
+  });
+}
+
 /// Elements i and i + n / 2 turned together, as `rotate` does.
 inline void turn(float* x, float const* cos, float const* sin, index_t n) {
   float* const y = x + n / 2;
@@ -54,10 +75,56 @@ inline void silu_times(float* x, float const* y, index_t n) {
   });
 }
 
-inline void add_to(float* x, float const* y, index_t n) {
+/// x[i] = f(x[i])
+inline void activate_all(Activation f, float* x, index_t n) {
+  Lane const one(1.0f);
+  // All but two are x times the logistic function of something, gelu's approximation too.
+  auto const times_logistic_of = [&](auto const& u) {
+    by_lanes(n, [&](index_t i, int c) {
+      Lane const v = kernels::load_n(x + i, c);
+      kernels::store_n(x + i, v / (one + kernels::lane_exp(-u(v))), c);
+    });
+  };
+  switch (f) {
+    case Activation::gelu_tanh:
+      return times_logistic_of([](Lane const& v) {
+        Lane const cubed = v * v * v * Lane(0.044715f);
+        return (v + cubed) * Lane(1.5957691216057308f);  // 2 sqrt(2 / pi)
+      });
+    case Activation::quick_gelu: return times_logistic_of([](Lane const& v) { return v * Lane(1.702f); });
+    case Activation::silu: return times_logistic_of([](Lane const& v) { return v; });
+    case Activation::relu:
+      for (index_t i = 0; i < n; ++i) x[i] = std::max(x[i], 0.0f);
+      return;
+    default:
+      for (index_t i = 0; i < n; ++i) x[i] *= 0.5f * (1 + std::erf(x[i] * 0.70710678f));
+  }
+}
+
+/// x[i] += scale y[i]
+inline void add_to(float* x, float const* y, index_t n, float scale = 1) {
+  Lane const by(scale);
   by_lanes(n, [&](index_t i, int c) {
-    kernels::store_n(x + i, kernels::load_n(x + i, c) + kernels::load_n(y + i, c), c);
+    kernels::store_n(x + i, xsimd::fma(kernels::load_n(y + i, c), by, kernels::load_n(x + i, c)), c);
   });
+}
+
+/// log(sum(exp(x))), of n > 0 numbers.
+inline double log_sum_exp(float const* x, index_t n) {
+  float const top = *std::max_element(x, x + n);
+  double sum = 0;
+  for (index_t first = 0; first < n; first += 512) {
+    Lane part(0.0f);
+    float last[static_cast<std::size_t>(kernels::lane_size<float>)] = {};
+    by_lanes(std::min<index_t>(512, n - first), [&](index_t i, int c) {
+      Lane const e = kernels::lane_exp(kernels::load_n(x + first + i, c) - Lane(top));
+      if (c == kernels::lane_size<float>) part = part + e;
+      else kernels::store_n(last, e, c);
+    });
+    sum += static_cast<double>(xsimd::reduce_add(part));
+    for (float e : last) sum += static_cast<double>(e);
+  }
+  return static_cast<double>(top) + std::log(sum);
 }
 
 /// x = softmax(scale x), of n > 0 numbers.

@@ -5,22 +5,19 @@
 #include <algorithm>
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include <dfdx/models/decoder.hpp>
-#include <dfdx/models/parts.hpp>
 #include <dfdx/models/sampling.hpp>
-#include <dfdx/vocabulary/class_loss.hpp>
 
 namespace dfdx::models {
 
-/// language_model - what texts are made with: Llama, Gpt2. hidden(tokens, cache) is what head(h) makes the logits of,
-/// cache(...) an empty KvCache, and config.positions() how many there are.
+/// language_model - what texts are made with: Llama, Gpt2. A Decoder runs them, so that a program which trains nothing
+/// has nothing in it of the ops of their models; cache(...) is an empty KvCache, config.positions() how many there are.
 template <class M>
-concept language_model = requires(M const& m, Array const& x, KvCache* cache, index_t n, Encoding e) {
-  { m(x) } -> std::same_as<Array>;
-  { m.hidden(x, cache) } -> std::same_as<Array>;
-  { m.head(x) } -> std::same_as<Array>;
+concept language_model = requires(M const& m, index_t n, Encoding e) {
+  { decoder_model(m) } -> std::same_as<DecoderModel>;
   { m.cache(n, std::optional<index_t>(), e) } -> std::same_as<KvCache>;
   { m.config.positions() } -> std::convertible_to<index_t>;
 };
@@ -58,30 +55,14 @@ class Context {
   /// Adds tokens and gives the numbers for what comes after the last: [vocabulary].
   Array add(std::span<std::int32_t const> tokens) {
     if (tokens.empty()) raise("generate: no tokens to add");
-    cache_.ahead = cache_.length + static_cast<index_t>(tokens.size());
-    if (can_step()) {
-      std::span<float const> const logits = run(tokens);
-      Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
-      std::copy(logits.begin(), logits.end(), r.data<float>());
-      return r;
-    }
-    no_grad const mode;
-    Array h;
-    for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
-      auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
-      h = model_->hidden(detail::token_row(some), &cache_);
-      tokens_.insert(tokens_.end(), some.begin(), some.end());
-    }
-    return model_->head(slice(h, 0, h.shape()[0] - 1)).to(DType::f32)[0].contiguous();
+    std::span<float const> const logits = run(tokens);
+    Array r(Meta{DType::f32, make_shape(static_cast<index_t>(logits.size()))});
+    std::copy(logits.begin(), logits.end(), r.data<float>());
+    return r;
   }
 
-  /// step - adds one token, and takes no memory for it where a Decoder can run the model. The numbers are there until
-  /// the next call.
-  std::span<float const> step(std::int32_t token) {
-    if (can_step()) return run(std::span(&token, 1));
-    logits_ = add(std::span(&token, 1));
-    return {logits_.data<float>(), static_cast<std::size_t>(logits_.size())};
-  }
+  /// step - adds one token, and takes no memory for it. The numbers are there until the next call.
+  std::span<float const> step(std::int32_t token) { return run(std::span(&token, 1)); }
 
   /// Makes room: of what stands after the first `keep` tokens the first half is forgotten, the rest computed anew, for
   /// keys know their positions.
@@ -95,12 +76,11 @@ class Context {
   }
 
   /// How many of the first tokens of another text are here, and would be computed alike: not the last, for what comes
-  /// after it is asked for, and none where rotary frequencies depend on how long the text is (Kind::dynamic).
+  /// after it is asked for, and none where rotary frequencies depend on how long the text is (dynamic, longrope).
   std::size_t common(std::span<std::int32_t const> text) const {
     if constexpr (requires { model_->config.rope; }) {
-      auto const& rope = model_->config.rope;
-      auto const longest = static_cast<double>(std::max(tokens_.size(), text.size()));
-      if (rope.kind == RopeFrequencies::Kind::dynamic && longest > rope.original_context) return 0;
+      if (model_->config.rope.stretched_by(static_cast<index_t>(std::max(tokens_.size(), text.size()))))
+        return 0;
     }
     std::size_t same = 0;
     while (same < tokens_.size() && same + 1 < text.size() && tokens_[same] == text[same]) ++same;
@@ -117,6 +97,9 @@ class Context {
     cache_.length = cache_.ahead = n;
   }
 
+  /// share - computes with a decoder that other contexts of the model have too, one at a time.
+  void share(std::shared_ptr<Decoder> decoder) { decoder_ = std::move(decoder); }
+
   bool full() const { return cache_.length == cache_.capacity; }
   std::vector<std::int32_t> const& tokens() const { return tokens_; }
   KvCache& cache() { return cache_; }
@@ -130,33 +113,60 @@ class Context {
     cache_.length = static_cast<index_t>(tokens.size());
   }
 
+  /// step_together - adds one token to each of some texts that share a decoder: [texts, vocabulary], until the next
+  /// call. The matrices are read once for all.
+  ///
+  /// Errors    "generate: texts that share no decoder"; those of Decoder
+  template <language_model N>
+  friend std::span<float const> step_together(std::span<Context<N>* const> texts,
+                                              std::span<std::int32_t const> tokens);
+
  private:
-  // With the decoder, block by block.
+  // Block by block.
   std::span<float const> run(std::span<std::int32_t const> tokens) {
+    cache_.ahead = cache_.length + static_cast<index_t>(tokens.size());
+    if (!decoder_) decoder_ = std::make_shared<Decoder>(*model_, cache_.capacity);
     std::span<float const> logits;
-    if constexpr (std::same_as<M, Llama>) {
-      if (!decoder_) decoder_.emplace(*model_, cache_.capacity);
-      for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
-        auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
-        logits = (*decoder_)(some, cache_);
-        tokens_.insert(tokens_.end(), some.begin(), some.end());
-      }
+    for (std::size_t i = 0; i < tokens.size(); i += static_cast<std::size_t>(block_)) {
+      auto const some = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(block_)));
+      logits = (*decoder_)(some, cache_);
+      tokens_.insert(tokens_.end(), some.begin(), some.end());
     }
     return logits;
-  }
-  bool can_step() const {
-    if constexpr (std::same_as<M, Llama>)
-      return decoder_ || (Decoder::supports(*model_) && Decoder::supports(cache_));
-    else return false;
   }
 
   M const* model_;
   KvCache cache_;
-  std::optional<Decoder> decoder_;
-  Array logits_;
+  std::shared_ptr<Decoder> decoder_;
   index_t block_;
   std::vector<std::int32_t> tokens_;
 };
+
+template <language_model N>
+std::span<float const> step_together(std::span<Context<N>* const> texts,
+                                     std::span<std::int32_t const> tokens) {
+  std::vector<KvCache*> caches;
+  for (Context<N>* c : texts) {
+    if (!c->decoder_ || c->decoder_ != texts[0]->decoder_) raise("generate: texts that share no decoder");
+    c->cache_.ahead = c->cache_.length + 1;
+    caches.push_back(&c->cache_);
+  }
+  if (texts.empty()) return {};
+  std::span<float const> const rows = (*texts[0]->decoder_)(tokens, caches);
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i]->tokens_.push_back(tokens[i]);
+  return rows;
+}
+
+namespace detail {
+
+template <int = 0>
+void check_prompt(std::span<std::int32_t const> prompt, index_t room) {
+  if (prompt.empty()) raise("generate: the prompt is empty");
+  if (static_cast<index_t>(prompt.size()) > room)
+    raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ", room);
+}
+
+}  // namespace detail
 
 /// generate - tokens after a prompt, in a context that may hold other texts: of what it and the prompt begin with alike
 /// nothing is computed again. Then it holds the prompt and what came after it but the last token. Each token is handed
@@ -168,11 +178,7 @@ template <language_model M>
 std::vector<std::int32_t> generate(Context<M>& context, std::span<std::int32_t const> prompt, Sampler sampler,
                                    GenerateOptions const& o = {},
                                    std::function<bool(std::int32_t)> const& take = {}) {
-  index_t const capacity = context.cache().capacity;
-  if (prompt.empty()) raise("generate: the prompt is empty");
-  if (static_cast<index_t>(prompt.size()) > capacity)
-    raise("generate: a prompt of ", static_cast<index_t>(prompt.size()), " tokens, there is room for ",
-          capacity);
+  detail::check_prompt(prompt, context.cache().capacity);
   for (std::int32_t t : prompt) sampler.accept(t);
   std::vector<std::int32_t> r;
   std::size_t const same = context.common(prompt);
@@ -211,21 +217,35 @@ struct Score {
 
 /// score - of a text in pieces of `length` tokens (0: the model's context), each by itself.
 ///
-/// Errors    "score: at least two tokens required, got 1"
+/// Errors    "score: at least two tokens required, got 1"; "score: token 600, there are 512"; those of Decoder
 template <language_model M>
 Score score(M const& model, std::span<std::int32_t const> tokens, index_t length = 0) {
   if (length <= 0) length = model.config.context;
   if (tokens.size() < 2)
     raise("score: at least two tokens required, got ", static_cast<index_t>(tokens.size()));
-  no_grad const mode;
+  // Numbers for all tokens of a block are there at once: a few of a large vocabulary are enough for the products.
+  constexpr std::size_t block = 64;
+  index_t const most = std::min(length, static_cast<index_t>(tokens.size()) - 1);
+  KvCache cache = model.cache(std::min(most, model.config.positions()));
+  Decoder decode(model, cache.capacity);
   Score r;
   for (std::size_t i = 0; i + 1 < tokens.size(); i += static_cast<std::size_t>(length)) {
     auto const piece = tokens.subspan(i, std::min(tokens.size() - i, static_cast<std::size_t>(length) + 1));
-    auto const n = static_cast<index_t>(piece.size()) - 1;
-    Array const logits = model(detail::token_row(piece.first(piece.size() - 1)));
-    Array const loss = cross_entropy(logits.to(DType::f32), detail::token_row(piece.subspan(1)));
-    r.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(n);
-    r.tokens += n;
+    std::size_t const n = piece.size() - 1;
+    cache.length = 0, cache.ahead = static_cast<index_t>(n);
+    for (std::size_t first = 0; first < n; first += block) {
+      auto const some = piece.subspan(first, std::min(block, n - first));
+      std::span<float const> const logits = decode.rows(some, cache);
+      std::size_t const row = logits.size() / some.size();
+      for (std::size_t k = 0; k < some.size(); ++k) {
+        std::int32_t const next = piece[first + k + 1];
+        if (next < 0 || static_cast<std::size_t>(next) >= row)
+          raise("score: token ", Position{next}, ", there are ", static_cast<index_t>(row));
+        float const* const x = logits.data() + k * row;
+        r.loss += detail::log_sum_exp(x, static_cast<index_t>(row)) - static_cast<double>(x[next]);
+      }
+    }
+    r.tokens += static_cast<index_t>(n);
   }
   r.loss /= static_cast<double>(r.tokens);
   return r;

@@ -9,6 +9,7 @@
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/models/cache.hpp>
 #include <dfdx/models/config.hpp>
+#include <dfdx/models/decoder_model.hpp>
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 
@@ -166,6 +167,50 @@ void visit_projections(Model& m, F const& f) {
     f(in + "mlp.c_fc", b.mlp.c_fc);
     f(in + "mlp.c_proj", b.mlp.c_proj);
   }
+}
+
+/// decoder_model - the model as a Decoder (models/decoder.hpp) runs it, with the transposed of its matrices in memory
+/// of their own.
+///
+/// Errors    those of DecoderModel
+template <class Model>
+  requires std::same_as<Model, Gpt2>
+DecoderModel decoder_model(Model const& m) {
+  Gpt2Config const& c = m.config;
+  DecoderModel r;
+  r.family = "gpt2";
+  r.vocabulary = c.vocabulary, r.width = c.width, r.hidden = c.hidden;
+  r.heads = r.kv_heads = c.heads, r.head_size = c.head_size();
+  r.norm_eps = c.norm_eps;
+  r.activation = c.activation, r.gated = false;
+  auto const bound = [&](Conv1D const& p) {
+    detail::BoundMatrix b{.rows = r.turned(p.weight), .bias = r.floats(p.bias)};
+    r.add_factors(b, p);
+    return b;
+  };
+  auto const norm = [&](LayerNorm const& n) {
+    return detail::BoundNorm{r.floats(n.weight), r.floats(n.bias)};
+  };
+  for (Gpt2Block const& block : m.transformer.h) {
+    detail::BoundLayer l;
+    detail::BoundMatrix const all = bound(block.attn.c_attn);
+    auto const third = [&](index_t i) {
+      detail::BoundMatrix b = all;
+      b.rows.rows = c.width, b.rows.bytes = all.rows.row(i * c.width), b.bias = all.bias + i * c.width;
+      if (all.has_factors()) b.outer.rows = c.width, b.outer.bytes = all.outer.row(i * c.width);
+      return b;
+    };
+    l.q = third(0), l.k = third(1), l.v = third(2), l.o = bound(block.attn.c_proj);
+    l.gate = bound(block.mlp.c_fc), l.down = bound(block.mlp.c_proj);
+    l.input = norm(block.ln_1), l.middle = norm(block.ln_2);
+    if (c.scaled) l.scale /= std::sqrt(static_cast<float>(l.q.rows.rows / c.heads));
+    if (c.scaled_by_layer) l.scale /= static_cast<float>(r.layers.size() + 1);
+    r.layers.push_back(l);
+  }
+  r.table = r.matrix(m.transformer.wte.weight), r.learnt = r.matrix(m.transformer.wpe.weight);
+  r.norm = norm(m.transformer.ln_f);
+  r.head.rows = m.lm_head ? r.matrix(m.lm_head->weight) : r.table;
+  return r;
 }
 
 namespace detail {

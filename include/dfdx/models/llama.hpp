@@ -3,12 +3,13 @@
 // whose sizes the compiler knows. The names of its tensors are those of Hugging Face's files.
 #pragma once
 
+#include <concepts>
 #include <optional>
 
 #include <dfdx/models/cache.hpp>
+#include <dfdx/models/decoder_model.hpp>
 #include <dfdx/models/llama_config.hpp>
 #include <dfdx/models/llama_sight.hpp>
-#include <dfdx/models/stored.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/norm.hpp>
@@ -251,7 +252,7 @@ struct LlamaModel<LlamaSizes{}, T> {
     Array h = model.embed_tokens(tokens);
     if (h.dtype() != model.norm.weight.dtype()) h = h.to(model.norm.weight.dtype());
     index_t const length = std::max(first + n, cache != nullptr ? cache->ahead : 0);
-    Angles const angles(config.frequencies(length), first, n, h.dtype());
+    Angles const angles(config.frequencies(length), first, n, h.dtype(), config.rope.amplitude);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       watch(static_cast<index_t>(i), h);
       h = model.layers[i](config, h, [&](Array const& q, Array k, Array v) {
@@ -300,6 +301,45 @@ void visit_projections(Model& m, F const& f) {
     f(in + "mlp.down_proj", b.mlp.down_proj);
   }
   if (m.lm_head) f(std::string("lm_head"), *m.lm_head);
+}
+
+/// decoder_model - the model as a Decoder (models/decoder.hpp) runs it.
+///
+/// Errors    those of DecoderModel
+template <class Model>
+  requires std::same_as<Model, Llama>
+DecoderModel decoder_model(Model const& m) {
+  LlamaConfig const& c = m.config;
+  DecoderModel r;
+  r.vocabulary = c.vocabulary, r.width = c.width, r.hidden = c.hidden;
+  r.heads = c.heads, r.kv_heads = c.kv_heads, r.head_size = c.head_size;
+  r.norm_eps = c.norm_eps;
+  r.rope = c.rope, r.divisors = c.rope_divisors;
+  auto const bound = [&](Projection const& p) {
+    detail::BoundMatrix b{.rows = p.stored ? r.matrix(p.stored) : r.matrix(*p.weight)};
+    if (p.bias) b.bias = r.floats(*p.bias);
+    r.add_factors(b, p);
+    return b;
+  };
+  for (auto const& block : m.model.layers) {
+    auto const& a = block.self_attn;
+    detail::BoundLayer l;
+    l.q = bound(a.q_proj), l.k = bound(a.k_proj), l.v = bound(a.v_proj), l.o = bound(a.o_proj);
+    l.gate = bound(block.mlp.gate_proj), l.up = bound(block.mlp.up_proj), l.down = bound(block.mlp.down_proj);
+    l.input.weight = r.floats(block.input_layernorm.weight);
+    l.middle.weight = r.floats(block.post_attention_layernorm.weight);
+    if (a.q_norm) l.q_norm = r.floats(a.q_norm->weight);
+    if (a.k_norm) l.k_norm = r.floats(a.k_norm->weight);
+    l.window = c.window_of(r.layers.size());
+    l.scale = 1 / std::sqrt(static_cast<float>(c.head_size));
+    r.layers.push_back(l);
+  }
+  TokenTable const& table = m.model.embed_tokens;
+  r.table = table.stored ? r.matrix(table.stored) : r.matrix(*table.weight);
+  r.norm.weight = r.floats(m.model.norm.weight);
+  if (m.lm_head) r.head = bound(*m.lm_head);
+  else r.head.rows = r.table;
+  return r;
 }
 
 }  // namespace dfdx::models

@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include <dfdx/io/llama_names.hpp>
-#include <dfdx/models/config.hpp>
-#include <dfdx/models/rotary.hpp>
+#include <dfdx/models/rope_config.hpp>
 
 namespace dfdx::models {
 
@@ -31,11 +30,11 @@ struct LlamaSizes {
   constexpr index_t kv_rows() const { return kv_heads * head_size; }
 };
 
-/// LlamaConfig - what the files of a model of the family say of it: Llama 1 to 3.2, Mistral, Qwen 2 and 3.
+/// LlamaConfig - what the files of a model of the family say of it: Llama 1 to 3.2, Mistral, Qwen 2 and 3,
+/// Phi-3.
 struct LlamaConfig : LlamaSizes {
   std::string architecture = "llama";
-  /// What divides rotary frequencies one by one, if anything does.
-  std::vector<double> rope_divisors;
+  RopeDivisors rope_divisors;
   /// For each layer whether `window` is for it; empty where it is for all.
   std::vector<bool> layers_with_window;
   std::int32_t bos = -1;
@@ -75,43 +74,22 @@ struct LlamaConfig : LlamaSizes {
     if (auto const told = static_cast<index_t>(layers_with_window.size()); told != 0 && told != layers)
       raise("llama: it says of ", told, " layers whether they have a window, and has ", layers);
     rope.check();
-    for (double d : rope_divisors)
-      if (!(d > 0 && std::isfinite(d))) raise("rope: a divisor of frequencies that is no positive number");
+    for (auto const* all : {&rope_divisors.within, &rope_divisors.beyond}) {
+      if (rope.kind == RopeFrequencies::Kind::longrope && static_cast<index_t>(all->size()) != head_size / 2)
+        raise("rope: ", static_cast<index_t>(all->size()), " divisors of frequencies for heads of ",
+              head_size);
+      for (double d : *all)
+        if (!(d > 0 && std::isfinite(d))) raise("rope: a divisor of frequencies that is no positive number");
+    }
   }
 };
 
 namespace detail {
 
+inline constexpr char const* llama_kinds[] = {"llama", "mistral", "qwen2", "qwen3", "phi3"};
+
 [[noreturn]] inline void refuse_config(Weights const& w, std::string const& why) {
   refuse_model("llama", w, why);
-}
-
-// "rope_parameters" of newer files, "rope_theta" and "rope_scaling" of others.
-inline RopeFrequencies rope_of_hugging_face(Weights const& w, index_t context) {
-  Metadata const& m = w.metadata;
-  std::string in = "config.rope_scaling.";
-  for (char const* key : {"rope_theta", "rope_type", "type"})
-    if (m.find(std::string("config.rope_parameters.") + key) != nullptr) in = "config.rope_parameters.";
-  RopeFrequencies r;
-  r.base = m.number(in + "rope_theta", m.number("config.rope_theta", 10000));
-  for (std::string const& key : {in + "partial_rotary_factor", std::string("config.partial_rotary_factor")})
-    if (m.number(key, 1) != 1) refuse_config(w, "rotary embeddings of a part of each head are not supported");
-  std::string type = "default";
-  for (char const* key : {"type", "rope_type"})
-    if (m.find(in + key) != nullptr) type = m.text(in + key);
-  if (type == "default") return r;
-  r.factor = m.number(in + "factor");
-  r.original_context = static_cast<double>(context);
-  if (type == "linear") r.kind = RopeFrequencies::Kind::linear;
-  else if (type == "dynamic") r.kind = RopeFrequencies::Kind::dynamic;
-  else if (type == "llama3") {
-    r.kind = RopeFrequencies::Kind::llama3;
-    r.original_context = m.number(in + "original_max_position_embeddings", r.original_context);
-    r.low_factor = m.number(in + "low_freq_factor");
-    r.high_factor = m.number(in + "high_freq_factor");
-  } else
-    refuse_config(w, "rotary embeddings of type " + dfdx::detail::shown_name(type) + " are not supported");
-  return r;
 }
 
 // Windows of attention as transformers reads them: a Llama has none whatever is said, a Qwen where it is told to use
@@ -120,7 +98,9 @@ inline void set_windows(LlamaConfig& c, Weights const& w) {
   Metadata const& m = w.metadata;
   bool const qwen = c.architecture == "qwen2" || c.architecture == "qwen3";
   if (c.architecture == "llama" || (qwen && !m.flag("config.use_sliding_window", false))) return;
-  c.window = m.integer("config.sliding_window", qwen ? 4096 : 0);
+  // A key that is not there means the default of the architecture's code, null none.
+  bool const none_said = m.is_null("config.sliding_window");
+  c.window = m.integer("config.sliding_window", none_said || c.architecture == "phi3" ? 0 : 4096);
   if (c.window == 0) return;
   if (m.find("config.layer_types") != nullptr) {
     for (std::string const& type : m.list<std::string>("config.layer_types")) {
@@ -146,7 +126,7 @@ inline LlamaConfig config_of_hugging_face(Weights const& w) {
   LlamaConfig c;
   c.architecture = m.find("config.model_type") != nullptr ? m.text("config.model_type") : "llama";
   bool known = false;
-  for (char const* a : {"llama", "mistral", "qwen2", "qwen3"}) known = known || c.architecture == a;
+  for (char const* a : llama_kinds) known = known || c.architecture == a;
   if (!known)
     refuse_config(w, "models of type " + dfdx::detail::shown_name(c.architecture) + " are not supported");
   if (m.find("config.hidden_act") != nullptr && m.text("config.hidden_act") != "silu")
@@ -162,7 +142,8 @@ inline LlamaConfig config_of_hugging_face(Weights const& w) {
   c.head_size = m.integer("config.head_dim", c.architecture == "qwen3" ? 128 : c.width / c.heads);
   c.context = m.integer("config.max_position_embeddings", 2048);
   c.norm_eps = m.number("config.rms_norm_eps", 1e-6);
-  c.rope = rope_of_hugging_face(w, c.context);
+  RopeConfig rope = rope_of_hugging_face(w, c.context);
+  c.rope = rope.rope, c.rope_divisors = std::move(rope.divisors);
   set_windows(c, w);
   // Files that do not say whether the head is the embedding have a head, or have not.
   c.tied = m.flag("config.tie_word_embeddings", w.find("lm_head.weight") == nullptr);
@@ -183,7 +164,7 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
   LlamaConfig c;
   c.architecture = m.text("general.architecture");
   bool known = false;
-  for (char const* a : {"llama", "mistral", "qwen2", "qwen3"}) known = known || c.architecture == a;
+  for (char const* a : llama_kinds) known = known || c.architecture == a;
   if (!known)
     refuse_config(w, "models of type " + dfdx::detail::shown_name(c.architecture) + " are not supported");
   std::string const in = c.architecture + ".";
@@ -199,23 +180,8 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
   c.context = m.integer(in + "context_length");
   c.norm_eps = m.number(in + "attention.layer_norm_rms_epsilon");
   c.window = m.integer(in + "attention.sliding_window", 0);
-  c.rope.base = m.number(in + "rope.freq_base", 10000);
-  if (m.integer(in + "rope.dimension_count", c.head_size) != c.head_size)
-    refuse_config(w, "rotary embeddings of a part of each head are not supported");
-  std::string const type =
-      m.find(in + "rope.scaling.type") != nullptr ? m.text(in + "rope.scaling.type") : "none";
-  if (type == "linear") {
-    c.rope.kind = RopeFrequencies::Kind::linear;
-    c.rope.factor = m.number(in + "rope.scaling.factor");
-  } else if (type != "none") {
-    refuse_config(w, "rotary embeddings of type " + dfdx::detail::shown_name(type) + " are not supported");
-  }
-  if (Weight const* const f = w.find("rope_freqs.weight")) {
-    if (f->size() != c.head_size / 2) refuse_config(w, "rope_freqs.weight does not fit the heads");
-    c.rope_divisors.resize(static_cast<std::size_t>(f->size()));
-    Array const all = f->array(DType::f64);
-    for (std::size_t i = 0; i < c.rope_divisors.size(); ++i) c.rope_divisors[i] = all.data<double>()[i];
-  }
+  RopeConfig rope = rope_of_gguf(w, in, c.head_size, c.context);
+  c.rope = rope.rope, c.rope_divisors = std::move(rope.divisors);
   Weight const& table = w.at("token_embd.weight");
   c.vocabulary = table.shape.empty() ? 0 : table.shape[0];
   c.tied = w.find("output.weight") == nullptr;

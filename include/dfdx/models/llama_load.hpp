@@ -59,30 +59,64 @@ inline Llama outline_of(LlamaConfig const& c) {
 inline void add_needless(std::vector<WantedWeight>& wanted, Weights const& w, LlamaConfig const& c) {
   if (c.tied) wanted.push_back({"output.weight", {c.vocabulary, c.width}, true});
   for (Weight const& x : w)
-    if (x.name == "rope_freqs.weight" || x.name.ends_with(".rotary_emb.inv_freq"))
+    if (x.name.starts_with("rope_f") || x.name.ends_with(".rotary_emb.inv_freq"))
       wanted.push_back({x.name, x.shape, true});
 }
 
 // Rows of queries and keys in the order of Hugging Face's files.
 inline Array half_split(Array const& rows, index_t head) {
-  Array from(Meta{DType::i64, make_shape(rows.shape()[0])});
-  for (index_t i = 0; i < rows.shape()[0]; ++i)
-    from.data<std::int64_t>()[rope_row(i, head, RopeLayout::interleaved, RopeLayout::half_split)] = i;
-  return take(rows, from);
+  index_t const n = rows.shape()[0];
+  Array r(rows.meta());
+  std::size_t const size = n == 0 ? 0 : static_cast<std::size_t>(rows.size() / n) * size_of(rows.dtype());
+  for (index_t i = 0; i < n; ++i) {
+    index_t const to = rope_row(i, head, RopeLayout::interleaved, RopeLayout::half_split);
+    std::memcpy(r.bytes() + static_cast<std::size_t>(to) * size,
+                rows.bytes() + static_cast<std::size_t>(i) * size, size);
+  }
+  return r;
 }
 
 inline bool is_turned(std::string_view name) {
   return name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos;
 }
 
-// The weights of a file by the names of GGUF, if they are what a model needs.
-template <class Model>
-Weights fitting(Model& m, Weights const& files, LlamaConfig const& config) {
-  Weights w = with_gguf_names(files);
-  std::vector<WantedWeight> wanted;
-  visit_state(m, [&](std::string const& name, Array const& leaf) {
-    wanted.push_back(wanted_weight(gguf_name(name), leaf));
+// The same weights with each matrix by itself where a file has several in one, as those of Phi-3: rows of queries, keys
+// and values; those of the gates and those that they open. What is of another shape stays, for check to tell.
+inline Weights apart(Weights const& w, LlamaConfig const& c) {
+  if (c.architecture != "phi3") return w;
+  return w.changed([&](Weight& x, Weights& to) {
+    struct Part {
+      char const* name;
+      index_t rows;
+    };
+    std::vector<Part> parts;
+    std::size_t const dot = x.name.find('.', 4);
+    if (x.name.ends_with(".attn_qkv.weight"))
+      parts = {{"attn_q", c.query_rows()}, {"attn_k", c.kv_rows()}, {"attn_v", c.kv_rows()}};
+    else if (x.name.ends_with(".ffn_up.weight")) parts = {{"ffn_gate", c.hidden}, {"ffn_up", c.hidden}};
+    index_t rows = 0;
+    for (Part const& p : parts) rows += p.rows;
+    if (parts.empty() || dot == x.name.npos || x.shape.size() != 2 || x.shape[0] != rows ||
+        (!x.dtype && !x.quant))
+      return;
+    Weight const all = x;
+    std::size_t const row = all.bytes.size() / static_cast<std::size_t>(rows);
+    index_t first = 0;
+    for (Part const& p : parts) {
+      if (first > 0) to.add(x);
+      x.name = all.name.substr(0, dot + 1) + p.name + ".weight";
+      x.shape[0] = p.rows;
+      x.bytes =
+          all.bytes.subspan(static_cast<std::size_t>(first) * row, static_cast<std::size_t>(p.rows) * row);
+      first += p.rows;
+    }
   });
+}
+
+// The weights of a file by the names of GGUF, if they are the leaves of a model.
+inline Weights fitting(std::vector<WantedWeight> wanted, Weights const& files, LlamaConfig const& config) {
+  Weights w = apart(with_gguf_names(files), config);
+  for (WantedWeight& leaf : wanted) leaf.name = gguf_name(leaf.name);
   add_needless(wanted, w, config);
   w.check(wanted);
   if (files.rope == RopeLayout::unknown)
@@ -103,10 +137,14 @@ inline std::string text_of(RopeFrequencies const& r) {
   if (r.kind == Kind::plain) return s.str();
   s << (r.kind == Kind::linear    ? ", linear"
         : r.kind == Kind::dynamic ? ", dynamic"
-                                  : ", llama3")
+        : r.kind == Kind::llama3  ? ", llama3"
+        : r.kind == Kind::yarn    ? ", yarn"
+                                  : ", longrope")
     << " by " << r.factor;
   if (r.kind == Kind::llama3) s << " (" << r.low_factor << " to " << r.high_factor << ")";
+  if (r.kind == Kind::yarn) s << " (" << r.fast << " to " << r.slow << ")";
   if (r.kind != Kind::linear) s << " beyond " << r.original_context;
+  if (r.amplitude != 1) s << " times " << r.amplitude;
   return s.str();
 }
 
@@ -197,7 +235,10 @@ inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
   LlamaConfig const config = llama_config(files);
   detail::check_layers("llama", files, config.layers);
   Llama m = detail::outline_of(config);
-  Weights w = detail::fitting(m, files, config);
+  std::vector<WantedWeight> wanted;
+  for (auto const& [name, leaf] : detail::named_leaves(std::as_const(m)))
+    wanted.push_back(detail::wanted_weight(name, *leaf));
+  Weights w = detail::fitting(std::move(wanted), files, config);
   bool const grouped = std::any_of(w.begin(), w.end(), [](Weight const& x) { return x.group > 0; });
   if (o.as_stored && !o.quant && !grouped) w = with_rope(w, RopeLayout::half_split, config.head_size);
   bool const turn = w.rope == RopeLayout::interleaved;
@@ -211,9 +252,8 @@ inline Llama load_llama(Weights const& files, LlamaOptions const& o = {}) {
       if (layer.stored) layer.weight.reset();
     });
   }
-  visit_named(m, [&](std::string const& name, Array& leaf) {
-    leaf = detail::loaded(w, name, o.dtype, config.head_size);
-  });
+  for (auto const& [name, leaf] : detail::named_leaves(m))
+    *leaf = detail::loaded(w, name, o.dtype, config.head_size);
   return m;
 }
 inline Llama load_llama(Weights const& files, DType dtype) { return load_llama(files, {.dtype = dtype}); }
@@ -237,7 +277,11 @@ LlamaModel<S, T> load_llama(Weights const& files) {
   if (!config.layers_with_window.empty())
     detail::refuse_config(files, "a window of attention in some of the layers is not supported");
   LlamaModel<S, T> m;
-  Weights const w = detail::fitting(m, files, config);
+  std::vector<WantedWeight> wanted;
+  visit_state(std::as_const(m), [&](std::string const& name, Array const& leaf) {
+    wanted.push_back(detail::wanted_weight(name, leaf));
+  });
+  Weights const w = detail::fitting(std::move(wanted), files, config);
   visit(m, [](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     if (leaf.empty()) leaf = Leaf::uninitialized();

@@ -25,13 +25,20 @@ inline nlohmann::ordered_json tokens_as_json(std::vector<std::int32_t> const& to
 inline nlohmann::ordered_json rope_scaling(RopeFrequencies const& r) {
   using enum RopeFrequencies::Kind;
   if (r.kind == plain) return nullptr;
-  char const* const type = r.kind == linear ? "linear" : r.kind == dynamic ? "dynamic" : "llama3";
+  char const* const type = r.kind == linear    ? "linear"
+                           : r.kind == dynamic ? "dynamic"
+                           : r.kind == yarn    ? "yarn"
+                                               : "llama3";
   nlohmann::ordered_json j = {{"rope_type", type}, {"factor", r.factor}};
   // transformers takes these for the kind that has them.
   if (r.kind == llama3) {
     j["original_max_position_embeddings"] = static_cast<std::int64_t>(r.original_context);
     j["low_freq_factor"] = r.low_factor;
     j["high_freq_factor"] = r.high_factor;
+  } else if (r.kind == yarn) {
+    j["original_max_position_embeddings"] = static_cast<std::int64_t>(r.original_context);
+    j["beta_fast"] = r.fast, j["beta_slow"] = r.slow;
+    j["truncate"] = r.whole, j["attention_factor"] = r.amplitude;
   }
   return j;
 }
@@ -48,6 +55,7 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
     if (!ok)
       dfdx::detail::raise_file("llama: a config.json of " + c.architecture + " has no word for " + what);
   };
+  sayable(c.architecture != "phi3", "matrices of their own");
   sayable(c.normalized_heads == qwen3, qwen3 ? "heads without norms" : "norms of heads");
   sayable(qwen2 ? c.attention_bias : c.attention_bias == c.output_bias, "biases of a part of attention");
   sayable(c.window == 0 || c.architecture != "llama", "a window of attention");

@@ -31,9 +31,8 @@ struct TypedAngles {
 template <LlamaSizes S, element T, operand P>
 constexpr auto llama_angles(P const& places) {
   using Kind = RopeFrequencies::Kind;
-  static_assert(
-      S.rope.kind != Kind::dynamic,
-      "llama: rotary embeddings that depend on the length need a model of the running program's sizes");
+  static_assert(S.rope.kind != Kind::dynamic && S.rope.kind != Kind::yarn && S.rope.kind != Kind::longrope,
+                "llama: rotary embeddings of this kind need a model of the running program's sizes");
   constexpr RopeFrequencies r = S.rope;
   auto const column = unsqueeze<-1>(places);
   auto const pair = positions<-1, S.head_size / 2>(cast<double>(column));

@@ -3,17 +3,16 @@
 // trained in place of its matrices, in the files of PEFT.
 #pragma once
 
-#include <regex>
-
 #include <dfdx/io/safetensors.hpp>
 #include <dfdx/io/safetensors_weights.hpp>
-#include <dfdx/models/llama.hpp>
+#include <dfdx/models/config.hpp>
+#include <dfdx/models/name_pattern.hpp>
 
 namespace dfdx::models {
 
 /// LoraConfig - how large the factors are, how much they count (alpha / rank, or alpha / sqrt(rank) with
 /// `root_of_rank`), and which projections have some: those whose names end in one of `targets`, or, if it is not empty,
-/// match all of `pattern` (ECMAScript).
+/// match all of `pattern`, a regular expression (models/name_pattern.hpp).
 struct LoraConfig {
   index_t rank = 8;
   double alpha = 16;
@@ -25,18 +24,13 @@ struct LoraConfig {
     double const r = static_cast<double>(rank);
     return alpha / (root_of_rank ? std::sqrt(r) : r);
   }
-  /// Errors    "lora: a rank of 0", "lora: an alpha that is no positive number", "lora: no targets", "lora: the pattern
-  ///           (x is no regular expression"
+  /// Errors    "lora: a rank of 0", "lora: an alpha that is no positive number", "lora: no targets", those of
+  ///           NamePattern
   void check() const {
     if (rank < 1 || rank > 1 << 20) dfdx::detail::raise_file("lora: a rank of " + std::to_string(rank));
     if (!(alpha > 0 && std::isfinite(alpha))) raise("lora: an alpha that is no positive number");
     if (targets.empty() && pattern.empty()) raise("lora: no targets");
-    try {
-      static_cast<void>(std::regex(pattern));
-    } catch (std::regex_error const&) {
-      dfdx::detail::raise_file("lora: the pattern " + dfdx::detail::shown_name(pattern) +
-                               " is no regular expression");
-    }
+    static_cast<void>(detail::NamePattern(pattern));
   }
 };
 
@@ -45,11 +39,9 @@ namespace detail {
 // What the factors of a model are computed in: the dtype of its norms.
 template <class Model>
 DType dtype_of_norms(Model const& m) {
-  std::optional<DType> r;
-  visit(m, [&](Array const& leaf) {
-    if (!r && leaf.ndim() == 1) r = leaf.dtype();
-  });
-  return r.value_or(DType::f32);
+  for (auto const& [name, leaf] : named_leaves(m))
+    if (leaf->ndim() == 1) return leaf->dtype();
+  return DType::f32;
 }
 
 // Calls f(name, projection) with those that the config names.
@@ -58,11 +50,11 @@ void visit_targets(Model& m, LoraConfig const& c, F const& f) {
   c.check();
   std::set<std::string> unmatched(c.targets.begin(), c.targets.end());
   if (!c.pattern.empty()) unmatched = {c.pattern};
-  std::regex const pattern(c.pattern);
+  NamePattern const pattern(c.pattern);
   visit_projections(m, [&](std::string const& name, auto& p) {
     bool hit = false;
     if (!c.pattern.empty()) {
-      hit = std::regex_match(name, pattern);
+      hit = pattern.matches(name);
       if (hit) unmatched.clear();
     } else {
       for (std::string const& t : c.targets)
@@ -184,12 +176,9 @@ void save_lora(std::filesystem::path const& folder, Model const& model, LoraConf
 ///
 /// Errors    "lora: adapter: use_dora is not supported"; "weights: adapter: there is no config.r"; those of
 ///           LoraConfig::check
-inline LoraConfig lora_config(std::filesystem::path const& folder) {
-  Metadata m(folder.string());
-  dfdx::detail::add_config(m, "config",
-                           dfdx::detail::read_json_file(folder / "adapter_config.json", "lora", 8));
+inline LoraConfig lora_config(Metadata const& m) {
   auto const refuse = [&](std::string const& why) {
-    dfdx::detail::raise_file("lora: " + folder.string() + ": " + why);
+    dfdx::detail::raise_file("lora: " + m.source() + ": " + why);
   };
   if (std::string const type = detail::text_or(m, "config.peft_type", "LORA"); type != "LORA")
     refuse("adapters of type " + dfdx::detail::shown_name(type) + " are not supported");
@@ -219,6 +208,13 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
   return c;
 }
 
+inline LoraConfig lora_config(std::filesystem::path const& folder) {
+  Metadata m(folder.string());
+  dfdx::detail::add_config(m, "config",
+                           dfdx::detail::read_json_file(folder / "adapter_config.json", "lora", 8));
+  return lora_config(m);
+}
+
 /// load_lora - gives a model the factors in a folder of PEFT, or in a file with adapter_config.json beside it, in the
 /// dtype of its norms. All that is missing, of another shape or too much is told at once, and the model is then as
 /// before.
@@ -226,10 +222,7 @@ inline LoraConfig lora_config(std::filesystem::path const& folder) {
 /// Errors    "weights: adapter/adapter_model.safetensors does not fit the model: base_model.model.model.layers.0.
 ///           self_attn.q_proj.lora_A.weight is missing; ..."; those of lora_config and add_lora
 template <class Model>
-LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
-  bool const file = std::filesystem::is_regular_file(path);
-  LoraConfig const c = lora_config(file ? path.parent_path() : path);
-  Weights const w = read_safetensors(file ? path : path / "adapter_model.safetensors");
+void load_lora(LoraConfig const& c, Weights const& w, Model& model) {
   Model m = model;
   std::vector<WantedWeight> wanted;
   detail::visit_targets(m, c, [&](std::string const& name, auto& p) {
@@ -248,6 +241,12 @@ LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
     p.lora_merged = false;
   });
   model = std::move(m);
+}
+template <class Model>
+LoraConfig load_lora(std::filesystem::path const& path, Model& model) {
+  bool const file = std::filesystem::is_regular_file(path);
+  LoraConfig const c = lora_config(file ? path.parent_path() : path);
+  load_lora(c, read_safetensors(file ? path : path / "adapter_model.safetensors"), model);
   return c;
 }
 

@@ -4,6 +4,7 @@
 
 #include <dfdx/io/safetensors.hpp>
 #include <dfdx/io/safetensors_weights.hpp>
+#include <dfdx/models/config.hpp>
 #include <dfdx/models/generate.hpp>
 
 namespace dfdx::models {
@@ -14,22 +15,27 @@ namespace detail {
 template <class M>
 std::string fingerprint(M const& m) {
   std::uint64_t h = 0xcbf29ce484222325u;
-  visit(m, [&](Array const& leaf) {
-    if (leaf.ndim() != 1) return;
-    Array const x = leaf.detach().contiguous();
-    std::size_t const n = static_cast<std::size_t>(x.size()) * size_of(x.dtype());
-    for (std::size_t i = 0; i < n; ++i)
-      h = (h ^ std::to_integer<std::uint64_t>(x.bytes()[i])) * 0x100000001b3u;
-  });
+  for (auto const& [name, leaf] : named_leaves(m)) {
+    if (leaf->ndim() != 1) continue;
+    std::size_t const size = size_of(leaf->dtype());
+    std::byte const* p = leaf->bytes();
+    for (index_t i = 0; i < leaf->size(); ++i, p += leaf->strides()[0] * static_cast<index_t>(size))
+      for (std::size_t k = 0; k < size; ++k) h = (h ^ std::to_integer<std::uint64_t>(p[k])) * 0x100000001b3u;
+  }
   return std::to_string(h);
 }
 
 // Calls f("keys.0", rows) with each part of a cache that counts.
 template <class F>
 void visit_rows(KvCache const& c, index_t length, F const& f) {
+  auto const first = [&](Array const& all) {
+    Shape s = all.shape();
+    s[s.rank - 2] = length;
+    return all.view(s, all.strides());
+  };
   for (std::size_t i = 0; i < c.keys.size(); ++i) {
-    f("keys." + std::to_string(i), slice(c.keys[i], -2, 0, length));
-    f("values." + std::to_string(i), slice(c.values[i], -2, 0, length));
+    f("keys." + std::to_string(i), first(c.keys[i]));
+    f("values." + std::to_string(i), first(c.values[i]));
   }
 }
 
@@ -42,9 +48,12 @@ template <language_model M>
 void save_session(std::filesystem::path const& path, M const& model, Context<M> const& context) {
   if (context.tokens().empty()) raise("save_session: the context is empty");
   std::map<std::string, Array> all{{"tokens", detail::token_row(context.tokens())}};
-  detail::visit_rows(
-      context.cache(), context.cache().length,
-      [&](std::string const& name, Array const& rows) { all.emplace(name, rows.contiguous()); });
+  detail::visit_rows(context.cache(), context.cache().length,
+                     [&](std::string const& name, Array const& rows) {
+                       Array dense(rows.meta());
+                       copy_elements(rows.operand(), dense.operand());
+                       all.emplace(name, dense);
+                     });
   save_safetensors(path, all, {{"session_of", detail::fingerprint(model)}});
 }
 
@@ -55,9 +64,7 @@ void save_session(std::filesystem::path const& path, M const& model, Context<M> 
 ///           there is room for 256"; "weights: s.session does not fit the model: keys.4 is missing; keys.0: shape [4,
 ///           10, 8] in the file, [4, 12, 8] in the model"; those of read_safetensors
 template <language_model M>
-Context<M> load_session(std::filesystem::path const& path, M const& model, index_t capacity = 0,
-                        index_t block = 256) {
-  Weights const w = read_safetensors(path);
+Context<M> load_session(Weights const& w, M const& model, index_t capacity = 0, index_t block = 256) {
   auto const fail = [&](std::string const& why) {
     dfdx::detail::raise_file("load_session: " + w.source() + why);
   };
@@ -87,6 +94,12 @@ Context<M> load_session(std::filesystem::path const& path, M const& model, index
       fail(": token " + std::to_string(t) + ", there are " + std::to_string(model.config.vocabulary));
   r.resume({tokens.data<std::int32_t>(), static_cast<std::size_t>(n)});
   return r;
+}
+
+template <language_model M>
+Context<M> load_session(std::filesystem::path const& path, M const& model, index_t capacity = 0,
+                        index_t block = 256) {
+  return load_session(read_safetensors(path), model, capacity, block);
 }
 
 }  // namespace dfdx::models

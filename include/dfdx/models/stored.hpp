@@ -34,12 +34,6 @@ struct MatrixRows {
   }
 };
 
-/// BoundMatrix - a matrix of a layer and its bias, by their addresses.
-struct BoundMatrix {
-  MatrixRows rows;
-  float const* bias = nullptr;
-};
-
 inline void row_as_floats(MatrixRows const& w, index_t i, float* out) {
   if (Quant const* const q = std::get_if<Quant>(&w.encoding))
     return dequantize_row(*q, w.row(i), w.columns, out);

@@ -136,8 +136,24 @@ inline std::vector<TextPart> qwen_chat(std::span<Message const> messages, bool a
   return r;
 }
 
+/// phi3_chat - Phi-3's: <|user|>, the message, <|end|>, each on a line of its own.
+///
+/// Errors    as llama3_chat
+/// Source    https://huggingface.co/microsoft/Phi-3-mini-4k-instruct, "Chat Format"
+inline std::vector<TextPart> phi3_chat(std::span<Message const> messages, bool answer = true) {
+  detail::check_roles(messages, false);
+  std::vector<TextPart> r;
+  for (Message const& m : messages) {
+    r.push_back({"<|" + m.role + "|>\n", true});
+    r.push_back({m.content});
+    r.push_back({"<|end|>\n", true});
+  }
+  if (answer) r.push_back({"<|assistant|>\n", true});
+  return r;
+}
+
 /// ChatStyle - the templates that are known.
-enum class ChatStyle : std::uint8_t { llama2, llama3, mistral, qwen };
+enum class ChatStyle : std::uint8_t { llama2, llama3, mistral, qwen, phi3 };
 
 /// chat_style - which of them a model's own template is (Jinja, from load_chat_template), by the words that it writes
 /// between messages; nothing if it is another's.
@@ -145,18 +161,39 @@ inline std::optional<ChatStyle> chat_style(std::string_view jinja) {
   auto const writes = [&](std::string_view words) { return jinja.find(words) != jinja.npos; };
   if (writes("<|start_header_id|>")) return ChatStyle::llama3;
   if (writes("<|im_start|>")) return ChatStyle::qwen;
+  if (writes("<|assistant|>") && writes("<|end|>")) return ChatStyle::phi3;
   if (writes("<<SYS>>")) return ChatStyle::llama2;
   if (writes("[INST]")) return ChatStyle::mistral;
   return {};
 }
 
-/// chat - a conversation in that style.
+/// default_system - what a template of ChatML (qwen_chat) has the system say where no message of it comes first: the
+/// words that stand in it as they are. Empty if there are none, as in those of Qwen 3.
+inline std::string default_system(std::string_view jinja) {
+  std::string_view const begin = "<|im_start|>system", end = "<|im_end|>";
+  for (std::size_t at = jinja.find(begin); at != jinja.npos; at = jinja.find(begin, at + 1)) {
+    std::string_view rest = jinja.substr(at + begin.size());
+    // A new line, or the escape for one.
+    if (rest.starts_with("\n")) rest.remove_prefix(1);
+    else if (rest.starts_with("\\n")) rest.remove_prefix(2);
+    else continue;
+    std::string_view const words = rest.substr(0, rest.find(end));
+    // What is put together from a message leaves the quotation or begins another expression.
+    bool const whole = words.size() < rest.size() && words.find_first_of("'\"{}\\+") == words.npos;
+    if (whole && !words.empty()) return std::string(words);
+  }
+  return {};
+}
+
+/// chat - a conversation in that style; `system` is what the system says in ChatML if no message of it comes first.
 ///
 /// Errors    those of the style's function
-inline std::vector<TextPart> chat(ChatStyle style, std::span<Message const> messages) {
+inline std::vector<TextPart> chat(ChatStyle style, std::span<Message const> messages,
+                                  std::string const& system = "You are a helpful assistant.") {
   switch (style) {
     case ChatStyle::llama3: return llama3_chat(messages);
-    case ChatStyle::qwen: return qwen_chat(messages);
+    case ChatStyle::phi3: return phi3_chat(messages);
+    case ChatStyle::qwen: return qwen_chat(messages, true, system);
     case ChatStyle::mistral: return mistral_chat(messages);
     default: return llama2_chat(messages);
   }

@@ -101,23 +101,35 @@ namespace detail {
 
 inline constexpr bool has_quantized_panels = true;
 
-// Panels of 32 rows: of each four numbers the bytes of 16 rows make a register, two of which make the panel.
+// Panels of 32 rows: of each four numbers the bytes of 16 rows make a register, two of which make the panel. Blocks of
+// 256 numbers are eight of 32, each with the block's scale times its own.
 template <Quant F>
 struct QuantizedPanel {
   static constexpr int rows = 32, steps = 8;
-  static constexpr bool low = F == Quant::q4_1 || F == Quant::q5_1;
+  static constexpr bool large = block_length(F) == 256;
+  static constexpr bool low = F == Quant::q4_1 || F == Quant::q5_1 || F == Quant::q4_k || F == Quant::q5_k;
+  /// Scales of 32 numbers, and how many blocks of 32 are one of the format.
+  static constexpr int parts = F == Quant::q6_k ? 2 : 1, in_block = large ? 8 : 1;
   using Block = BlockProducts<F, 1, 1>;
+  using X = Q8Block<q8_length(F)>;
+  static constexpr int offset = F == Quant::q6_k ? 32 : Block::offset;
 
   __m512i* bytes;         // [blocks][steps][2]
-  __m512 *scales, *lows;  // [blocks][2]
+  __m512 *scales, *lows;  // [blocks][parts][2], [blocks][2]
 
   static std::size_t registers(index_t blocks) {
-    return static_cast<std::size_t>((blocks + 1) * (2 * steps + 2 + 2 * low));
+    return static_cast<std::size_t>((blocks + 1) * (2 * steps + 2 * parts + 2 * low));
   }
   QuantizedPanel(__m512i* room, index_t blocks)
       : bytes(room),
         scales(reinterpret_cast<__m512*>(room + (blocks + 1) * 2 * steps)),
-        lows(scales + (blocks + 1) * 2) {}
+        lows(scales + (blocks + 1) * 2 * parts) {}
+
+  static DFDX_INLINE __m256i unpacked(std::byte const* row, index_t b) {
+    if constexpr (large)
+      return Block::group(row + b / 8 * static_cast<index_t>(block_bytes(F)), static_cast<int>(b % 8));
+    else return Block::unpacked(row + b * static_cast<index_t>(block_bytes(F)));
+  }
 
   void pack(index_t blocks, std::byte const* w, std::size_t w_row, index_t count) {
     for (int half = 0; half < 2; ++half) {
@@ -127,9 +139,8 @@ struct QuantizedPanel {
       for (index_t b = 0; b < blocks; b += 2) {
         lane<float> v[16];
         DFDX_UNROLL for (int r = 0; r < 16; ++r) {
-          std::byte const* const p = from[r] + b * static_cast<index_t>(block_bytes(F));
-          __m256i const first = Block::unpacked(p);
-          __m256i const second = b + 1 < blocks ? Block::unpacked(p + block_bytes(F)) : first;
+          __m256i const first = unpacked(from[r], b);
+          __m256i const second = b + 1 < blocks ? unpacked(from[r], b + 1) : first;
           v[r] =
               lane<float>(_mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1)));
         }
@@ -137,54 +148,96 @@ struct QuantizedPanel {
         DFDX_UNROLL for (int s = 0; s < 16; ++s) bytes[(b * steps + s) * 2 + half] =
             _mm512_castps_si512(static_cast<__m512>(v[s]));
       }
-      for (index_t b = 0; b < blocks; ++b) {
-        alignas(32) std::uint16_t scale[16], least[16];
-        for (int r = 0; r < 16; ++r) {
-          std::byte const* const p = from[r] + b * static_cast<index_t>(block_bytes(F));
-          std::memcpy(scale + r, p, 2);
-          if constexpr (low) std::memcpy(least + r, p + 2, 2);
-        }
-        auto const floats = [](std::uint16_t const* h) { return _mm512_cvtph_ps(load_256(h)); };
-        scales[b * 2 + half] = floats(scale);
-        if constexpr (low) lows[b * 2 + half] = floats(least);
+      for (index_t b = 0; b < blocks; b += in_block) {
+        if constexpr (large) large_scales(from, b, half);
+        else small_scales(from, b, half);
       }
     }
+  }
+  void small_scales(std::byte const* const (&from)[16], index_t b, int half) {
+    alignas(32) std::uint16_t scale[16], least[16];
+    for (int r = 0; r < 16; ++r) {
+      std::byte const* const p = from[r] + b * static_cast<index_t>(block_bytes(F));
+      std::memcpy(scale + r, p, 2);
+      if constexpr (low) std::memcpy(least + r, p + 2, 2);
+    }
+    auto const floats = [](std::uint16_t const* h) { return _mm512_cvtph_ps(load_256(h)); };
+    scales[b * 2 + half] = floats(scale);
+    if constexpr (low) lows[b * 2 + half] = floats(least);
+  }
+  void large_scales(std::byte const* const (&from)[16], index_t b, int half) {
+    alignas(64) float scale[8 * parts][16], least[8][16];
+    for (int r = 0; r < 16; ++r) {
+      std::byte const* const p = from[r] + b / 8 * static_cast<index_t>(block_bytes(F));
+      auto const half_at = [&](int at) {
+        std::uint16_t bits;
+        std::memcpy(&bits, p + at, 2);
+        return _cvtsh_ss(bits);
+      };
+      float const d = half_at(F == Quant::q6_k ? 208 : 0);
+      if constexpr (F == Quant::q6_k) {
+        for (int g = 0; g < 16; ++g)
+          scale[g][r] = d * static_cast<float>(std::to_integer<std::int8_t>(p[192 + g]));
+      } else {
+        float const dmin = half_at(2);
+        std::uint8_t packed[12];
+        std::memcpy(packed, p + 4, 12);
+        for (int g = 0; g < 8; ++g) {
+          scale[g][r] = d * static_cast<float>(dfdx::detail::k_scale(packed, g));
+          least[g][r] = -(dmin * static_cast<float>(dfdx::detail::k_minimum(packed, g)));
+        }
+      }
+    }
+    for (int g = 0; g < 8 * parts; ++g) scales[(b * parts + g) * 2 + half] = _mm512_load_ps(scale[g]);
+    if constexpr (low)
+      for (int g = 0; g < 8; ++g) lows[(b + g) * 2 + half] = _mm512_load_ps(least[g]);
   }
 
   /// M rows of x.
   template <int M>
-  void rows_of(index_t blocks, Q8Block<32> const* x, float* y, index_t y_row, int count) const {
+  void rows_of(index_t blocks, X const* x, float* y, index_t y_row, int count) const {
     __m512 sum[M][2];
     DFDX_UNROLL for (int m = 0; m < M; ++m) sum[m][0] = sum[m][1] = _mm512_setzero_ps();
+    index_t const x_row = blocks / in_block;
     for (index_t b = 0; b < blocks; ++b) {
-      __m512i dot[M][2];
+      int const at = static_cast<int>(b % in_block);
+      X const* const xs = x + b / in_block;
       float total[M];
-      DFDX_UNROLL for (int m = 0; m < M; ++m) {
-        Q8Block<32> const& xb = x[m * blocks + b];
-        int const all = xb.sums[0] + xb.sums[1];
-        total[m] = xb.scale * static_cast<float>(all);
-        dot[m][0] = dot[m][1] = low ? _mm512_setzero_si512() : _mm512_set1_epi32(-Block::offset * all);
-      }
-      __m512i const* const w = bytes + b * 2 * steps;
-      DFDX_UNROLL for (int s = 0; s < steps; ++s) {
-        __m512i const first = w[2 * s], second = w[2 * s + 1];
+      if constexpr (low)
+        for (int m = 0; m < M; ++m) {
+          X const& xb = xs[m * x_row];
+          total[m] = xb.scale * static_cast<float>(xb.sums[2 * at] + xb.sums[2 * at + 1]);
+        }
+      DFDX_UNROLL for (int part = 0; part < parts; ++part) {
+        __m512i dot[M][2];
         DFDX_UNROLL for (int m = 0; m < M; ++m) {
-          int four;
-          std::memcpy(&four, x[m * blocks + b].q + 4 * s, 4);
-          __m512i const v = _mm512_set1_epi32(four);
-          dot[m][0] = _mm512_dpbusd_epi32(dot[m][0], first, v);
-          dot[m][1] = _mm512_dpbusd_epi32(dot[m][1], second, v);
+          std::int16_t const* const sums = xs[m * x_row].sums + 2 * at;
+          int const all = parts == 2 ? sums[part] : sums[0] + sums[1];
+          dot[m][0] = dot[m][1] = low ? _mm512_setzero_si512() : _mm512_set1_epi32(-offset * all);
+        }
+        __m512i const* const w = bytes + b * 2 * steps;
+        DFDX_UNROLL for (int s = part * steps / parts; s < (part + 1) * steps / parts; ++s) {
+          __m512i const first = w[2 * s], second = w[2 * s + 1];
+          DFDX_UNROLL for (int m = 0; m < M; ++m) {
+            int four;
+            std::memcpy(&four, xs[m * x_row].q + 32 * at + 4 * s, 4);
+            __m512i const v = _mm512_set1_epi32(four);
+            dot[m][0] = _mm512_dpbusd_epi32(dot[m][0], first, v);
+            dot[m][1] = _mm512_dpbusd_epi32(dot[m][1], second, v);
+          }
+        }
+        DFDX_UNROLL for (int h = 0; h < 2; ++h) {
+          __m512 const scale = scales[(b * parts + part) * 2 + h];
+          DFDX_UNROLL for (int m = 0; m < M; ++m) {
+            __m512 const by = _mm512_mul_ps(scale, _mm512_set1_ps(xs[m * x_row].scale));
+            sum[m][h] = _mm512_fmadd_ps(by, _mm512_cvtepi32_ps(dot[m][h]), sum[m][h]);
+          }
         }
       }
-      DFDX_UNROLL for (int h = 0; h < 2; ++h) {
-        __m512 const scale = scales[b * 2 + h];
-        DFDX_UNROLL for (int m = 0; m < M; ++m) {
-          __m512 const by = _mm512_mul_ps(scale, _mm512_set1_ps(x[m * blocks + b].scale));
-          sum[m][h] = _mm512_fmadd_ps(by, _mm512_cvtepi32_ps(dot[m][h]), sum[m][h]);
-          if constexpr (low)
-            sum[m][h] = _mm512_fmadd_ps(lows[b * 2 + h], _mm512_set1_ps(total[m]), sum[m][h]);
+      if constexpr (low) DFDX_UNROLL for (int h = 0; h < 2; ++h) {
+          DFDX_UNROLL for (int m = 0; m < M; ++m) sum[m][h] =
+              _mm512_fmadd_ps(lows[b * 2 + h], _mm512_set1_ps(total[m]), sum[m][h]);
         }
-      }
     }
     auto const there = static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1);
     DFDX_UNROLL for (int m = 0; m < M; ++m) {
@@ -201,8 +254,8 @@ inline constexpr bool has_quantized_panels = false;
 }
 #endif
 
-/// quantized_panels - quantized_product for many rows of x, where the target has panels for the format: with AVX-512
-/// VNNI and blocks of 32. Whether it has, and the product is done.
+/// quantized_panels - quantized_product for many rows of x, where the target has panels: with AVX-512 VNNI. Whether it
+/// has, and the product is done.
 ///
 /// Numerics  as quantized_product, floats summed block by block; a sum depends neither on m nor on n
 template <Quant F>
@@ -210,7 +263,7 @@ bool quantized_panels([[maybe_unused]] index_t m, [[maybe_unused]] index_t n, [[
                       [[maybe_unused]] Q8Block<q8_length(F)> const* x, [[maybe_unused]] std::byte const* w,
                       [[maybe_unused]] std::size_t w_row, [[maybe_unused]] float* y,
                       [[maybe_unused]] index_t y_row) {
-  if constexpr (detail::has_quantized_panels && q8_length(F) == 32) {
+  if constexpr (detail::has_quantized_panels) {
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__F16C__)
     using Panel = detail::QuantizedPanel<F>;
     index_t const blocks = k / 32;
@@ -223,7 +276,7 @@ bool quantized_panels([[maybe_unused]] index_t m, [[maybe_unused]] index_t n, [[
       index_t i = 0;
       auto const go = [&]<int M>() {
         for (; i + M <= m; i += M)
-          panel.template rows_of<M>(blocks, x + i * blocks, y + i * y_row + j, y_row,
+          panel.template rows_of<M>(blocks, x + i * (blocks / Panel::in_block), y + i * y_row + j, y_row,
                                     static_cast<int>(count));
       };
       go.template operator()<6>();

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+// Several texts at once: the matrices of a model are read once for the next token of all.
+#pragma once
+
+#include <algorithm>
+
+#include <dfdx/models/generate.hpp>
+
+namespace dfdx::models {
+
+/// BatchTake - is handed each token when it is there, with the place of its text; returns whether that text goes on.
+using BatchTake = std::function<bool(std::size_t, std::int32_t)>;
+
+/// generate - tokens after each of some prompts of any lengths, each text with a cache of its own. There is one sampler
+/// for each, or one that all begin with as it is. A text ends by itself, and no longer takes part: the others get
+/// faster.
+///
+///   std::vector<std::vector<std::int32_t>> const texts = models::generate(model, prompts, {sampler}, {.tokens = 100});
+///
+/// Numerics  what generate(model, prompt, sampler) gives for each alone: to the last bit while fewer than 5 texts take
+///           part, else up to the order of sums in products (models/decoder.hpp), 5e-5 of the largest logit in f32
+/// Cost      a cache of prompt and tokens for each text, o.capacity positions at most
+/// Errors    "generate: 3 samplers for 2 prompts"; those of generate for one prompt, before any token is handed out
+template <language_model M>
+std::vector<std::vector<std::int32_t>> generate(M const& model,
+                                                std::vector<std::vector<std::int32_t>> const& prompts,
+                                                std::vector<Sampler> samplers, GenerateOptions const& o = {},
+                                                BatchTake const& take = {}) {
+  std::size_t const n = prompts.size();
+  if (samplers.size() == 1) samplers.resize(n, Sampler(samplers[0]));
+  if (samplers.size() != n)
+    raise("generate: ", static_cast<index_t>(samplers.size()), " samplers for ", static_cast<index_t>(n),
+          " prompts");
+  index_t const most = o.capacity > 0 ? o.capacity : model.config.positions();
+  std::vector<Context<M>> texts;
+  index_t longest = 0;
+  for (auto const& prompt : prompts) {
+    detail::check_prompt(prompt, most);
+    index_t const needed = static_cast<index_t>(prompt.size()) + std::max<index_t>(o.tokens, 1);
+    texts.emplace_back(model, std::min(most, std::max<index_t>(needed, 2)), o.cache, o.block);
+    longest = std::max(longest, texts.back().cache().capacity);
+  }
+  std::vector<std::vector<std::int32_t>> r(n);
+  if (o.tokens <= 0 || n == 0) return r;
+  auto const shared = std::make_shared<Decoder>(model, longest);
+  std::vector<std::size_t> going;
+  // Chooses the next token of a text; whether the text goes on.
+  auto const choose = [&](std::size_t i, std::span<float const> logits) {
+    std::int32_t const next = samplers[i](logits);
+    if (std::find(o.stop.begin(), o.stop.end(), next) != o.stop.end()) return false;
+    r[i].push_back(next);
+    return (!take || take(i, next)) && static_cast<index_t>(r[i].size()) < o.tokens;
+  };
+  std::vector<Array> first;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::int32_t t : prompts[i]) samplers[i].accept(t);
+    texts[i].share(shared);
+    first.push_back(texts[i].add(prompts[i]));
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    if (choose(i, {first[i].template data<float>(), static_cast<std::size_t>(first[i].size())}))
+      going.push_back(i);
+  std::vector<std::int32_t> tokens;
+  std::vector<Context<M>*> some;
+  while (!going.empty()) {
+    tokens.clear(), some.clear();
+    for (std::size_t i : going) {
+      if (texts[i].full()) texts[i].shift(o.keep);
+      tokens.push_back(r[i].back());
+      some.push_back(&texts[i]);
+    }
+    std::span<float const> const rows = step_together<M>(some, tokens);
+    std::size_t const row = rows.size() / going.size();
+    std::size_t left = 0;
+    for (std::size_t k = 0; k < going.size(); ++k)
+      if (choose(going[k], rows.subspan(k * row, row))) going[left++] = going[k];
+    going.resize(left);
+  }
+  return r;
+}
+
+}  // namespace dfdx::models
