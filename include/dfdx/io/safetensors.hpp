@@ -48,12 +48,11 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
     header[t.name] = {
         {"dtype", safetensors_name(t.value.dtype())}, {"shape", shape}, {"data_offsets", {begin, end}}};
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (nlohmann::json::exception const&) {
-    raise_file(std::string(op) + ": a name or the metadata is not UTF-8");
-  }
+  std::string text =
+      caught<nlohmann::json::exception>([&] { return header.dump(); },
+                                        [&](nlohmann::json::exception const&) -> std::string {
+                                          raise(std::string(op) + ": a name or the metadata is not UTF-8");
+                                        });
   text.append((8 - text.size() % 8) % 8, ' ');
 
   FileWriter out(path, op);

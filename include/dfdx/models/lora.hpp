@@ -31,12 +31,11 @@ struct LoraConfig {
     if (rank < 1 || rank > 1 << 20) dfdx::detail::raise_file("lora: a rank of " + std::to_string(rank));
     if (!(alpha > 0 && std::isfinite(alpha))) raise("lora: an alpha that is no positive number");
     if (targets.empty() && pattern.empty()) raise("lora: no targets");
-    try {
-      static_cast<void>(std::regex(pattern));
-    } catch (std::regex_error const&) {
-      dfdx::detail::raise_file("lora: the pattern " + dfdx::detail::shown_name(pattern) +
-                               " is no regular expression");
-    }
+    dfdx::detail::caught<std::regex_error>(
+        [&] { static_cast<void>(std::regex(pattern)); },
+        [&](std::regex_error const&) {
+          raise("lora: the pattern " + dfdx::detail::shown_name(pattern) + " is no regular expression");
+        });
   }
 };
 
