@@ -274,44 +274,64 @@ int attention(char const* how, int times) {
       plain);
 }
 
-// 64 rows of 512 numbers of 8 bits with a vector; the plain loop is the library's own.
+// 64 rows of 512 numbers in a block format with a vector; the plain loop is the library's own.
+template <Quant F>
 int quantized(char const* how, int times) {
-  constexpr int n = 64, k = 512;
-  constexpr std::size_t row = k / 32 * block_bytes(Quant::q8_0);
+  constexpr int n = 64, k = 512, length = q8_length(F), group = static_cast<int>(group_length(F));
+  constexpr std::size_t block = block_bytes(F), row = k / length * block;
   std::vector<std::byte> w(n * row);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::byte>(i * i * 31 % 251);
-  for (std::size_t i = 0; i < w.size(); i += block_bytes(Quant::q8_0)) {
+  for (std::size_t i = 0; i < w.size(); i += block) {
     float16 const scale(0.01f + 0.001f * static_cast<float>(i % 7));
-    std::memcpy(&w[i], &scale.bits, 2);
+    for (std::size_t at : {0, F == Quant::q6_k ? 208 : 0, F == Quant::q4_k ? 2 : 0})
+      std::memcpy(&w[i + at], &scale.bits, 2);
   }
-  std::vector<Q8Block<32>> q(k / 32);
+  std::vector<Q8Block<length>> q(k / length);
   for (std::size_t b = 0; b < q.size(); ++b) {
     q[b].scale = 0.01f + 0.003f * static_cast<float>(b % 5);
-    for (std::size_t j = 0; j < 32; ++j)
+    for (std::size_t j = 0; j < length; ++j)
       q[b].q[j] = static_cast<std::int8_t>((b * 37 + j * j * 29) % 255 - 127);
+    for (int g = 0; g < length / 16; ++g) {
+      q[b].sums[g] = 0;
+      for (int j = 0; j < 16; ++j)
+        q[b].sums[g] = static_cast<std::int16_t>(q[b].sums[g] + q[b].q[g * 16 + j]);
+    }
   }
   return run(
       how, times, n,
-      [&](float* out, bool) {
-        kernels::multiply_quantized<Quant::q8_0>(1, n, k, q.data(), w.data(), row, out, n);
-      },
+      [&](float* out, bool) { kernels::multiply_quantized<F>(1, n, k, q.data(), w.data(), row, out, n); },
       [&](float* out) {
-        for (std::size_t i = 0; i < n; ++i)
-          out[i] = dfdx::quantized_dot<Quant::q8_0>(w.data() + i * row, q.data(), k);
+        for (std::size_t i = 0; i < n; ++i) out[i] = dfdx::quantized_dot<F>(w.data() + i * row, q.data(), k);
       },
       [&](double* out) {
         for (std::size_t i = 0; i < n; ++i) {
           out[i] = 0;
-          for (std::size_t b = 0; b < k / 32; ++b) {
-            std::byte const* const at = w.data() + i * row + b * block_bytes(Quant::q8_0);
-            float16 scale;
-            std::memcpy(&scale.bits, at, 2);
-            for (std::size_t j = 0; j < 32; ++j)
-              out[i] += static_cast<double>(scale) * static_cast<double>(q[b].scale) *
-                        static_cast<double>(static_cast<std::int8_t>(at[2 + j])) * q[b].q[j];
+          for (std::size_t b = 0; b < k / length; ++b) {
+            UnpackedBlock<F> const u(w.data() + i * row + b * block);
+            for (int j = 0; j < length; ++j)
+              out[i] +=
+                  (static_cast<double>(u.scale[j / group]) * u.q[j] + static_cast<double>(u.low[j / group])) *
+                  static_cast<double>(q[b].scale) * q[b].q[j];
           }
         }
       });
+}
+
+// One by one the plain loop computes them.
+int drawn(char const* how, int times, bool normal) {
+  Key const key{5};
+  auto const one = [&](std::uint64_t i) { return normal ? normal_at(key, i) : uniform_at(key, i); };
+  auto const plain = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    for (std::uint64_t i = 0; i < elements; ++i) out[i] = static_cast<T>(one(i));
+  };
+  return run(
+      how, times, elements,
+      [&](float* out, bool) {
+        if (normal) kernels::draw_normal(key, 0, out, index_t{elements});
+        else kernels::draw_uniform(key, 0, out, index_t{elements});
+      },
+      plain, plain);
 }
 
 }  // namespace
@@ -342,6 +362,10 @@ int main(int count, char** arguments) {
   if (name == "attention") return attention(how, times);
   if (name == "gather") return picked(how, times);
   if (name == "pool") return pooled(how, times);
-  if (name == "quantized") return quantized(how, times);
+  if (name == "quantized") return quantized<Quant::q8_0>(how, times);
+  if (name == "q4_k") return quantized<Quant::q4_k>(how, times);
+  if (name == "q6_k") return quantized<Quant::q6_k>(how, times);
+  if (name == "uniform") return drawn(how, times, false);
+  if (name == "normal") return drawn(how, times, true);
   return 2;
 }
