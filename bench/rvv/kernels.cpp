@@ -5,6 +5,7 @@
 // loops in double; status 1 if it is wrong, 3 if there is no such kernel.
 #include <dfdx/dfdx.hpp>
 #include <dfdx/kernels/quantized.hpp>
+#include <dfdx/models/decoder_kernels.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -334,6 +335,74 @@ int drawn(char const* how, int times, bool normal) {
       plain, plain);
 }
 
+// Windows of three by three over 16 single channels of 32 x 32, or what the weights' gradient is.
+int depthwise(char const* how, int times, bool weights) {
+  constexpr int channels = 16, line = 32;
+  auto const x = randn<float, channels, line, line>(Key{1}), y = randn<float, channels, line, line>(Key{2});
+  auto const w = randn<float, channels, 9>(Key{3});
+  ConvGeometry g{};
+  g.batch = 1, g.groups = channels, g.in = 1, g.out = 1;
+  for (int i = 1; i < 3; ++i) g.x[i] = line, g.y[i] = line, g.w[i] = Window{3, 1, 1, 1};
+  kernels::Conv<float> const conv(g);
+  float const *px = x.data(), *py = y.data(), *pw = w.data();
+  auto const plain = [&](auto* out) {
+    for (int c = 0; c < channels; ++c)
+      for (int k = 0; k < 9 && weights; ++k) out[c * 9 + k] = 0;
+    for (int c = 0; c < channels; ++c)
+      for (int i = 0; i < line; ++i)
+        for (int j = 0; j < line; ++j) {
+          int const at = (c * line + i) * line + j;
+          std::remove_pointer_t<decltype(out)> sum = 0;
+          for (int a = i == 0 ? 1 : 0; a < (i + 1 == line ? 2 : 3); ++a)
+            for (int b = j == 0 ? 1 : 0; b < (j + 1 == line ? 2 : 3); ++b) {
+              float const v = px[at + (a - 1) * line + b - 1];
+              if (weights) out[c * 9 + a * 3 + b] += v * py[at];
+              else sum += v * pw[c * 9 + a * 3 + b];
+            }
+          if (!weights) out[at] = sum;
+        }
+  };
+  return run(
+      how, times, weights ? channels * 9 : channels * line * line,
+      [&](float* out, bool) {
+        if (weights) conv.weight(px, out, py);
+        else conv.forward(px, pw, out);
+      },
+      plain, plain);
+}
+
+// One position's attention: 4 heads of 64 that share keys and values, 128 places.
+int decoded(char const* how, int times) {
+  constexpr int heads = 4, size = 64, n = 128;
+  auto const q = randn<float, heads, size>(Key{1});
+  auto const keys = randn<float, n, size>(Key{2}), values = randn<float, n, size>(Key{3});
+  float const *pq = q.data(), *pk = keys.data(), *pv = values.data();
+  std::vector<float> scores(heads * n);
+  auto const plain = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    for (int h = 0; h < heads; ++h) {
+      T p[n], most = T(-1e30f), sum = 0;
+      for (int i = 0; i < n; ++i) {
+        p[i] = 0;
+        for (int j = 0; j < size; ++j)
+          p[i] += static_cast<T>(pq[h * size + j]) * static_cast<T>(pk[i * size + j]);
+        p[i] *= T(0.125f);
+        most = p[i] > most ? p[i] : most;
+      }
+      for (T& e : p) sum += e = std::exp(e - most);
+      for (int j = 0; j < size; ++j) out[h * size + j] = 0;
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < size; ++j) out[h * size + j] += p[i] / sum * static_cast<T>(pv[i * size + j]);
+    }
+  };
+  return run(
+      how, times, heads * size,
+      [&](float* out, bool) {
+        models::detail::attend_one(pq, pk, pv, heads, n, size, 0.125f, scores.data(), out);
+      },
+      plain, plain);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -365,6 +434,9 @@ int main(int count, char** arguments) {
   if (name == "quantized") return quantized<Quant::q8_0>(how, times);
   if (name == "q4_k") return quantized<Quant::q4_k>(how, times);
   if (name == "q6_k") return quantized<Quant::q6_k>(how, times);
+  if (name == "depthwise") return depthwise(how, times, false);
+  if (name == "weights") return depthwise(how, times, true);
+  if (name == "decode") return decoded(how, times);
   if (name == "uniform") return drawn(how, times, false);
   if (name == "normal") return drawn(how, times, true);
   return 2;

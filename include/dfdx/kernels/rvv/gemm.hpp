@@ -213,9 +213,7 @@ DFDX_INLINE sum_t<T> dot(index_t k, T const* x, index_t x_step, T const* y, inde
     sum = add_part(sum, load_factors(x + p * x_step, x_step, rest),
                    load_factors(y + p * y_step, y_step, rest), rest);
   }
-  if constexpr (sizeof(T) <= 4)
-    return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f32m1(0, 1), every));
-  else return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f64m1(0, 1), every));
+  return sum_of<sum_t<T>>(sum);
 }
 
 template <class T, class Epilogue>
