@@ -89,7 +89,9 @@ int product(char const* how, int times) {
             for (int j = 0; j < N; ++j)
               out[i * N + j] += static_cast<double>(x[i * N + p]) * static_cast<double>(y[p * N + j]);
       },
-      sizeof(T) == 2 ? 2e-3f : 2e-5f);
+      std::is_same_v<T, bfloat16> ? 1e-2f
+      : sizeof(T) == 2            ? 2e-3f
+                                  : 2e-5f);
 }
 
 template <class F, class Plain, class Truth>
@@ -428,6 +430,7 @@ int main(int count, char** arguments) {
   if (name == "gemm64") return product<float, 64>(how, times);
   if (name == "gemm256") return product<float, 256>(how, times);
   if (name == "half64") return product<float16, 64>(how, times);
+  if (name == "bfloat64") return product<bfloat16, 64>(how, times);
   if (name == "attention") return attention(how, times);
   if (name == "gather") return picked(how, times);
   if (name == "pool") return pooled(how, times);

@@ -128,7 +128,8 @@ void check_product() {
   // The operands have room as f32: this is not the plain loop, of which the numbers alone would not tell. (They need
   // none where they are multiplied as they are.)
 #if defined(DFDX_RVV)
-  constexpr bool as_they_are = std::is_same_v<T, float16> && kernels::rvv::multiplies_halves;
+  constexpr bool as_they_are =
+      (std::is_same_v<T, float16> && kernels::rvv::multiplies_halves) || (m == 1 && b_row == 1);
 #else
   constexpr bool as_they_are = std::is_same_v<T, bfloat16> && kernels::uses_bf16_products(M, N, K);
 #endif
