@@ -189,4 +189,6 @@ TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels
   check_layouts<float16, 3, 21, 45, 1, false>();
   check_layouts<float16, 15, 150, 7, 0, false>();
   check_layouts<bfloat16, 1, 1, 1, 0, true>();
+  check_layouts<bfloat16, 1, 37, 70, 2, false>();
+  check_layouts<float16, 1, 19, 133, 0, false>();
 }
