@@ -15,7 +15,8 @@ using namespace dfdx;
 
 namespace {
 
-// What f() writes to the standard error output before it aborts, in a process of its own.
+// The line that f() writes to the standard error output before it aborts, in a process of its own. (An emulator adds
+// one about the signal.)
 template <class F>
 std::string last_words(F const& f) {
   int ends[2];
@@ -35,7 +36,7 @@ std::string last_words(F const& f) {
   int status = 0;
   assert(waitpid(child, &status, 0) == child);
   assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-  return said;
+  return said.substr(0, said.find('\n'));
 }
 
 }  // namespace
@@ -60,9 +61,9 @@ int main(int, char** argv) {
   unlink(file.c_str());
 
   assert(last_words([&] { static_cast<void>(matmul(Array(x), zeros({4, 2}))); }) ==
-         "matmul: inner dimensions differ: [3] x [4, 2]\n");
+         "matmul: inner dimensions differ: [3] x [4, 2]");
   assert(last_words([] { static_cast<void>(SafetensorsFile::open("/nowhere")); }) ==
-         "safetensors: cannot read /nowhere: No such file or directory\n");
+         "safetensors: cannot read /nowhere: No such file or directory");
   assert(last_words([] { static_cast<void>(Array(Meta{DType::f32, make_shape(index_t{1} << 57)})); }) ==
-         "array: size overflows: [144115188075855872]\n");
+         "array: size overflows: [144115188075855872]");
 }
