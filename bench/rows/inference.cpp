@@ -102,7 +102,7 @@ template <std::size_t N>
 void dense(double published) {
   auto const model = init<nn::Linear<N, N>>(1);
   auto x = zeros<float, N>();
-  auto run = compile([](auto const& m, auto const& v) { return m(v); }).bind(model, x);
+  auto run = compile([](auto const& m, auto const& v) { return m(v); }).bind(fixed(model), x);
   compare<N>("dense", published, weights_of(model), [&](float const* sample) {
     std::copy_n(sample, N, x.data());
     return run().data();
@@ -113,7 +113,7 @@ void dense(double published) {
 template <std::size_t N, class Model, class State, class F>
 void with_state(char const* name, double published, State state, auto x, F f) {
   auto const model = init<Model>(1);
-  auto step = stateful(f).bind(state, model, x);
+  auto step = stateful(f).bind(state, fixed(model), x);
   compare<N>(name, published, weights_of(model), [&](float const* sample) {
     std::copy_n(sample, N, x.data());
     return step().data();

@@ -148,3 +148,63 @@ TEST_CASE("what is read after the new state is known is the old state", "[progra
   CHECK(array_equal(distance, before - state));
   CHECK(allclose(state, tanh(x * 2.0f), 1e-6, 1e-7));
 }
+
+namespace {
+
+// A window of the last values, the latest at its end or at its front.
+template <int Axis, bool AtFront, class Window, class New>
+struct Moved {
+  static constexpr index_t n = Window::static_shape[Axis], m = New::static_shape[Axis];
+  constexpr auto operator()(Window const& w, New const& x) const {
+    if constexpr (AtFront) return with_sum(concat<Axis>(x, slice<Axis, 0, n - m>(w)));
+    else return with_sum(concat<Axis>(slice<Axis, m, n>(w), x));
+  }
+  static constexpr auto with_sum(Window const& next) { return std::pair(sum(cast<float>(next)), next); }
+};
+
+// Against the same with Arrays, which is concat. The window is moved in its place: the program has no memory for one.
+template <int Axis, bool AtFront, class Window, class New>
+void check_window() {
+  using Step = Moved<Axis, AtFront, Window, New>;
+  using P = typename Stateful<Step>::template program_for<Window, New>;
+  static_assert(P::arena_bytes <= 64 && moves<P>() == 0);
+  index_t const n = Step::n, m = Step::m;
+  DType const dtype = Window::static_meta.dtype;
+  Window w(zeros(Window::static_shape, dtype));
+  Array expected = zeros(Window::static_shape, dtype);
+  auto run = stateful(Step{});
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    New const x(floor(uniform(New::static_shape, Key{i}, 0, 9)).to(dtype));
+    if (AtFront) expected = concat({Array(x), slice(expected, Axis, 0, n - m)}, Axis);
+    else expected = concat({slice(expected, Axis, m, n), Array(x)}, Axis);
+    Array const total = run(w, x);
+    CHECK(array_equal(w, expected));
+    CHECK(array_equal(total, sum(expected.to(DType::f32))));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a window that moves on does so in its place", "[program]") {
+  check_window<2, false, Tensor<float, 1, 16, 15>, Tensor<float, 1, 16, 1>>();
+  check_window<2, true, Tensor<float, 2, 3, 5>, Tensor<float, 2, 3, 2>>();
+  check_window<0, false, Tensor<double, 7, 3>, Tensor<double, 2, 3>>();
+  check_window<1, true, Tensor<std::uint8_t, 3, 70, 2>, Tensor<std::uint8_t, 3, 1, 2>>();
+  check_window<0, true, Tensor<bfloat16, 9>, Tensor<bfloat16, 9>>();  // all of it is new
+}
+
+TEST_CASE("a window whose old values are read as well, and new ones from a view", "[program]") {
+  constexpr auto step = [](Tensor<float, 3, 4> const& w, Tensor<float, 2, 3> const& x) {
+    Tensor<float, 3, 4> const next = concat<1>(slice<1, 2, 4>(w), transpose(x));
+    return std::pair(next - w, next);
+  };
+  auto w = uniform<float, 3, 4>(Key{1});
+  auto run = stateful(step);
+  for (std::uint64_t i = 2; i < 6; ++i) {
+    auto const x = uniform<float, 2, 3>(Key{i});
+    Array const before = Array(w) + 0;
+    Array const expected = concat({slice(before, 1, 2, 4), transpose(Array(x))}, 1);
+    CHECK(array_equal(run(w, x), expected - before));
+    CHECK(array_equal(w, expected));
+  }
+}

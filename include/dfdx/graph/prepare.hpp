@@ -4,7 +4,9 @@
 #pragma once
 
 #include <dfdx/graph/views.hpp>
+#include <dfdx/ops/join.hpp>
 #include <dfdx/ops/region.hpp>
+#include <dfdx/ops/slide.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
@@ -92,6 +94,27 @@ class LoopMemory {
   Vec<int> wanted_, also_, made_;
 };
 
+/// remaining_window - of an output that is the input whose memory it takes over, a window, moved on: which operand of
+/// the concat is what remains of the window, 0 or 1; -1 for other outputs.
+constexpr int remaining_window(Graph const& g, Aliases const& aliases, std::size_t k) {
+  Node const& joined = g[g.outputs[k]];
+  if (k >= aliases.size() || aliases[k] < 0 || !same_op(*joined.op, info<op::concat>) || joined.region >= 0)
+    return -1;
+  auto const axis = static_cast<int>(joined.attrs.i[0]);
+  for (int i = 0; i < 2; ++i) {
+    Node const& rest = g[joined.in[i]];
+    if (rest.op->code != Code::slice || op::slice::axis(rest.attrs) != axis ||
+        op::slice::step(rest.attrs) != 1)
+      continue;
+    Node const& window = g[rest.in[0]];
+    index_t const end = i == 0 ? window.meta.shape[axis] : rest.attrs.i[2];
+    if (window.op->code == Code::input && window.attrs.i[0] == aliases[k] && window.meta == joined.meta &&
+        rest.attrs.i[1] + rest.attrs.i[2] == end)
+      return i;
+  }
+  return -1;
+}
+
 // A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
 constexpr bool is_narrow_sum(Node const& n) {
   return (n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod) && size_of(n.meta.dtype) == 2;
@@ -137,6 +160,9 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   out.requirements = g.requirements;
   out.regions = g.regions;
   detail::LoopMemory loops(g);
+  Vec<signed char> slides(g.nodes.size(), -1);
+  for (std::size_t k = 0; k < aliases.size(); ++k)
+    slides[g.outputs[k]] = static_cast<signed char>(detail::remaining_window(g, aliases, k));
   auto const copy_of = [&](int id) {
     int& c = copied[id];
     if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id;
@@ -153,6 +179,16 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       if (reads_memory && (code_under(x) == Code::constant || code_under(x) == Code::iota))
         in[k] = copy_of(x);
       else in[k] = g.regions.empty() ? to[x] : loops.operand(out, id, k, to[x]);
+    }
+    if (int const rest = slides[id]; rest >= 0) {
+      int const fresh = n.in[1 - rest];
+      Node moved{
+          &info<op::slide>, Attrs{{n.attrs.i[0], rest}}, n.meta, {to[nodes[n.in[rest]].in[0]], to[fresh]}};
+      Access const& a = accessed[fresh];
+      if (!is_contiguous(nodes[fresh].meta.shape, a.strides))
+        moved.in[1] = bind<op::copy>(Attrs{}, Sym{&out, to[fresh]}).id;
+      to[id] = out.push(moved).id;
+      continue;
     }
     to[id] = detail::push(out, n, in);
     loops.copy_early(out, id, to[id]);

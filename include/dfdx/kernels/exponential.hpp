@@ -25,6 +25,20 @@ DFDX_INLINE constexpr X polynomial(X const& x, double first, C... rest) {
   return r;
 }
 
+/// paired_polynomial - the same, by pairs of coefficients (Estrin 1960), z being x^2: half as long to wait for. Of an
+/// odd number of coefficients the highest is given as a vector.
+template <class X, class... C>
+DFDX_INLINE constexpr X paired_polynomial(X const& x, X const& z, X const& high, double first, double second,
+                                          C... rest) {
+  X const sum = vectors::fma(high, z, polynomial(x, first, second));
+  if constexpr (sizeof...(C) == 0) return sum;
+  else return paired_polynomial(x, z, sum, rest...);
+}
+template <class X, class... C>
+DFDX_INLINE constexpr X paired_polynomial(X const& x, X const& z, double first, double second, C... rest) {
+  return paired_polynomial(x, z, polynomial(x, first, second), rest...);
+}
+
 /// Pair - a number as the sum of two, of which the second is below the rounding of the first.
 template <class X>
 struct Pair {
@@ -88,24 +102,28 @@ struct Power {
   X rest, n;
 };
 
-/// natural_power - e^(x + low) for |x| up to the exponents' range.
-template <class X>
-DFDX_INLINE constexpr Power<X> natural_power(X const& x, X const& low) {
+/// natural_power - e^(x + low) for |x| up to the exponents' range; `low` may be left out for zero.
+template <class X, class... Low>
+DFDX_INLINE constexpr Power<X> natural_power(X const& x, Low const&... low) {
   using E = typename X::value_type;
   X const n = vectors::nearbyint(x * X(E(1.4426950408889634)));
   if constexpr (is_single<X>) {
-    X const r = vectors::fnma(n, X(-2.12194440e-4f), vectors::fnma(n, X(0.693359375f), x)) + low;
-    X const p = polynomial(r, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
-                           0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
-    return {vectors::fma(r * r, p, r), n};
+    X const r = (vectors::fnma(n, X(-2.12194440e-4f), vectors::fnma(n, X(0.693359375f), x)) + ... + low),
+            z = r * r;
+    X const p =
+        paired_polynomial(r, z, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
+                          0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
+    return {vectors::fma(z, p, r), n};
   } else {
     X const exact = x - n * X(0x1.62e42fefa3800p-1);  // n times the upper bits of ln 2 is exact
-    X const tail = n * X(5.4979230187083711747e-14) - low, r = exact - tail, lost = (exact - r) - tail;
-    X const p = polynomial(r, 2.0915442297780115216e-9, 2.5106274733573294687e-8, 2.7557271810219799569e-7,
-                           2.7557252833516909748e-6, 0.000024801587327007186731, 0.00019841269876864354929,
-                           0.0013888888888883326674, 0.0083333333333255446996, 0.041666666666666670074,
-                           0.16666666666666671438, 0.5);
-    return {r + vectors::fma(r * r, p, lost), n};
+    X const tail = ((n * X(5.4979230187083711747e-14)) - ... - low), r = exact - tail;
+    X const lost = (exact - r) - tail, z = r * r;
+    X const p =
+        paired_polynomial(r, z, X(2.0915442297780115216e-9), 2.5106274733573294687e-8,
+                          2.7557271810219799569e-7, 2.7557252833516909748e-6, 0.000024801587327007186731,
+                          0.00019841269876864354929, 0.0013888888888883326674, 0.0083333333333255446996,
+                          0.041666666666666670074, 0.16666666666666671438, 0.5);
+    return {r + vectors::fma(z, p, lost), n};
   }
 }
 
@@ -121,7 +139,7 @@ template <class X>
 DFDX_INLINE constexpr X lane_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X>);
-  auto const p = detail::natural_power(in, X(E(0)));
+  auto const p = detail::natural_power(in);
   return detail::scaled(p.rest + X(E(1)), p.n);
 }
 
@@ -130,7 +148,7 @@ template <class X>
 DFDX_INLINE constexpr X lane_half_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X> + 1);
-  auto const p = detail::natural_power(in, X(E(0)));
+  auto const p = detail::natural_power(in);
   return detail::scaled(p.rest + X(E(1)), p.n - X(E(1)));
 }
 
@@ -154,7 +172,7 @@ template <class X>
 DFDX_INLINE constexpr X lane_expm1(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, -50, detail::largest_exponent<X>);
-  auto const p = detail::natural_power(in, X(E(0)));
+  auto const p = detail::natural_power(in);
   // (1 + rest) 2^n - 1 = (rest + (1 - 2^-n)) 2^n
   X const one(E(1)), shift = one - detail::power_of_two(-vectors::min(p.n, X(E(64))));
   return select(x == X(E(0)), x, detail::scaled(p.rest + shift, p.n));
@@ -182,7 +200,7 @@ template <class X>
 DFDX_INLINE constexpr X large_tanh(X const& x) {
   using E = typename X::value_type;
   X const one(E(1)), two(E(2));
-  auto const power = natural_power(bounded(x + x, 0, 50), X(E(0)));
+  auto const power = natural_power(bounded(x + x, 0, 50));
   return one - two / (one + (power.rest + one) * power_of_two(power.n));
 }
 
@@ -200,7 +218,7 @@ template <class X>
 DFDX_INLINE constexpr X lane_sigmoid(X const& x) {
   using E = typename X::value_type;
   X const one(E(1)), zero(E(0)), in = detail::bounded(-vectors::abs(x), detail::least_exponent<X>, 0);
-  auto const p = detail::natural_power(in, zero);
+  auto const p = detail::natural_power(in);
   X const e1 = one + p.rest, e = detail::scaled(e1, p.n), e_low = detail::scaled(p.rest - (e1 - one), p.n);
   X const below = one + e, below_low = (e - (below - one)) + e_low;
   auto const left = x < zero;
@@ -350,7 +368,7 @@ DFDX_INLINE constexpr X lane_erf(X const& x) {
                                    0.00059680562566077970634, -0.0047595962932662646444,
                                    0.026421136005663896682, -0.1100800829488202466, -0.6318260515591630143,
                                    -1.1302334348419940295, 0.00032013804967769883665);
-    auto const e = detail::natural_power(l, X(E(0)));
+    auto const e = detail::natural_power(l);
     X const large = one - detail::scaled(e.rest + one, e.n);
     return select(a < one, vectors::fma(x, p, x), vectors::copysign(large, x));
   } else {

@@ -20,7 +20,7 @@ using compute_scalar = typename math::scalar_of<X>;
 struct neg : arithmetic<neg, 1> {
   static constexpr char const* name = "neg";
   static constexpr Code code = numbered(32);
-  static constexpr auto eval(auto const& x) { return math::negated(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::negated(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     return apply_once<neg>(t);
@@ -41,7 +41,7 @@ struct fused<32> {
 struct exp : analytic<exp, 1> {
   static constexpr char const* name = "exp";
   static constexpr Code code = numbered(33);
-  static constexpr auto eval(auto const& x) { return math::exp(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::exp(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * s.y;
@@ -62,7 +62,7 @@ struct fused<33> {
 struct expm1 : analytic<expm1, 1> {
   static constexpr char const* name = "expm1";
   static constexpr Code code = numbered(34);
-  static constexpr auto eval(auto const& x) { return math::expm1(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::expm1(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (s.y + 1.0);
@@ -83,7 +83,7 @@ struct fused<34> {
 struct log : analytic<log, 1> {
   static constexpr char const* name = "log";
   static constexpr Code code = numbered(35);
-  static constexpr auto eval(auto const& x) { return math::log(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::log(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t / guarded(s.x[0], s.attrs);
@@ -104,7 +104,7 @@ struct fused<35> {
 struct log1p : analytic<log1p, 1> {
   static constexpr char const* name = "log1p";
   static constexpr Code code = numbered(36);
-  static constexpr auto eval(auto const& x) { return math::log1p(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::log1p(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t / guarded(s.x[0] + 1.0, s.attrs);
@@ -125,7 +125,7 @@ struct fused<36> {
 struct sqrt : analytic<sqrt, 1> {
   static constexpr char const* name = "sqrt";
   static constexpr Code code = numbered(37);
-  static constexpr auto eval(auto const& x) { return math::sqrt(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::sqrt(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t / guarded(s.y * 2.0, s.attrs);
@@ -146,7 +146,7 @@ struct fused<37> {
 struct rsqrt : analytic<rsqrt, 1> {
   static constexpr char const* name = "rsqrt";
   static constexpr Code code = numbered(38);
-  static constexpr auto eval(auto const& x) { return decltype(x + x)(1) / math::sqrt(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return decltype(x + x)(1) / math::sqrt(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     if (s.attrs.f[0] != 0) return -(t / guarded(s.x[0] * apply<sqrt>(s.x[0]) * 2.0, s.attrs));
@@ -168,7 +168,7 @@ struct fused<38> {
 struct square : arithmetic<square, 1> {
   static constexpr char const* name = "square";
   static constexpr Code code = numbered(39);
-  static constexpr auto eval(auto const& x) { return math::times(x, x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::times(x, x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return apply_once<mul>(t, 2.0) * s.x[0];
@@ -189,7 +189,7 @@ struct fused<39> {
 struct abs : arithmetic<abs, 1> {
   static constexpr char const* name = "abs";
   static constexpr Code code = numbered(40);
-  static constexpr auto eval(auto const& x) { return math::abs(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::abs(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * apply<sign>(s.x[0]);
@@ -210,7 +210,7 @@ struct fused<40> {
 struct sign : arithmetic<sign, 1> {
   static constexpr char const* name = "sign";
   static constexpr Code code = numbered(41);
-  static constexpr auto eval(auto const& x) {
+  static DFDX_INLINE constexpr auto eval(auto const& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     X const zero(0);
     return math::select(x > zero, X(1), math::select(x < zero, X(static_cast<compute_scalar<X>>(-1)), zero));
@@ -273,7 +273,7 @@ struct fused<43> {
 struct tanh : analytic<tanh, 1> {
   static constexpr char const* name = "tanh";
   static constexpr Code code = numbered(44);
-  static constexpr auto eval(auto const& x) { return math::tanh(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::tanh(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (1.0 - s.y * s.y);
@@ -294,7 +294,7 @@ struct fused<44> {
 struct sigmoid : analytic<sigmoid, 1> {
   static constexpr char const* name = "sigmoid";
   static constexpr Code code = numbered(45);
-  static constexpr auto eval(auto const& x) { return math::sigmoid(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::sigmoid(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (s.y * (1.0 - s.y));
@@ -315,7 +315,7 @@ struct fused<45> {
 struct erf : analytic<erf, 1> {
   static constexpr char const* name = "erf";
   static constexpr Code code = numbered(46);
-  static constexpr auto eval(auto const& x) { return math::erf(x); }
+  static DFDX_INLINE constexpr auto eval(auto const& x) { return math::erf(x); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     return t * (apply<exp>(-(s.x[0] * s.x[0])) * 1.1283791670955126);
@@ -336,7 +336,7 @@ struct fused<46> {
 struct relu : arithmetic<relu, 1> {
   static constexpr char const* name = "relu";
   static constexpr Code code = numbered(47);
-  static constexpr auto eval(auto const& x) {
+  static DFDX_INLINE constexpr auto eval(auto const& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     return math::select(x < X(0), X(0), x);
   }

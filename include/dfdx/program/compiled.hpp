@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/core/config.hpp>
-#include <dfdx/program/program.hpp>
+#include <dfdx/program/fixed.hpp>
 #include <dfdx/program/scalar.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -79,57 +79,6 @@ class OwnArenas {
 
  private:
   Arenas* arenas_ = nullptr;
-};
-
-/// InputList - what a program needs to know of its inputs at run time, beside their addresses. It knows no types: all
-/// programs share its code.
-template <class = void>
-struct InputList {
-  index_t symbols[max_symbols] = {};
-  int count = 0, known = 0;
-  Device device{};    // of all of them: a program runs where its arguments are
-  Vec<Array> packed;  // row-major copies of arguments that are not
-
-  /// The address of the next input, of `most`; `type` is the shape that its type says.
-  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type, int most) {
-    if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
-    if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
-    if (count == 0) device = x.device();
-    if (x.device() != device) raise("program: arguments on ", device, " and on ", x.device());
-    for (int i = 0; i < type.rank; ++i)
-      if (type[i] == extent::unknown) symbols[known++] = x.shape()[i];
-    ++count;
-    if (x.contiguous_memory()) return x.bytes();
-    if (!device.is_cpu()) raise("program: a view of shape ", x.shape(), " on ", device, " is not contiguous");
-    packed.push_back(detail::packed(x));
-    return packed.back().bytes();
-  }
-
-  [[gnu::noinline]] void check(SameExtent const* rules, std::size_t n) const {
-    for (std::size_t i = 0; i < n; ++i) {
-      SameExtent const& r = rules[i];
-      index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
-      if (!r.holds(a, b)) raise(r.op, r.or_less ? ": extent too small: " : ": extents differ: ", a, " x ", b);
-    }
-  }
-};
-
-/// Inputs - the addresses of the inputs of program P, and what it needs to know of them.
-template <class P>
-struct Inputs : InputList<> {
-  std::byte* data[P::inputs + 1] = {};
-
-  template <class T>
-  void add(T const& t) {
-    visit(t, [&](auto const& leaf) {
-      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape, P::inputs);
-      data[count - 1] = at;
-    });
-  }
-  void check() const {
-    if constexpr (P::plan.requirements.size() != 0)
-      InputList<>::check(P::plan.requirements.data(), P::plan.requirements.size());
-  }
 };
 
 constexpr Shape resolved(Shape s, index_t const* symbols) {
@@ -279,6 +228,7 @@ class Bound {
     std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
     if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
     inputs_.check();
+    kept_.add_to(inputs_, args...);
     if constexpr (!P::is_static) {
       layout_ = P::layout(inputs_.symbols);
     } else {
@@ -305,6 +255,7 @@ class Bound {
 
   std::tuple<A...> arguments_;
   detail::Inputs<P> inputs_;
+  [[no_unique_address]] detail::Kept<P> kept_;
   typename P::Layout layout_{};
   Storage* storage_ = nullptr;
   typename P::result result_{};
@@ -325,7 +276,8 @@ class Compiled {
   constexpr Compiled& operator=(Compiled const&) { return *this; }
 
   template <class... A>
-  using program_for = program<F, std::remove_cvref_t<A>...>;
+  using program_for =
+      program<detail::bound_function<F, std::remove_cvref_t<A>...>, std::remove_cvref_t<A>...>;
 
   template <class... A>
   constexpr auto operator()(A const&... args) {
@@ -337,7 +289,8 @@ class Compiled {
     return call(nullptr, args...);
   }
 
-  /// bind(args...) - this function tied to these arguments, for calls that cost no more than their kernels.
+  /// bind(args...) - this function tied to these arguments, for calls that cost no more than their kernels. Arguments
+  /// that do not change meanwhile may be given as fixed(x): what depends on them alone is computed here.
   template <class... A>
   auto bind(A const&... args) const {
     return Bound<program_for<A...>, argument_t<A>...>(detail::as_argument(args)...);
@@ -349,6 +302,7 @@ class Compiled {
     static_assert(((tree<A> || std::is_arithmetic_v<A>) && ...),
                   "program: arguments are Tensors, Arrays, numbers, or structs with DFDX_FIELDS, arrays and "
                   "tuples of these");
+    static_assert(!(is_fixed_argument<A> || ...), "fixed: only for arguments of bind");
     if constexpr (!(detail::has_static_leaves<A>() && ...)) return detail::Eager<F>::call(args...);
     else return call_program(own, args...);
   }

@@ -135,7 +135,9 @@ ProgramFacts facts_of(program<F, A...>) {
     visit_named(
         tree, [&](std::string const& path, auto const&) { r.inputs.push_back(path); }, argument_name<F>(i++));
   };
-  (name(argument_t<A>{}), ...);
+  (name(unfixed(argument_t<A>{})), ...);
+  for (int k = 0; static_cast<int>(r.inputs.size()) < P::inputs; ++k)  // program/fixed.hpp
+    r.inputs.push_back("kept" + std::to_string(k));
   return r;
 }
 

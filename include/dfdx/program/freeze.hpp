@@ -142,10 +142,12 @@ constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
   return {size.fits(Most) ? freeze_plan<Most>(p) : FrozenPlan<Most>{}, size};
 }
 
-// The graph as the plan takes it.
+// The graph as the plan takes it. A function may say what its simplified graph is (program/fixed.hpp).
 template <class F, class... A>
 constexpr Graph build_graph() {
-  return graph::prepare(graph::simplify(trace<F, A...>()), aliases_of<F, A...>());
+  if constexpr (requires { F::template graph<A...>(); })
+    return graph::prepare(F::template graph<A...>(), aliases_of<F, A...>());
+  else return graph::prepare(graph::simplify(trace<F, A...>()), aliases_of<F, A...>());
 }
 
 }  // namespace dfdx::detail

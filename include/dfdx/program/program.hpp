@@ -257,6 +257,21 @@ struct program {
     return base + at * static_cast<index_t>(size_of(a.dtype));
   }
 
+  /// The same of argument I: where the program is static, an address and a number.
+  template <std::size_t I>
+  static std::byte* address(Frame const& f) {
+    constexpr graph::Argument a = plan.arguments[I];
+    if constexpr (a.kind == graph::Argument::Kind::none) return nullptr;
+    else if constexpr (!is_static || a.turn >= 0) return address(a, f);
+    else {
+      constexpr bool is_input = a.kind == graph::Argument::Kind::input;
+      constexpr index_t from = is_input ? 0 : static_layout.offsets[static_cast<std::size_t>(a.index)];
+      constexpr index_t by = from + a.offset * static_cast<index_t>(size_of(a.dtype));
+      if constexpr (is_input) return f.inputs[a.index] + by;
+      else return f.arena + by;
+    }
+  }
+
   /// require_kernels - refuses a device that this build has no kernels for.
   static void require_kernels(Device device) {
     if (!detail::has_devices && !device.is_cpu())
@@ -281,7 +296,7 @@ struct program {
         constexpr graph::Step step = step_at(decltype(s)::value);
         void* base[step.arguments + 1];
         [&]<std::size_t... I>(std::index_sequence<I...>) {
-          ((base[I] = address(plan.arguments[static_cast<std::size_t>(step.argument) + I], f)), ...);
+          ((base[I] = address<static_cast<std::size_t>(step.argument) + I>(f)), ...);
         }(std::make_index_sequence<static_cast<std::size_t>(step.arguments)>{});
         kernel_of<step_of<step.kernel>>()(base, work, f.symbols);
       });

@@ -58,7 +58,8 @@ class Stateful {
  public:
   /// The program for a state and arguments; its facts are constants.
   template <class State, class... A>
-  using program_for = program<WithState<F>, State, std::remove_cvref_t<A>...>;
+  using program_for = program<detail::bound_function<WithState<F>, std::remove_cvref_t<A>...>, State,
+                              std::remove_cvref_t<A>...>;
 
   template <class State, class... A>
   auto operator()(State& state, A const&... args) {
@@ -73,7 +74,8 @@ class Stateful {
   }
 
   /// bind(state, args...) - this function tied to a state and other arguments, whose memory it reads and writes as it
-  /// is at each call: the call returns the result, and costs no more than its kernels.
+  /// is at each call, but for arguments given as fixed(x): the call returns the result, and costs no more than its
+  /// kernels.
   template <class State, class... A>
   auto bind(State& state, A const&... args) const {
     check(state);

@@ -180,7 +180,10 @@ void gemm(typename Shape::type const* a, typename Shape::type const* b, typename
   constexpr gemm_kernel kernel = Choice::value;
   Index const c_row = known_or(Shape::c_row, sizes.c_row);
   [[maybe_unused]] T* const packed = static_cast<T*>(workspace);
-  if constexpr (kernel == gemm_kernel::direct) {
+  if constexpr (kernel == gemm_kernel::direct && Shape::m == 1) {
+    gemv_columns<Shape::n, Shape::k, Shape::a_col, Shape::b_row>(a, b,
+                                                                 along_row<T, Epilogue>{c, c_row, epilogue});
+  } else if constexpr (kernel == gemm_kernel::direct) {
     gemm_direct<T, Shape::m, Shape::n, Shape::a_row, Shape::a_col, Shape::b_row, Shape::c_row, false>(
         Shape::k, a, b, c, c_row, epilogue);
   } else if constexpr (kernel == gemm_kernel::direct_packed) {

@@ -171,6 +171,44 @@ DFDX_INLINE void gemv_static(T const* x, T const* b, Put const& put_dots) {
   if constexpr (rest > 0) put_dots(dot_rows<rest, K, Col>(x, b + (N - rest) * Col), N - rest, rest);
 }
 
+/// A vector, its numbers XStep apart, times a matrix whose rows, Row apart, are contiguous and few enough for the
+/// caches: put_sums(lane, n, count) as for gemm_row, all extents known. Each lane of sums has several chains, as many
+/// as it takes to hide how long an addition takes.
+template <Index N, Index K, Index XStep, Index Row, class T, class Put>
+DFDX_INLINE void gemv_columns(T const* x, T const* b, Put const& put_sums) {
+  using V = lane<T>;
+  constexpr int W = lane_size<T>, most = tile_sums * 2 / 3;
+  constexpr Index lanes = (N + W - 1) / W, panels = (lanes + most - 1) / most;
+  constexpr Index each = (lanes + panels - 1) / panels, before = (lanes - 1) / each * each;
+  constexpr int last = static_cast<int>(N - (lanes - 1) * W);
+  auto const panel = [&]<int Lanes, int Last>(Index n) {
+    constexpr int chains = Lanes >= 6 || K < 4 ? 1 : Lanes >= 3 ? 2 : 4;
+    V sum[chains][Lanes];
+    DFDX_UNROLL for (int c = 0; c < chains; ++c) {
+      DFDX_UNROLL for (int j = 0; j < Lanes; ++j) sum[c][j] = V(T(0));
+    }
+    auto const add = [&](Index p, int c) {
+      V const factor(x[p * XStep]);
+      T const* const row = b + p * Row + n;
+      DFDX_UNROLL for (int j = 0; j < Lanes; ++j) {
+        V const part =
+            j < Lanes - 1 || Last == W ? V::load_unaligned(row + j * W) : load_n(row + j * W, Last);
+        sum[c][j] = xsimd::fma(factor, part, sum[c][j]);
+      }
+    };
+    for (Index p = 0; p + chains <= K; p += chains)
+      DFDX_UNROLL for (int c = 0; c < chains; ++c) add(p + c, c);
+    DFDX_UNROLL for (int c = 0; c < static_cast<int>(K % chains); ++c) add(K - K % chains + c, c);
+    DFDX_UNROLL for (int step = chains / 2; step > 0; step /= 2) {
+      DFDX_UNROLL for (int c = 0; c < step; ++c) DFDX_UNROLL for (int j = 0; j < Lanes; ++j) sum[c][j] =
+          sum[c][j] + sum[c + step][j];
+    }
+    DFDX_UNROLL for (int j = 0; j < Lanes; ++j) put_sums(sum[0][j], n + j * W, j < Lanes - 1 ? W : Last);
+  };
+  for (Index j = 0; j < before; j += each) panel.template operator()<static_cast<int>(each), W>(j * W);
+  panel.template operator()<static_cast<int>(lanes - before), last>(before * W);
+}
+
 /// Lanes over k: put_dots(lane of sums, m, n, count) for C[m, n .. n+count), rows of A and columns of B contiguous.
 ///
 /// For few rows of A, where transposing B would cost more than the product; each row of B comes from memory once. B is

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+// fixed(x): an argument that a program is bound to and that does not change while it is. What depends on such arguments
+// alone is computed once, when the program is bound.
+#pragma once
+
+#include <dfdx/graph/keep.hpp>
+#include <dfdx/program/inputs.hpp>
+
+namespace dfdx {
+
+/// Fixed - an argument of `bind` that stays the same as long as the program is bound to it: see fixed.
+template <tree T>
+struct Fixed {
+  T value;
+  DFDX_FIELDS(value)
+};
+
+/// fixed(model) - for `bind`: the promise that these values do not change as long as the program is bound to them.
+/// What is computed from them alone (sums of biases, weights in another dtype, folded norms) is computed when bind is
+/// called and kept; small matrices that are multiplied with single vectors are laid out for that.
+///
+///     auto run = compile(f).bind(fixed(model), x);   // f(model, x): reads x at each call
+///
+/// Math      none: results are those without it, but for the order of sums in products
+/// Cost      memory for what is kept, at most that of the values themselves for each time they are used
+/// Errors    changed values are not noticed: some of them are read at each call, others not
+template <tree T>
+constexpr Fixed<T> fixed(T const& value) {
+  return {value};
+}
+
+template <class T>
+inline constexpr bool is_fixed_argument = false;
+template <class T>
+inline constexpr bool is_fixed_argument<Fixed<T>> = true;
+
+}  // namespace dfdx
+
+namespace dfdx::detail::inline DFDX_TARGET {
+
+template <class A>
+constexpr A const& unfixed(A const& a) {
+  return a;
+}
+template <class T>
+constexpr T const& unfixed(dfdx::Fixed<T> const& a) {
+  return a.value;
+}
+template <class A>
+using unfixed_t = std::remove_cvref_t<decltype(unfixed(std::declval<A const&>()))>;
+
+// For each leaf of the arguments whether it is fixed.
+template <class A>
+constexpr void add_leaves(Vec<char>& to, A const& arg) {
+  visit(arg, [&](auto const&) { to.push_back(is_fixed_argument<A> ? 1 : 0); });
+}
+template <class... A>
+constexpr Vec<char> fixed_leaves(A const&... args) {
+  Vec<char> r;
+  (add_leaves(r, args), ...);
+  return r;
+}
+
+/// Rest - F on arguments of which some are fixed: what has to be computed at each call.
+template <class F>
+struct Rest {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    return record_call<F>(unfixed(args)...);
+  }
+  template <class... A>
+  static constexpr graph::Parts parts() {
+    return graph::keep(graph::simplify(trace<Rest, A...>()), fixed_leaves(argument_t<A>{}...));
+  }
+  template <class... A>
+  static constexpr Graph graph() {
+    return parts<A...>().rest;
+  }
+  template <class... A>
+    requires requires { F::template aliases<unfixed_t<A>...>(); }
+  static constexpr graph::Aliases aliases() {
+    return F::template aliases<unfixed_t<A>...>();
+  }
+  static std::string argument_name(std::size_t i) {
+    if constexpr (requires { F::argument_name(i); }) return F::argument_name(i);
+    else return "arg" + std::to_string(i);
+  }
+};
+/// Once - what has to be computed when such a program is bound.
+template <class F>
+struct Once {
+  template <class... A>
+  static constexpr std::tuple<> record(A const&...) {
+    return {};
+  }
+  template <class... A>
+  static constexpr Graph graph() {
+    return Rest<F>::template parts<A...>().once;
+  }
+};
+
+/// Kept - the memory of what a bound program keeps; nothing for most.
+template <class P>
+struct Kept {
+  template <class... A>
+  void add_to(Inputs<P>&, A const&...) {}
+};
+template <class F, class... A>
+class Kept<program<Rest<F>, A...>> {
+ public:
+  Kept() = default;
+  Kept(Kept const&) = delete;
+  Kept& operator=(Kept const&) = delete;
+  ~Kept() {
+    if (storage_ != nullptr) storage_->release();
+  }
+
+  /// Computes what is kept, and adds it to the program's inputs behind those that are there.
+  void add_to(Inputs<program<Rest<F>, A...>>& inputs, argument_t<A> const&... args) {
+    using P = program<Once<F>, A...>;
+    if constexpr (P::outputs > 0) {
+      Inputs<P> own;
+      (own.add(args), ...);
+      typename P::Frame frame;
+      frame.inputs = own.data;
+      frame.device = own.device;
+      storage_ =
+          Storage::allocate(static_cast<std::size_t>(P::arena_on(own.device, nullptr, nullptr)), own.device);
+      frame.arena = storage_->data();
+      P::run(frame);
+      for (auto const& result : P::plan.results)
+        inputs.data[inputs.count++] = P::address(result.memory, frame);
+    }
+  }
+
+ private:
+  Storage* storage_ = nullptr;
+};
+
+// The function that is compiled for arguments A... that a program is bound to.
+template <class F, class... A>
+using bound_function = std::conditional_t<(is_fixed_argument<A> || ...), Rest<F>, F>;
+
+}  // namespace dfdx::detail::inline DFDX_TARGET

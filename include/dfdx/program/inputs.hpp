@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+// Arguments in memory as the inputs of a program.
+#pragma once
+
+#include <dfdx/program/program.hpp>
+
+namespace dfdx::detail::inline DFDX_TARGET {
+
+/// InputList - what a program needs to know of its inputs at run time, beside their addresses. It knows no types: all
+/// programs share its code.
+template <class = void>
+struct InputList {
+  index_t symbols[max_symbols] = {};
+  int count = 0, known = 0;
+  Device device{};    // of all of them: a program runs where its arguments are
+  Vec<Array> packed;  // row-major copies of arguments that are not
+
+  /// The address of the next input, of `most`; `type` is the shape that its type says.
+  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type, int most) {
+    if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
+    if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
+    if (count == 0) device = x.device();
+    if (x.device() != device) raise("program: arguments on ", device, " and on ", x.device());
+    for (int i = 0; i < type.rank; ++i)
+      if (type[i] == extent::unknown) symbols[known++] = x.shape()[i];
+    ++count;
+    if (x.contiguous_memory()) return x.bytes();
+    if (!device.is_cpu()) raise("program: a view of shape ", x.shape(), " on ", device, " is not contiguous");
+    packed.push_back(detail::packed(x));
+    return packed.back().bytes();
+  }
+
+  [[gnu::noinline]] void check(SameExtent const* rules, std::size_t n) const {
+    for (std::size_t i = 0; i < n; ++i) {
+      SameExtent const& r = rules[i];
+      index_t const a = extent::resolve(r.a, symbols), b = extent::resolve(r.b, symbols);
+      if (!r.holds(a, b)) raise(r.op, r.or_less ? ": extent too small: " : ": extents differ: ", a, " x ", b);
+    }
+  }
+};
+
+/// Inputs - the addresses of the inputs of program P, and what it needs to know of them.
+template <class P>
+struct Inputs : InputList<> {
+  std::byte* data[P::inputs + 1] = {};
+
+  template <class T>
+  void add(T const& t) {
+    visit(t, [&](auto const& leaf) {
+      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape, P::inputs);
+      data[count - 1] = at;
+    });
+  }
+  void check() const {
+    if constexpr (P::plan.requirements.size() != 0)
+      InputList<>::check(P::plan.requirements.data(), P::plan.requirements.size());
+  }
+};
+
+}  // namespace dfdx::detail::inline DFDX_TARGET
