@@ -79,6 +79,10 @@ if [ "$what" = test ]; then
   has_command ld.lld-19 || try lld-19
   has_command riscv64-linux-gnu-g++ || try g++-riscv64-linux-gnu
   has_command qemu-riscv64-static || try qemu-user-static
+  # For examples/wasm.
+  [ -e /usr/lib/wasm32-wasi/libc++.a ] || try libc++-19-dev-wasm32
+  [ -e /usr/lib/llvm-19/lib/clang/19/lib/wasi ] || try libclang-rt-19-dev-wasm32
+  has_command node || try nodejs
   [ -e /usr/share/datasets/fashion-mnist ] || try dataset-fashion-mnist
   [ -e /usr/share/hyphen/hyph_en_US.dic ] || try hyphen-en-us
 fi

@@ -28,7 +28,7 @@ NAMES = {
     "condition_variable": "condition_variable",
     "cstddef": "byte max_align_t nullptr_t ptrdiff_t size_t to_integer",
     "cstdint": """int16_t int32_t int64_t int8_t intptr_t uint16_t uint32_t uint64_t uint8_t uintmax_t uintptr_t""",
-    "cstdio": "FILE fclose ferror fflush fopen fprintf fputc fread fwrite printf snprintf",
+    "cstdio": "FILE fclose ferror fflush fopen fprintf fputc fread fwrite printf remove rename snprintf",
     "cstdlib": "abort exit getenv malloc free",
     "cstring": "memcmp memcpy memmove memset size_t strcmp strerror strlen",
     "deque": "deque erase_if",

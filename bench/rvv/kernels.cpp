@@ -5,6 +5,7 @@
 // loops in double; status 1 if it is wrong, 3 if there is no such kernel.
 #include <dfdx/dfdx.hpp>
 #include <dfdx/kernels/quantized.hpp>
+#include <dfdx/models/decoder_kernels.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -88,7 +89,9 @@ int product(char const* how, int times) {
             for (int j = 0; j < N; ++j)
               out[i * N + j] += static_cast<double>(x[i * N + p]) * static_cast<double>(y[p * N + j]);
       },
-      sizeof(T) == 2 ? 2e-3f : 2e-5f);
+      std::is_same_v<T, bfloat16> ? 1e-2f
+      : sizeof(T) == 2            ? 2e-3f
+                                  : 2e-5f);
 }
 
 template <class F, class Plain, class Truth>
@@ -274,44 +277,132 @@ int attention(char const* how, int times) {
       plain);
 }
 
-// 64 rows of 512 numbers of 8 bits with a vector; the plain loop is the library's own.
+// 64 rows of 512 numbers in a block format with a vector; the plain loop is the library's own.
+template <Quant F>
 int quantized(char const* how, int times) {
-  constexpr int n = 64, k = 512;
-  constexpr std::size_t row = k / 32 * block_bytes(Quant::q8_0);
+  constexpr int n = 64, k = 512, length = q8_length(F), group = static_cast<int>(group_length(F));
+  constexpr std::size_t block = block_bytes(F), row = k / length * block;
   std::vector<std::byte> w(n * row);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::byte>(i * i * 31 % 251);
-  for (std::size_t i = 0; i < w.size(); i += block_bytes(Quant::q8_0)) {
+  for (std::size_t i = 0; i < w.size(); i += block) {
     float16 const scale(0.01f + 0.001f * static_cast<float>(i % 7));
-    std::memcpy(&w[i], &scale.bits, 2);
+    for (std::size_t at : {0, F == Quant::q6_k ? 208 : 0, F == Quant::q4_k ? 2 : 0})
+      std::memcpy(&w[i + at], &scale.bits, 2);
   }
-  std::vector<Q8Block<32>> q(k / 32);
+  std::vector<Q8Block<length>> q(k / length);
   for (std::size_t b = 0; b < q.size(); ++b) {
     q[b].scale = 0.01f + 0.003f * static_cast<float>(b % 5);
-    for (std::size_t j = 0; j < 32; ++j)
+    for (std::size_t j = 0; j < length; ++j)
       q[b].q[j] = static_cast<std::int8_t>((b * 37 + j * j * 29) % 255 - 127);
+    for (int g = 0; g < length / 16; ++g) {
+      q[b].sums[g] = 0;
+      for (int j = 0; j < 16; ++j)
+        q[b].sums[g] = static_cast<std::int16_t>(q[b].sums[g] + q[b].q[g * 16 + j]);
+    }
   }
   return run(
       how, times, n,
-      [&](float* out, bool) {
-        kernels::multiply_quantized<Quant::q8_0>(1, n, k, q.data(), w.data(), row, out, n);
-      },
+      [&](float* out, bool) { kernels::multiply_quantized<F>(1, n, k, q.data(), w.data(), row, out, n); },
       [&](float* out) {
-        for (std::size_t i = 0; i < n; ++i)
-          out[i] = dfdx::quantized_dot<Quant::q8_0>(w.data() + i * row, q.data(), k);
+        for (std::size_t i = 0; i < n; ++i) out[i] = dfdx::quantized_dot<F>(w.data() + i * row, q.data(), k);
       },
       [&](double* out) {
         for (std::size_t i = 0; i < n; ++i) {
           out[i] = 0;
-          for (std::size_t b = 0; b < k / 32; ++b) {
-            std::byte const* const at = w.data() + i * row + b * block_bytes(Quant::q8_0);
-            float16 scale;
-            std::memcpy(&scale.bits, at, 2);
-            for (std::size_t j = 0; j < 32; ++j)
-              out[i] += static_cast<double>(scale) * static_cast<double>(q[b].scale) *
-                        static_cast<double>(static_cast<std::int8_t>(at[2 + j])) * q[b].q[j];
+          for (std::size_t b = 0; b < k / length; ++b) {
+            UnpackedBlock<F> const u(w.data() + i * row + b * block);
+            for (int j = 0; j < length; ++j)
+              out[i] +=
+                  (static_cast<double>(u.scale[j / group]) * u.q[j] + static_cast<double>(u.low[j / group])) *
+                  static_cast<double>(q[b].scale) * q[b].q[j];
           }
         }
       });
+}
+
+// One by one the plain loop computes them.
+int drawn(char const* how, int times, bool normal) {
+  Key const key{5};
+  auto const one = [&](std::uint64_t i) { return normal ? normal_at(key, i) : uniform_at(key, i); };
+  auto const plain = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    for (std::uint64_t i = 0; i < elements; ++i) out[i] = static_cast<T>(one(i));
+  };
+  return run(
+      how, times, elements,
+      [&](float* out, bool) {
+        if (normal) kernels::draw_normal(key, 0, out, index_t{elements});
+        else kernels::draw_uniform(key, 0, out, index_t{elements});
+      },
+      plain, plain);
+}
+
+// Windows of three by three over 16 single channels of 32 x 32, or what the weights' gradient is.
+int depthwise(char const* how, int times, bool weights) {
+  constexpr int channels = 16, line = 32;
+  auto const x = randn<float, channels, line, line>(Key{1}), y = randn<float, channels, line, line>(Key{2});
+  auto const w = randn<float, channels, 9>(Key{3});
+  ConvGeometry g{};
+  g.batch = 1, g.groups = channels, g.in = 1, g.out = 1;
+  for (int i = 1; i < 3; ++i) g.x[i] = line, g.y[i] = line, g.w[i] = Window{3, 1, 1, 1};
+  kernels::Conv<float> const conv(g);
+  float const *px = x.data(), *py = y.data(), *pw = w.data();
+  auto const plain = [&](auto* out) {
+    for (int c = 0; c < channels; ++c)
+      for (int k = 0; k < 9 && weights; ++k) out[c * 9 + k] = 0;
+    for (int c = 0; c < channels; ++c)
+      for (int i = 0; i < line; ++i)
+        for (int j = 0; j < line; ++j) {
+          int const at = (c * line + i) * line + j;
+          std::remove_pointer_t<decltype(out)> sum = 0;
+          for (int a = i == 0 ? 1 : 0; a < (i + 1 == line ? 2 : 3); ++a)
+            for (int b = j == 0 ? 1 : 0; b < (j + 1 == line ? 2 : 3); ++b) {
+              float const v = px[at + (a - 1) * line + b - 1];
+              if (weights) out[c * 9 + a * 3 + b] += v * py[at];
+              else sum += v * pw[c * 9 + a * 3 + b];
+            }
+          if (!weights) out[at] = sum;
+        }
+  };
+  return run(
+      how, times, weights ? channels * 9 : channels * line * line,
+      [&](float* out, bool) {
+        if (weights) conv.weight(px, out, py);
+        else conv.forward(px, pw, out);
+      },
+      plain, plain);
+}
+
+// One position's attention: 4 heads of 64 that share keys and values, 128 places.
+int decoded(char const* how, int times) {
+  constexpr int heads = 4, size = 64, n = 128;
+  auto const q = randn<float, heads, size>(Key{1});
+  auto const keys = randn<float, n, size>(Key{2}), values = randn<float, n, size>(Key{3});
+  float const *pq = q.data(), *pk = keys.data(), *pv = values.data();
+  std::vector<float> scores(heads * n);
+  auto const plain = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    for (int h = 0; h < heads; ++h) {
+      T p[n], most = T(-1e30f), sum = 0;
+      for (int i = 0; i < n; ++i) {
+        p[i] = 0;
+        for (int j = 0; j < size; ++j)
+          p[i] += static_cast<T>(pq[h * size + j]) * static_cast<T>(pk[i * size + j]);
+        p[i] *= T(0.125f);
+        most = p[i] > most ? p[i] : most;
+      }
+      for (T& e : p) sum += e = std::exp(e - most);
+      for (int j = 0; j < size; ++j) out[h * size + j] = 0;
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < size; ++j) out[h * size + j] += p[i] / sum * static_cast<T>(pv[i * size + j]);
+    }
+  };
+  return run(
+      how, times, heads * size,
+      [&](float* out, bool) {
+        models::detail::attend_one(pq, pk, pv, heads, n, size, 0.125f, scores.data(), out);
+      },
+      plain, plain);
 }
 
 }  // namespace
@@ -339,9 +430,17 @@ int main(int count, char** arguments) {
   if (name == "gemm64") return product<float, 64>(how, times);
   if (name == "gemm256") return product<float, 256>(how, times);
   if (name == "half64") return product<float16, 64>(how, times);
+  if (name == "bfloat64") return product<bfloat16, 64>(how, times);
   if (name == "attention") return attention(how, times);
   if (name == "gather") return picked(how, times);
   if (name == "pool") return pooled(how, times);
-  if (name == "quantized") return quantized(how, times);
+  if (name == "quantized") return quantized<Quant::q8_0>(how, times);
+  if (name == "q4_k") return quantized<Quant::q4_k>(how, times);
+  if (name == "q6_k") return quantized<Quant::q6_k>(how, times);
+  if (name == "depthwise") return depthwise(how, times, false);
+  if (name == "weights") return depthwise(how, times, true);
+  if (name == "decode") return decoded(how, times);
+  if (name == "uniform") return drawn(how, times, false);
+  if (name == "normal") return drawn(how, times, true);
   return 2;
 }

@@ -12,6 +12,13 @@ wrong() {
   failures=$((failures + 1))
 }
 
+# Words of some regularity, so that a test does not depend on the system's list.
+two_hundred_words() {
+  for first in ba be bo da de do ga ge go ka ke ko la le lo ma me mo na ne; do
+    for last in na ne no ra re ro sa se so ta; do echo "$first$last"; done
+  done
+}
+
 # refused TEXT ARGUMENTS...: status 1, one line on standard error that has TEXT, no model
 refused() {
   text=$1

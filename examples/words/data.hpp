@@ -42,14 +42,14 @@ inline WordList read_words(std::string const& path, bool sift) {
       plain = plain && c >= 'a' && c <= 'z';
     }
     if (!plain && !sift)
-      throw dfdx::error("data: " + path + ":" + std::to_string(i + 1) + ": '" + lines[i].substr(0, 40) +
-                        "' has characters other than the letters a-z; one word per line is needed");
+      dfdx::raise("data: " + path + ":" + std::to_string(i + 1) + ": '" + lines[i].substr(0, 40) +
+                  "' has characters other than the letters a-z; one word per line is needed");
     if (plain && (!sift || seen.insert(word).second)) list.words.push_back(std::move(word));
     else ++list.skipped;
   }
   if (list.words.size() < 10)
-    throw dfdx::error("data: " + path + " has " + std::to_string(list.words.size()) +
-                      " words; at least 10 are needed to train on some and test on others");
+    dfdx::raise("data: " + path + " has " + std::to_string(list.words.size()) +
+                " words; at least 10 are needed to train on some and test on others");
   return list;
 }
 

@@ -4,10 +4,7 @@
 # sentence on standard error and status 1, without a model.
 . "$(dirname "$0")/../common/test_functions.sh"
 
-# Two hundred words of some regularity, so that the test does not depend on the system's list.
-for first in ba be bo da de do ga ge go ka ke ko la le lo ma me mo na ne; do
-  for last in na ne no ra re ro sa se so ta; do echo "$first$last"; done
-done > list
+two_hundred_words > list
 
 "$program" --data list --steps 400 --output one > log 2> progress || wrong "a good run: $(cat progress)"
 for file in model.safetensors loss.svg activations.svg; do [ -s "one/$file" ] || wrong "no $file"; done

@@ -11,6 +11,7 @@
 #include "../common/mixed_step.hpp"
 #include "../common/run_log.hpp"
 #include "cause.hpp"
+#include "draw.hpp"
 
 namespace words {
 
@@ -97,24 +98,11 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
   return history;
 }
 
-/// A word drawn from the model, at most 30 letters long.
+/// A word drawn from the model.
 template <class Model>
 std::string sample(Model const& model, Key key) {
-  std::string word;
-  auto letters = dfdx::zeros<std::int32_t, 1, Model::context>();
-  for (std::uint64_t i = 0; i < 30; ++i) {
-    // Eagerly: the model is a function like any other.
-    auto const p = softmax(model(letters));
-    double u = dfdx::uniform_at(key, i);
-    int next = 0;
-    while (next + 1 < static_cast<int>(vocabulary) && (u -= static_cast<double>(p(0, next))) >= 0) ++next;
-    if (next == 0) break;
-    word += letter_of(next);
-    dfdx::index_t const last = static_cast<dfdx::index_t>(Model::context) - 1;
-    for (dfdx::index_t k = 0; k < last; ++k) letters(0, k) = letters(0, k + 1);
-    letters(0, last) = next;
-  }
-  return word;
+  // Eagerly: the model is a function like any other.
+  return draw<Model::context>([&](auto const& letters) { return softmax(model(letters)); }, key);
 }
 
 /// Outputs of the tanh layers, as in training, on some examples. Takes a copy, for training may move statistics.

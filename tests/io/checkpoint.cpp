@@ -10,6 +10,7 @@
 
 #include <sys/resource.h>
 #include <csignal>
+#include <fstream>
 
 using namespace dfdx;
 using tests::error_of;

@@ -7,6 +7,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <fstream>
+
 #ifndef DFDX_SHARED_DIR
 #define DFDX_SHARED_DIR ""
 #endif

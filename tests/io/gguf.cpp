@@ -8,6 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <fstream>
+
 using namespace tests;
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <fstream>
 #include <sstream>
 
 #ifndef DFDX_SHARED_DIR

@@ -10,6 +10,7 @@
 #include <dfdx/models/llama_save.hpp>
 
 #include <complex>
+#include <fstream>
 
 using namespace tests;
 

@@ -10,6 +10,8 @@
 #include <dfdx/optim/optimizer.hpp>
 #include <dfdx/transforms/watch.hpp>
 
+#include <fstream>
+
 using namespace tests;
 
 namespace {

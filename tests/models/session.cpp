@@ -7,6 +7,8 @@
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/session.hpp>
 
+#include <fstream>
+
 using namespace tests;
 
 namespace {

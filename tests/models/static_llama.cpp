@@ -11,6 +11,8 @@
 
 #include <catch2/catch_message.hpp>
 
+#include <fstream>
+
 using namespace tests;
 
 namespace {

@@ -3,6 +3,8 @@
 // against its hand-written ones and, for cameras and points that differ, against one block at a time.
 #include <adbench.hpp>
 
+#include <fstream>
+
 namespace {
 
 using namespace tests::adbench;

@@ -93,12 +93,9 @@ TEST_CASE("checkpoint: the same gradients, bit for bit", "[program][checkpoint]"
   auto const blocks = init<std::array<Block, 6>>(3);
   auto const [u, f] = value_and_grad(six)(blocks, x);
   auto const [v, g] = value_and_grad(six_again)(blocks, x);
-  // The loss's sum is fused with the last block in one of them: where a row does not fill a vector, in another order.
-#if defined(DFDX_RVV)
-  CHECK(std::abs(u.item() - v.item()) <= 2e-7f * std::abs(u.item()));
-#else
-  CHECK(u.item() == v.item());
-#endif
+  // The loss's sum is fused with the last block in one of them: unless a row is one vector, in another order.
+  CHECK(std::abs(u.item() - v.item()) <= 5e-7f * std::abs(u.item()));
+  if (kernels::lane_size<float> == width) CHECK(u.item() == v.item());
   CHECK(same_bits(f, g));
   CHECK(same_bits(six(blocks, x), six_again(blocks, x)));  // eagerly it is the function itself
 }

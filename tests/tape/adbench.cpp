@@ -4,6 +4,8 @@
 #include <adbench.hpp>
 #include <dfdx/vocabulary/einsum.hpp>
 
+#include <fstream>
+
 namespace {
 
 using namespace dfdx;

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <fstream>
+
 using namespace tests;
 using namespace dfdx::text;
 

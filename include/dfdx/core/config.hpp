@@ -26,6 +26,13 @@
 // compiler's own word for it is a constant from the start.
 #define DFDX_IN_CONSTANT_EXPRESSION __builtin_is_constant_evaluated()
 
+// WebAssembly without threads has one of everything; some of its C++ libraries cannot destroy a thread's own.
+#if defined(__wasm__) && !defined(__wasm_atomics__)
+#define DFDX_THREAD_LOCAL
+#else
+#define DFDX_THREAD_LOCAL thread_local
+#endif
+
 // <dfdx/cuda.hpp> defines DFDX_WITH_CUDA: programs can run on devices then.
 
 // The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what

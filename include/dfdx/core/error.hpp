@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Errors: one text for a fault, thrown as dfdx::error at run time or shown by the compiler. Rules about shapes
-// build the text once, in `Text`; `raise` throws it, `told` makes the compiler print it.
+// build the text once, in `Text`; `raise` throws it, `told` makes the compiler print it. But for CUDA nothing else
+// throws or catches, so that programs without exceptions are a matter of this file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -16,7 +20,7 @@
 
 namespace dfdx {
 
-/// error - what the library throws; what() is one sentence that names the op and the shapes.
+/// error - what the library throws (see raise); what() is one sentence that names the op and the shapes.
 class error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -94,8 +98,18 @@ constexpr Text make_text(Parts const&... parts) {
   return t;
 }
 
-/// raise - throws dfdx::error with the text. In a constant expression the call itself is the diagnostic.
-[[noreturn]] inline void raise(Text const& t) { throw error(std::string(t.data(), t.size())); }
+/// raise - throws dfdx::error with the text. In a constant expression the call itself is the diagnostic. In programs
+/// that are compiled without exceptions (-fno-exceptions) it writes the text to the standard error output and aborts:
+/// nothing could be told to the caller.
+[[noreturn]] inline void raise(std::string const& text) {
+#if defined(__cpp_exceptions)
+  throw error(text);
+#else
+  std::fprintf(stderr, "%s\n", text.c_str());
+  std::abort();
+#endif
+}
+[[noreturn]] inline void raise(Text const& t) { raise(std::string(t.data(), t.size())); }
 
 template <class... Parts>
 [[noreturn]] void raise(char const* first, Parts const&... parts) {
@@ -103,6 +117,36 @@ template <class... Parts>
 }
 
 namespace detail {
+
+// What f() returns, or g(e) if it throws an E. Without exceptions nothing comes back from where it went wrong.
+template <class E, class F, class G>
+auto caught(F const& f, G const& g) -> decltype(f()) {
+#if defined(__cpp_exceptions)
+  try {
+    return f();
+  } catch (E const& e) {
+    return g(e);
+  }
+#else
+  static_cast<void>(g);
+  return f();
+#endif
+}
+
+// The same for whatever it throws.
+template <class F>
+std::exception_ptr caught(F const& f) {
+#if defined(__cpp_exceptions)
+  try {
+    f();
+  } catch (...) {
+    return std::current_exception();
+  }
+#else
+  f();
+#endif
+  return {};
+}
 
 // A text as a template argument.
 template <std::size_t N>

@@ -24,6 +24,8 @@
 #endif
 #endif
 
+#include <dfdx/core/config.hpp>
+
 // Under AddressSanitizer every block is allocated and freed, so that it sees each use of freed memory.
 #if defined(__SANITIZE_ADDRESS__)
 #define DFDX_KEEPS_BLOCKS 0
@@ -110,7 +112,7 @@ struct Pool {
   void* take(std::size_t k);
   void give(std::size_t k, void* p);
 };
-inline constinit thread_local Pool pool{};
+inline constinit DFDX_THREAD_LOCAL Pool pool{};
 
 struct PoolCleaner {
   bool used = false;
@@ -120,7 +122,7 @@ struct PoolCleaner {
   }
 };
 [[gnu::noinline]] inline void* take_fresh(std::size_t k) {
-  static thread_local PoolCleaner cleaner;  // from now on the thread cleans up when it ends
+  static DFDX_THREAD_LOCAL PoolCleaner cleaner;  // from now on the thread cleans up when it ends
   cleaner.used = true;
   return Pool::allocate(k);
 }

@@ -112,7 +112,7 @@ class Prefetch {
     ready_.clear();
   }
   void work() {
-    try {
+    auto const failed = dfdx::detail::caught([&] {
       for (;;) {
         auto const before = loader_.position();
         std::uint64_t const done = before.pass - (before.batches_done != 0 ? 1 : 0);
@@ -126,11 +126,11 @@ class Prefetch {
         lock.unlock();
         changed_.notify_all();
       }
-    } catch (...) {
-      std::lock_guard const lock(mutex_);
-      failed_ = std::current_exception();
-      changed_.notify_all();
-    }
+    });
+    if (failed == nullptr) return;
+    std::lock_guard const lock(mutex_);
+    failed_ = failed;
+    changed_.notify_all();
   }
 
   // (Mutable: a checkpoint of a constant one stops the thread and winds the loader back.)

@@ -40,7 +40,7 @@ void trim(S& line) {
 ///           words.txt is not a text file (byte 0x00 in line 1)"
 template <int = 0>
 std::string read_text(std::string const& path) {
-  auto const fail = [&](std::string const& what) { throw error("data: " + what); };
+  auto const fail = [&](std::string const& what) { raise("data: " + what); };
   auto const fail_to_read = [&] {
     fail("cannot read " + path + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
   };
@@ -86,7 +86,7 @@ std::vector<std::string> read_lines(std::string const& path, std::size_t min_lin
     at = end + 1;
   }
   if (with_text < min_lines)
-    throw error("data: " + path + " has fewer than " + std::to_string(min_lines) + " lines with text");
+    raise("data: " + path + " has fewer than " + std::to_string(min_lines) + " lines with text");
   return lines;
 }
 

@@ -55,13 +55,13 @@ class Lowerings {
     }
   };
 
-  constexpr std::size_t hash(Group const& x, bool by_rows) const {
-    constexpr std::size_t odd = 0x9E3779B97F4A7C15u;
+  constexpr std::uint64_t hash(Group const& x, bool by_rows) const {
+    constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
     std::size_t const n = x.members.size();
-    std::size_t h = by_rows ? 2 * n + 1 : 2 * n;
+    std::uint64_t h = by_rows ? 2 * n + 1 : 2 * n;
     for (int m : x.members) {
       Node const& n = nodes_[m];
-      h = (h ^ static_cast<std::size_t>(n.op->code)) * odd;
+      h = (h ^ static_cast<std::uint64_t>(n.op->code)) * odd;
       // What tells groups apart that do the same: numbers, and where parts of a value begin.
       for (int k = 0; k < n.op->arity; ++k) {
         Access const& a = access_[n.in[k]];
@@ -70,7 +70,7 @@ class Lowerings {
         else if (a.offset != 0) h = mixed(h, static_cast<std::uint64_t>(a.offset));
       }
     }
-    for (int a = 0; a < x.space.rank; ++a) h = (h ^ static_cast<std::size_t>(x.space.dims[a])) * odd;
+    for (int a = 0; a < x.space.rank; ++a) h = (h ^ static_cast<std::uint64_t>(x.space.dims[a])) * odd;
     return h ^ (h >> 32);
   }
 
@@ -89,7 +89,7 @@ class Lowerings {
   };
 
   // The high bits as well: those below are 0 in small whole numbers.
-  static constexpr std::size_t mixed(std::size_t h, std::uint64_t v) {
+  static constexpr std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
     return (h ^ v ^ (v >> 43)) * 0x9E3779B97F4A7C15u;
   }
 

@@ -177,9 +177,9 @@ class Csv {
     std::size_t begin, length;
   };
 
-  [[noreturn]] void fail(std::string const& what) const { throw error("data: " + name_ + " " + what); }
+  [[noreturn]] void fail(std::string const& what) const { raise("data: " + name_ + " " + what); }
   [[noreturn]] void fail_at(std::size_t line, std::string const& what) const {
-    throw error("data: " + name_ + ":" + std::to_string(line) + ": " + what);
+    raise("data: " + name_ + ":" + std::to_string(line) + ": " + what);
   }
   static std::string_view trimmed(std::string_view s) {
     auto const blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };

@@ -96,15 +96,14 @@ inline Tensor<std::int32_t, dyn> read_idx_labels(std::filesystem::path const& pa
   Array const raw = read_idx(path);
   if (raw.dtype() != DType::u8 || raw.ndim() != 1) {
     Text const got = make_text(raw.dtype(), " ", raw.shape());
-    throw error("data: " + path.string() + " has no list of bytes but " +
-                std::string(got.data(), got.size()));
+    raise("data: " + path.string() + " has no list of bytes but " + std::string(got.data(), got.size()));
   }
   auto r = Tensor<std::int32_t, dyn>::uninitialized(raw.shape());
   for (index_t i = 0; i < raw.size(); ++i) {
     int const label = raw.data<std::uint8_t>()[i];
     if (label >= classes)
-      throw error("data: " + path.string() + ": label " + std::to_string(label) + " at " + std::to_string(i) +
-                  ", there are " + std::to_string(classes) + " classes");
+      raise("data: " + path.string() + ": label " + std::to_string(label) + " at " + std::to_string(i) +
+            ", there are " + std::to_string(classes) + " classes");
     r.data()[i] = label;
   }
   return r;

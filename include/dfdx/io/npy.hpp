@@ -167,7 +167,7 @@ inline constexpr NpyType npy_types[] = {npy_type<float>("f4"),
 ///           ends early"; "data: x.npy has more bytes than its header says"
 /// Source    numpy.lib.format, versions 1.0, 2.0 and 3.0
 inline Array npy_array(std::span<std::byte const> bytes, std::string const& name) {
-  auto const fail = [&](std::string const& what) { throw error("data: " + name + " " + what); };
+  auto const fail = [&](std::string const& what) { raise("data: " + name + " " + what); };
   std::string_view const text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
   std::string_view const magic = "\x93NUMPY";
   if (!magic.starts_with(text.substr(0, magic.size()))) fail("is no NPY file");

@@ -60,7 +60,7 @@ class ZipFile {
   }
 
  private:
-  [[noreturn]] void fail(std::string const& what) const { throw error("data: " + name_ + what); }
+  [[noreturn]] void fail(std::string const& what) const { raise("data: " + name_ + what); }
   void require(bool ok, char const* what) const {
     if (!ok) fail(std::string(" is damaged: ") + what);
   }
@@ -179,9 +179,9 @@ inline std::map<std::string, Array> read_npz(std::filesystem::path const& path) 
   std::map<std::string, Array> r;
   for (auto const& m : zip.members()) {
     std::string const where = path.string() + ":" + m.name;
-    if (!m.name.ends_with(".npy")) throw error("data: " + where + " is no array");
+    if (!m.name.ends_with(".npy")) raise("data: " + where + " is no array");
     auto const [place, fresh] = r.try_emplace(m.name.substr(0, m.name.size() - 4));
-    if (!fresh) throw error("data: " + where + " is there twice");
+    if (!fresh) raise("data: " + where + " is there twice");
     place->second = npy_array(zip.read(m), where);
   }
   return r;

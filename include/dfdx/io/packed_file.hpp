@@ -33,7 +33,7 @@ class PackedFile {
     if (open_) inflateEnd(&stream_);
   }
 
-  [[noreturn]] void fail(std::string const& what) const { throw error("data: " + path_ + " " + what); }
+  [[noreturn]] void fail(std::string const& what) const { raise("data: " + path_ + " " + what); }
 
   /// What can be left: packed bytes become at most 1032 each, so that memory is asked for what may be there only.
   std::uint64_t most_left() const {

@@ -81,6 +81,8 @@ class Conv {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
     if (takes_planes(g.in, g.out, g.y[2])) return PlaneConv<E>(g).forward(x, w, y);
     if (gathers(g.out)) return GatheredConv<E>(g).forward(x, w, y);
+#endif
+#if !defined(__CUDACC__)
     if (is_depthwise()) return DepthwiseConv<E>(g).forward(x, w, y);
 #endif
     if (depth == 0) std::fill_n(y, g.batch * g.groups * g.out * positions, E(0));
@@ -95,6 +97,8 @@ class Conv {
     if (takes_planes(g.out, g.in, g.x[2]) && PlaneConv<E>(g).has_input())
       return PlaneConv<E>(g).input(x, w, y);
     if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
+#endif
+#if !defined(__CUDACC__)
     if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);
 #endif
     if (!g.pointwise() || g.out == 0) std::fill_n(x, g.batch * g.groups * g.in * g.x_size(), E(0));
@@ -113,6 +117,8 @@ class Conv {
     // Without windows either factor may be packed: the one of fewer channels.
     if (gathers(g.out) || (g.pointwise() && positions > 0 && g.in >= g.out && g.out >= lane_size<E>))
       return GatheredConv<E>(g).weight(x, w, y);
+#endif
+#if !defined(__CUDACC__)
     if (is_depthwise()) return DepthwiseConv<E>(g).weight(x, w, y);
 #endif
     index_t const size = g.out * depth;

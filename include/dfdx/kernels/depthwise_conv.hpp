@@ -8,6 +8,7 @@
 
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/plane.hpp>
+#include <dfdx/kernels/rvv/depthwise.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
@@ -57,6 +58,16 @@ class DepthwiseConv {
 
   /// Sums of a group stay vectors until all samples have been added.
   void weight(E const* x, E* w, E const* y) const {
+#if defined(DFDX_RVV)
+    std::fill_n(w, g.groups * taps, E(0));
+    over_parts(
+        Plane::of_input(g), x, [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
+          E const* const ys = y + plane * g.y_size() + l.first * g.y[2];
+          for (index_t i = 0; i < g.y[0]; ++i)
+            rvv::add_line_products(from + i * g.w[0].stride * f.step[0], g.w[1].stride * f.step[1], at, taps,
+                                   ys + i * l.count * g.y[2], l.count, g.y[2], w + plane % g.groups * taps);
+        });
+#else
     std::size_t const size = static_cast<std::size_t>(g.groups * taps * W);
     Scratch<E> const sums(size);
     if (size > 0) std::fill_n(sums.get(), size, E(0));
@@ -67,6 +78,7 @@ class DepthwiseConv {
                });
     for (index_t i = 0; i < g.groups * taps; ++i)
       w[i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
+#endif
   }
 
  private:
@@ -159,6 +171,11 @@ class DepthwiseConv {
   }
   // Some lines of a plane of the result, or all planes.
   void convolve(Plane const& f, E const* from, index_t const* at, E const* w, E* to, index_t lines) const {
+#if defined(DFDX_RVV)
+    for (index_t i = 0; i < g.y[0]; ++i)
+      rvv::convolve_lines(from + i * g.w[0].stride * f.step[0], f.step[1], g.w[1].stride, at, taps,
+                          has_three(), w, to + i * lines * g.y[2], lines, g.y[2]);
+#else
     if (has_three()) {
       if (g.w[1].stride == 1) return convolve_three<1>(from, f.step[1], at, w, to, lines);
       if (g.w[1].stride == 2) return convolve_three<2>(from, f.step[1], at, w, to, lines);
@@ -171,6 +188,7 @@ class DepthwiseConv {
         for (; n - q > 2 * W; q += 4 * W) lanes<4>(line + q, at, w, to + q, n - q);
         for (; n - q > 0; q += W) lanes<1>(line + q, at, w, to + q, n - q);
       }
+#endif
   }
   // sums += the sums over lines of y times what each element of their windows is, of windows of three by three.
   template <int S, int R>

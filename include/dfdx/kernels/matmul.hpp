@@ -75,7 +75,9 @@ class Matmul {
   // Few rows times rows that are contiguous: the second factor is widened in registers.
 #if defined(DFDX_RVV)
   static constexpr bool is_dot = false;
-  static constexpr bool is_half_product = is_widened && std::is_same_v<T, float16> && rvv::multiplies_halves;
+  // One row, too, is multiplied with what vectors widen; for more the second factor is widened once.
+  static constexpr bool is_half_product =
+      is_widened && ((std::is_same_v<T, float16> && rvv::multiplies_halves) || (m == 1 && b_row == 1));
 #else
   static constexpr bool is_half_product = false;
   static constexpr bool is_dot = is_widened && m > 0 && m <= 8 && a_col == 1 && b_row == 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/rvv/depthwise.hpp>
 #include <dfdx/kernels/simd/pairs.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
 
@@ -82,22 +83,31 @@ struct Plane {
       copy(from, count, line + before[2]);
     } else if (apart == 1) {
       for (index_t k = 0; k < count; ++k) line[before[2] + k * spread[2]] = from[k];
+#if !defined(DFDX_RVV)
     } else if (apart == 2) {
       index_t const b = before[2];
       for (index_t k = 0; k < count; k += 64 / static_cast<index_t>(sizeof(E)))
         ask_to_read(from + k, 16 * 1024);
       split(from, count, line + b % 2 * part + b / 2, line + (b + 1) % 2 * part + (b + 1) / 2);
+#endif
     } else {
       for (index_t r = 0; r < apart; ++r) {  // elements k for which before + k = r + apart * m
         index_t const first = (r + apart - before[2] % apart) % apart;
         E* put = line + r * part + (before[2] + first) / apart;
+#if defined(DFDX_RVV)
+        if (first < count) rvv::copy_row(from + first, apart, (count - first + apart - 1) / apart, put);
+#else
         for (index_t k = first; k < count; k += apart) *put++ = from[k];
+#endif
       }
     }
   }
   // Lines are short: no call each. The last lane puts zeros where there are zeros, or where the next line will be.
   template <class E>
   static DFDX_INLINE void copy(E const* from, index_t count, E* to) {
+#if defined(DFDX_RVV)
+    rvv::copy_row(from, 1, count, to);
+#else
     constexpr int W = lane_size<E>, ahead = 16 * 1024;  // planes follow each other
     index_t k = 0;
     for (; k + W <= count; k += W) {
@@ -108,6 +118,7 @@ struct Plane {
       ask_to_read(from + k, ahead);
       load_n(from + k, rest).store_unaligned(to + k);
     }
+#endif
   }
 };
 

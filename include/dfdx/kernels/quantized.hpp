@@ -16,13 +16,11 @@ void multiply_quantized(index_t m, index_t n, index_t k, Q8Block<q8_length(F)> c
 #if defined(DFDX_RVV)
   index_t const blocks = k / block_length(F);
   for (index_t j = 0; j < n; ++j, w += w_row) {
+    constexpr int rows = rvv::quantized_rows<F>;
     index_t i = 0;
-    if constexpr (rvv::has_quantized_dots<F>) {
-      for (; i + 4 <= m; i += 4)
-        rvv::quantized_dots<F, 4>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
-      for (; i < m; ++i) rvv::quantized_dots<F, 1>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
-    }
-    for (; i < m; ++i) y[i * y_row + j] = quantized_dot<F>(w, x + i * blocks, k);
+    for (; i + rows <= m; i += rows)
+      rvv::quantized_dots<F, rows>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
+    for (; i < m; ++i) rvv::quantized_dots<F, 1>(w, x + i * blocks, blocks, k, y + i * y_row + j, y_row);
   }
 #else
   quantized_product<F>(m, n, k, x, w, w_row, y, y_row);

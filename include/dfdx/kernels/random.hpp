@@ -9,6 +9,8 @@
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/core/random.hpp>
 #include <dfdx/core/shape.hpp>
+#include <dfdx/kernels/box_muller.hpp>
+#include <dfdx/kernels/rvv/random.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -42,7 +44,7 @@ DFDX_INLINE X word_product(X const& x, X const& y) {
 /// PhiloxLanes - philox of as many counters as a lane has places. Only the low halves of the words count: what is left
 /// in the upper ones never reaches them.
 struct PhiloxLanes {
-  std::uint64_t keys[2][10];
+  std::uint64_t keys[2][10];  // of each round
   std::uint64_t stream;
 
   PhiloxLanes(Key key, std::uint64_t stream_number) : stream(stream_number) {
@@ -91,41 +93,13 @@ DFDX_INLINE void draw_block(PhiloxLanes const& philox, std::uint64_t first, inde
 
 template <int = 0>
 void uniform_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
+#if defined(DFDX_RVV)
+  rvv::uniform_numbers(philox, first, y, drawn_at_once);
+#else
   draw_block(philox, first, drawn_at_once, [&](index_t i, Words const(&w)[4]) {
     (upper_bits(w[1], w[0]) * lane<double>(0x1p-53)).store_aligned(y + i);
   });
-}
-
-/// minus_two_log - -2 ln u for normal u in (0, 1], within 1e-13: ln u = e ln 2 + 2 artanh((m - 1) / (m + 1))
-/// with u = m 2^e and m between sqrt(1/2) and sqrt(2), by the first terms of the series.
-template <class X>
-DFDX_INLINE X minus_two_log(X const& u) {
-  using I = xsimd::batch<std::int64_t, typename X::arch_type>;
-  I const bits = xsimd::bitwise_cast<std::int64_t>(u), root(0x3fe6a09e667f3bcdll), exponents(-(1ll << 52));
-  I const exponent = (bits - root) & exponents;
-  X const m = xsimd::bitwise_cast<double>(bits - exponent);
-  // As a whole number of 2^52, which the lowest places of a number near 2^52 + 2^51 show.
-  I const magic(0x4338000000000000ll);
-  X const e = xsimd::bitwise_cast<double>((exponent >> 52) + magic) - X(0x1.8p52);
-  X const s = (m - X(1.0)) / (m + X(1.0));
-  X const p = polynomial(s * s, 4.0 / 15, 4.0 / 13, 4.0 / 11, 4.0 / 9, 4.0 / 7, 4.0 / 5, 4.0 / 3, 4.0);
-  return xsimd::fnma(e, X(2 * 0.693147180559945309), -(s * p));
-}
-
-// sin(2 pi t) for |t| <= 1/4, within 1e-13, by its series.
-template <class X>
-DFDX_INLINE X quarter_sine(X const& t) {
-  X const x = t * X(2 * constant_math::pi);
-  X const p = polynomial(x * x, 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
-                         -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
-  return x * p;
-}
-/// turn - cos(2 pi v) and sin(2 pi v) for v in [0, 1), both folded to a quarter turn.
-template <class X>
-DFDX_INLINE void turn(X const& v, X& cosine, X& sine) {
-  X const w = v - X(0.5), t = xsimd::abs(w) - X(0.25);
-  cosine = quarter_sine(t);
-  sine = -xsimd::copysign(quarter_sine(X(0.25) - xsimd::abs(t)), w);
+#endif
 }
 
 /// Within normal_bound of normal_at, from number `first` on, which is even: the series end below 1e-13, and no number
@@ -133,18 +107,20 @@ DFDX_INLINE void turn(X const& v, X& cosine, X& sine) {
 inline constexpr double normal_bound = 2e-12;
 template <int = 0>
 void normal_block(PhiloxLanes const& philox, std::uint64_t first, double* y) {
+#if defined(DFDX_RVV)
+  rvv::normal_numbers(philox, first / 2, y, drawn_at_once / 2);
+#else
   using X = lane<double>;
   constexpr index_t pairs = drawn_at_once / 2;
   alignas(64) double even[pairs], odd[pairs];
   draw_block(philox, first / 2, pairs, [&](index_t i, Words const(&w)[4]) {
     X const u = (upper_bits(w[1], w[0]) + X(0.5)) * X(0x1p-53), v = upper_bits(w[3], w[2]) * X(0x1p-53);
     X const radius = xsimd::sqrt(minus_two_log(u));
-    X cosine, sine;
-    turn(v, cosine, sine);
-    (radius * cosine).store_aligned(even + i);
-    (radius * sine).store_aligned(odd + i);
+    (radius * turn_cosine(v)).store_aligned(even + i);
+    (radius * turn_sine(v)).store_aligned(odd + i);
   });
   for (index_t i = 0; i < pairs; ++i) y[2 * i] = even[i], y[2 * i + 1] = odd[i];
+#endif
 }
 
 #endif

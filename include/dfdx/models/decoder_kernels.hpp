@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dfdx/kernels/rvv/decoder.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/models/parts.hpp>
@@ -23,6 +24,9 @@ DFDX_INLINE void by_lanes(index_t n, F const& f) {
 
 /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
 inline void normalize(float const* x, float const* weight, index_t n, double eps, float* y) {
+#if defined(DFDX_RVV)
+  kernels::rvv::normalize_row(x, weight, n, eps, y);
+#else
   Lane squares(0.0f);
   by_lanes(n, [&](index_t i, int c) {
     Lane const v = kernels::load_n(x + i, c);
@@ -33,6 +37,7 @@ inline void normalize(float const* x, float const* weight, index_t n, double eps
   by_lanes(n, [&](index_t i, int c) {
     kernels::store_n(y + i, kernels::load_n(x + i, c) * by * kernels::load_n(weight + i, c), c);
   });
+#endif
 }
 
 /// y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias; y may be x.
@@ -57,6 +62,9 @@ inline void normalize_around(float const* x, float const* weight, float const* b
 
 /// Elements i and i + n / 2 turned together, as `rotate` does.
 inline void turn(float* x, float const* cos, float const* sin, index_t n) {
+#if defined(DFDX_RVV)
+  kernels::rvv::turn_row(x, cos, sin, n);
+#else
   float* const y = x + n / 2;
   by_lanes(n / 2, [&](index_t i, int c) {
     Lane const a = kernels::load_n(x + i, c), b = kernels::load_n(y + i, c);
@@ -64,15 +72,20 @@ inline void turn(float* x, float const* cos, float const* sin, index_t n) {
     kernels::store_n(x + i, a * k - b * s, c);
     kernels::store_n(y + i, b * k + a * s, c);
   });
+#endif
 }
 
 /// x[i] = silu(x[i]) y[i]
 inline void silu_times(float* x, float const* y, index_t n) {
+#if defined(DFDX_RVV)
+  kernels::rvv::silu_times_row(x, y, n);
+#else
   Lane const one(1.0f);
   by_lanes(n, [&](index_t i, int c) {
     Lane const v = kernels::load_n(x + i, c);
     kernels::store_n(x + i, v / (one + kernels::lane_exp(-v)) * kernels::load_n(y + i, c), c);
   });
+#endif
 }
 
 /// x[i] = f(x[i])
@@ -103,6 +116,9 @@ inline void activate_all(Activation f, float* x, index_t n) {
 
 /// x[i] += scale y[i]
 inline void add_to(float* x, float const* y, index_t n, float scale = 1) {
+#if defined(DFDX_RVV)
+  if (scale == 1) return kernels::rvv::add_row(x, y, n);
+#endif
   Lane const by(scale);
   by_lanes(n, [&](index_t i, int c) {
     kernels::store_n(x + i, xsimd::fma(kernels::load_n(y + i, c), by, kernels::load_n(x + i, c)), c);
@@ -129,6 +145,9 @@ inline double log_sum_exp(float const* x, index_t n) {
 
 /// x = softmax(scale x), of n > 0 numbers.
 inline void soften(float* x, index_t n, float scale) {
+#if defined(DFDX_RVV)
+  kernels::rvv::soften_row(x, n, scale);
+#else
   constexpr float least = std::numeric_limits<float>::lowest();
   float top = least;
   for (index_t i = 0; i < n; ++i) top = std::max(top, x[i]);
@@ -141,6 +160,7 @@ inline void soften(float* x, index_t n, float scale) {
   });
   Lane const share(1.0f / xsimd::reduce_add(sum));
   by_lanes(n, [&](index_t i, int c) { kernels::store_n(x + i, kernels::load_n(x + i, c) * share, c); });
+#endif
 }
 
 /// One position's attention for the heads that share keys and values: q [heads, size] and keys and values of n
@@ -148,6 +168,9 @@ inline void soften(float* x, index_t n, float scale) {
 template <class E>
 void attend_one(float const* q, E const* keys, E const* values, index_t heads, index_t n, index_t size,
                 float scale, float* scores, float* y) {
+#if defined(DFDX_RVV)
+  kernels::rvv::attend_rows(q, keys, values, heads, n, size, scale, scores, y);
+#else
   kernels::store_sum const as_is;
   using Put = kernels::detail::along_row<float, kernels::store_sum>;
   kernels::detail::gemm_dot(heads, n, size, q, size, keys, size, Put{scores, n, as_is});
@@ -156,6 +179,7 @@ void attend_one(float const* q, E const* keys, E const* values, index_t heads, i
     kernels::detail::gemm_row(size, n, scores + h * n, index_t{1}, values, size,
                               Put{y + h * size, size, as_is});
   }
+#endif
 }
 
 }  // namespace dfdx::models::detail

@@ -3,6 +3,7 @@
 // results as views. Transforms (program/transforms.hpp) are built on it.
 #pragma once
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/program/fixed.hpp>
 #include <dfdx/program/scalar.hpp>
 
@@ -335,7 +336,7 @@ class Compiled {
   static result_t<F, A...> run(detail::OwnArenas* own, A const&... args) {
     if (is_grad_enabled()) (detail::require_off_tape(args), ...);
     if (own != nullptr) return detail::run_program<P>(own->get(), detail::as_argument(args)...);
-    static thread_local detail::OwnArenas of_thread;
+    static DFDX_THREAD_LOCAL detail::OwnArenas of_thread;
     return detail::run_program<P>(of_thread.get(), detail::as_argument(args)...);
   }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <fstream>
+#include <ios>
 #include <ostream>
 #include <string>
 #include <utility>

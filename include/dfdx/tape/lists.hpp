@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/tape/leaf_index.hpp>
 #include <dfdx/value/array.hpp>
 #include <dfdx/value/walk.hpp>
@@ -33,7 +34,7 @@ struct Lists {
 // Those of this thread, or extra ones for a pass that a hook runs inside of another.
 template <int Lazy>
 Lists<Lazy>& take_lists() {
-  static thread_local Lists<Lazy> lists;
+  static DFDX_THREAD_LOCAL Lists<Lazy> lists;
   Lists<Lazy>* const r = lists.in_use ? new Lists<Lazy> : &lists;
   r->is_extra = r != &lists;
   r->in_use = true;

@@ -27,11 +27,11 @@ inline std::string text_of(std::span<TextPart const> parts) {
 namespace detail {
 
 [[noreturn]] inline void fail_chat(std::size_t message, std::string const& why) {
-  throw error("chat: message " + std::to_string(message) + " " + why);
+  raise("chat: message " + std::to_string(message) + " " + why);
 }
 
 inline void check_roles(std::span<Message const> messages, bool alternate) {
-  if (messages.empty()) throw error("chat: there are no messages");
+  if (messages.empty()) raise("chat: there are no messages");
   std::size_t const first = messages[0].role == "system" ? 1 : 0;
   if (alternate && first == messages.size()) fail_chat(0, "is the system's, and no user's follows");
   for (std::size_t i = 0; i < messages.size(); ++i) {

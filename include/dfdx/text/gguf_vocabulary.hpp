@@ -178,11 +178,9 @@ GgufVocabulary gguf_vocabulary(Keys const& keys) {
     auto const bytes = [&](auto const& from) {
       for (auto b : from) v.character_map.push_back(static_cast<char>(b));
     };
-    try {
-      bytes(keys.template list<std::uint8_t>(key("precompiled_charsmap")));
-    } catch (error const&) {  // both are about
-      bytes(keys.template list<std::int8_t>(key("precompiled_charsmap")));
-    }
+    dfdx::detail::caught<error>(  // both are about
+        [&] { bytes(keys.template list<std::uint8_t>(key("precompiled_charsmap"))); },
+        [&](error const&) { bytes(keys.template list<std::int8_t>(key("precompiled_charsmap"))); });
   }
   return v;
 }

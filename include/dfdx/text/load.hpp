@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fstream>
+#include <ios>
 
 #include <dfdx/io/file.hpp>
 #include <dfdx/io/gguf.hpp>

@@ -111,7 +111,7 @@ struct TokenizerParts {
 namespace detail {
 
 [[noreturn]] inline void fail(std::string const& name, std::string const& why) {
-  throw error("tokenizer: " + name + ": " + why);
+  raise("tokenizer: " + name + ": " + why);
 }
 
 // A text in a message: short, and printable whatever is in it.

@@ -26,7 +26,7 @@ class StopTexts {
  public:
   explicit StopTexts(std::vector<std::string> texts = {}) : texts_(std::move(texts)) {
     for (std::string const& t : texts_)
-      if (t.empty()) throw error("text: a text to stop at is empty");
+      if (t.empty()) raise("text: a text to stop at is empty");
   }
 
   /// What may be shown now that this came too.

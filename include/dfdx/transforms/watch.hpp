@@ -63,7 +63,7 @@ template <class Loss, class Model, class... A>
 std::string first_nan(Loss const&, Model const& model, A const&... args) {
   static_assert(detail::captures_nothing<Loss>,
                 "first_nan: the loss must have no captures; pass values as arguments");
-  try {
+  auto const look_for_nan = [&]() -> std::string {
     detect_anomaly const look;
     enable_grad const recording;
     Model watched = model;
@@ -76,9 +76,8 @@ std::string first_nan(Loss const&, Model const& model, A const&... args) {
     auto const result = detail::Eager<Loss>::call(watched, args...);
     detail::slopes<Array>(detail::loss_of(result), wrt, {});
     return {};
-  } catch (error const& e) {
-    return e.what();
-  }
+  };
+  return detail::caught<error>(look_for_nan, [](error const& e) -> std::string { return e.what(); });
 }
 
 /// Watched - what watch(step, model) returns. It refers to both.
@@ -113,8 +112,8 @@ class Watched {
       cause = std::isfinite(static_cast<double>(loss))
                   ? "the optimizer makes numbers that are not finite of a finite gradient"
                   : "the loss is " + std::to_string(loss);
-    throw error("train_step: step " + std::to_string(done + 1) + ": " + cause +
-                "; the model is as it was after " + std::to_string(done) + " steps");
+    raise("train_step: step " + std::to_string(done + 1) + ": " + cause + "; the model is as it was after " +
+          std::to_string(done) + " steps");
   }
 
  private:

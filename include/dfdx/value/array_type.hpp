@@ -29,12 +29,13 @@ class Array : public ArrayMethods {
   /// Fresh, uninitialised, row-major memory.
   explicit Array(Meta const& meta, Device device = {}) : meta_(meta), strides_(dfdx::contiguous(meta.shape)) {
     index_t const n = meta.shape.numel();
-    if (n < 0 || n > (index_t{1} << 56)) raise("array: size overflows: ", meta.shape);
-    try {
-      storage_ = Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device);
-    } catch (std::bad_alloc const&) {
-      raise("array: no memory for ", meta.dtype, " ", meta.shape);
-    }
+    constexpr index_t most = index_t{1} << (sizeof(std::size_t) < 8 ? 27 : 56);
+    if (n < 0 || n > most) raise("array: size overflows: ", meta.shape);
+    storage_ = detail::caught<std::bad_alloc>(
+        [&] { return Storage::allocate(static_cast<std::size_t>(n) * size_of(meta.dtype), device); },
+        [&](std::bad_alloc const&) -> Storage* {
+          raise("array: no memory for ", meta.dtype, " ", meta.shape);
+        });
     data_ = storage_->data();
   }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/value/array_type.hpp>
 
 namespace dfdx {
@@ -20,7 +21,7 @@ class [[nodiscard]] no_grad {
   static bool is_enabled() { return enabled_; }
 
  private:
-  static inline constinit thread_local bool enabled_ = true;
+  static inline constinit DFDX_THREAD_LOCAL bool enabled_ = true;
   bool before_;
 };
 /// enable_grad - records again, inside of a no_grad.
@@ -43,7 +44,7 @@ class [[nodiscard]] detect_anomaly {
   static bool is_enabled() { return enabled_; }
 
  private:
-  static inline constinit thread_local bool enabled_ = false;
+  static inline constinit DFDX_THREAD_LOCAL bool enabled_ = false;
   bool before_;
 };
 

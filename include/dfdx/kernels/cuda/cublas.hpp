@@ -104,7 +104,7 @@ inline constexpr bool has_cublas = true;
 /// refused - throws what cuBLASLt said.
 inline void require(cublasStatus_t said, char const* what) {
   if (said != CUBLAS_STATUS_SUCCESS)
-    throw error(std::string("cuda: cuBLASLt, ") + what + ": " + cublasLtGetStatusString(said));
+    raise(std::string("cuda: cuBLASLt, ") + what + ": " + cublasLtGetStatusString(said));
 }
 
 /// Chosen - descriptors and the algorithm of a kind of product.

@@ -27,7 +27,7 @@ namespace dfdx::inline DFDX_TARGET::cuda_runtime {
   bool const says_nothing = e == cudaErrorNoDevice || e == cudaErrorInvalidDevice;
   if (!says_nothing && cudaDeviceSynchronize() != cudaSuccess && cudaGetLastError() != cudaSuccess)
     text += "; the device is lost to this process, which has to be started again";
-  throw error(text);
+  raise(text);
 }
 /// check - throws unless the runtime said that all is well.
 inline void check(char const* what, cudaError_t e) {
@@ -68,7 +68,7 @@ inline cudaStream_t stream(Device device) {
   int devices = 0;
   check("devices", cudaGetDeviceCount(&devices));
   if (i < 0 || i >= devices || i >= most)
-    throw error("cuda: no device " + std::to_string(i) + ", there are " + std::to_string(devices));
+    raise("cuda: no device " + std::to_string(i) + ", there are " + std::to_string(devices));
   Current const current(device);
   // Memory that is given back stays with the pool.
   cudaMemPool_t pool{};

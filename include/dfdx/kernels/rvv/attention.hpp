@@ -49,9 +49,7 @@ T exp_row(T* x, index_t n, T factor, T shift) {
     store_part(x + i, 1, e, count);
     sum = __riscv_vfadd_tu(sum, sum, e, count);
   }
-  if constexpr (sizeof(T) == 4)
-    return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f32m1(0, 1), every));
-  else return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f64m1(0, 1), every));
+  return sum_of<T>(sum);
 }
 
 /// pull_back_row - y[i] = p[i] (y[i] - d) factor.

@@ -41,25 +41,28 @@ struct add_scaled {
 
 namespace detail {
 
-/// sum_t - what products of T are summed in; a float16's in float. number_t is a T as instructions take it.
+/// sum_t - what products of T are summed in; those of numbers of 16 bits in float. number_t is a T as instructions take
+/// it.
 template <class T>
 using sum_t = std::conditional_t<sizeof(T) == 2, float, T>;
 #if defined(__riscv_zvfh)
 template <class T>
-using number_t = std::conditional_t<sizeof(T) == 2, _Float16, T>;
+using number_t = std::conditional_t<std::is_same_v<T, float16>, _Float16, sum_t<T>>;
 #else
 template <class T>
-using number_t = T;
+using number_t = sum_t<T>;
 #endif
 
 /// Vectors of factors, and what they add to sums.
 template <class T>
 DFDX_INLINE auto load_factors(T const* p, index_t step, std::size_t n) {
 #if defined(__riscv_zvfh)
-  if constexpr (sizeof(T) == 2) return load_halves(p, step, n);
+  if constexpr (std::is_same_v<T, float16>) return load_halves(p, step, n);
   else
 #endif
-    return load_part(p, step, n);
+      if constexpr (sizeof(T) == 2)
+    return load_half(p, step, n);
+  else return load_part(p, step, n);
 }
 template <class A, class B, class S>
 DFDX_INLINE S add_product(S const& sum, A const& a, B const& b) {
@@ -122,7 +125,9 @@ struct Tile {
   }
   template <int R>
   static DFDX_INLINE number_t<T> number(T const* a, index_t a_step) {
-    return std::bit_cast<number_t<T>>(a[Along ? R * a_step : R]);
+    T const x = a[Along ? R * a_step : R];
+    if constexpr (std::is_same_v<number_t<T>, sum_t<T>>) return static_cast<sum_t<T>>(x);
+    else return std::bit_cast<number_t<T>>(x);
   }
 
   template <class... V>
@@ -213,9 +218,7 @@ DFDX_INLINE sum_t<T> dot(index_t k, T const* x, index_t x_step, T const* y, inde
     sum = add_part(sum, load_factors(x + p * x_step, x_step, rest),
                    load_factors(y + p * y_step, y_step, rest), rest);
   }
-  if constexpr (sizeof(T) <= 4)
-    return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f32m1(0, 1), every));
-  else return __riscv_vfmv_f(__riscv_vfredusum(sum, __riscv_vfmv_s_f_f64m1(0, 1), every));
+  return sum_of<sum_t<T>>(sum);
 }
 
 template <class T, class Epilogue>
@@ -243,13 +246,13 @@ constexpr std::size_t gemm_workspace(index_t n, index_t k, bool may_read_columns
   return may_read_columns ? static_cast<std::size_t>(together * k) * sizeof(T) : 0;
 }
 
-/// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n); C's rows are contiguous. T is float, double or, where
-/// multiplies_halves says so, float16.
+/// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n); C's rows are contiguous. T is float or double; numbers of 16
+/// bits are widened each time that they are read, but for float16 where multiplies_halves says so.
 ///
 /// The epilogue is called with a vector of sums for columns n, n+1, ..., or with one number. Where there are fewer
 /// columns than a vector holds their number is a fourth argument.
 ///
-/// Numerics  sums in the element type, of float16 in float and rounded once, with fused multiply-adds:
+/// Numerics  sums in the element type, of 16 bits in float and rounded once, with fused multiply-adds:
 ///           |error| <= K eps / (1 - K eps) * sum |a| |b|
 /// Cost      2 M N K flops; gemm_workspace bytes, where B's rows are not contiguous
 template <class T, class Epilogue>

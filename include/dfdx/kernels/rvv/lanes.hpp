@@ -79,12 +79,8 @@ struct Lanes {
 
   template <index_t Do, class T>
   static DFDX_INLINE T horizontal(type<T> const& x) {
-    if constexpr (Do == loop_code::reduce_sum && std::is_same_v<T, float>) {
-      vfloat32m1_t const zero = __riscv_vfmv_s_f_f32m1(0, 1);
-      return __riscv_vfmv_f(__riscv_vfredusum(x, zero, every));
-    } else if constexpr (Do == loop_code::reduce_sum && std::is_same_v<T, double>) {
-      vfloat64m1_t const zero = __riscv_vfmv_s_f_f64m1(0, 1);
-      return __riscv_vfmv_f(__riscv_vfredusum(x, zero, every));
+    if constexpr (Do == loop_code::reduce_sum && std::is_floating_point_v<T>) {
+      return sum_of<T>(x);
     } else if constexpr ((Do == loop_code::reduce_max || Do == loop_code::reduce_min) &&
                          std::is_same_v<T, float>) {
       // The instruction leaves out NaN.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
@@ -115,6 +116,37 @@ DFDX_INLINE vector_t<T> first_of(vector_t<T> x, vector_t<T> y, std::size_t n) {
     return __riscv_vmv_v_tu(y, x, n);
   }
 }
+
+/// sum_of - of all lanes of floats or doubles.
+template <class T>
+DFDX_INLINE T sum_of(vector_t<T> const& x) {
+  if constexpr (sizeof(T) == 4)
+    return __riscv_vfmv_f(__riscv_vfredusum(x, __riscv_vfmv_s_f_f32m1(0, 1), every));
+  else return __riscv_vfmv_f(__riscv_vfredusum(x, __riscv_vfmv_s_f_f64m1(0, 1), every));
+}
+
+namespace detail {
+
+/// with_vectors - calls f with so many vectors of zeros that it may change.
+template <class E, int Count, class F, class... V>
+DFDX_INLINE void with_vectors(F const& f, V&... v) {
+  if constexpr (Count == 0) {
+    f(v...);
+  } else {
+    vector_t<E> next = splat(E(0));
+    with_vectors<E, Count - 1>(f, v..., next);
+  }
+}
+
+/// each_constant - f.operator()<I>() for I from 0 to Count - 1.
+template <int Count, class F>
+DFDX_INLINE void each_constant(F const& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    (f.template operator()<static_cast<int>(I)>(), ...);
+  }(std::make_index_sequence<Count>{});
+}
+
+}  // namespace detail
 
 /// Half numbers as floats and back, rounded to nearest even. bfloat16 is the upper half of a float.
 DFDX_INLINE Floats float_of_bfloat(vuint16m1_t x, std::size_t n) {

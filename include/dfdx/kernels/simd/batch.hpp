@@ -23,12 +23,19 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-// xsimd has no vectors for RISC-V unless their length is fixed when compiling. Its portable ones, arrays of four
-// floats, serve kernels that have no version in kernels/rvv.
-#if defined(__riscv) && !defined(__riscv_v_fixed_vlen)
+// xsimd has no vectors for RISC-V unless their length is fixed when compiling, and for WebAssembly only where SIMD is
+// switched on. Its portable ones, arrays of four floats, serve kernels that have no version in kernels/rvv.
+#if (defined(__riscv) && !defined(__riscv_v_fixed_vlen)) || (defined(__wasm__) && !defined(__wasm_simd128__))
 #define XSIMD_WITH_EMULATED 1
 #define XSIMD_DEFAULT_ARCH emulated<128>
 #include <xsimd/config/xsimd_config.hpp>
+#undef XSIMD_NO_SUPPORTED_ARCHITECTURE
+#endif
+// It takes WebAssembly for Emscripten's alone; other compilers for it have the same vectors.
+#if defined(__wasm_simd128__) && !defined(__EMSCRIPTEN__)
+#include <xsimd/config/xsimd_config.hpp>
+#undef XSIMD_WITH_WASM
+#define XSIMD_WITH_WASM 1
 #undef XSIMD_NO_SUPPORTED_ARCHITECTURE
 #endif
 // On 64-bit Arm xsimd 13 divides floats, and takes their roots, as on 32-bit Arm: by approximations, which are wrong in

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include <dfdx/core/config.hpp>
 #include <dfdx/kernels/simd/gemm_micro.hpp>
 #include <dfdx/kernels/simd/quantized.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
@@ -25,7 +26,7 @@ namespace detail {
 // Memory of a thread for what it packs.
 template <class T>
 T* packing_room(std::size_t n) {
-  static thread_local std::vector<T> room;
+  static DFDX_THREAD_LOCAL std::vector<T> room;
   if (room.size() < n) room.resize(n);
   return room.data();
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions of single channels on vectors of any length, with both gradients, against their definition: windows of
+// all kinds, lines around the lengths of vectors.
+#include <dfdx/kernels/conv.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#if defined(DFDX_RVV)
+
+#include <cmath>
+#include <vector>
+
+namespace {
+
+using namespace dfdx;
+
+ConvGeometry geometry(index_t batch, index_t groups, index_t const (&x)[3], Window const (&w)[3]) {
+  ConvGeometry g{};
+  g.batch = batch, g.groups = groups, g.in = 1, g.out = 1;
+  for (int i = 0; i < 3; ++i) {
+    g.x[i] = x[i], g.w[i] = w[i];
+    g.y[i] = (x[i] + 2 * w[i].before - w[i].reach()) / w[i].stride + 1;
+  }
+  return g;
+}
+
+// f(place in x, in w, in y) for all products of a convolution.
+template <class F>
+void each_product(ConvGeometry const& g, F const& f) {
+  index_t const taps = g.w_size();
+  for (index_t plane = 0; plane < g.batch * g.groups; ++plane)
+    for (index_t q = 0; q < g.y_size(); ++q)
+      for (index_t t = 0; t < taps; ++t) {
+        index_t const at[] = {q / (g.y[1] * g.y[2]), q / g.y[2] % g.y[1], q % g.y[2]};
+        index_t const k[] = {t / (g.w[1].size * g.w[2].size), t / g.w[2].size % g.w[1].size, t % g.w[2].size};
+        index_t place = 0;
+        bool inside = true;
+        for (int i = 0; i < 3; ++i) {
+          index_t const p = at[i] * g.w[i].stride + k[i] * g.w[i].dilation - g.w[i].before;
+          inside = inside && p >= 0 && p < g.x[i];
+          place = place * g.x[i] + p;
+        }
+        if (inside) f(plane * g.x_size() + place, plane % g.groups * taps + t, plane * g.y_size() + q);
+      }
+}
+
+template <class E>
+std::vector<E> numbers(index_t n, int seed) {
+  std::vector<E> v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] =
+        static_cast<E>(static_cast<int>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 2003) - 1001) /
+        1000;
+  return v;
+}
+
+// How many numbers of the three products are wrong.
+template <class E>
+int wrong(ConvGeometry const& g) {
+  index_t const nx = g.batch * g.groups * g.x_size(), nw = g.groups * g.w_size(),
+                ny = g.batch * g.groups * g.y_size();
+  auto const x = numbers<E>(nx, 1), w = numbers<E>(nw, 2), y = numbers<E>(ny, 3);
+  std::vector<double> to_x(x.size()), to_w(w.size()), to_y(y.size());
+  each_product(g, [&](index_t i, index_t k, index_t j) {
+    auto const a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(k),
+               c = static_cast<std::size_t>(j);
+    to_y[c] += static_cast<double>(x[a]) * static_cast<double>(w[b]);
+    to_x[a] += static_cast<double>(y[c]) * static_cast<double>(w[b]);
+    to_w[b] += static_cast<double>(x[a]) * static_cast<double>(y[c]);
+  });
+  kernels::Conv<E> const conv(g);
+  std::vector<E> got_x(x.size(), E(7)), got_w(w.size(), E(7)), got_y(y.size(), E(7));
+  conv.forward(x.data(), w.data(), got_y.data());
+  conv.input(got_x.data(), w.data(), y.data());
+  conv.weight(x.data(), got_w.data(), y.data());
+  int count = 0;
+  double const near = sizeof(E) == 4 ? 2e-5 : 1e-13;
+  auto const compare = [&](std::vector<E> const& got, std::vector<double> const& want, double bound) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+      count += !(std::abs(static_cast<double>(got[i]) - want[i]) <= bound);
+  };
+  compare(got_y, to_y, near), compare(got_x, to_x, near);
+  compare(got_w, to_w, near * std::sqrt(static_cast<double>(ny)));  // sums of so many products
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("rvv depthwise convolutions", "[kernels]") {
+  Window const one{1, 1, 1, 0};
+  for (index_t n : {1, 3, 9, 17, 33, 70, 131})
+    for (index_t stride : {1, 2, 3})
+      for (index_t dilation : {1, 2}) {
+        Window const three{3, stride, dilation, dilation}, five{5, stride, dilation, 2 * dilation};
+        CHECK(wrong<float>(geometry(2, 3, {1, n, n < 40 ? 13 : n}, {one, three, three})) == 0);
+        CHECK(wrong<float>(geometry(1, 2, {1, 1, n}, {one, one, five})) == 0);
+        if (n < 40) CHECK(wrong<double>(geometry(2, 1, {3, 9, n}, {three, five, three})) == 0);
+      }
+}
+
+#endif
