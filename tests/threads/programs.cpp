@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 using namespace dfdx;
@@ -157,12 +158,35 @@ int main() {
 
   // Single operations on arrays, dense and not, of several dtypes.
   auto const x = randn({103, 770}, Key{1}), row = randn({770}, Key{2}), other = randn({770, 103}, Key{3});
+  auto const places = randint({50, 9}, Key{4}, 0, 103);
+  auto const grad_of_table = [](Array const& table, Array const& index) {
+    Array t = table + 0.0f;
+    t.requires_grad(true);
+    sum(square(embedding(index, t))).backward();
+    return t.grad();
+  };
   auto const operations = [&](int threads) {
     omp_set_num_threads(threads);
-    return std::vector{tanh(x), x + row, exp(x.T()) * other, x.to(DType::f16) + x.T().to(DType::f64).T()};
+    return std::vector{tanh(x), x + row, exp(x.T()) * other, x.to(DType::f16) + x.T().to(DType::f64).T(),
+                       // Ops with kernels of their own: the same numbers whatever the threads.
+                       argsort(x, 1), argsort(x.T(), 0, true), cumsum(x, 0), cumsum(x.T(), 0),
+                       std::get<1>(cummax(x, 1)), embedding(places, x), embedding(places.T(), x.T()),
+                       max_pool2d(x.reshape({1, 10, 103, 77}), {.kernel = 3, .stride = 2}),
+                       grad_of_table(x, places)};
   };
-  for (int threads : {2, 3, 7})
-    for (std::size_t i = 0; i < 4; ++i) assert(array_equal(operations(1)[i], operations(threads)[i]));
+  auto const alone_on = operations(1);
+  for (int threads : {2, 3, 7}) {
+    auto const together = operations(threads);
+    for (std::size_t i = 0; i < together.size(); ++i) assert(array_equal(alone_on[i], together[i]));
+  }
+  omp_set_num_threads(3);
+  bool refused = false;
+  try {
+    static_cast<void>(embedding(places + 100, x));
+  } catch (error const& e) {
+    refused = std::string_view(e.what()).find("out of range") != std::string_view::npos;
+  }
+  assert(refused);
 
   Result const alone = result_of(trained(1)), three = result_of(trained(3)), again = result_of(trained(3));
   assert(three.bytes == again.bytes && difference(alone, three) < 1e-4);

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
@@ -58,7 +59,7 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
           }
         }
 
-    for (index_t b = 0; b < batch; ++b) {
+    auto const sample_of = [&](index_t b) {
       E const* const sample = x + b * n[0] * n[1] * n[2];
       Y* const result = y + b * lines * m[2] + from;
 #if defined(DFDX_RVV)
@@ -89,7 +90,12 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
         for (index_t i = 0; i < std::min(width, size - p); ++i) result[p + i] = static_cast<Y>(found[i]);
       }
 #endif
-    }
+    };
+    int const parts = parts_of(4 * batch * size * elements, batch);
+    in_parallel(parts, [&](int i) {
+      Part const part = part_of(batch, i, parts);
+      for (index_t b = part.begin; b < part.end; ++b) sample_of(b);
+    });
   }
 }
 

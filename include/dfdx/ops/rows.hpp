@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSL-1.0
+// Rows of a table by index: take, its transpose rows_add, and labels. Not fused, each with a kernel of its own, `run`,
+// over strided memory.
+#pragma once
+
+#include <dfdx/core/parallel.hpp>
+#include <dfdx/ops/binary.hpp>
+#include <dfdx/value/walk.hpp>
+
+namespace dfdx::op {
+
+namespace detail {
+
+// Where a function has brought an axis to the front: the shape that it was given.
+constexpr Shape as_given(Shape s, index_t axis) {
+  std::swap(s.dims[0], s.dims[axis]);
+  return s;
+}
+inline index_t checked_index(char const* name, index_t i, index_t n, int axis, Shape const& shape) {
+  if (i < 0 || i >= n) raise(name, ": index ", Position{i}, " out of range for axis ", axis, " of ", shape);
+  return i;
+}
+
+// dst += src for one dtype, f16 and bf16 rounded once an addition.
+template <int = 0>
+void add_elements(Operand const& from, Operand const& to) {
+  dispatch(from.meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto const* src = static_cast<T const*>(from.data);
+    auto* dst = static_cast<T*>(to.data);
+    Strides const strides[2] = {from.strides, to.strides};
+    walk<2>(from.meta.shape, strides,
+            [&](index_t const(&o)[2]) { dst[o[1]] = static_cast<T>(math::plus(dst[o[1]], src[o[0]])); });
+  });
+}
+
+inline void set_zero(Operand const& x) {
+  std::memset(x.data, 0, static_cast<std::size_t>(x.meta.shape.numel()) * size_of(x.meta.dtype));
+}
+
+constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || d == DType::u8; }
+
+/// GatherRow - y[k * y_step] = x[index_k * along + k * x_step] for k < n, where index_k are elements of `index` from
+/// `first` on, `step` apart, and less than `extent`.
+template <class E>
+struct GatherRow {
+  E const* x;
+  E* y;
+  index_t along, x_step, extent, first, step, y_step, n;
+};
+/// RISC-V has a kernel, defined where kernels are known: how many elements, from the first on, it has done.
+template <class E>
+index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
+
+}  // namespace detail
+
+/// rows_add - sums the rows of x that share an index: the transpose of take. attrs.i[0] is the number of rows made.
+/// An error says that they were axis attrs.i[1] when they were given.
+///
+/// Math      y_r = sum_{i: index_i = r} x_i, dx_i = dy_{index_i}
+/// Shapes    x: [I..., R...], index: [I...] -> y: [attrs.i[0], R...]
+/// Dtypes    x: all but bool, index: i32 i64 u8
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+/// Source    elementary
+struct rows_add : operation {
+  static constexpr char const* name = "rows_add";
+  static constexpr bool has_caller = true;
+  static constexpr unsigned reads(int) { return 2; }
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Shape const &x = in[0].shape, &index = in[1].shape;
+    if (!detail::is_index(in[1].dtype))
+      return refuse(why, name, ": integer index required, got ", in[1].dtype);
+    if (index.rank > x.rank) return refuse(why, name, ": index ", index, " has more axes than ", x);
+    Meta r{in[0].dtype, make_shape(a.i[0])};
+    for (int i = index.rank; i < x.rank; ++i) r.shape.push_back(x[i]);
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s);
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind<rows_add>(s.attrs, t, s.x[1]);
+    else return V{};
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::set_zero(out);
+    char const* const by = detail::called(a, "take");
+    Shape const given = detail::as_given(out.meta.shape, a.i[1]);
+    int const axes = in[1].meta.shape.rank;
+    Strides rows = in[0].strides;
+    rows.rank = axes;
+    Strides const strides[2] = {in[1].strides, rows};
+    Operand const row = part(in[0], 0, axes);
+    index_t const n = row.meta.shape.numel();
+    bool const dense = is_contiguous(row.meta.shape, row.strides);
+    auto const row_at = [&](index_t const(&o)[2]) {
+      return detail::checked_index(by, read_index(in[1], o[0]), out.meta.shape[0], static_cast<int>(a.i[1]),
+                                   given);
+    };
+    // Each thread adds to rows of its own, in the order of the indices, which have been checked before.
+    int const parts = kernels::parts_of(2 * in[0].meta.shape.numel(), out.meta.shape[0]);
+    if (parts > 1) walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o); });
+    auto const add = [&](auto type, kernels::Part const& mine) {
+      using T = typename decltype(type)::type;
+      walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
+        index_t const r = row_at(o);
+        if (r < mine.begin || r >= mine.end) return;
+        if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
+        T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
+        T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
+        for (index_t i = 0; i < n; ++i) y[i] = static_cast<T>(math::plus(y[i], x[i]));
+      });
+    };
+    dispatch(out.meta.dtype, [&](auto type) {
+      kernels::in_parallel(parts, [&](int i) { add(type, kernels::part_of(out.meta.shape[0], i, parts)); });
+    });
+  }
+};
+
+/// take - rows of a table by index: an embedding, or PyTorch's index_select along axis 0. attrs.i[1] as of rows_add.
+///
+/// Math      y_i = table_{index_i}, dtable_r = sum_{i: index_i = r} dy_i
+/// Shapes    table: [N, R...], index: [I...] -> y: [I..., R...]
+/// Dtypes    table: any, index: i32 i64 u8
+/// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
+/// Source    elementary
+struct take : operation {
+  static constexpr char const* name = "take";
+  static constexpr bool has_caller = true;
+  static constexpr unsigned reads(int) { return 2; }
+  static constexpr int arity = 2;
+  static constexpr int cost = 100;
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    char const* const by = detail::called(a, name);
+    if (in[0].shape.rank < 1) return refuse(why, by, ": a table with rows required, got ", in[0].shape);
+    if (!detail::is_index(in[1].dtype)) return refuse(why, by, ": integer index required, got ", in[1].dtype);
+    Meta r{in[0].dtype, in[1].shape};
+    if (r.shape.rank + in[0].shape.rank - 1 > max_rank) return refuse(why, by, ": too many axes");
+    for (int i = 1; i < in[0].shape.rank; ++i) r.shape.push_back(in[0].shape[i]);
+    return r;
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if constexpr (I == 0)
+      return bind<rows_add>(Attrs{{s.x[0].shape()[0], s.attrs.i[1], s.attrs.i[2]}}, ct, s.x[1]);
+    else return V{};
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    if constexpr (I == 0) return bind<take>(s.attrs, t, s.x[1]);
+    else return V{};
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    char const* const by = detail::called(a, name);
+    int const axes = in[1].meta.shape.rank;
+    Strides rows = out.strides;
+    rows.rank = axes;
+    Strides const strides[2] = {in[1].strides, rows};
+    Shape const &table = in[0].meta.shape, given = detail::as_given(table, a.i[1]);
+    Operand const row = part(in[0], 0, 1);
+    auto const size = static_cast<index_t>(size_of(out.meta.dtype));
+    auto const bytes = static_cast<std::size_t>(row.meta.shape.numel() * size);
+    bool const dense = is_contiguous(row.meta.shape, row.strides);
+    auto const row_at = [&](index_t at) {
+      return detail::checked_index(by, read_index(in[1], at), table[0], static_cast<int>(a.i[1]), given);
+    };
+    auto const copy = [&](Shape const& some, index_t from, index_t to) {
+      walk<2>(some, strides, [&](index_t const(&o)[2]) {
+        index_t const r = row_at(o[0] + from), at = o[1] + to;
+        if (dense)
+          std::memcpy(static_cast<std::byte*>(out.data) + at * size,
+                      static_cast<std::byte const*>(in[0].data) + r * in[0].strides[0] * size, bytes);
+        else copy_elements(part(in[0], r * in[0].strides[0], 1), part(out, at, axes));
+      });
+    };
+    // On several threads all indices are checked first.
+    Shape const& index = in[1].meta.shape;
+    int const parts = axes == 0 ? 1 : kernels::parts_of(2 * out.meta.shape.numel(), index[0]);
+    if (parts == 1) return copy(index, 0, 0);
+    walk<2>(index, strides, [&](index_t const(&o)[2]) { row_at(o[0]); });
+    kernels::in_parallel(parts, [&](int i) {
+      kernels::Part const p = kernels::part_of(index[0], i, parts);
+      Shape some = index;
+      some[0] = p.end - p.begin;
+      copy(some, p.begin * strides[0][0], p.begin * strides[1][0]);
+    });
+  }
+};
+
+template <int I, class V>
+constexpr V rows_add::vjp(V const& ct, Site<V> const& s) {
+  if constexpr (I == 0) return bind<take>(Attrs{{0, s.attrs.i[1], s.attrs.i[2]}}, ct, s.x[1]);
+  else return V{};
+}
+
+/// check_label - labels as they are, if each is one of attrs.i[0] classes, or attrs.i[1]: programs look at their labels
+/// with it. (It is an op, for what needs the labels must wait until they have been looked at.)
+///
+/// Math      y = x
+/// Shapes    x: [I...] -> y: [I...]
+/// Dtypes    i32 i64
+/// Errors    "cross_entropy: label 10 out of range for 10 classes"
+/// Source    elementary
+struct check_label : operation {
+  static constexpr char const* name = "check_label";
+  static constexpr bool has_caller = true;
+  static constexpr Examples examples = Examples::same;
+  static constexpr unsigned reads(int) { return 0; }
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (in->dtype != DType::i32 && in->dtype != DType::i64)
+      return refuse(why, name, ": labels of dtype i32 or i64 required, got ", in->dtype);
+    return *in;
+  }
+  template <int, class V>
+  static constexpr V vjp(V const&, Site<V> const&) {
+    return V{};
+  }
+  template <int, class V>
+  static constexpr V jvp(V const&, Site<V> const&) {
+    return V{};
+  }
+  static constexpr void check(char const* by, index_t label, index_t classes, index_t ignored) {
+    if (label != ignored && (label < 0 || label >= classes))
+      raise(by, ": label ", Position{label}, " out of range for ", classes, " classes");
+  }
+  template <int = 0>
+  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    char const* const by = detail::called(a, name);
+    Strides const strides[1] = {in->strides};
+    walk<1>(in->meta.shape, strides,
+            [&](index_t const(&o)[1]) { check(by, read_index(*in, o[0]), a.i[0], a.i[1]); });
+    copy_elements(*in, out);
+  }
+};
+
+}  // namespace dfdx::op
