@@ -271,7 +271,9 @@ void check(Kind const& kind) {
 
   // Written and read again it is the same, windows and scaled positions too.
   models::save_llama(folder / "again", narrow);
-  CHECK(array_equal(models::load_llama(folder / "again")(tokens), narrow(tokens)));
+  models::Llama const again = models::load_llama(folder / "again");
+  CHECK(array_equal(again(tokens), narrow(tokens)));
+  CHECK(again.config.window == narrow.config.window);
 }
 
 }  // namespace

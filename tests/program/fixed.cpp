@@ -85,6 +85,12 @@ TEST_CASE("outputs, inputs and sizes of all kinds beside fixed values", "[progra
   auto by_rows = compile(forward).bind(fixed(m), rows);
   CHECK(allclose(by_rows(), m(Array(rows)), 1e-5, 1e-5));
 
+  // A number; and what its measurement reads.
+  constexpr auto scaled = [](auto const& f, auto const& v) { return exp(f) * v; };
+  auto by_two = compile(scaled).bind(fixed(2.0f), x);
+  CHECK(allclose(by_two(), Array(x) * std::exp(2.0), 1e-6, 1e-6));
+  CHECK(profile(compile(scaled), fixed(m.bias), x).kernels.size() == 1);
+
   // All arguments fixed; two that are, around one that is not.
   constexpr auto between = [](auto const& p, auto const& v, auto const& q) { return exp(p) * v + log1p(q); };
   auto const p = uniform<float, 20>(Key{12}), q = uniform<float, 20>(Key{13});

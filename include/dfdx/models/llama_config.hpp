@@ -70,7 +70,7 @@ struct LlamaConfig : LlamaSizes {
     positive("heads together", heads * head_size);
     if (head_size % 2 != 0) raise("llama: a head size of ", head_size, ", which is odd");
     detail::check_eps("llama", norm_eps);
-    if (window < 0) raise("llama: a window of ", window);
+    if (window < 0) raise("llama: a window of ", Position{window});
     if (auto const told = static_cast<index_t>(layers_with_window.size()); told != 0 && told != layers)
       raise("llama: it says of ", told, " layers whether they have a window, and has ", layers);
     rope.check();

@@ -90,6 +90,8 @@ inline nlohmann::ordered_json llama_config_json(LlamaConfig const& c, DType dtyp
     if (qwen2 || qwen3) j["use_sliding_window"] = true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.layers); ++i)
       j["layer_types"].push_back(c.window_of(i) > 0 ? "sliding_attention" : "full_attention");
+  } else if (c.architecture != "llama") {
+    j["sliding_window"] = nullptr;  // a key that is missing means some window
   }
   return j;
 }

@@ -228,13 +228,13 @@ class Bound {
     std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
     if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
     inputs_.check();
+    P::require_kernels(inputs_.device);
     kept_.add_to(inputs_, args...);
     if constexpr (!P::is_static) {
       layout_ = P::layout(inputs_.symbols);
     } else {
       layout_ = P::layout(nullptr);
     }
-    P::require_kernels(inputs_.device);
     storage_ = Storage::allocate(
         static_cast<std::size_t>(P::arena_on(inputs_.device, &layout_, inputs_.symbols)), inputs_.device);
     result_ = detail::result_views<P>(storage_, frame());

@@ -3,6 +3,8 @@
 // alone is computed once, when the program is bound.
 #pragma once
 
+#include <cstring>
+
 #include <dfdx/graph/keep.hpp>
 #include <dfdx/program/inputs.hpp>
 
@@ -22,11 +24,17 @@ struct FixedArgument {
 ///     auto run = compile(f).bind(fixed(model), x);   // f(model, x): reads x at each call
 ///
 /// Math      none: results are those without it, but for the order of sums in products
-/// Cost      memory for what is kept, at most that of the values themselves for each time they are used
+/// Cost      memory for what is kept: each no larger than the largest of the values it is made from; while bind runs,
+///           that of the steps which make it
 /// Errors    changed values are not noticed: some of them are read at each call, others not
 template <tree T>
 constexpr FixedArgument<T> fixed(T const& value) {
   return {value};
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+FixedArgument<Tensor<T>> fixed(T number) {
+  return {Tensor<T>(number)};
 }
 
 template <class T>
@@ -124,12 +132,26 @@ class Kept<program<Rest<F>, A...>> {
       typename P::Frame frame;
       frame.inputs = own.data;
       frame.device = own.device;
-      storage_ =
-          Storage::allocate(static_cast<std::size_t>(P::arena_on(own.device, nullptr, nullptr)), own.device);
-      frame.arena = storage_->data();
+      // In memory that is left again: only the results are kept.
+      auto const device = own.device;
+      Array const work(Meta{DType::u8, make_shape(P::arena_on(device, nullptr, nullptr))}, device);
+      frame.arena = work.bytes();
       P::run(frame);
-      for (auto const& result : P::plan.results)
-        inputs.data[inputs.count++] = P::address(result.memory, frame);
+      auto const bytes_of = [](graph::Result const& r) {
+        return static_cast<std::size_t>(r.meta.shape.numel()) * size_of(r.meta.dtype);
+      };
+      auto const room = [&](graph::Result const& r) { return (bytes_of(r) + 63) / 64 * 64; };
+      std::size_t all = 0;
+      for (auto const& r : P::plan.results) all += room(r);
+      storage_ = Storage::allocate(all, device);
+      std::byte* to = storage_->data();
+      for (auto const& r : P::plan.results) {
+        std::byte const* const from = P::address(r.memory, frame);
+        if (device.is_cpu()) std::memcpy(to, from, bytes_of(r));
+        else if constexpr (has_devices) device_memory->copy(to, device, from, device, bytes_of(r));
+        inputs.data[inputs.count++] = to;
+        to += room(r);
+      }
     }
   }
 

@@ -56,6 +56,8 @@ Profile profile_program(A const&... args) {
   (inputs.add(args), ...);
   inputs.check();
   P::require_kernels(inputs.device);
+  Kept<P> kept;
+  kept.add_to(inputs, args...);
   auto const layout = P::layout(inputs.symbols);
   Array const arena(Meta{DType::u8, make_shape(layout.buffers + layout.workspace)});
   typename P::Frame const frame{arena.bytes(), inputs.data, inputs.symbols, &layout, inputs.device};

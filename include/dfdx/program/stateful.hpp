@@ -63,6 +63,7 @@ class Stateful {
 
   template <class State, class... A>
   auto operator()(State& state, A const&... args) {
+    static_assert(!(is_fixed_argument<A> || ...), "fixed: only for arguments of bind");
     using P = program_for<State, A...>;
     using R = typename detail::Recorded<P>::result;
     if constexpr (refused<R>) {

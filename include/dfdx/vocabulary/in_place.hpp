@@ -16,6 +16,7 @@ namespace detail {
 // Whether two indices of a view may name one element: from the smallest step on, each axis must step over what the axes
 // before it reach.
 inline bool overlaps_itself(Shape const& s, Strides const& t) {
+  if (s.numel() == 0) return false;
   unsigned done = 0;
   for (index_t reach = 0;;) {
     int next = -1;
