@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dfdx/io/safetensors.hpp>
+#include <dfdx/models/llama.hpp>
 #include <dfdx/models/lora.hpp>
 
 namespace dfdx::models {
