@@ -98,7 +98,8 @@ TEST_CASE("a file's model of static sizes, compiled", "[models]") {
     auto const m = models::load_llama<stories>(folder / name);
     auto const logits = run(m, tokens);
     CHECK(largest_difference(logits, expected) < 2e-5);
-    CHECK(largest_difference(logits, models::load_llama(folder / name)(tokens)) < 2e-5);
+    // Each is within 2e-5 of what is exact.
+    CHECK(largest_difference(logits, models::load_llama(folder / name)(tokens)) < 4e-5);
   }
   using P = decltype(run)::program_for<models::LlamaModel<stories>, Tensor<std::int32_t, 256>>;
   static_assert(P::arena_bytes < 5 << 20);
