@@ -46,8 +46,9 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   };
   if (!metadata.empty()) {
     std::string& all = header["__metadata__"];
-    for (auto const& [key, value] : metadata)
-      all += (all.empty() ? "{" : ",") + as_json(key) + ":" + as_json(value);
+    for (auto const& [key, value] : metadata) {
+      all.append(all.empty() ? "{" : ",").append(as_json(key)).append(":").append(as_json(value));
+    }
     all += "}";
   }
   std::uint64_t end = 0;
@@ -58,12 +59,14 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
     std::uint64_t const begin = end;
     end += static_cast<std::uint64_t>(t.value.size()) * size_of(t.value.dtype());
     std::string shape;
-    for (int i = 0; i < t.value.ndim(); ++i) shape += (i > 0 ? "," : "") + std::to_string(t.value.shape()[i]);
+    for (int i = 0; i < t.value.ndim(); ++i)  // (g++ 12 warns of a sum of "," and a string)
+      shape.append(i > 0 ? "," : "").append(std::to_string(t.value.shape()[i]));
     header[t.name] = "{\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) +
                      "],\"dtype\":\"" + safetensors_name(t.value.dtype()) + "\",\"shape\":[" + shape + "]}";
   }
   std::string text = "{";
-  for (auto const& [name, value] : header) text += (text.size() > 1 ? "," : "") + as_json(name) + ":" + value;
+  for (auto const& [name, value] : header)
+    text.append(text.size() > 1 ? "," : "").append(as_json(name)).append(":").append(value);
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
 
