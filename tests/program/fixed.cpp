@@ -43,6 +43,14 @@ Folded some_folded() {
 }  // namespace
 
 TEST_CASE("products of one row with a fixed matrix", "[program]") {
+  // One that is laid out by columns is an input of its own; of few columns, or for several rows, none is.
+  constexpr auto more = []<class M, class X>(M const&, X const&) {
+    return program_of<decltype(forward), FixedArgument<M>, X>::inputs -
+           program_of<decltype(forward), M, X>::inputs;
+  };
+  static_assert(more(nn::Linear<16, 16>{}, Tensor<float, 16>{}) == 1);
+  static_assert(more(nn::Linear<40, 3>{}, Tensor<float, 40>{}) == 0);
+  static_assert(more(nn::Linear<6, 8>{}, Tensor<float, 3, 6>{}) == 0);
   check(forward, init<nn::Linear<16, 16>>(1), zeros<float, 16>(), 1e-6);
   check(forward, init<nn::Linear<7, 5>>(1), zeros<float, 1, 7>(), 1e-6);
   check(forward, init<nn::Linear<3, 100>>(1), zeros<float, 3>(), 1e-6);       // lanes and a rest

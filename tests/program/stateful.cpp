@@ -208,3 +208,13 @@ TEST_CASE("a window whose old values are read as well, and new ones from a view"
     CHECK(array_equal(w, expected));
   }
 }
+
+TEST_CASE("a window that constants move into", "[program]") {
+  constexpr auto step = [](Tensor<float, 2, 5> const& w, Tensor<float> const& x) {
+    Tensor<float, 2, 5> const next = concat<1>(slice<1, 2, 5>(w), zeros_like(slice<1, 0, 2>(w)));
+    return std::pair(sum(next) * x, next);
+  };
+  auto w = ones<float, 2, 5>();
+  auto run = stateful(step);
+  for (float const total : {6.0f, 2.0f, 0.0f, 0.0f}) CHECK(run(w, Tensor<float>(1.0f)).item() == total);
+}

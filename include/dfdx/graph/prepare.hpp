@@ -182,15 +182,15 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     }
     if (int const rest = slides[id]; rest >= 0) {
       int const fresh = n.in[1 - rest];
-      Node moved{
-          &info<op::slide>, Attrs{{n.attrs.i[0], rest}}, n.meta, {to[nodes[n.in[rest]].in[0]], to[fresh]}};
-      Access const& a = accessed[fresh];
-      if (!is_contiguous(nodes[fresh].meta.shape, a.strides))
-        moved.in[1] = bind<op::copy>(Attrs{}, Sym{&out, to[fresh]}).id;
+      int x = in[1 - rest];
+      if (x == to[fresh] && !is_contiguous(nodes[fresh].meta.shape, accessed[fresh].strides))
+        x = bind<op::copy>(Attrs{}, Sym{&out, x}).id;
+      Node const moved{
+          &info<op::slide>, Attrs{{n.attrs.i[0], rest}}, n.meta, {to[nodes[n.in[rest]].in[0]], x}};
       to[id] = out.push(moved).id;
-      continue;
+    } else {
+      to[id] = detail::push(out, n, in);
     }
-    to[id] = detail::push(out, n, in);
     loops.copy_early(out, id, to[id]);
   }
   Vec<char> taken(g.nodes.size());
