@@ -15,7 +15,7 @@
 #include <map>
 #include <vector>
 
-#include "gemm_bf16.hpp"
+#include "gemm_narrow.hpp"
 #include "gemm_peers.hpp"
 #include "roof.hpp"
 
@@ -371,5 +371,5 @@ int main(int argc, char** argv) {
   epilogue_rows<run_time_shape<float>>("NN", sizes_of("NN", 512, 512, 512));
   epilogue_rows<run_time_shape<float>>("NN", sizes_of("NN", 1024, 1024, 1024));
 
-  bench::bf16_rows(roof_f32);
+  bench::narrow_rows(roof_f32);
 }

@@ -12,7 +12,7 @@ import sys
 
 CASES = {"gelu": "gelu(a x + b) + r", "axpy": "a x + b", "softmax": "softmax of rows of 512", "sum": "sum of 16384",
          "transpose": "transpose 128 x 128", "gemm64": "product 64^3", "gemm256": "product 256^3",
-         "half64": "product 64^3 of f16", "bfloat64": "product 64^3 of bf16", "attention": "attention 64 x 64 x 64", "gather": "gather 8 x 512",
+         "half64": "product 64^3 of f16", "bfloat64": "product 64^3 of bf16", "bytes64": "product 64^3 of i8", "attention": "attention 64 x 64 x 64", "gather": "gather 8 x 512",
          "pool": "largest of 2 x 2, 16x32^2", "quantized": "q8_0 64 x 512 x 1", "q4_k": "q4_k 64 x 512 x 1",
          "q6_k": "q6_k 64 x 512 x 1", "uniform": "16384 uniform numbers", "normal": "16384 normal numbers",
          "depthwise": "3 x 3 depthwise, 16x32^2", "weights": "its weights' gradient", "decode": "decoder 4x64, 128 places"}

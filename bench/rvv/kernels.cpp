@@ -57,7 +57,11 @@ double gelu_of(double x) { return 0.5 * x * (1 + std::erf(x * 0.7071067811865475
 // Of numbers T; the plain loops multiply them as floats.
 template <class T, int N>
 int product(char const* how, int times) {
-  auto const wide_a = randn<float, N, N>(Key{1}), wide_b = randn<float, N, N>(Key{2});
+  auto const numbers = [](Key key) {
+    auto const x = randn<float, N, N>(key);
+    return std::is_integral_v<T> ? round(x * 25.0f) : x;
+  };
+  auto const wide_a = numbers(Key{1}), wide_b = numbers(Key{2});
   auto const a = cast<T>(wide_a), b = cast<T>(wide_b);
   auto const multiply =
       compile([](Tensor<T, N, N> const& x, Tensor<T, N, N> const& y) { return matmul(x, y); });
@@ -429,6 +433,7 @@ int main(int count, char** arguments) {
   if (name == "transpose") return transposed(how, times);
   if (name == "gemm64") return product<float, 64>(how, times);
   if (name == "gemm256") return product<float, 256>(how, times);
+  if (name == "bytes64") return product<std::int8_t, 64>(how, times);
   if (name == "half64") return product<float16, 64>(how, times);
   if (name == "bfloat64") return product<bfloat16, 64>(how, times);
   if (name == "attention") return attention(how, times);

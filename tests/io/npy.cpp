@@ -74,7 +74,7 @@ TEST_CASE("npy files of every type", "[io]") {
   one("i4", std::vector<std::int32_t>{1, -2, 1 << 30}, std::int32_t{});
   one("i8", std::vector<std::int64_t>{1, -2, std::int64_t{1} << 60}, std::int64_t{});
   one("u1", std::vector<std::uint8_t>{0, 7, 255}, std::uint8_t{});
-  one("i1", std::vector<std::int8_t>{0, 7, -128}, std::int32_t{});
+  one("i1", std::vector<std::int8_t>{0, 7, -128}, std::int8_t{});
   one("i2", std::vector<std::int16_t>{0, 7, -300}, std::int32_t{});
   one("u2", std::vector<std::uint16_t>{0, 7, 65535}, std::int32_t{});
   one("u4", std::vector<std::uint32_t>{0, 7, 4294967295u}, std::int64_t{});

@@ -5,51 +5,26 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <sys/mman.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <vector>
 
+#include "flush.hpp"
+
 namespace {
 
 using namespace dfdx::kernels;
 using Index = std::int64_t;
 
-/// `count` elements that end where an inaccessible page begins.
 template <class T>
-class Fenced {
- public:
-  explicit Fenced(Index count) : count_(count) {
-    constexpr std::size_t page = 4096;
-    std::size_t const bytes = static_cast<std::size_t>(count) * sizeof(T);
-    size_ = (bytes + page - 1) / page * page + page;
-    base_ =
-        static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    REQUIRE(mprotect(base_ + size_ - page, page, PROT_NONE) == 0);
-    data_ = reinterpret_cast<T*>(base_ + size_ - page - bytes);
+void fill(Flush<T>& x, std::uint32_t seed) {
+  for (Index i = 0; i < x.count(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    x[i] = static_cast<T>(static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
   }
-  Fenced(Fenced const&) = delete;
-  Fenced& operator=(Fenced const&) = delete;
-  ~Fenced() { munmap(base_, size_); }
-  T* data() { return data_; }
-  T& operator[](Index i) { return data_[i]; }
-  Index count() const { return count_; }
-  void fill(std::uint32_t seed) {
-    for (Index i = 0; i < count_; ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      data_[i] = static_cast<T>(static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
-    }
-  }
-
- private:
-  Index count_;
-  std::size_t size_;
-  char* base_;
-  T* data_;
-};
+}
 
 constexpr Index span(Index rows, Index row, Index columns, Index column) {
   return rows > 0 && columns > 0 ? (rows - 1) * row + (columns - 1) * column + 1 : 0;
@@ -78,21 +53,21 @@ bool agrees(int epilogue, gemm_sizes s = {}) {
   Index const ar = pick(Shape::a_row, s.a_row), ac = pick(Shape::a_col, s.a_col);
   Index const br = pick(Shape::b_row, s.b_row), bc = pick(Shape::b_col, s.b_col);
   Index const cr = pick(Shape::c_row, s.c_row);
-  Fenced<T> a(span(m, ar, k, ac)), b(span(k, br, n, bc)), c(span(m, cr, n, 1)), bias(n), residual(m * n);
-  a.fill(1), b.fill(2), c.fill(3), bias.fill(4), residual.fill(5);
-  std::vector<T> const before(c.data(), c.data() + c.count());
+  Flush<T> a(span(m, ar, k, ac)), b(span(k, br, n, bc)), c(span(m, cr, n, 1)), bias(n), residual(m * n);
+  fill(a, 1), fill(b, 2), fill(c, 3), fill(bias, 4), fill(residual, 5);
+  std::vector<T> const before(c.data, c.data + c.count());
   T const scale = T(-0.25);
 
-  add_scaled<T> const update{scale, c.data(), cr};
-  bias_residual_relu<T, Heavy> const fused{bias.data(), residual.data(), n};
+  add_scaled<T> const update{scale, c.data, cr};
+  bias_residual_relu<T, Heavy> const fused{bias.data, residual.data, n};
   std::size_t bytes = 0;
   if (epilogue == 0) bytes = workspace_bytes<Shape>(s);
   if (epilogue == 1) bytes = workspace_bytes<Shape, add_scaled<T>>(s);
   if (epilogue == 2) bytes = workspace_bytes<Shape, bias_residual_relu<T, Heavy>>(s);
-  Fenced<char> room(static_cast<Index>((bytes + 63) / 64 * 64));
-  if (epilogue == 0) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), store_sum{}, s);
-  if (epilogue == 1) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), update, s);
-  if (epilogue == 2) gemm<Shape>(a.data(), b.data(), c.data(), room.data(), fused, s);
+  Flush<char> room(static_cast<Index>((bytes + 63) / 64 * 64));
+  if (epilogue == 0) gemm<Shape>(a.data, b.data, c.data, room.data, store_sum{}, s);
+  if (epilogue == 1) gemm<Shape>(a.data, b.data, c.data, room.data, update, s);
+  if (epilogue == 2) gemm<Shape>(a.data, b.data, c.data, room.data, fused, s);
 
   double const eps = std::numeric_limits<T>::epsilon() / 2;
   double const gamma = static_cast<double>(k + 4) * eps / (1 - static_cast<double>(k + 4) * eps);
@@ -272,19 +247,18 @@ TEST_CASE("few rows times rows, short and long", "[kernels]") {
 TEST_CASE("few rows: what is no number stays in its row, and columns do not depend on each other",
           "[kernels]") {
   Index const n = 37, k = 530;
-  Fenced<float> a(8 * k), b(n * k), c(8 * n), part(8 * 9);
-  a.fill(1), b.fill(2);
+  Flush<float> a(8 * k), b(n * k), c(8 * n), part(8 * 9);
+  fill(a, 1), fill(b, 2);
   a[k + 3] = std::numeric_limits<float>::quiet_NaN();
   a[6 * k] = std::numeric_limits<float>::infinity();
   for (Index m : {8, 1}) {
-    gemm<run_time_shape>(a.data(), b.data(), c.data(), nullptr, store_sum{}, sizes(m, n, k, 1, 0));
+    gemm<run_time_shape>(a.data, b.data, c.data, nullptr, store_sum{}, sizes(m, n, k, 1, 0));
     int wrong = 0;
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j)
         wrong += std::isnan(c[i * n + j]) != (i == 1) || std::isinf(c[i * n + j]) != (i == 6);
     for (Index first = 0; first + 9 <= n; first += 7) {
-      gemm<run_time_shape>(a.data(), b.data() + first * k, part.data(), nullptr, store_sum{},
-                           sizes(m, 9, k, 1, 0));
+      gemm<run_time_shape>(a.data, b.data + first * k, part.data, nullptr, store_sum{}, sizes(m, 9, k, 1, 0));
       for (Index i = 0; i < m; ++i)
         for (Index j = 0; j < 9; ++j)
           wrong += std::memcmp(&part[i * 9 + j], &c[i * n + first + j], sizeof(float)) != 0;

@@ -17,41 +17,18 @@
 
 #if defined(DFDX_RVV)
 
-#include <sys/mman.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "flush.hpp"
+
 namespace {
 
 using namespace dfdx;
 using namespace dfdx::kernels;
-
-// n numbers that end where memory ends: what is read or written beyond them ends the program.
-template <class T>
-class Flush {
-  static constexpr std::size_t page = 4096;
-  std::size_t bytes_;
-  std::byte* pages_;
-
- public:
-  T* data;
-
-  explicit Flush(index_t n)
-      : bytes_((static_cast<std::size_t>(n) * sizeof(T) + page - 1) / page * page + page) {
-    pages_ = static_cast<std::byte*>(
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    REQUIRE(pages_ != MAP_FAILED);
-    REQUIRE(mprotect(pages_ + bytes_ - page, page, PROT_NONE) == 0);
-    data = reinterpret_cast<T*>(pages_ + bytes_ - page) - n;
-  }
-  Flush(Flush const&) = delete;
-  Flush& operator=(Flush const&) = delete;
-  ~Flush() { munmap(pages_, bytes_); }
-};
 
 // Sizes around those of vectors of any length, and prime ones.
 std::vector<index_t> sizes() {

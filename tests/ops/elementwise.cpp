@@ -455,7 +455,7 @@ DType dtype_of_result(Record const& r, DType d) { return r.kind == Kind::compari
 std::vector<DType> dtypes(Record const& r) {
   if (r.kind == Kind::logic) return {DType::boolean};
   if (!r.integers) return {DType::f32, DType::f64, DType::f16, DType::bf16};
-  return {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+  return {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8};
 }
 
 std::vector<Array> operands(Record const& r, std::vector<Shape> const& shapes, DType d, Layout layout) {
@@ -477,7 +477,7 @@ std::vector<Array> operands(Record const& r, std::vector<Shape> const& shapes, D
 double settled(double v, DType d) {
   if (is_floating(d)) return v;
   auto const i = static_cast<std::int64_t>(v);
-  return d == DType::u8 ? static_cast<double>(i & 255) : static_cast<double>(i);
+  return static_cast<double>(d == DType::u8 ? i & 255 : d == DType::i8 ? static_cast<std::int8_t>(i) : i);
 }
 
 void check_values(Record const& r, std::vector<Shape> const& shapes, DType d, Layout layout) {
@@ -519,7 +519,7 @@ TEST_CASE("functions with fractions take integers and truths as f32", "[ops]") {
     if (r.integers || r.kind != Kind::numbers || stays || r.name.ends_with("loss") ||
         r.name == "bce_with_logits" || r.name == "kl_div")
       continue;
-    for (DType d : {DType::i32, DType::i64, DType::u8, DType::boolean})
+    for (DType d : {DType::i32, DType::i64, DType::u8, DType::i8, DType::boolean})
       for (auto const& shapes : shapes_for(r.from.count)) {
         INFO(r.name << " " << name_of(d) << " rank " << shapes[0].rank);
         std::vector<Array> const x = operands(r, shapes, d, Layout::dense);
@@ -793,8 +793,8 @@ TEST_CASE("plain integers beside i64 are exact", "[ops]") {
 }
 
 TEST_CASE("casts", "[ops]") {
-  std::vector<DType> const all = {DType::f32, DType::f64, DType::f16, DType::bf16,
-                                  DType::i32, DType::i64, DType::u8,  DType::boolean};
+  std::vector<DType> const all = {DType::f32, DType::f64, DType::f16, DType::bf16,   DType::i32,
+                                  DType::i64, DType::u8,  DType::i8,  DType::boolean};
   Array const x = from<double>({0, 1, 2.5, 7.75, 100});
   for (DType a : all)
     for (DType b : all) {

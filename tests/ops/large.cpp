@@ -10,7 +10,7 @@ namespace {
 using namespace suite;
 
 constexpr DType dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
-                            DType::i32, DType::i64, DType::u8};
+                            DType::i32, DType::i64, DType::u8,  DType::i8};
 constexpr Layout layouts[] = {Layout::dense, Layout::turned, Layout::sparse};
 
 // Small whole numbers in no simple order.

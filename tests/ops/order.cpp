@@ -245,7 +245,8 @@ TEST_CASE("sums, means and medians without NaN", "[ops]") {
 }
 
 TEST_CASE("searchsorted and bucketize", "[ops]") {
-  for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+  for (DType d :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8}) {
     Array const list = cast_to(from<double>({1, 3, 3, 5}), d),
                 x = cast_to(from<double>({0, 1, 2, 3, 5, 6}), d);
     CHECK(array_equal(searchsorted(list, x), from<std::int64_t>({0, 0, 1, 1, 3, 4})));
@@ -566,8 +567,8 @@ std::vector<std::int64_t> positions_of(std::vector<double> const& x, bool descen
 
 TEST_CASE("long lines are sorted like short ones, of every dtype", "[ops]") {
   double const inf = std::numeric_limits<double>::infinity();
-  for (DType const d :
-       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::boolean})
+  for (DType const d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8,
+                        DType::i8, DType::boolean})
     for (index_t const n : {2, 63, 64, 65, 300, 5000})
       for (bool const descending : {false, true}) {
         Array wide = floor(uniform({n}, Key{static_cast<std::uint64_t>(n)}, -90, 90, DType::f64));

@@ -46,7 +46,8 @@ Array reduced(Array const& x, index_t mask, bool keep, double identity, Join con
 // Values in all layouts and dtypes against `want`, worked out by the caller; rules for the floating ones.
 inline void check_op(char const* name, Function const& f, std::function<Array(V)> const& reference,
                      std::vector<Array> const& x, bool integers, bool twice, bool rules = true) {
-  for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+  for (DType d :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8}) {
     if (!is_floating(d) && !integers) continue;
     std::vector<Array> cast = x;
     for (Array& a : cast)

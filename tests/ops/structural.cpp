@@ -135,7 +135,7 @@ TEST_CASE("argmax and argmin", "[ops]") {
   CHECK(argmax(from<double>({1, std::nan(""), 7, std::nan("")})).item<std::int64_t>() ==
         1);  // the first of several
   CHECK(argmin(nan).item<std::int64_t>() == 1);
-  for (DType d : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
+  for (DType d : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8})
     for (Layout layout : {Layout::turned, Layout::sparse}) {
       Array const y = laid_out(draw(make_shape(3, 7), {0, 9}, 8, d), layout);
       Array const found = argmax<1>(y);

@@ -13,9 +13,9 @@
 namespace dfdx {
 
 /// DType - the element types an Array can hold.
-enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean };
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean };
 
-inline constexpr int dtype_count = 8;
+inline constexpr int dtype_count = 9;
 
 namespace detail {
 
@@ -108,6 +108,10 @@ struct dtype_of<std::uint8_t> {
   static constexpr DType value = DType::u8;
 };
 template <>
+struct dtype_of<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
 struct dtype_of<bool> {
   static constexpr DType value = DType::boolean;
 };
@@ -135,6 +139,8 @@ struct element_of<DType::i64> : std::type_identity<std::int64_t> {};
 template <>
 struct element_of<DType::u8> : std::type_identity<std::uint8_t> {};
 template <>
+struct element_of<DType::i8> : std::type_identity<std::int8_t> {};
+template <>
 struct element_of<DType::boolean> : std::type_identity<bool> {};
 template <DType D>
 using element_t = typename element_of<D>::type;
@@ -144,19 +150,22 @@ template <class T>
 using compute_t = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
 constexpr std::size_t size_of(DType d) {
-  constexpr std::size_t sizes[dtype_count] = {4, 8, 2, 2, 4, 8, 1, 1};
+  constexpr std::size_t sizes[dtype_count] = {4, 8, 2, 2, 4, 8, 1, 1, 1};
   return sizes[static_cast<int>(d)];
 }
 
 constexpr char const* name_of(DType d) {
-  constexpr char const* names[dtype_count] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
+  constexpr char const* names[dtype_count] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "i8", "bool"};
   return names[static_cast<int>(d)];
 }
 
 constexpr bool is_floating(DType d) { return d <= DType::bf16; }
 
+/// is_byte - an integer of eight bits. Products of those are summed in i32.
+constexpr bool is_byte(DType d) { return d == DType::u8 || d == DType::i8; }
+
 /// promote - the dtype of a mixed operation: floating beats integer beats bool; within a kind the wider one;
-/// f16 with bf16 gives f32 (PyTorch's rule).
+/// f16 with bf16 gives f32 (PyTorch's rule), and u8 with i8 i32.
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
@@ -166,9 +175,15 @@ constexpr DType promote(DType a, DType b) {
   }
   if (a == DType::boolean) return b;
   if (b == DType::boolean) return a;
-  if (a == DType::u8) return b;
-  if (b == DType::u8) return a;
+  if (is_byte(a) && is_byte(b)) return DType::i32;
+  if (is_byte(a)) return b;
+  if (is_byte(b)) return a;
   return DType::i64;
+}
+
+/// product_dtype - the dtype of sums of products: of integers of eight bits, of either kind, i32, else as promote.
+constexpr DType product_dtype(DType a, DType b) {
+  return is_byte(a) && is_byte(b) ? DType::i32 : promote(a, b);
 }
 
 /// dispatch - calls f(std::type_identity<T>{}) with the C++ type of a dtype that is known at run time only.
@@ -182,6 +197,7 @@ constexpr decltype(auto) dispatch(DType d, F&& f) {
     case DType::i32: return f(std::type_identity<std::int32_t>{});
     case DType::i64: return f(std::type_identity<std::int64_t>{});
     case DType::u8: return f(std::type_identity<std::uint8_t>{});
+    case DType::i8: return f(std::type_identity<std::int8_t>{});
     default: return f(std::type_identity<bool>{});
   }
 }

@@ -307,14 +307,20 @@ class LoopBuilder {
     return !(outer < split_ && inner >= split_) && one_walk(outer, inner);
   }
 
+  // Bytes are read and written by vectors of wider numbers, but not computed with.
   constexpr index_t lane_width() const {
     bool four = true, eight = true;
     auto const consider = [&](DType d) {
-      four = four && (d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32 ||
-                      d == DType::boolean);
-      eight = eight && (d == DType::f64 || d == DType::i64 || d == DType::boolean);
+      bool const any = d == DType::boolean || is_byte(d);
+      four = four && (any || d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32);
+      eight = eight && (any || d == DType::f64 || d == DType::i64);
     };
-    for (Instruction const& i : code_) consider(i.type);
+    for (Instruction const& i : code_) {
+      consider(i.type);
+      bool const moves = i.code == loop_code::load || i.code == loop_code::store ||
+                         i.code == loop_code::cast || i.code == loop_code::constant;
+      if (is_byte(i.type) && (!moves || i.stash >= 0)) return loop_code::scalar;
+    }
     for (Record const& r : records_) consider(r.dtype);
     return four ? loop_code::four_bytes : eight ? loop_code::eight_bytes : loop_code::scalar;
   }

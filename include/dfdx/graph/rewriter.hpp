@@ -62,7 +62,10 @@ class Rewriter {
     if (d == DType::boolean) return v != 0 ? 1 : 0;
     if (is_floating(d)) return v;
     auto const i = math::integer_of<index_t>(v);
-    return static_cast<double>(d == DType::u8 ? i & 255 : d == DType::i32 ? static_cast<std::int32_t>(i) : i);
+    return static_cast<double>(d == DType::u8    ? i & 255
+                               : d == DType::i8  ? static_cast<std::int8_t>(i)
+                               : d == DType::i32 ? static_cast<std::int32_t>(i)
+                                                 : i);
   }
 
   // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
@@ -73,7 +76,10 @@ class Rewriter {
   }
   static constexpr bool fits(DType d, double y) {
     if (is_floating(d) || d == DType::boolean) return true;
-    double const most = d == DType::u8 ? 255 : d == DType::i32 ? 2147483647 : 9007199254740991;
+    double const most = d == DType::u8    ? 255
+                        : d == DType::i8  ? 127
+                        : d == DType::i32 ? 2147483647
+                                          : 9007199254740991;
     return y <= most && y >= (d == DType::u8 ? 0 : -most);
   }
 

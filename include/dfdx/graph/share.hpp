@@ -50,13 +50,19 @@ class KernelSharing {
     return static_cast<std::size_t>(h ^ (h >> 32));
   }
 
+  constexpr DType factor(Step const& s, int which) const {
+    return plan_.arguments[static_cast<std::size_t>(s.argument + which)].dtype;
+  }
+
   // `a` has been placed.
   constexpr bool equal(Step const& a, Step const& b) const {
     if (a.kind != b.kind || a.code_size != b.code_size || a.given != b.given || a.stored != b.stored ||
         a.epilogue_reads_result != b.epilogue_reads_result || (a.epilogue < 0) != (b.epilogue < 0))
       return false;
     if (a.epilogue >= 0 && a.epilogue - a.code != b.epilogue - b.code) return false;
-    if (a.kind == Step::Kind::matmul && a.dtype != b.dtype) return false;
+    if (a.kind == Step::Kind::matmul &&
+        (a.dtype != b.dtype || factor(a, 0) != factor(b, 0) || factor(a, 1) != factor(b, 1)))
+      return false;
     index_t const *const x = code_.data() + a.code, *const y = plan_.code.data() + b.code;
     for (int c = 0; c < a.code_size; ++c)
       if (x[c] != y[c]) return false;

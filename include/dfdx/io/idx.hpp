@@ -38,8 +38,8 @@ void read_big_endian(PackedFile& from, E* to, std::uint64_t n) {
 
 }  // namespace detail
 
-/// read_idx - the array of an IDX file, packed by gzip or not. Unsigned bytes are u8, signed bytes, shorts and ints
-/// i32, floats f32, doubles f64.
+/// read_idx - the array of an IDX file, packed by gzip or not. Unsigned bytes are u8, signed ones i8, shorts and
+/// ints i32, floats f32, doubles f64.
 ///
 /// Errors    "data: train-images.gz is no IDX file"; "data: train-images ends early"; "data: x.gz is damaged:
 ///           incorrect data check"; "data: x has more bytes than its header says"; those of read_file
@@ -53,7 +53,7 @@ inline Array read_idx(std::filesystem::path const& path) {
     DType dtype;
     std::uint64_t size;
   };
-  constexpr Kind kinds[] = {{0x08, DType::u8, 1},  {0x09, DType::i32, 1}, {0x0b, DType::i32, 2},
+  constexpr Kind kinds[] = {{0x08, DType::u8, 1},  {0x09, DType::i8, 1},  {0x0b, DType::i32, 2},
                             {0x0c, DType::i32, 4}, {0x0d, DType::f32, 4}, {0x0e, DType::f64, 8}};
   auto const* const kind =
       std::find_if(std::begin(kinds), std::end(kinds), [&](Kind const& k) { return k.code == head[2]; });
@@ -77,8 +77,8 @@ inline Array read_idx(std::filesystem::path const& path) {
 
   Array r(Meta{kind->dtype, shape});
   switch (kind->code) {
-    case 0x08: bytes.read(r.bytes(), n); break;
-    case 0x09: detail::read_big_endian<std::int8_t>(bytes, r.data<std::int32_t>(), n); break;
+    case 0x08:
+    case 0x09: bytes.read(r.bytes(), n); break;
     case 0x0b: detail::read_big_endian<std::int16_t>(bytes, r.data<std::int32_t>(), n); break;
     case 0x0c: detail::read_big_endian<std::int32_t>(bytes, r.data<std::int32_t>(), n); break;
     case 0x0d: detail::read_big_endian<float>(bytes, r.data<float>(), n); break;

@@ -152,16 +152,16 @@ inline constexpr NpyType npy_types[] = {npy_type<float>("f4"),
                                         npy_type<std::uint8_t>("u1"),
                                         npy_type<std::int32_t>("i4"),
                                         npy_type<std::int64_t>("i8"),
-                                        npy_type<std::int8_t, std::int32_t>("i1"),
+                                        npy_type<std::int8_t>("i1"),
                                         npy_type<std::int16_t, std::int32_t>("i2"),
                                         npy_type<std::uint16_t, std::int32_t>("u2"),
                                         npy_type<std::uint32_t, std::int64_t>("u4")};
 
 }  // namespace detail
 
-/// npy_array - the array that the bytes of an .npy file are; `name` is for messages. Floats, bools, u8, i32 and i64 are
-/// what they are there; integers of types that the library lacks are i32 (8 and 16 bits) or i64 (32 bits without a
-/// sign). Whatever its order in the file, the result is row-major.
+/// npy_array - the array that the bytes of an .npy file are; `name` is for messages. Floats, bools, u8, i8, i32 and i64
+/// are what they are there; integers of types that the library lacks are i32 (16 bits) or i64 (32 bits without a sign).
+/// Whatever its order in the file, the result is row-major.
 ///
 /// Errors    "data: x.npy is no NPY file"; "data: x.npy has elements of type |O, which is not supported"; "data: x.npy
 ///           ends early"; "data: x.npy has more bytes than its header says"

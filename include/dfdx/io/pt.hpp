@@ -119,16 +119,12 @@ class PtReader {
     std::optional<DType> dtype{};
   };
   static Type const* type_of(std::string const& storage) {
-    static constexpr Type types[] = {{"FloatStorage", "F32", 4, DType::f32},
-                                     {"DoubleStorage", "F64", 8, DType::f64},
-                                     {"HalfStorage", "F16", 2, DType::f16},
-                                     {"BFloat16Storage", "BF16", 2, DType::bf16},
-                                     {"IntStorage", "I32", 4, DType::i32},
-                                     {"LongStorage", "I64", 8, DType::i64},
-                                     {"ByteStorage", "U8", 1, DType::u8},
-                                     {"BoolStorage", "BOOL", 1, DType::boolean},
-                                     {"CharStorage", "I8", 1},
-                                     {"ShortStorage", "I16", 2}};
+    static constexpr Type types[] = {
+        {"FloatStorage", "F32", 4, DType::f32}, {"DoubleStorage", "F64", 8, DType::f64},
+        {"HalfStorage", "F16", 2, DType::f16},  {"BFloat16Storage", "BF16", 2, DType::bf16},
+        {"IntStorage", "I32", 4, DType::i32},   {"LongStorage", "I64", 8, DType::i64},
+        {"ByteStorage", "U8", 1, DType::u8},    {"BoolStorage", "BOOL", 1, DType::boolean},
+        {"CharStorage", "I8", 1, DType::i8},    {"ShortStorage", "I16", 2}};
     for (Type const& t : types)
       if (storage == t.storage) return &t;
     return nullptr;

@@ -20,7 +20,7 @@ struct NamedArray {
 };
 
 inline char const* safetensors_name(DType d) {
-  constexpr char const* names[dtype_count] = {"F32", "F64", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
+  constexpr char const* names[dtype_count] = {"F32", "F64", "F16", "BF16", "I32", "I64", "U8", "I8", "BOOL"};
   return names[static_cast<int>(d)];
 }
 

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <dfdx/core/parallel.hpp>
-#include <dfdx/kernels/rvv/gemm.hpp>
+#include <dfdx/kernels/rvv/gemm_int8.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 #include <dfdx/kernels/simd/gemm_bf16.hpp>
+#include <dfdx/kernels/simd/gemm_int8.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -112,18 +113,25 @@ constexpr bool is_divided() {
          work_of_products(Shape::m * Shape::n * Shape::k) >= 2 * part_work;
 }
 
+// f(rows, columns) for each part of a product, by a thread each.
+template <class F>
+void over_grid(Grid const& grid, std::int64_t m, std::int64_t n, F const& f) {
+  in_parallel(grid.rows * grid.columns, [&](int i) {
+    Part const rows = part_of(m, i / grid.columns, grid.rows, part_rows);
+    Part const columns = part_of(n, i % grid.columns, grid.columns, part_columns);
+    if (rows.end > rows.begin && columns.end > columns.begin) f(rows, columns);
+  });
+}
+
 // The parts of a product, each with memory of its own.
 template <class Shape, class Epilogue>
 void multiply_parts(Grid const& grid, typename Shape::type const* a, typename Shape::type const* b,
                     typename Shape::type* c, Epilogue const& epilogue, gemm_sizes const& all) {
   using Any = gemm_shape<typename Shape::type, run_time, run_time, Shape::k, Shape::a_row, Shape::a_col,
                          Shape::b_row, Shape::b_col, Shape::c_row>;
-  in_parallel(grid.rows * grid.columns, [&](int i) {
-    Part const rows = part_of(known_or(Shape::m, all.m), i / grid.columns, grid.rows, part_rows);
-    Part const columns = part_of(known_or(Shape::n, all.n), i % grid.columns, grid.columns, part_columns);
+  over_grid(grid, known_or(Shape::m, all.m), known_or(Shape::n, all.n), [&](Part rows, Part columns) {
     gemm_sizes s = all;
     s.m = rows.end - rows.begin, s.n = columns.end - columns.begin;
-    if (s.m == 0 || s.n == 0) return;
     auto const part = moved(epilogue, rows.begin, columns.begin);
     Scratch<std::byte> const room(multiply_workspace<Any, std::remove_const_t<decltype(part)>>(s));
     multiply_here<Any>(a + rows.begin * known_or(Shape::a_row, s.a_row),
@@ -156,17 +164,53 @@ void multiply_bf16([[maybe_unused]] std::int64_t m, [[maybe_unused]] std::int64_
   // Half the time of as many products of f32.
   auto const grid = detail::grid_of(m, n, parts_of(work_of_products(m * n * k) / 2, m * n));
   if (grid.rows * grid.columns == 1) return gemm_bf16<Lazy>(m, n, k, a, b, c, c_row, workspace);
-  in_parallel(grid.rows * grid.columns, [&](int i) {
-    Part const rows = part_of(m, i / grid.columns, grid.rows, detail::part_rows);
-    Part const columns = part_of(n, i % grid.columns, grid.columns, detail::part_columns);
+  detail::over_grid(grid, m, n, [&](Part rows, Part columns) {
     std::int64_t const height = rows.end - rows.begin, width = columns.end - columns.begin;
-    if (height == 0 || width == 0) return;
     Scratch<std::byte> const room(gemm_bf16_workspace(height, width, k));
     gemm_bf16<Lazy>(height, width, k, {a.at + rows.begin * a.row, a.row, a.col},
                     {b.at + columns.begin * b.col, b.row, b.col}, c + rows.begin * c_row + columns.begin,
                     c_row, room.get());
   });
 #endif
+}
+
+/// multiply_int8 - gemm_int8 on several threads where there are; C's rows are contiguous. multiply_int8_workspace - the
+/// bytes it needs.
+constexpr std::size_t multiply_int8_workspace(std::int64_t m, std::int64_t n, std::int64_t k) {
+#if defined(DFDX_RVV)
+  return static_cast<void>(m), rvv::gemm_int8_workspace(n, k);
+#else
+  return gemm_int8_workspace(m, n, k);
+#endif
+}
+
+namespace detail {
+
+template <byte_number A, byte_number B>
+void multiply_int8_here(std::int64_t m, std::int64_t n, std::int64_t k, strided<A> a, strided<B> b,
+                        std::int32_t* c, std::int64_t c_row, void* workspace) {
+#if defined(DFDX_RVV)
+  rvv::gemm_int8<A, B>(m, n, k, {a.at, a.row, a.col}, {b.at, b.row, b.col}, c, c_row, workspace);
+#else
+  gemm_int8(m, n, k, a, b, c, c_row, workspace);
+#endif
+}
+
+}  // namespace detail
+
+template <byte_number A, byte_number B>
+void multiply_int8(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<A> a, detail::strided<B> b,
+                   std::int32_t* c, std::int64_t c_row, void* workspace) {
+  // As many as four products of f32 in the time of one.
+  auto const grid = detail::grid_of(m, n, parts_of(work_of_products(m * n * k) / 4, m * n));
+  if (grid.rows * grid.columns == 1) return detail::multiply_int8_here(m, n, k, a, b, c, c_row, workspace);
+  detail::over_grid(grid, m, n, [&](Part rows, Part columns) {
+    std::int64_t const height = rows.end - rows.begin, width = columns.end - columns.begin;
+    Scratch<std::byte> const room(multiply_int8_workspace(height, width, k));
+    detail::multiply_int8_here(height, width, k, detail::strided<A>{a.at + rows.begin * a.row, a.row, a.col},
+                               detail::strided<B>{b.at + columns.begin * b.col, b.row, b.col},
+                               c + rows.begin * c_row + columns.begin, c_row, room.get());
+  });
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -10,6 +10,7 @@
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
+#include <dfdx/kernels/simd/bytes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/truths.hpp>
 
@@ -106,13 +107,17 @@ struct VectorLanes {
   using Truths = xsimd::batch_bool<F>;
   static constexpr int size = static_cast<int>(Floats::size);
 
+  // Bytes are integers of the lane's size, whose values a byte can have.
+  template <class T>
+  static constexpr bool is_byte = std::is_integral_v<T> && sizeof(T) == 1 && !std::is_same_v<T, bool>;
   template <class T>
   using type = std::conditional_t<std::is_same_v<T, bool>, Truths,
-                                  std::conditional_t<std::is_same_v<T, I>, Integers, Floats>>;
+                                  std::conditional_t<std::is_same_v<T, I> || is_byte<T>, Integers, Floats>>;
 
   template <class T>
   static DFDX_INLINE type<T> splat(T x) {
-    return type<T>(x);
+    if constexpr (is_byte<T>) return Integers(static_cast<I>(x));
+    else return type<T>(x);
   }
 
   // Elements that are not contiguous, or not of the lane's size, pass through a buffer.
@@ -132,6 +137,12 @@ struct VectorLanes {
       alignas(64) I buffer[size];
       collect(p, stride, Tail ? count : size, buffer);
       return xsimd::batch_bool_cast<F>(Integers::load_aligned(buffer) != Integers(I(0)));
+    } else if constexpr (is_byte<M>) {
+      if constexpr (!Tail)
+        if (stride == 1) return load_bytes<I>(p);
+      alignas(64) I buffer[size];
+      collect(p, stride, Tail ? count : size, buffer);
+      return Integers::load_aligned(buffer);
     } else {
       if constexpr (std::is_same_v<M, T>) {
         if (stride == 1) {
@@ -156,6 +167,12 @@ struct VectorLanes {
       alignas(64) I buffer[size];
       select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0))).store_aligned(buffer);
       for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = buffer[i] != 0;
+    } else if constexpr (is_byte<M>) {
+      if constexpr (!Tail)
+        if (stride == 1) return store_bytes(p, x);
+      alignas(64) I buffer[size];
+      x.store_aligned(buffer);
+      for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = static_cast<M>(buffer[i]);
     } else {
       if constexpr (std::is_same_v<M, T>) {
         if (stride == 1) {
@@ -175,7 +192,7 @@ struct VectorLanes {
   /// can_stream - whether elements of type M can be stored past the caches: lanes as they are.
   template <class M>
   static constexpr bool can_stream =
-      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool>;
+      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool> && !is_byte<M>;
   template <class M>
   static DFDX_INLINE void stream(M* p, type<M> const& x) {
     if (reinterpret_cast<std::uintptr_t>(p) % sizeof x == 0) detail::stream(p, x);
@@ -189,7 +206,13 @@ struct VectorLanes {
 
   template <class To, class From>
   static DFDX_INLINE type<To> convert(type<From> const& x) {
-    if constexpr (std::is_same_v<type<To>, type<From>>) return x;
+    if constexpr (is_byte<From> && !std::is_same_v<From, To>) return convert<To, I>(x);
+    else if constexpr (is_byte<To> && !std::is_same_v<From, To>) {
+      Integers const whole = convert<I, From>(x);
+      constexpr int bits = 8 * sizeof(I) - 8;
+      if constexpr (std::is_signed_v<To>) return (whole << bits) >> bits;
+      else return whole & Integers(I(255));
+    } else if constexpr (std::is_same_v<type<To>, type<From>>) return x;
     else if constexpr (std::is_same_v<To, bool>) {
       if constexpr (std::is_same_v<From, I>) return xsimd::batch_bool_cast<F>(x != Integers(I(0)));
       else return x != Floats(F(0));

@@ -27,6 +27,7 @@ union Cell {
   std::int32_t i32;
   std::int64_t i64;
   std::uint8_t u8;
+  std::int8_t i8;
   bool boolean;
 
   template <class T>
@@ -36,6 +37,7 @@ union Cell {
     else if constexpr (std::is_same_v<T, std::int32_t>) return i32;
     else if constexpr (std::is_same_v<T, std::int64_t>) return i64;
     else if constexpr (std::is_same_v<T, bool>) return boolean;
+    else if constexpr (std::is_same_v<T, std::int8_t>) return i8;
     else return u8;
   }
   template <class T>
@@ -45,6 +47,7 @@ union Cell {
     else if constexpr (std::is_same_v<T, std::int32_t>) i32 = x;
     else if constexpr (std::is_same_v<T, std::int64_t>) i64 = x;
     else if constexpr (std::is_same_v<T, bool>) boolean = x;
+    else if constexpr (std::is_same_v<T, std::int8_t>) i8 = x;
     else u8 = x;
   }
 };

@@ -11,6 +11,7 @@
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
+#include <dfdx/kernels/simd/bytes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 #include <dfdx/kernels/simd/truths.hpp>
@@ -117,7 +118,21 @@ void convert_rows(void* to, void const* from, Rows const& r) {
         continue;
       }
 #endif
-    for (index_t i = 0; i < r.n; ++i) {
+    index_t done = 0;
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+    constexpr bool of_byte = std::is_same_v<To, float> &&
+                             (std::is_same_v<From, std::uint8_t> || std::is_same_v<From, std::int8_t>),
+                   to_byte = std::is_same_v<From, float> &&
+                             (std::is_same_v<To, std::uint8_t> || std::is_same_v<To, std::int8_t>);
+    if constexpr (of_byte || to_byte)
+      if (r.from_step == 1 && r.to_step == 1)
+        for (constexpr index_t w = lane_size<float>; done + w <= r.n; done += w) {
+          if constexpr (of_byte)
+            xsimd::batch_cast<float>(load_bytes<std::int32_t>(x + done)).store_unaligned(y + done);
+          else store_bytes(y + done, xsimd::batch_cast<std::int32_t>(lane<float>::load_unaligned(x + done)));
+        }
+#endif
+    for (index_t i = done; i < r.n; ++i) {
       From const v = x[i * r.from_step];
       if constexpr (std::is_same_v<To, bool>) y[i * r.to_step] = v != From(0);
       else y[i * r.to_step] = static_cast<To>(static_cast<compute_t<From>>(v));
@@ -125,7 +140,7 @@ void convert_rows(void* to, void const* from, Rows const& r) {
   }
 }
 
-// Between a dtype and the one it is computed as (and among those). (A template, as what uses it: the 45 loops are
+// Between a dtype and the one it is computed as (and among those). (A template, as what uses it: the 51 loops are
 // compiled by programs that convert.)
 template <int = 0>
 void convert_rows(DType to_type, void* to, DType from_type, void const* from, Rows const& r) {
@@ -139,6 +154,7 @@ void convert_rows(DType to_type, void* to, DType from_type, void const* from, Ro
       case DType::bf16: return convert_rows<bfloat16, X>(to, from, r);
       case DType::i32: return convert_rows<std::int32_t, X>(to, from, r);
       case DType::u8: return convert_rows<std::uint8_t, X>(to, from, r);
+      case DType::i8: return convert_rows<std::int8_t, X>(to, from, r);
       default: return convert_rows<bool, X>(to, from, r);
     }
   };
@@ -149,6 +165,7 @@ void convert_rows(DType to_type, void* to, DType from_type, void const* from, Ro
       case DType::bf16: return convert_rows<Y, bfloat16>(to, from, r);
       case DType::i32: return convert_rows<Y, std::int32_t>(to, from, r);
       case DType::u8: return convert_rows<Y, std::uint8_t>(to, from, r);
+      case DType::i8: return convert_rows<Y, std::int8_t>(to, from, r);
       default: return convert_rows<Y, bool>(to, from, r);
     }
   };

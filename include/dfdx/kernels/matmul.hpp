@@ -39,9 +39,9 @@ struct LoopEpilogue {
   }
 };
 
-/// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element
-/// type.
-template <class T, class Code, class Epilogue>
+/// Matmul - reads three walks (a, b, c), each a rank, that many extents and that many strides. T is the element type of
+/// the result; the factors have others if they are bytes.
+template <class T, class Code, class Epilogue, class A = T, class B = T>
 class Matmul {
   static constexpr auto const& code = Code::value;
   static constexpr int rank = static_cast<int>(code[0]);
@@ -62,6 +62,10 @@ class Matmul {
                            c_row = known(stride_code(2, rank - 2));
   static constexpr bool has_simd = (std::is_same_v<T, float> || std::is_same_v<T, double>) &&
                                    (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
+
+  // Bytes, summed in numbers of 32 bits.
+  static constexpr bool is_bytes =
+      is_byte(dtype_v<A>) && is_byte(dtype_v<B>) && std::is_same_v<Epilogue, store_sum>;
 
 #if !defined(__CUDACC__)
   using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;
@@ -128,12 +132,17 @@ class Matmul {
   }
 #endif
 
-  static void one(T const* a, T const* b, T* c, void* workspace, index_t const* symbols,
+  static void one(A const* a, B const* b, T* c, void* workspace, index_t const* symbols,
                   Epilogue const& epilogue) {
     auto const at = [&](int operand, int d) { return extent::resolve(extent_code(operand, d), symbols); };
     auto const by = [&](int operand, int d) { return extent::resolve(stride_code(operand, d), symbols); };
 #if !defined(__CUDACC__)
-    if constexpr (has_simd || is_widened) {
+    if constexpr (is_bytes) {
+      if (stride_code(2, rank - 1) == 1)
+        return multiply_int8<A, B>(at(2, rank - 2), at(2, rank - 1), at(0, rank - 1),
+                                   {a, by(0, rank - 2), by(0, rank - 1)},
+                                   {b, by(1, rank - 2), by(1, rank - 1)}, c, by(2, rank - 2), workspace);
+    } else if constexpr (has_simd || is_widened) {
       gemm_sizes sizes;
       sizes.m = at(2, rank - 2);
       sizes.n = at(2, rank - 1);
@@ -154,7 +163,7 @@ class Matmul {
   }
 
   template <int D>
-  static void over_batch(T const* a, T const* b, T* c, void* workspace, index_t const* symbols,
+  static void over_batch(A const* a, B const* b, T* c, void* workspace, index_t const* symbols,
                          Epilogue const& epilogue) {
     if constexpr (D == batches) {
       one(a, b, c, workspace, symbols, epilogue);
@@ -191,7 +200,11 @@ class Matmul {
   /// Bytes of scratch that run needs; `symbols` may be null if all extents are static.
   static constexpr std::size_t workspace([[maybe_unused]] index_t const* symbols) {
 #if !defined(__CUDACC__)
-    if constexpr (has_simd || is_widened) {
+    if constexpr (is_bytes) {
+      return multiply_int8_workspace(extent::resolve(extent_code(2, rank - 2), symbols),
+                                     extent::resolve(extent_code(2, rank - 1), symbols),
+                                     extent::resolve(extent_code(0, rank - 1), symbols));
+    } else if constexpr (has_simd || is_widened) {
       gemm_sizes sizes;
       sizes.m = extent::resolve(extent_code(2, rank - 2), symbols);
       sizes.n = extent::resolve(extent_code(2, rank - 1), symbols);
@@ -222,7 +235,7 @@ class Matmul {
       if constexpr (requires { Epilogue{base, symbols}; }) return Epilogue{base + 3, symbols};
       else return Epilogue{};
     }();
-    over_batch<0>(static_cast<T const*>(base[0]), static_cast<T const*>(base[1]), static_cast<T*>(base[2]),
+    over_batch<0>(static_cast<A const*>(base[0]), static_cast<B const*>(base[1]), static_cast<T*>(base[2]),
                   workspace, symbols, epilogue);
   }
 };

@@ -10,7 +10,8 @@ namespace dfdx::op {
 ///
 /// Math      z_ij = sum_k x_ik y_kj; dx = dz y^T, dy = x^T dz
 /// Shapes    x: [B..., M, K], y: [B..., K, N] -> z: [B..., M, N]; the vocabulary adds vectors and broadcasting of B
-/// Dtypes    all but bool; f16 and bf16 accumulate in f32
+/// Dtypes    one, all but bool; f16 and bf16 accumulate in f32. Of u8 and i8, also of one with the other: i32, modulo
+///           2^32
 /// Errors    "matmul: inner dimensions differ: [32, 784] x [128, 10]"
 /// Source    elementary linear algebra
 struct matmul : operation {
@@ -27,9 +28,10 @@ struct matmul : operation {
     if (a.rank < 2 || a.rank != b.rank) return refuse(why, name, ": matrices required, got ", a, " x ", b);
     if (!extents_agree(a[a.rank - 1], b[b.rank - 2]))
       return refuse(why, name, ": inner dimensions differ: ", a, " x ", b);
-    if (in[0].dtype != in[1].dtype || in[0].dtype == DType::boolean)
+    bool const bytes = is_byte(in[0].dtype) && is_byte(in[1].dtype);
+    if (!bytes && (in[0].dtype != in[1].dtype || in[0].dtype == DType::boolean))
       return refuse(why, name, ": one numeric dtype required, got ", in[0].dtype, " x ", in[1].dtype);
-    Meta r = in[0];
+    Meta r{product_dtype(in[0].dtype, in[1].dtype), a};
     for (int i = 0; i + 2 < a.rank; ++i) {
       if (!extents_agree(a[i], b[i])) return refuse(why, name, ": batch dimensions differ: ", a, " x ", b);
       r.shape[i] = merged(a[i], b[i]);

@@ -184,11 +184,13 @@ struct program {
           dfdx::kernels::LoopEpilogue<numbers<step_at(S).epilogue, code_end(S)>, step_at(S).given,
                                       step_at(S).stored, step_at(S).epilogue_reads_result>>{};
   }
+  template <int S, int Which>
+  using factor_of = element_t<plan.arguments[static_cast<std::size_t>(step_at(S).argument + Which)].dtype>;
   template <int S>
   using matmul_kernel = dfdx::kernels::Matmul<
       element_t<static_cast<DType>(step_at(S).dtype)>,
       numbers<step_at(S).code, step_at(S).epilogue >= 0 ? step_at(S).epilogue : code_end(S)>,
-      typename decltype(epilogue_of<S>())::type>;
+      typename decltype(epilogue_of<S>())::type, factor_of<S, 0>, factor_of<S, 1>>;
 
   template <std::size_t N, class G>
   static constexpr void for_each_below(G g) {

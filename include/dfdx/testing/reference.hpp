@@ -64,6 +64,11 @@ void run_reduction(Array const& x, Array const& y) {
 }
 
 inline void run_matmul(Array const& a, Array const& b, Array const& c) {
+  if (is_byte(a.dtype())) {
+    Array const x(Meta{c.dtype(), a.shape()}), y(Meta{c.dtype(), b.shape()});
+    run_cast(a, x), run_cast(b, y);
+    return run_matmul(x, y, c);
+  }
   dispatch(a.dtype(), [&](auto type) {
     using E = typename decltype(type)::type;
     int const r = c.ndim();

@@ -19,6 +19,7 @@ inline double read_real(Operand const& x, index_t offset) {
     case DType::i32: return static_cast<double>(static_cast<std::int32_t const*>(x.data)[offset]);
     case DType::i64: return static_cast<double>(static_cast<std::int64_t const*>(x.data)[offset]);
     case DType::u8: return static_cast<double>(static_cast<std::uint8_t const*>(x.data)[offset]);
+    case DType::i8: return static_cast<double>(static_cast<std::int8_t const*>(x.data)[offset]);
     default: return static_cast<bool const*>(x.data)[offset] ? 1.0 : 0.0;
   }
 }
@@ -29,6 +30,7 @@ inline std::int64_t read_integer(Operand const& x, index_t offset) {
     case DType::i32: return static_cast<std::int32_t const*>(x.data)[offset];
     case DType::i64: return static_cast<std::int64_t const*>(x.data)[offset];
     case DType::u8: return static_cast<std::uint8_t const*>(x.data)[offset];
+    case DType::i8: return static_cast<std::int8_t const*>(x.data)[offset];
     case DType::boolean: return static_cast<bool const*>(x.data)[offset] ? 1 : 0;
     default: raise("read_integer: integer dtype required, got ", x.meta.dtype);
   }
@@ -48,6 +50,7 @@ inline void write_real(Operand const& x, index_t offset, double value) {
       static_cast<std::int64_t*>(x.data)[offset] = math::integer_of<std::int64_t>(value);
       break;
     case DType::u8: static_cast<std::uint8_t*>(x.data)[offset] = math::integer_of<std::uint8_t>(value); break;
+    case DType::i8: static_cast<std::int8_t*>(x.data)[offset] = math::integer_of<std::int8_t>(value); break;
     default: static_cast<bool*>(x.data)[offset] = value != 0; break;
   }
 }

@@ -178,7 +178,7 @@ constexpr auto erased(N x) {
 constexpr bool holds(DType dtype, double x) {
   if (is_floating(dtype) || dtype == DType::boolean) return true;
   if (dtype == DType::u8) return x > -256 && x < 256;
-  double const most = dtype == DType::i32 ? 0x1p31 : 0x1p63;
+  double const most = dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
   return x >= -most && x < most;
 }
 

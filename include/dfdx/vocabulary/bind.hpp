@@ -210,17 +210,46 @@ bool multiply_as_bf16(Array const& a, Array const& b, Array const& c) {
 }
 #endif
 
+// Matrices of bytes of one type, as numbers of 32 bits.
+#if !defined(__CUDACC__)
+template <class T>
+void multiply_bytes(Array const& x, Array const& y, Array const& c) {
+  Array const a = as_matrices(x, x.dtype()), b = as_matrices(y, y.dtype());
+  int const r = c.ndim();
+  Shape batch = c.shape();
+  batch.rank = r - 2;
+  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
+  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
+  kernels::Scratch<std::byte> const workspace(kernels::multiply_int8_workspace(m, n, k));
+  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
+    kernels::multiply_int8<T, T>(m, n, k, {a.data<T>() + o[0], a.strides()[r - 2], a.strides()[r - 1]},
+                                 {b.data<T>() + o[1], b.strides()[r - 2], b.strides()[r - 1]},
+                                 c.data<std::int32_t>() + o[2], c.strides()[r - 2], workspace.get());
+  });
+}
+#endif
+
 template <class T>
 void run_matmul(Array const& a, Array const& b, Array const& c) {
 #if !defined(__CUDACC__)
   if constexpr (kernels::has_bf16_products && (std::is_void_v<T> || std::is_same_v<T, bfloat16>))
     if (multiply_as_bf16(a, b, c)) return;
 #endif
-  computed_with<T>(a.dtype(), [&](auto number) {
+#if !defined(__CUDACC__)
+  if constexpr (!std::is_void_v<T>)
+    if constexpr (is_byte(dtype_v<T>)) return multiply_bytes<T>(a, b, c);
+#endif
+  // Of bytes whose types the program does not know sums are exact as f64: that takes no kernels which others lack.
+  bool const bytes = std::is_void_v<T> && is_byte(a.dtype()) && is_byte(b.dtype());
+  computed_with<T>(bytes ? DType::f64 : a.dtype(), [&](auto number) {
     using E = decltype(number);
     Array const product = c.dtype() == dtype_v<E> ? c : Array(Meta{dtype_v<E>, c.shape()});
     multiply<E>(as_matrices(a, dtype_v<E>), as_matrices(b, dtype_v<E>), product);
-    if (c.dtype() != dtype_v<E>) kernels::convert(product.operand(), c.operand());
+    if (c.dtype() == dtype_v<E>) return;
+    if (!bytes) return kernels::convert(product.operand(), c.operand());
+    Array const whole(Meta{DType::i64, c.shape()});  // what i32 does not hold wraps
+    kernels::convert(product.operand(), whole.operand());
+    kernels::convert(whole.operand(), c.operand());
   });
 }
 

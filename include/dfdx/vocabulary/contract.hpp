@@ -52,14 +52,15 @@ constexpr MatmulPlan plan_matmul(Meta const& x, Meta const& y, Text* why) {
 
 struct Matmul {
   constexpr Meta infer(Meta const* in, Text* why) const {
-    DType const dtype = promote(in[0].dtype, in[1].dtype);
+    DType const dtype = product_dtype(in[0].dtype, in[1].dtype);
     if (dtype == DType::boolean) return refuse(why, "matmul: one numeric dtype required, got bool x bool");
     return Meta{dtype, plan_matmul(in[0], in[1], why).result};
   }
   template <class T, class V>
   constexpr V run(Meta const& z, V const& x0, V const& y0) const {
+    [[maybe_unused]] bool const bytes = is_byte(x0.dtype()) && is_byte(y0.dtype());
     auto const brought = [&](V const& v) {
-      if constexpr (std::is_void_v<T>) return cast_to(v, z.dtype);
+      if constexpr (std::is_void_v<T>) return bytes ? v : cast_to(v, z.dtype);
       else return v;
     };
     V const x = brought(x0), y = brought(y0);
@@ -82,7 +83,8 @@ struct Matmul {
 /// leading axes are batches and broadcast.
 ///
 /// Shapes    [M, K] x [K, N] -> [M, N]; [K] x [K, N] -> [N]; [M, K] x [K] -> [M]; [B..., M, K] x [C..., K, N]
-/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32
+/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32. Of u8 and i8, in any combination, the result is
+///           i32, computed modulo 2^32: products of eight bits are the fastest that processors have
 /// Errors    "matmul: inner dimensions differ: [32, 784] x [128, 10]"
 /// Source    NumPy's matmul
 template <operand X, operand Y>

@@ -109,9 +109,14 @@ Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
 }
 inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
   require_range(low, high);
-  std::int64_t const least = dtype == DType::i32 ? -(std::int64_t{1} << 31) : 0;
-  std::int64_t const most = dtype == DType::i32 ? std::int64_t{1} << 31 : dtype == DType::u8 ? 256 : 2;
-  if ((dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean) && (low < least || high > most))
+  constexpr std::int64_t beyond_i32 = std::int64_t{1} << 31;
+  std::int64_t const least = dtype == DType::i32 ? -beyond_i32 : dtype == DType::i8 ? -128 : 0;
+  std::int64_t const most = dtype == DType::i32  ? beyond_i32
+                            : dtype == DType::u8 ? 256
+                            : dtype == DType::i8 ? 128
+                                                 : 2;
+  bool const is_narrow = dtype == DType::i32 || is_byte(dtype) || dtype == DType::boolean;
+  if (is_narrow && (low < least || high > most))
     raise("randint: ", dtype, " does not hold all of [", Position{low}, ", ", Position{high}, ")");
   if (dtype == DType::f16 && (low < -65504 || high > 65505))
     raise("randint: f16 does not hold all of [", Position{low}, ", ", Position{high}, ")");

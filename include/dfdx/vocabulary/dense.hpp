@@ -21,7 +21,7 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   Array one(Meta{meta.dtype, Shape{}}, like.device());
   dispatch(meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    if constexpr (std::is_same_v<T, std::uint8_t>) *one.data<T>() = static_cast<T>(static_cast<int>(value));
+    if constexpr (is_byte(dtype_v<T>)) *one.data<T>() = static_cast<T>(static_cast<int>(value));
     else *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
   });
   Strides none;

@@ -272,6 +272,7 @@ struct Einsum {
   constexpr Meta infer(Meta const* in, Text* why) const {
     DType dtype = in[0].dtype;
     for (int i = 1; i < count; ++i) dtype = promote(dtype, in[i].dtype);
+    if (count > 1) dtype = product_dtype(dtype, dtype);  // of bytes as matmul
     if (dtype == DType::boolean) return refuse(why, "einsum: numeric dtype required, got bool");
     return Meta{dtype, EinsumReader(equation, in, count, why).read().result};
   }
@@ -282,15 +283,17 @@ struct Einsum {
   }
   template <class T, class V>
   constexpr V compute(Meta const& y, V const* x, char const* name = "einsum") const {
+    // Bytes are computed as i32.
+    using E = std::conditional_t<std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>, void, T>;
     V values[EinsumPlan::max_operands];
     Meta metas[EinsumPlan::max_operands];
     for (int i = 0; i < count; ++i) {
-      if constexpr (std::is_void_v<T>) values[i] = cast_to(x[i], y.dtype);
+      if constexpr (std::is_void_v<E>) values[i] = cast_to(x[i], y.dtype);
       else values[i] = x[i];
       metas[i] = values[i].meta();
     }
     EinsumPlan const plan = EinsumReader(equation, metas, count, nullptr).read();
-    return EinsumSteps<T, V>(name, plan, values, count).run();
+    return EinsumSteps<E, V>(name, plan, values, count).run();
   }
 };
 

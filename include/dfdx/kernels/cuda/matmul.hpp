@@ -21,8 +21,8 @@ template <class Product>
 class MatmulStep;
 
 /// MatmulStep - the product that a Matmul (kernels/matmul.hpp) describes.
-template <class T, class Code, class Epilogue>
-class MatmulStep<Matmul<T, Code, Epilogue>> {
+template <class T, class Code, class Epilogue, class A, class B>
+class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   static constexpr auto const& code = Code::value;
   static constexpr int rank = static_cast<int>(code[0]), batches = rank - 2;
   static constexpr bool has_epilogue = requires { Epilogue{nullptr, nullptr}; };
@@ -98,8 +98,8 @@ class MatmulStep<Matmul<T, Code, Epilogue>> {
       index_t const k = depth_of(x.symbols);
       index_t const a_row = stride<0, rank - 2>(x.symbols), a_col = stride<0, rank - 1>(x.symbols);
       index_t const b_row = stride<1, rank - 2>(x.symbols), b_col = stride<1, rank - 1>(x.symbols);
-      T const* const a = static_cast<T const*>(x.base[0]) + matrix<0>(index, x.symbols);
-      T const* const b = static_cast<T const*>(x.base[1]) + matrix<1>(index, x.symbols);
+      A const* const a = static_cast<A const*>(x.base[0]) + matrix<0>(index, x.symbols);
+      B const* const b = static_cast<B const*>(x.base[1]) + matrix<1>(index, x.symbols);
       // A column more, so that what is written down a column lies in different banks.
       Sum* const of_a = shared<OfA, Sum, depth*(tile + 1)>();
       Sum* const of_b = shared<OfB, Sum, depth*(tile + 1)>();
