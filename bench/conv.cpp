@@ -241,7 +241,9 @@ void row(Shape2 const& s, Which which) {
 
 }  // namespace
 
-int main() {
+// bench_conv [TEXT] - the cases whose names contain a text, or all.
+int main(int count, char** arguments) {
+  std::string const wanted = count > 1 ? arguments[1] : "";
   roof = bench::measure_roof(31);
   std::fprintf(stderr, "roof: %.1f GFLOP/s f32\n", roof / 1e9);
 #if defined(DFDX_BENCH_DNNL)
@@ -269,5 +271,6 @@ int main() {
            {"depthwise 8x64x112x112, 3x3 by 2", 8, 64, 64, 112, 3, 2, 1, 64},
            {"depthwise 8x512x14x14, 3x3", 8, 512, 512, 14, 3, 1, 1, 512},
        })
-    for (Which which : {Which::forward, Which::input, Which::weight}) row(s, which);
+    if (std::string(s.name).find(wanted) != std::string::npos)
+      for (Which which : {Which::forward, Which::input, Which::weight}) row(s, which);
 }

@@ -183,8 +183,8 @@ class Conv {
     gemm_sizes s;
     s.m = m, s.n = n, s.k = k, s.c_row = c_row;
     s.a_row = a.row, s.a_col = a.column, s.b_row = b.row, s.b_col = b.column;
-    Scratch<std::byte> const room(multiply_workspace<Any, reference::store_as_is>(s));
-    kernels::multiply<Any>(a.data, b.data, c, room.get(), reference::store_as_is{}, s);
+    Scratch<std::byte> const room(multiply_workspace<Any, store_sum>(s));
+    kernels::multiply<Any>(a.data, b.data, c, room.get(), store_sum{}, s);
 #else
     reference::gemm(m, n, k, a.data, a.row, a.column, b.data, b.row, b.column, c, c_row);
 #endif

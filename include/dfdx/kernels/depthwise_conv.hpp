@@ -10,7 +10,7 @@
 #include <dfdx/kernels/plane.hpp>
 #include <dfdx/kernels/rvv/depthwise.hpp>
 #include <dfdx/kernels/scratch.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/short_lines.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -23,6 +23,11 @@ class DepthwiseConv {
   explicit DepthwiseConv(ConvGeometry const& geometry) : g(geometry), taps(g.w_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
+    if (Short::fits(g)) {
+      Short const one(g);
+      return each_plane(
+          [&](index_t i) { one.forward(x + i * g.x_size(), w + i % g.groups * taps, y + i * g.y_size()); });
+    }
     over_parts(Plane::of_input(g), x,
                [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
                  convolve(f, from, at, w + plane % g.groups * taps, y + plane * g.y_size() + l.first * g.y[2],
@@ -39,11 +44,14 @@ class DepthwiseConv {
       std::swap(back.x[i], back.y[i]);
     }
     Plane frame = Plane::of_input(back);
+    bool spread = false;
+    for (int i = 0; i < 3; ++i) spread = spread || g.w[i].stride != 1;
     for (int i = 0; i < 3; ++i) frame.spread[i] = g.w[i].stride;
     Scratch<E> const mirrored(static_cast<std::size_t>(g.groups * taps));
     for (index_t i = 0; i < g.groups * taps; ++i)
       mirrored.get()[i] = w[i / taps * taps + taps - 1 - i % taps];
     DepthwiseConv const other(back);
+    if (!spread && Short::fits(back)) return other.forward(y, mirrored.get(), x);
     other.over_parts(frame, y, [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
       other.convolve(f, from, at, mirrored.get() + plane % g.groups * taps,
                      x + plane * g.x_size() + l.first * g.x[2], l.count);
@@ -71,11 +79,17 @@ class DepthwiseConv {
     std::size_t const size = static_cast<std::size_t>(g.groups * taps * W);
     Scratch<E> const sums(size);
     if (size > 0) std::fill_n(sums.get(), size, E(0));
-    over_parts(Plane::of_input(g), x,
-               [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
-                 add_products(f, from, at, y + plane * g.y_size() + l.first * g.y[2], l.count,
-                              sums.get() + plane % g.groups * taps * W);
-               });
+    if (Short::fits(g)) {
+      Short const one(g);
+      each_plane([&](index_t i) {
+        one.weight(x + i * g.x_size(), y + i * g.y_size(), sums.get() + i % g.groups * taps * W);
+      });
+    } else
+      over_parts(Plane::of_input(g), x,
+                 [&](index_t plane, Plane const& f, E const* from, index_t const* at, Lines l) {
+                   add_products(f, from, at, y + plane * g.y_size() + l.first * g.y[2], l.count,
+                                sums.get() + plane % g.groups * taps * W);
+                 });
     for (index_t i = 0; i < g.groups * taps; ++i)
       w[i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
 #endif
@@ -83,13 +97,19 @@ class DepthwiseConv {
 
  private:
   using Plane = detail::Plane;
-  static constexpr int W = lane_size<E>, together = 9;  // elements of a window at a time
+  using Short = detail::ShortLines<E>;
+  static constexpr int W = lane_size<E>, together = 9;     // elements of a window at a time
+  static constexpr index_t ahead = 16 * 1024 / sizeof(E);  // what is written then
 
   // Lines of a plane of the result.
   struct Lines {
     index_t first, count;
   };
 
+  template <class F>
+  void each_plane(F const& f) const {
+    for (index_t i = 0; i < g.batch * g.groups; ++i) f(i);
+  }
   // f(plane, frame, its numbers, where the elements of a window are, lines) for parts of all planes, whose frames stay
   // in the first cache.
   template <class F>
@@ -138,7 +158,7 @@ class DepthwiseConv {
   DFDX_INLINE void three_lines(E const* from, index_t step, index_t const* at, E const* w, E* to,
                                index_t to_row, int count) const {
     lane<E> sum[R], factor[9];
-    DFDX_UNROLL for (int r = 0; r < R; ++r) detail::ask_to_write(to + (r + 4) * to_row);
+    DFDX_UNROLL for (int r = 0; r < R; ++r) detail::ask_to_write(to + r * to_row + ahead);
     DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r] = lane<E>(E(0));
     DFDX_UNROLL for (int k = 0; k < 9; ++k) factor[k] = lane<E>(w[k]);
     DFDX_UNROLL for (int i = 0; i < S * (R - 1) + 3; ++i) {

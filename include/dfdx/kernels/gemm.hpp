@@ -76,8 +76,7 @@ struct Moved {
   }
 };
 template <class Epilogue>
-inline constexpr bool is_plain_store =
-    std::is_same_v<Epilogue, store_sum> || std::is_same_v<Epilogue, reference::store_as_is>;
+inline constexpr bool is_plain_store = std::is_same_v<Epilogue, store_sum>;
 template <class Epilogue>
 constexpr auto moved(Epilogue const& epilogue, std::int64_t m, std::int64_t n) {
   if constexpr (is_plain_store<Epilogue>) return epilogue;

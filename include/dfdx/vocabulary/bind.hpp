@@ -159,11 +159,10 @@ void multiply(Array const& a, Array const& b, Array const& c) {
     sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
     sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
     sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
-    std::size_t const bytes = kernels::multiply_workspace<Any, kernels::reference::store_as_is>(sizes);
+    std::size_t const bytes = kernels::multiply_workspace<Any, kernels::store_sum>(sizes);
     void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
     walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-      kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::reference::store_as_is{},
-                             sizes);
+      kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::store_sum{}, sizes);
     });
     if (bytes != 0) give_block(workspace, bytes);
     return;

@@ -204,10 +204,11 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 #endif
 }
 
-/// The product of one block of A and one of B, tile by tile.
+/// The product of one block of A and one of B, tile by tile: along columns of C, so that a panel of B is read again at
+/// once, or along its rows.
 template <class T, class Epilogue>
 void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strided<T> b, bool a_in_place,
-                     bool b_in_place, T* packed_a, T const* packed_b, Index m, Index n,
+                     bool b_in_place, bool along_rows, T* packed_a, T const* packed_b, Index m, Index n,
                      block_sums<T> const& to, T* c, Index c_row, Epilogue const& epilogue) {
   using B = blocking<T>;
   // Sums that nothing is done with go where they belong at once.
@@ -217,29 +218,38 @@ void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strid
   if (a_in_place)
     pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
   else pack_rows(a, rows, depth, packed_a);
-  for (Index j = 0; j < columns;) {
-    int const lanes = panel_lanes_of<T>(columns - j), width = lanes * B::W;
-    int const valid = columns - j < width ? static_cast<int>(columns - j) : width;
+  auto const one_tile = [&](Index i, Index j, int lanes) {
+    int const width = lanes * B::W, valid = columns - j < width ? static_cast<int>(columns - j) : width;
     bool const in_place = b_in_place && valid == width;
     T const* const b_panel = in_place ? b.at + j * b.col : packed_b + j * depth;
     Index const b_row = in_place ? b.row : width;
-    for (Index i = 0; i < rows; i += B::mr) {
-      strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
-                                                        : strided<T>{packed_a + i * depth, 1, B::mr};
-      int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-      T* const here = to.first && to.last
-                          ? c + (m + i) * c_row + n + j
-                          : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
-      Index const here_row = to.first && to.last ? c_row : to.partial_row;
-      prefetch_tile(here, here_row, height);
-      if (to.first && (is_plain || !to.last) && valid == width && height % 2 == 0) {
-        any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row});
-      } else {
-        any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width});
-        finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
-      }
+    strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
+                                                      : strided<T>{packed_a + i * depth, 1, B::mr};
+    int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
+    T* const here = to.first && to.last ? c + (m + i) * c_row + n + j
+                                        : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
+    Index const here_row = to.first && to.last ? c_row : to.partial_row;
+    prefetch_tile(here, here_row, height);
+    if (to.first && (is_plain || !to.last) && valid == width && height % 2 == 0) {
+      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row});
+    } else {
+      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width});
+      finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
     }
-    j += width;
+  };
+  if (along_rows) {
+    for (Index i = 0; i < rows; i += B::mr)
+      for (Index j = 0; j < columns;) {
+        int const lanes = panel_lanes_of<T>(columns - j);
+        one_tile(i, j, lanes);
+        j += lanes * B::W;
+      }
+    return;
+  }
+  for (Index j = 0; j < columns;) {
+    int const lanes = panel_lanes_of<T>(columns - j);
+    for (Index i = 0; i < rows; i += B::mr) one_tile(i, j, lanes);
+    j += lanes * B::W;
   }
 }
 
@@ -257,6 +267,9 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
   bool const a_in_place = m * k <= near || n <= 2 * B::nr;
   bool const b_in_place = b.col == 1 && (n * k <= near || m <= B::mc);
+  // A C that no cache holds is written along rows, as memory likes it, if a block of B stays in the second cache.
+  constexpr Index near_c = 1024 * 1024 / static_cast<Index>(sizeof(T));
+  bool const along_rows = m * n > near_c && (n < nc ? n : nc) * (k < kc ? k : kc) <= near_c / 2;
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc;
     Index pc = 0;
@@ -269,7 +282,7 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
       for (Index ic = 0; ic < m; ic += mc)
         multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
                         strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place,
-                        b_in_place, packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
+                        b_in_place, along_rows, packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
       pc += depth;
     } while (pc < k);
   }

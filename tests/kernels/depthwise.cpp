@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// Convolutions of single channels on vectors of any length, with both gradients, against their definition: windows of
-// all kinds, lines around the lengths of vectors.
+// Convolutions of single channels, with both gradients, against their definition: windows of all kinds, lines around
+// the lengths of vectors, flush with pages that cannot be touched.
 #include <dfdx/kernels/conv.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#if defined(DFDX_RVV)
-
+#include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "flush.hpp"
 
 namespace {
 
@@ -60,6 +61,9 @@ int wrong(ConvGeometry const& g) {
   index_t const nx = g.batch * g.groups * g.x_size(), nw = g.groups * g.w_size(),
                 ny = g.batch * g.groups * g.y_size();
   auto const x = numbers<E>(nx, 1), w = numbers<E>(nw, 2), y = numbers<E>(ny, 3);
+  Flush<E> const xs(nx), ws(nw), ys(ny), got_x(nx), got_w(nw), got_y(ny);
+  std::copy(x.begin(), x.end(), xs.data), std::copy(w.begin(), w.end(), ws.data);
+  std::copy(y.begin(), y.end(), ys.data);
   std::vector<double> to_x(x.size()), to_w(w.size()), to_y(y.size());
   each_product(g, [&](index_t i, index_t k, index_t j) {
     auto const a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(k),
@@ -69,15 +73,14 @@ int wrong(ConvGeometry const& g) {
     to_w[b] += static_cast<double>(x[a]) * static_cast<double>(y[c]);
   });
   kernels::Conv<E> const conv(g);
-  std::vector<E> got_x(x.size(), E(7)), got_w(w.size(), E(7)), got_y(y.size(), E(7));
-  conv.forward(x.data(), w.data(), got_y.data());
-  conv.input(got_x.data(), w.data(), y.data());
-  conv.weight(x.data(), got_w.data(), y.data());
+  conv.forward(xs.data, ws.data, got_y.data);
+  conv.input(got_x.data, ws.data, ys.data);
+  conv.weight(xs.data, got_w.data, ys.data);
   int count = 0;
   double const near = sizeof(E) == 4 ? 2e-5 : 1e-13;
-  auto const compare = [&](std::vector<E> const& got, std::vector<double> const& want, double bound) {
-    for (std::size_t i = 0; i < got.size(); ++i)
-      count += !(std::abs(static_cast<double>(got[i]) - want[i]) <= bound);
+  auto const compare = [&](Flush<E> const& got, std::vector<double> const& want, double bound) {
+    for (index_t i = 0; i < got.count(); ++i)
+      count += !(std::abs(static_cast<double>(got[i]) - want[static_cast<std::size_t>(i)]) <= bound);
   };
   compare(got_y, to_y, near), compare(got_x, to_x, near);
   compare(got_w, to_w, near * std::sqrt(static_cast<double>(ny)));  // sums of so many products
@@ -86,7 +89,7 @@ int wrong(ConvGeometry const& g) {
 
 }  // namespace
 
-TEST_CASE("rvv depthwise convolutions", "[kernels]") {
+TEST_CASE("depthwise convolutions", "[kernels]") {
   Window const one{1, 1, 1, 0};
   for (index_t n : {1, 3, 9, 17, 33, 70, 131})
     for (index_t stride : {1, 2, 3})
@@ -98,4 +101,14 @@ TEST_CASE("rvv depthwise convolutions", "[kernels]") {
       }
 }
 
-#endif
+TEST_CASE("depthwise convolutions of lines no longer than a lane", "[kernels]") {
+  Window const one{1, 1, 1, 0};
+  for (index_t n = 1; n < 18; ++n)
+    for (index_t lines : {1, 2, 3, 4, 14})
+      for (index_t before : {0, 1, 2}) {
+        if (n + 2 * before < 3 || lines + 2 * before < 3) continue;
+        Window const three{3, 1, 1, before};
+        CHECK(wrong<float>(geometry(2, 3, {1, lines, n}, {one, three, three})) == 0);
+        CHECK(wrong<double>(geometry(1, 2, {1, lines, n}, {one, three, three})) == 0);
+      }
+}
