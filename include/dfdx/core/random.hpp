@@ -67,13 +67,20 @@ constexpr double normal_at(Key key, std::uint64_t i, std::uint64_t stream = 0) {
          (i % 2 == 0 ? constant_math::cos(angle) : constant_math::sin(angle));
 }
 
+namespace detail {
+
+/// scaled_draw - 64 bits, of which these are the halves, scaled to [0, n); n is at most 2^32.
+constexpr std::uint64_t scaled_draw(std::uint64_t high, std::uint64_t low, std::uint64_t n) {
+  return (high * n + (low * n >> 32)) >> 32;
+}
+
+}  // namespace detail
+
 /// integer_at - the i-th number of a key's stream of integers in [0, n), without modulo bias worth noticing:
 /// a 64-bit draw is scaled by n.
 constexpr std::int64_t integer_at(Key key, std::uint64_t i, std::int64_t n) {
   Bits const b = philox(key, i);
-  std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
-  std::uint64_t const lo = (x & 0xffffffffu) * static_cast<std::uint64_t>(n) >> 32;
-  return static_cast<std::int64_t>(((x >> 32) * static_cast<std::uint64_t>(n) + lo) >> 32);
+  return static_cast<std::int64_t>(detail::scaled_draw(b.word[1], b.word[0], static_cast<std::uint64_t>(n)));
 }
 
 }  // namespace dfdx

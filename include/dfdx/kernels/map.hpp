@@ -120,23 +120,17 @@ void convert_rows(void* to, void const* from, Rows const& r) {
 #endif
     index_t done = 0;
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
-    constexpr bool of_byte = std::is_same_v<To, float> &&
-                             (std::is_same_v<From, std::uint8_t> || std::is_same_v<From, std::int8_t>),
-                   to_byte = std::is_same_v<From, float> &&
-                             (std::is_same_v<To, std::uint8_t> || std::is_same_v<To, std::int8_t>);
-    if constexpr (of_byte || to_byte)
-      if (r.from_step == 1 && r.to_step == 1)
-        for (constexpr index_t w = lane_size<float>; done + w <= r.n; done += w) {
-          if constexpr (of_byte)
-            xsimd::batch_cast<float>(load_bytes<std::int32_t>(x + done)).store_unaligned(y + done);
-          else store_bytes(y + done, xsimd::batch_cast<std::int32_t>(lane<float>::load_unaligned(x + done)));
-        }
+    if (r.from_step == 1 && r.to_step == 1) done = kernels::convert_bytes(y, x, r.n);
 #endif
-    for (index_t i = done; i < r.n; ++i) {
-      From const v = x[i * r.from_step];
-      if constexpr (std::is_same_v<To, bool>) y[i * r.to_step] = v != From(0);
-      else y[i * r.to_step] = static_cast<To>(static_cast<compute_t<From>>(v));
-    }
+    auto const put = [&](index_t to_step, index_t from_step) {
+      for (index_t i = done; i < r.n; ++i) {
+        From const v = x[i * from_step];
+        if constexpr (std::is_same_v<To, bool>) y[i * to_step] = v != From(0);
+        else y[i * to_step] = static_cast<To>(static_cast<compute_t<From>>(v));
+      }
+    };
+    if (sizeof(From) > 1 && r.to_step == 1 && r.from_step == 1) put(1, 1);
+    else put(r.to_step, r.from_step);
   }
 }
 

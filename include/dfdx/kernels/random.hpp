@@ -12,6 +12,7 @@
 #include <dfdx/kernels/box_muller.hpp>
 #include <dfdx/kernels/rvv/random.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -175,6 +176,25 @@ void normal_part(Key key, std::uint64_t stream, double* y, index_t first, index_
   for (index_t i = first; i < end; ++i) y[i] = normal_at(key, static_cast<std::uint64_t>(i), stream);
 }
 
+// The two halves of 64 bits at counters `first` and on, drawn_at_once in all.
+template <int = 0>
+void word_block([[maybe_unused]] PhiloxLanes const& philox, Key key, std::uint64_t first, std::uint64_t* high,
+                std::uint64_t* low) {
+#if defined(__CUDACC__) || defined(DFDX_RVV)
+  for (index_t i = 0; i < drawn_at_once; ++i) {
+    Bits const b = dfdx::philox(key, first + static_cast<std::uint64_t>(i));
+    high[i] = b.word[1], low[i] = b.word[0];
+  }
+#else
+  static_cast<void>(key);
+  Words const word(0xffffffffu);
+  draw_block(philox, first, drawn_at_once, [&](index_t i, Words const(&w)[4]) {
+    (w[1] & word).store_aligned(high + i);
+    (w[0] & word).store_aligned(low + i);
+  });
+#endif
+}
+
 // f(first, end) for parts of n numbers, on several threads where that pays: a number costs some 20 additions.
 template <class F>
 void draw_parts(index_t n, F const& f) {
@@ -192,6 +212,44 @@ template <class T>
 void draw_uniform(Key key, std::uint64_t stream, T* y, index_t n, double most = 1) {
   detail::draw_parts(
       n, [&](index_t first, index_t end) { detail::uniform_part(key, stream, y, first, end, most); });
+}
+
+/// draw_integers - y[i] = low + integer_at(key, i, range) for i < n; range is at most 2^32.
+template <int = 0>
+void draw_integers(Key key, std::int64_t low, std::int64_t range, std::int64_t* y, index_t n) {
+  auto const values = static_cast<std::uint64_t>(range);
+  detail::draw_parts(n, [&](index_t first, index_t end) {
+    detail::PhiloxLanes const philox(key, 0);
+    alignas(64) std::uint64_t high[detail::drawn_at_once], lower[detail::drawn_at_once];
+    for (index_t i = first; i < end; i += detail::drawn_at_once) {
+      detail::word_block(philox, key, static_cast<std::uint64_t>(i), high, lower);
+      index_t const count = end - i < detail::drawn_at_once ? end - i : detail::drawn_at_once;
+      for (index_t k = 0; k < count; ++k)
+        y[i + k] = low + static_cast<std::int64_t>(dfdx::detail::scaled_draw(high[k], lower[k], values));
+    }
+  });
+}
+
+/// permute_in_place - Fisher's and Yates's shuffle: number i changes places with number integer_at(key, i, i + 1), from
+/// the last one on.
+template <class T>
+void permute_in_place(T* x, index_t n, Key key) {
+  constexpr index_t size = detail::drawn_at_once;
+  detail::PhiloxLanes const philox(key, 0);
+  alignas(64) std::uint64_t high[size], lower[size];
+  index_t with[size];
+  for (index_t begin = (n - 1) / size * size; begin >= 0 && n > 1; begin -= size) {
+    detail::word_block(philox, key, static_cast<std::uint64_t>(begin), high, lower);
+    index_t const end = n - begin < size ? n : begin + size;
+    // Where they go is known before any of them does.
+    for (index_t i = begin; i < end; ++i) {
+      auto const k = static_cast<std::size_t>(i - begin);
+      with[k] = static_cast<index_t>(
+          dfdx::detail::scaled_draw(high[k], lower[k], static_cast<std::uint64_t>(i) + 1));
+      detail::ask_to_write(x + with[k]);
+    }
+    for (index_t i = end - 1; i >= begin && i > 0; --i) std::swap(x[i], x[with[i - begin]]);
+  }
 }
 
 /// draw_normal - y[i] = normal_at(key, i, stream) for i < n, rounded to T. Of f32, what is computed fast is as near to

@@ -73,10 +73,14 @@ constexpr Computation computation() {
     return c;
   }
 }
+// What blocks of T are computed with: where T is known, i32 as it is.
+template <class T>
+using block_number =
+    std::conditional_t<std::is_same_v<T, std::int32_t>, T, element_t<kernels::computed_as(dtype_v<T>)>>;
 template <class Op, class T, std::size_t N>
 Computation const& computation_with(DType d) {
   if constexpr (!std::is_void_v<T>) {
-    static constexpr Computation one = computation<Op, element_t<kernels::computed_as(dtype_v<T>)>, N>();
+    static constexpr Computation one = computation<Op, block_number<T>, N>();
     return one;
   } else {
     static constexpr Computation all[] = {computation<Op, double, N>(), computation<Op, float, N>(),
@@ -112,8 +116,10 @@ constexpr kernels::HalfOperation half_operation() {
 #endif
 template <class Op, class T, class... X>
 void run_elementwise(Array const& out, X const&... x) {
-  constexpr bool as_computed =
-      std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>;
+  constexpr bool as_computed = [] {
+    if constexpr (std::is_void_v<T>) return false;
+    else return std::is_same_v<T, block_number<T>>;
+  }();
   Array const* const operands[] = {&x...};
   constexpr int n = sizeof...(X);
   if constexpr (std::is_same_v<Op, op::copy>)

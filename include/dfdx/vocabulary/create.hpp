@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/random.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/lists.hpp>
@@ -107,7 +108,8 @@ Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
   return generate_as(name, shape, dtype,
                      [key](index_t i) { return normal_at(key, static_cast<std::uint64_t>(i)); });
 }
-inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
+template <int = 0>
+Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
   require_range(low, high);
   constexpr std::int64_t beyond_i32 = std::int64_t{1} << 31;
   std::int64_t const least = dtype == DType::i32 ? -beyond_i32 : dtype == DType::i8 ? -128 : 0;
@@ -120,9 +122,12 @@ inline Array integers_array(Shape const& shape, DType dtype, Key key, std::int64
     raise("randint: ", dtype, " does not hold all of [", Position{low}, ", ", Position{high}, ")");
   if (dtype == DType::f16 && (low < -65504 || high > 65505))
     raise("randint: f16 does not hold all of [", Position{low}, ", ", Position{high}, ")");
-  return generate_as("randint", shape, dtype, [=](index_t i) {
-    return static_cast<double>(low + integer_at(key, static_cast<std::uint64_t>(i), high - low));
-  });
+  Array const wide(Meta{DType::i64, sized("randint", shape)});
+  kernels::draw_integers(key, low, high - low, wide.data<std::int64_t>(), wide.size());
+  if (dtype == DType::i64) return wide;
+  Array r(Meta{dtype, shape});
+  kernels::convert(wide.operand(), r.operand());
+  return r;
 }
 
 // A Tensor around what an untyped maker made; its constructor checks the shape.
@@ -137,12 +142,6 @@ R typed_full(char const* name, Extents const& shape, double value) {
 }
 
 // Fisher and Yates.
-template <class T>
-void permute_in_place(T* x, index_t n, Key key) {
-  for (index_t i = n - 1; i > 0; --i)
-    std::swap(x[i], x[integer_at(key, static_cast<std::uint64_t>(i), i + 1)]);
-}
-
 }  // namespace detail
 
 /// empty - memory that is not initialised. With dyn dims give the shape.
@@ -329,13 +328,13 @@ template <class T, std::size_t... Dims>
            std::is_integral_v<typename detail::created<T, Dims...>::value_type>)
 auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   auto r = arange<T, Dims...>(0, 1, shape);
-  detail::permute_in_place(r.data(), r.size(), key);
+  kernels::permute_in_place(r.data(), r.size(), key);
   return r;
 }
 inline Array permutation(index_t n, Key key) {
   if (n < 0 || n > index_t{1} << 53) raise("permutation: of ", Position{n}, " numbers");
   Array r = arange(n);
-  detail::permute_in_place(r.data<std::int64_t>(), n, key);
+  kernels::permute_in_place(r.data<std::int64_t>(), n, key);
   return r;
 }
 
