@@ -139,6 +139,8 @@ TEST_CASE("files that do not fit GPT-2 are refused", "[models]") {
   CHECK(has(config("\"n_layer\": 2", "\"n_layer\": 1"), "transformer.h.1.ln_1.weight is not in the model"));
   CHECK(
       has(config("\"n_positions\": 128", "\"n_positions\": 127"), "shape [128, 64] in the file, [127, 64]"));
+  for (char const* n : {"0", "8222222222222222222"})  // four times as many are hidden, if it says nothing
+    CHECK(config("\"n_embd\": 64", std::string("\"n_embd\": ") + n) == std::string("gpt2: width: ") + n);
   CHECK(config("\"n_head\": 4", "\"n_head\": 5") == "gpt2: a width of 64 is not divided by 5 heads");
   CHECK(config("\"n_head\": 4", "\"n_head\": 0") == "gpt2: heads: 0");
   CHECK(has(config("\"model_type\": \"gpt2\"", "\"model_type\": \"opt\""),

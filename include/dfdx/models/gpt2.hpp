@@ -308,6 +308,7 @@ inline Gpt2Config gpt2_config(Weights const& w) {
   Gpt2Config c;
   c.vocabulary = m.integer("config.vocab_size");
   c.width = m.integer("config.n_embd");
+  detail::check_size("gpt2", "width", c.width);
   c.hidden = m.integer("config.n_inner", 4 * c.width);
   c.layers = m.integer("config.n_layer");
   c.heads = m.integer("config.n_head");
