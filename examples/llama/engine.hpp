@@ -29,6 +29,10 @@ class Engine {
   virtual std::vector<std::int32_t> generate(std::vector<std::int32_t> const& prompt,
                                              std::vector<std::int32_t> const& stop,
                                              std::function<bool(std::int32_t)> const& take) = 0;
+  /// Tokens after each of some prompts, computed together: each is what it is alone. `take` is told the prompt's place.
+  virtual std::vector<std::vector<std::int32_t>> generate_all(
+      std::vector<std::vector<std::int32_t>> const& prompts, std::vector<std::int32_t> const& stop,
+      std::function<bool(std::size_t, std::int32_t)> const& take) const = 0;
   /// How many tokens of the last prompt were there already.
   virtual std::size_t reused() const = 0;
   struct Score {

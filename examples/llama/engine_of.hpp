@@ -5,6 +5,7 @@
 #include "engine.hpp"
 
 #include <dfdx/io/open_weights.hpp>
+#include <dfdx/models/batch.hpp>
 #include <dfdx/models/session.hpp>
 
 namespace llama {
@@ -29,11 +30,14 @@ class EngineOf final : public Engine {
                                      std::function<bool(std::int32_t)> const& take) override {
     if (!context_) context_.emplace(first_context());
     reused_ = context_->common(prompt);
-    dfdx::models::GenerateOptions how;
-    how.tokens = options_.tokens;
-    how.keep = options_.keep;
-    how.stop = stop;
-    return dfdx::models::generate(*context_, prompt, dfdx::models::Sampler(options_.sampling), how, take);
+    return dfdx::models::generate(*context_, prompt, dfdx::models::Sampler(options_.sampling), how(stop),
+                                  take);
+  }
+  std::vector<std::vector<std::int32_t>> generate_all(
+      std::vector<std::vector<std::int32_t>> const& prompts, std::vector<std::int32_t> const& stop,
+      std::function<bool(std::size_t, std::int32_t)> const& take) const override {
+    return dfdx::models::generate(model_, prompts, {dfdx::models::Sampler(options_.sampling)}, how(stop),
+                                  take);
   }
   std::size_t reused() const override { return reused_; }
   Score score(std::vector<std::int32_t> const& ids) const override {
@@ -46,14 +50,22 @@ class EngineOf final : public Engine {
   }
 
  private:
+  dfdx::Encoding cache() const {
+    if (options_.cache == "f16") return dfdx::DType::f16;
+    if (options_.cache == "bf16") return dfdx::DType::bf16;
+    if (options_.cache == "q8_0") return dfdx::Quant::q8_0;
+    return dfdx::DType::f32;
+  }
+  dfdx::models::GenerateOptions how(std::vector<std::int32_t> const& stop) const {
+    dfdx::models::GenerateOptions r;
+    r.tokens = options_.tokens, r.keep = options_.keep, r.stop = stop;
+    r.capacity = capacity(), r.cache = cache();
+    return r;
+  }
   dfdx::models::Context<Model> first_context() const {
     if (!options_.session.empty() && std::filesystem::exists(options_.session))
       return dfdx::models::load_session(options_.session, model_, capacity());
-    dfdx::Encoding encoding = dfdx::DType::f32;
-    if (options_.cache == "f16") encoding = dfdx::DType::f16;
-    if (options_.cache == "bf16") encoding = dfdx::DType::bf16;
-    if (options_.cache == "q8_0") encoding = dfdx::Quant::q8_0;
-    return dfdx::models::Context<Model>(model_, capacity(), encoding);
+    return dfdx::models::Context<Model>(model_, capacity(), cache());
   }
 
   Options options_;

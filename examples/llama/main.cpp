@@ -41,6 +41,7 @@ class Runner {
   void run() {
     if (!o_.perplexity.empty()) score();
     else if (o_.chat) converse();
+    else if (o_.prompts.size() > 1) complete_all();
     else complete();
     model_->save_session();
     if (o_.stats) print_stats();
@@ -97,10 +98,50 @@ class Runner {
   }
 
   void complete() {
-    std::string const prompt = o_.prompt ? *o_.prompt : o_.file.empty() ? "" : common::read_text(o_.file);
+    std::string const prompt = !o_.prompts.empty() ? o_.prompts[0]
+                               : !o_.file.empty()  ? common::read_text(o_.file)
+                                                   : "";
     put(prompt);
     speak(encoded(prompt));
     put("\n");
+  }
+
+  // All texts go on at once, so they are printed when they are done, in the order of their prompts.
+  void complete_all() {
+    struct Text {
+      text::StreamDecoder words;
+      text::StopTexts stop;
+      std::string said;
+    };
+    std::vector<Ids> asked;
+    std::vector<Text> texts;
+    for (std::string const& prompt : o_.prompts) {
+      asked.push_back(encoded(prompt));
+      texts.push_back({text::StreamDecoder(*tokenizer_), text::StopTexts(o_.stop), prompt});
+      for (std::int32_t id : asked.back()) texts.back().words.push(id);
+      prefilled_ += asked.back().size();
+    }
+    // All first tokens are there before any second one.
+    auto start = Clock::now();
+    bool first = true;
+    std::size_t begun = 0, told = 0;
+    std::vector<Ids> const ids =
+        model_->generate_all(asked, stop_tokens(), [&](std::size_t i, std::int32_t id) {
+          if (std::exchange(first, false)) {
+            prefill_seconds_ = seconds_since(start);
+            start = Clock::now();
+          }
+          texts[i].said += texts[i].stop.push(texts[i].words.push(id));
+          return !texts[i].stop.ended();
+        });
+    decode_seconds_ = first ? 0 : seconds_since(start);
+    for (Ids const& r : ids) begun += !r.empty(), told += r.size();
+    decoded_ = told - begun;
+    for (Text& t : texts) {
+      t.said += t.stop.push(t.words.finish());
+      t.said += t.stop.finish();
+      put((&t == &texts[0] ? "" : "---\n") + t.said + "\n");
+    }
   }
 
   // As the model's own template wants it, if it is one of the known; else by the tokens that there are.

@@ -43,7 +43,6 @@ std::pair<std::int32_t, float> bias_of(std::string const& given) {
 
 std::optional<Options> parse_options(int argc, char** argv) {
   Options o;
-  std::string prompt;
   std::vector<std::string> biases;
   if (argc < 2) {
     std::fputs(where, stdout);
@@ -57,7 +56,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
                  "What was trained on top of the model: a folder of PEFT, or the file in it");
   app.add_option("--tokenizer", o.tokenizer,
                  "A file or folder of a tokenizer; by default the model's own, or tokenizer.bin beside it");
-  auto* const given = app.add_option("--prompt", prompt, "What the text begins with");
+  auto* const given = app.add_option("--prompt", o.prompts,
+                                     "What the text begins with; given again, another text, and all are "
+                                     "generated at once, each as it would be alone")
+                          ->allow_extra_args(false);
   auto* const file = app.add_option("--file", o.file, "A file with the prompt")->excludes(given);
   auto* const chat = app.add_flag("--chat", o.chat, "A conversation: a line of standard input is a message")
                          ->excludes(given)
@@ -103,7 +105,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--seed", s.seed, "The same seed gives the same text");
   app.add_flag("--stats", o.stats, "Times, tokens per second and memory, on standard error");
   if (!common::parse(app, argc, argv)) return {};
-  if (given->count() != 0) o.prompt = prompt;
+  if (o.prompts.size() > 1 && !o.session.empty())
+    throw dfdx::error("--session is of one text, and " + std::to_string(o.prompts.size()) +
+                      " prompts are given");
   for (std::string const& b : biases) s.bias.push_back(bias_of(b));
   return o;
 }

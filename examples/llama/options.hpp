@@ -12,8 +12,7 @@ namespace llama {
 
 struct Options {
   std::string model, lora, tokenizer, file, perplexity, dtype = "f32", system, cache = "f32", session;
-  std::vector<std::string> stop;
-  std::optional<std::string> prompt;
+  std::vector<std::string> stop, prompts;
   bool chat = false, stats = false;
   long tokens = 256, context = 0, threads = 0, keep = 1;
   dfdx::models::SamplingOptions sampling{.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};

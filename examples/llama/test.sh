@@ -49,6 +49,25 @@ for seed in 1 1 2; do
 done
 ! cmp -s log1 log2 || wrong '--seed 1 and 2 give one text'
 
+# Several prompts at once: each text is what it is alone.
+for how in '--temperature 0' '--seed 3' '--temperature 0 --cache f16 --stop her'; do
+  for prompt in 'Once upon a time' 'Lily had a' 'The big dog'; do
+    # shellcheck disable=SC2086
+    "$program" "$models/stories260K-f32.gguf" $how --tokens 50 --prompt "$prompt" 2> error || wrong "$how: $(cat error)"
+    [ "$prompt" = 'The big dog' ] || echo ---
+  done > log.alone
+  # shellcheck disable=SC2086
+  "$program" "$models/stories260K-f32.gguf" $how --tokens 50 --prompt 'Once upon a time' --prompt 'Lily had a' \
+    --prompt 'The big dog' --stats > log 2> error || wrong "prompts, $how: $(cat error)"
+  cmp -s log log.alone || wrong "prompts, $how: $(cat log)"
+  case $how in *stop*) ;; *) grep -q 'decode   147 tokens' error || wrong "prompts: $(cat error)" ;; esac
+done
+refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --chat
+refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --file text.txt
+refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --perplexity text.txt
+refused '--session is of one text, and 2 prompts are given' "$models/stories260K-f32.gguf" --prompt a --prompt b \
+  --session s
+
 # Keys and values in 16 bits; a text that stops before a word, and one without a token: 371 is that of " Lily".
 for cache in f16 bf16; do
   "$program" "$models/hf" --tokenizer "$models/tok512.bin" --temperature 0 --tokens 60 --prompt 'Once upon' \

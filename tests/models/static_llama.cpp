@@ -5,8 +5,10 @@
 #include "models/hf.hpp"
 
 #include <dfdx/dfdx.hpp>
+#include <dfdx/models/batch.hpp>
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/llama_step.hpp>
+#include <dfdx/models/session.hpp>
 #include <dfdx/text/load.hpp>
 
 #include <catch2/catch_message.hpp>
@@ -148,6 +150,113 @@ TEST_CASE("a file's model of static sizes token by token", "[models]") {
   using P = models::LlamaStep::program_for<models::LlamaModel<stories>, Cache>;
   static_assert(P::arena_bytes < 64 << 10);  // the cache has 320 KiB
   for (auto const& s : P::plan.steps) CHECK(s.kind != graph::Step::Kind::move);
+}
+
+namespace {
+
+// What a model's step says next, each token the likeliest.
+template <models::LlamaSizes S>
+Tokens told_by_steps(models::LlamaModel<S> const& m, Tokens const& prompt, std::size_t n) {
+  auto cache = models::LlamaCache<S, S.context>::empty();
+  models::LlamaStep step;
+  Tokens r;
+  for (std::size_t i = 0; i < prompt.size() + n - 1; ++i) {
+    auto const logits = step(m, i < prompt.size() ? prompt[i] : r.back(), cache);
+    if (i + 1 >= prompt.size()) r.push_back(static_cast<std::int32_t>(argmax<0>(logits).item()));
+  }
+  return r;
+}
+
+std::vector<Tokens> prompts_of(std::size_t n, index_t vocabulary) {
+  std::vector<Tokens> r;
+  for (std::size_t i = 0; i < n; ++i) {
+    Tokens p{1};
+    for (std::size_t k = 0; k < 3 * i; ++k)
+      p.push_back(static_cast<std::int32_t>((k * 17 + i) % static_cast<std::size_t>(vocabulary)));
+    r.push_back(p);
+  }
+  return r;
+}
+
+models::Sampler likeliest() { return models::Sampler({.temperature = 0}); }
+
+}  // namespace
+
+TEST_CASE("texts of a batch of static sizes", "[models]") {
+  auto const m = models::load_llama<stories>(shared("data/llama/stories260K.bin"));
+  std::vector<Tokens> const nine = prompts_of(9, 512);
+  for (std::size_t n : {std::size_t{3}, nine.size()}) {
+    std::vector<Tokens> const some(nine.begin(), nine.begin() + static_cast<std::ptrdiff_t>(n));
+    std::vector<Tokens> handed(n);
+    std::vector<Tokens> const got =
+        models::generate(m, some, {likeliest()}, {.tokens = 40}, [&](std::size_t i, std::int32_t t) {
+          handed[i].push_back(t);
+          return handed[i].size() < 12 + 4 * i;  // they end one after another
+        });
+    CHECK(got == handed);
+    for (std::size_t i = 0; i < n; ++i) {
+      INFO(i);
+      CHECK(got[i].size() == std::min<std::size_t>(12 + 4 * i, 40));
+      CHECK(got[i] == told_by_steps(m, some[i], got[i].size()));
+      CHECK(got[i] ==
+            models::generate(m, some[i], likeliest(), {.tokens = static_cast<index_t>(got[i].size())}));
+    }
+  }
+  // Whatever a model has, and of all that a program knows of one whose sizes it reads.
+  auto const all = random_model<rich>();
+  models::Llama const other = at_run_time(all);
+  std::vector<Tokens> const five = prompts_of(5, 61);
+  auto const told = models::generate(all, five, {likeliest()}, {.tokens = 20});
+  CHECK(told == models::generate(other, five, {likeliest()}, {.tokens = 20}));
+  CHECK(told[4] == told_by_steps(all, five[4], 20));
+  CHECK(models::score(all, told[2]).loss == models::score(other, told[2]).loss);
+  // The numbers are the model's own.
+  models::Decoder decode(all, 4);
+  models::KvCache cache = all.cache(4);
+  float const before = decode(3, cache)[7];
+  Array(all.lm_head.weight).data<float>()[7 * rich.width] += 1;
+  cache.length = 0;
+  CHECK(decode(3, cache)[7] != before);
+
+  CHECK(error_of([&] { models::generate(m, nine, std::vector<models::Sampler>(2)); }) ==
+        "generate: 2 samplers for 9 prompts");
+  CHECK(error_of([&] { models::generate(m, {{1}, {512}}, {likeliest()}); }) ==
+        "llama: token 512, there are 512");
+}
+
+TEST_CASE("a batch takes no memory for a token", "[models]") {
+  auto const check = [](auto const& m, models::SamplingOptions const& s) {
+    std::vector<Tokens> const prompts = prompts_of(6, 61);
+    std::int64_t before = 0, taken = 0, tokens = 0;
+    models::generate(m, prompts, {models::Sampler(s)}, {.tokens = 40}, [&](std::size_t, std::int32_t) {
+      // A first token of each comes from its prompt, the second from the first step of all.
+      if (++tokens > 12) taken += tests::allocations() - before;
+      before = tests::allocations();
+      return true;
+    });
+    CHECK(tokens == 240);
+    CHECK(taken == 0);
+  };
+  auto const m = random_model<rich>();
+  for (models::SamplingOptions const& s :
+       {models::SamplingOptions{.temperature = 0},
+        models::SamplingOptions{.top_k = 20, .top_p = 0.9, .min_p = 0.01, .repeat = 1.1, .presence = 0.1}}) {
+    check(m, s);
+    check(at_run_time(m), s);
+  }
+}
+
+TEST_CASE("a text of static sizes in a file", "[models]") {
+  auto const m = random_model<rich>();
+  TemporaryFolder const folder;
+  models::Context<models::LlamaModel<rich>> context(m, 32);
+  context.add(Tokens{1, 17, 30, 4});
+  models::save_session(folder / "s", m, context);
+  auto restored = models::load_session(folder / "s", m);
+  CHECK(restored.tokens() == context.tokens());
+  CHECK(std::ranges::equal(restored.step(5), context.step(5)));
+  CHECK(has(error_of([&] { models::load_session(folder / "s", init<models::LlamaModel<rich>>(2)); }),
+            "is no session, or that of another model"));
 }
 
 TEST_CASE("static sizes with all options", "[models]") {

@@ -19,7 +19,8 @@ using BatchTake = std::function<bool(std::size_t, std::int32_t)>;
 ///
 /// Numerics  what generate(model, prompt, sampler) gives for each alone: to the last bit while fewer than 5 texts take
 ///           part, else up to the order of sums in products (models/decoder.hpp), 5e-5 of the largest logit in f32
-/// Cost      a cache of prompt and tokens for each text, o.capacity positions at most
+/// Cost      a cache of prompt and tokens for each text, o.capacity positions at most; no allocation for a token, after
+///           the first that all choose, but where a text that has outgrown its room is computed anew
 /// Errors    "generate: 3 samplers for 2 prompts"; those of generate for one prompt, before any token is handed out
 template <language_model M>
 std::vector<std::vector<std::int32_t>> generate(M const& model,
@@ -41,6 +42,8 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
     longest = std::max(longest, texts.back().cache().capacity);
   }
   std::vector<std::vector<std::int32_t>> r(n);
+  for (std::size_t i = 0; i < n; ++i)
+    r[i].reserve(static_cast<std::size_t>(std::clamp<index_t>(o.tokens, 0, texts[i].cache().capacity)));
   if (o.tokens <= 0 || n == 0) return r;
   auto const shared = std::make_shared<Decoder>(model, longest);
   std::vector<std::size_t> going;
@@ -62,6 +65,7 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
       going.push_back(i);
   std::vector<std::int32_t> tokens;
   std::vector<Context<M>*> some;
+  tokens.reserve(n), some.reserve(n);
   while (!going.empty()) {
     tokens.clear(), some.clear();
     for (std::size_t i : going) {

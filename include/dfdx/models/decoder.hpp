@@ -83,10 +83,12 @@ class Decoder {
     return of_one(tokens, cache, static_cast<index_t>(tokens.size()));
   }
 
-  /// The numbers for what comes after each of some tokens, of as many texts: [texts, vocabulary].
+  /// The numbers for what comes after each of some tokens, of as many texts: [texts, vocabulary]; a KvCache* for each.
   ///
   /// Errors    as for one; "decoder: 2 tokens for 3 caches"; "decoder: a cache is given twice"
-  std::span<float const> operator()(std::span<std::int32_t const> tokens, std::span<KvCache* const> caches) {
+  template <class Caches>
+    requires requires(Caches const& c) { static_cast<KvCache*>(c[0]); }
+  std::span<float const> operator()(std::span<std::int32_t const> tokens, Caches const& caches) {
     auto const n = static_cast<index_t>(tokens.size());
     if (tokens.size() != caches.size())
       raise("decoder: ", n, " tokens for ", static_cast<index_t>(caches.size()), " caches");
@@ -97,7 +99,7 @@ class Decoder {
     begin(n, n);
     for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i], *caches[i], caches[i]->length, 1);
     finish();
-    for (KvCache* c : caches) ++c->length;
+    for (Row const& r : rows_) ++r.cache->length;
     return {logits_.data(), static_cast<std::size_t>(n * model_.vocabulary)};
   }
 
@@ -129,9 +131,7 @@ class Decoder {
   // Room for so many tokens at once, and for so many rows of results.
   void reserve(index_t rows, index_t results) {
     DecoderModel const& c = model_;
-    auto const take = [](std::vector<float>& v, index_t n) {
-      if (v.size() < static_cast<std::size_t>(n)) v.resize(static_cast<std::size_t>(n));
-    };
+    auto const take = [](auto& v, index_t n) { v.resize(std::max(v.size(), static_cast<std::size_t>(n))); };
     take(logits_, results * c.vocabulary);
     if (rows <= room_) return;
     room_ = rows;
@@ -214,9 +214,8 @@ class Decoder {
   // Only in a team of its own: the barrier of another's would wait for threads that do not come.
   static void wait([[maybe_unused]] int threads) {
 #if defined(_OPENMP)
-    if (threads > 1) {
+    if (threads <= 1) return;
 #pragma omp barrier
-    }
 #endif
   }
 
@@ -385,7 +384,7 @@ class Decoder {
 
   DecoderModel model_;
   index_t capacity_ = 0, longest_ = 0, rank_ = 0,
-          change_ = 0;  // longest row; most rows of inner and outer factors
+          change_ = 0;  // longest row; most of inner and outer factors
   int threads_ = 1;
   bool stretched_ = false;
   std::vector<double> frequencies_;

@@ -13,8 +13,9 @@
 
 namespace dfdx::models {
 
-/// language_model - what texts are made with: Llama, Gpt2. A Decoder runs them, so that a program which trains nothing
-/// has nothing in it of the ops of their models; cache(...) is an empty KvCache, config.positions() how many there are.
+/// language_model - what texts are made with: Llama, LlamaModel of static sizes, Gpt2. A Decoder runs them, so that a
+/// program which trains nothing has nothing in it of the ops of their models; cache(...) is an empty KvCache,
+/// config.positions() how many there are.
 template <class M>
 concept language_model = requires(M const& m, index_t n, Encoding e) {
   { decoder_model(m) } -> std::same_as<DecoderModel>;
@@ -114,7 +115,7 @@ class Context {
   }
 
   /// step_together - adds one token to each of some texts that share a decoder: [texts, vocabulary], until the next
-  /// call. The matrices are read once for all.
+  /// call. The matrices are read once for all, and no memory is taken.
   ///
   /// Errors    "generate: texts that share no decoder"; those of Decoder
   template <language_model N>
@@ -142,17 +143,27 @@ class Context {
   std::vector<std::int32_t> tokens_;
 };
 
+namespace detail {
+
+// The caches of some texts, in no memory of their own.
+template <class Text>
+struct CachesOf {
+  std::span<Text* const> texts;
+  std::size_t size() const { return texts.size(); }
+  KvCache* operator[](std::size_t i) const { return &texts[i]->cache(); }
+};
+
+}  // namespace detail
+
 template <language_model N>
 std::span<float const> step_together(std::span<Context<N>* const> texts,
                                      std::span<std::int32_t const> tokens) {
-  std::vector<KvCache*> caches;
   for (Context<N>* c : texts) {
     if (!c->decoder_ || c->decoder_ != texts[0]->decoder_) raise("generate: texts that share no decoder");
     c->cache_.ahead = c->cache_.length + 1;
-    caches.push_back(&c->cache_);
   }
   if (texts.empty()) return {};
-  std::span<float const> const rows = (*texts[0]->decoder_)(tokens, caches);
+  std::span<float const> const rows = (*texts[0]->decoder_)(tokens, detail::CachesOf<Context<N>>{texts});
   for (std::size_t i = 0; i < texts.size(); ++i) texts[i]->tokens_.push_back(tokens[i]);
   return rows;
 }

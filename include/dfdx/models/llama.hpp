@@ -228,6 +228,10 @@ struct LlamaModel {
   constexpr auto normalized(X const& h) const {
     return rms_norm(h, model.norm.weight, S.norm_eps);
   }
+  /// An empty cache for a Decoder: where texts are generated or scored, as those of a Llama.
+  KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
+    return KvCache::of(S.layers, S.kv_heads, capacity, S.head_size, batch, encoding);
+  }
   static constexpr auto layers = static_cast<std::size_t>(S.layers);
 };
 
@@ -303,42 +307,61 @@ void visit_projections(Model& m, F const& f) {
   if (m.lm_head) f(std::string("lm_head"), *m.lm_head);
 }
 
-/// decoder_model - the model as a Decoder (models/decoder.hpp) runs it.
+/// decoder_model - the model as a Decoder (models/decoder.hpp) runs it, whoever knows its sizes.
 ///
 /// Errors    those of DecoderModel
-template <class Model>
-  requires std::same_as<Model, Llama>
-DecoderModel decoder_model(Model const& m) {
-  LlamaConfig const& c = m.config;
+template <LlamaSizes S, element T>
+DecoderModel decoder_model(LlamaModel<S, T> const& m) {
+  auto const& c = m.config;
   DecoderModel r;
   r.vocabulary = c.vocabulary, r.width = c.width, r.hidden = c.hidden;
   r.heads = c.heads, r.kv_heads = c.kv_heads, r.head_size = c.head_size;
   r.norm_eps = c.norm_eps;
-  r.rope = c.rope, r.divisors = c.rope_divisors;
-  auto const bound = [&](Projection const& p) {
-    detail::BoundMatrix b{.rows = p.stored ? r.matrix(p.stored) : r.matrix(*p.weight)};
-    if (p.bias) b.bias = r.floats(*p.bias);
-    r.add_factors(b, p);
+  r.rope = c.rope;
+  // A layer of nn has its numbers; others have some of them, or have them as they are stored.
+  auto const rows = [&](auto const& p) {
+    if constexpr (S.known()) return r.matrix(p.weight);
+    else return p.stored ? r.matrix(p.stored) : r.matrix(*p.weight);
+  };
+  auto const bound = [&](auto const& p) {
+    detail::BoundMatrix b{.rows = rows(p)};
+    if constexpr (!S.known()) {
+      if (p.bias) b.bias = r.floats(*p.bias);
+      r.add_factors(b, p);
+    } else if constexpr (requires { p.bias; }) {
+      b.bias = r.floats(p.bias);
+    }
     return b;
   };
-  for (auto const& block : m.model.layers) {
+  for (std::size_t i = 0; i < m.model.layers.size(); ++i) {
+    auto const& block = m.model.layers[i];
     auto const& a = block.self_attn;
     detail::BoundLayer l;
     l.q = bound(a.q_proj), l.k = bound(a.k_proj), l.v = bound(a.v_proj), l.o = bound(a.o_proj);
     l.gate = bound(block.mlp.gate_proj), l.up = bound(block.mlp.up_proj), l.down = bound(block.mlp.down_proj);
     l.input.weight = r.floats(block.input_layernorm.weight);
     l.middle.weight = r.floats(block.post_attention_layernorm.weight);
-    if (a.q_norm) l.q_norm = r.floats(a.q_norm->weight);
-    if (a.k_norm) l.k_norm = r.floats(a.k_norm->weight);
-    l.window = c.window_of(r.layers.size());
+    if constexpr (!S.known()) {
+      if (a.q_norm) l.q_norm = r.floats(a.q_norm->weight);
+      if (a.k_norm) l.k_norm = r.floats(a.k_norm->weight);
+      l.window = c.window_of(i);
+    } else {
+      if constexpr (S.normalized_heads)
+        l.q_norm = r.floats(a.q_norm.weight), l.k_norm = r.floats(a.k_norm.weight);
+      l.window = S.window;
+    }
     l.scale = 1 / std::sqrt(static_cast<float>(c.head_size));
     r.layers.push_back(l);
   }
-  TokenTable const& table = m.model.embed_tokens;
-  r.table = table.stored ? r.matrix(table.stored) : r.matrix(*table.weight);
+  r.table = rows(m.model.embed_tokens);
   r.norm.weight = r.floats(m.model.norm.weight);
-  if (m.lm_head) r.head = bound(*m.lm_head);
-  else r.head.rows = r.table;
+  r.head.rows = r.table;
+  if constexpr (!S.known()) {
+    r.divisors = c.rope_divisors;
+    if (m.lm_head) r.head = bound(*m.lm_head);
+  } else if constexpr (!S.tied) {
+    r.head = bound(m.lm_head);
+  }
   return r;
 }
 

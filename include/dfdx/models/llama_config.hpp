@@ -28,6 +28,11 @@ struct LlamaSizes {
   constexpr bool known() const { return layers > 0; }
   constexpr index_t query_rows() const { return heads * head_size; }
   constexpr index_t kv_rows() const { return kv_heads * head_size; }
+  /// Positions that can be computed: dynamic frequencies are for texts longer than those of the training.
+  constexpr index_t positions() const {
+    if (rope.kind != RopeFrequencies::Kind::dynamic) return context;
+    return static_cast<index_t>(std::min(static_cast<double>(context) * std::max(rope.factor, 1.0), 0x1p31));
+  }
 };
 
 /// LlamaConfig - what the files of a model of the family say of it: Llama 1 to 3.2, Mistral, Qwen 2 and 3,
@@ -47,11 +52,6 @@ struct LlamaConfig : LlamaSizes {
   index_t window_of(std::size_t layer) const {
     bool const all = layer >= layers_with_window.size();
     return all || layers_with_window[layer] ? window : 0;
-  }
-  /// Positions that can be computed: dynamic frequencies are for texts longer than those of the training.
-  index_t positions() const {
-    if (rope.kind != RopeFrequencies::Kind::dynamic) return context;
-    return static_cast<index_t>(std::min(static_cast<double>(context) * std::max(rope.factor, 1.0), 0x1p31));
   }
 
   /// Errors    "llama: 30 heads do not share 4 of keys and values", "llama: layers: 0"

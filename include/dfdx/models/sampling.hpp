@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <deque>
 #include <limits>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -62,8 +60,9 @@ class Sampler {
   /// Notes a token of the text so far.
   void accept(std::int32_t token) {
     if (o_.last_n == 0) return;
-    last_.push_back(token);
-    if (static_cast<std::int64_t>(last_.size()) > o_.last_n) last_.pop_front();
+    if (last_.empty()) last_.reserve(static_cast<std::size_t>(std::min<std::int64_t>(o_.last_n, 1024)));
+    if (static_cast<std::int64_t>(last_.size()) < o_.last_n) last_.push_back(token);
+    else last_[oldest_++ % last_.size()] = token;
   }
 
   /// The next token; it is noted.
@@ -117,13 +116,17 @@ class Sampler {
 
   void penalize() {
     if (o_.repeat == 1 && o_.frequency == 0 && o_.presence == 0) return;
-    std::map<std::int32_t, int> times;
-    for (std::int32_t t : last_) ++times[t];
-    for (auto const& [id, n] : times) {
+    sorted_.reserve(last_.capacity());
+    sorted_ = last_;
+    std::sort(sorted_.begin(), sorted_.end());
+    for (auto end = sorted_.begin(), at = end; at != sorted_.end(); at = end) {
+      std::int32_t const id = *at;
+      end = std::upper_bound(at, sorted_.end(), id);
       if (id < 0 || static_cast<std::size_t>(id) >= candidates_.size()) continue;
       float& x = candidates_[static_cast<std::size_t>(id)].logit;
       double const by = x > 0 ? 1 / o_.repeat : o_.repeat;
-      x = static_cast<float>(static_cast<double>(x) * by - n * o_.frequency - o_.presence);
+      x = static_cast<float>(static_cast<double>(x) * by - static_cast<double>(end - at) * o_.frequency -
+                             o_.presence);
     }
   }
 
@@ -187,7 +190,8 @@ class Sampler {
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
   SamplingOptions o_;
-  std::deque<std::int32_t> last_;
+  std::vector<std::int32_t> last_, sorted_;  // the last tokens from one of them on around; in order
+  std::size_t oldest_ = 0;
   std::vector<Candidate> candidates_;
   std::uint64_t drawn_ = 0;
 };
