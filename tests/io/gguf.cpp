@@ -330,7 +330,8 @@ TEST_CASE("names and rotary layouts", "[io]") {
   CHECK(gguf_name("lm_head.weight") == "output.weight");
   CHECK(gguf_name("model.embed_tokens.weight") == "token_embd.weight");
   for (char const* same : {"blk.0.attn_q.weight", "model.layers.x.mlp.up_proj.weight", "model.layers.",
-                           "layers.1", "model.layers.1.mlp.weight", "model.layers.1..weight", ""})
+                           "layers.1", "model.layers.1.mlp.weight", "model.layers.1..weight",
+                           "layers.1..weight", "layers..attention.wq.weight", ""})
     CHECK(gguf_name(same) == same);
   using enum RopeLayout;
   for (index_t i = 0; i < 16; ++i) {

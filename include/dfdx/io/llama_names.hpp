@@ -49,7 +49,8 @@ inline std::string gguf_name(std::string_view name) {
     return std::string(name);
   std::string_view const part = rest.substr(dot + 1, last - dot - 1), end = rest.substr(last);
   for (detail::LlamaName const& n : detail::llama_block_names)
-    if (part == (hugging_face ? n.hugging_face : n.meta) && (end == ".weight" || end == ".bias"))
+    if (!part.empty() && part == (hugging_face ? n.hugging_face : n.meta) &&
+        (end == ".weight" || end == ".bias"))
       return "blk." + std::string(rest.substr(0, dot)) + "." + std::string(n.gguf) + std::string(end);
   return std::string(name);
 }
