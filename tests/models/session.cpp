@@ -106,6 +106,32 @@ TEST_CASE("files that are no session of a model", "[models]") {
   CHECK(has(load(hf / "model.safetensors"), "model.safetensors is no session, or that of another model"));
   CHECK(has(error_of([&] { models::load_session(folder / "s", other); }),
             "is no session, or that of another model"));
+  // One that differs in a matrix alone, or keeps its matrices otherwise.
+  auto const with = [&](models::Llama const& of) {
+    return error_of([&] { models::load_session(folder / "s", of); });
+  };
+  auto const q8 = models::quantized(m, Quant::q8_0), q4 = models::quantized(m, Quant::q4_0);
+  for (models::Llama const& of : {q8, q4}) CHECK(has(with(of), "or that of another model"));
+  CHECK(with(models::load_llama(hf)).empty());
+  for (char const* part : {"embed_tokens", "layers.3.mlp.up_proj", "layers.4.self_attn.q_proj"}) {
+    INFO(part);
+    models::Llama changed = m;
+    visit_named(changed, [&](std::string const& name, Array& leaf) {
+      if (name.find(part) != name.npos) leaf = leaf.detach() * 1.001;
+    });
+    CHECK(has(with(changed), "or that of another model"));
+  }
+  TemporaryFolder const stored;
+  models::Context of_q8(q8, 32);
+  of_q8.add(Tokens{1, 2, 3});
+  models::save_session(stored / "s", q8, of_q8);
+  auto const of_stored = [&](models::Llama const& of) {
+    return error_of([&] { models::load_session(stored / "s", of); });
+  };
+  CHECK(of_stored(models::quantized(m, Quant::q8_0)).empty());
+  models::Llama other_q8 = m;
+  other_q8.model.layers[2].mlp.down_proj.weight = *m.model.layers[2].mlp.down_proj.weight * -1.0;
+  CHECK(has(of_stored(models::quantized(other_q8, Quant::q8_0)), "or that of another model"));
   CHECK(has(load(folder / "s", 4), ": 5 tokens, there is room for 4"));
   CHECK(has(load(folder / "none"), "none"));
 

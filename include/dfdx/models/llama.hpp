@@ -307,6 +307,15 @@ void visit_projections(Model& m, F const& f) {
   if (m.lm_head) f(std::string("lm_head"), *m.lm_head);
 }
 
+/// visit_stored - calls f(matrix) with each of a model's matrices that are as they are stored.
+template <class F>
+void visit_stored(Llama const& m, F const& f) {
+  if (m.model.embed_tokens.stored) f(*m.model.embed_tokens.stored);
+  visit_projections(m, [&](std::string const&, Projection const& p) {
+    if (p.stored) f(*p.stored);
+  });
+}
+
 /// decoder_model - the model as a Decoder (models/decoder.hpp) runs it, whoever knows its sizes.
 ///
 /// Errors    those of DecoderModel
