@@ -11,6 +11,7 @@
 
 #include <complex>
 #include <fstream>
+#include <set>
 
 using namespace tests;
 
@@ -229,6 +230,12 @@ double off(Array const& logits, std::vector<Row> const& expected) {
   return most / scale;
 }
 
+std::set<std::string> named_tensors(fs::path const& folder) {
+  std::set<std::string> r;
+  for (Weight const& w : read_safetensors(folder / "model.safetensors")) r.insert(w.name);
+  return r;
+}
+
 void check(Kind const& kind) {
   INFO(kind.name);
   TemporaryFolder const folder;
@@ -267,13 +274,15 @@ void check(Kind const& kind) {
     w = before;
   });
 
-  if (kind.fused) return;  // such files are not written
-
   // Written and read again it is the same, windows and scaled positions too.
   models::save_llama(folder / "again", narrow);
   models::Llama const again = models::load_llama(folder / "again");
   CHECK(array_equal(again(tokens), narrow(tokens)));
   CHECK(again.config.window == narrow.config.window);
+  CHECK(again.config.rope == narrow.config.rope);
+  CHECK(again.config.rope_divisors.within == narrow.config.rope_divisors.within);
+  CHECK(again.config.rope_divisors.beyond == narrow.config.rope_divisors.beyond);
+  CHECK(named_tensors(folder / "again") == named_tensors(folder / ""));
 }
 
 }  // namespace
@@ -443,6 +452,29 @@ TEST_CASE("Phi-3, longrope", "[models]") {
          .frequencies = {0.666666666666667, 0.05, 0.002, 0.000108108108108108},
          .amplitude = 1.5,
          .fused = true});
+  check({.name = "a factor by itself",
+         .type = "phi3",
+         .said = R"("head_dim": 8, "max_position_embeddings": 64, "rope_scaling": {"type": "longrope", )"
+                 R"("factor": 2.5, )" +
+                 factors,
+         .size = 8,
+         .frequencies = {1, 0.0952380952380952, 0.00909090909090909, 0.000769230769230769},
+         .amplitude = std::sqrt(1 + std::log(2.5) / std::log(64)),
+         .fused = true});
+  // What config.json has no word for is not written otherwise.
+  models::LlamaConfig c;
+  c.architecture = "phi3", c.vocabulary = 5, c.width = 8, c.hidden = 6, c.layers = 1, c.heads = 1;
+  c.kv_heads = 1, c.head_size = 8, c.context = 64, c.rope.kind = models::RopeFrequencies::Kind::longrope;
+  c.rope.original_context = 16, c.rope.factor = 4;
+  c.rope_divisors = {{1, 1, 1, 1}, {2, 2, 2, 2}};
+  auto const refused = [&] { return error_of([&] { models::llama_config_json(c, DType::f32); }); };
+  CHECK(refused().empty());
+  c.rope.factor = 3;
+  CHECK(has(refused(), "has no word for a factor of longrope that is not that of its contexts"));
+  c.rope.factor = 4, c.mlp_bias = true;
+  CHECK(has(refused(), "phi3 has no word for biases of the hidden layers"));
+  c.mlp_bias = false, c.attention_bias = c.output_bias = true;
+  CHECK(has(refused(), "phi3 has no word for biases of attention's results"));
   TemporaryFolder const folder;
   Kind k{.name = "",
          .type = "phi3",
