@@ -28,8 +28,9 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
                                                 std::vector<Sampler> samplers, GenerateOptions const& o = {},
                                                 BatchTake const& take = {}) {
   std::size_t const n = prompts.size();
-  if (samplers.size() == 1) samplers.resize(n, Sampler(samplers[0]));
-  if (samplers.size() != n)
+  bool const alike = samplers.size() == 1;
+  while (alike && samplers.size() < n) samplers.push_back(Sampler(samplers[0]));
+  if (!alike && samplers.size() != n)
     raise("generate: ", static_cast<index_t>(samplers.size()), " samplers for ", static_cast<index_t>(n),
           " prompts");
   index_t const most = o.capacity > 0 ? o.capacity : model.config.positions();
