@@ -125,6 +125,8 @@ int main() {
         Tensor<float, dyn, 130>(randn({83, 130}, Key{1})), randn<float, 130, 150>(Key{2}),
         randn<float, 150>(Key{3}));
   check("batches", compile(batches), 1e-5, randn<float, 6, 33, 40>(Key{1}), randn<float, 6, 35, 40>(Key{2}));
+  check("bytes", compile(batches), 0, randint<std::int8_t, 1, 90, 70>(Key{1}, -128, 128),
+        randint<std::uint8_t, 1, 150, 70>(Key{2}, 0, 256));
   double const of_convolution = check("convolution", value_and_grad(convolution, wrt<0, 1>), 1e-5,
                                       randn<float, 5, 8, 14, 14>(Key{1}), randn<float, 24, 8, 3, 3>(Key{2}));
   check("one sample", compile(layer), 1e-5, randn<float, 1, 8, 14, 14>(Key{1}),
@@ -172,7 +174,7 @@ int main() {
                        argsort(x, 1), argsort(x.T(), 0, true), cumsum(x, 0), cumsum(x.T(), 0),
                        std::get<1>(cummax(x, 1)), embedding(places, x), embedding(places.T(), x.T()),
                        max_pool2d(x.reshape({1, 10, 103, 77}), {.kernel = 3, .stride = 2}),
-                       grad_of_table(x, places)};
+                       grad_of_table(x, places), randint({3001}, Key{5}, -7, 99)};
   };
   auto const alone_on = operations(1);
   for (int threads : {2, 3, 7}) {
