@@ -112,3 +112,16 @@ TEST_CASE("depthwise convolutions of lines no longer than a lane", "[kernels]") 
         CHECK(wrong<double>(geometry(1, 2, {1, lines, n}, {one, three, three})) == 0);
       }
 }
+
+TEST_CASE("depthwise convolutions by two", "[kernels]") {
+  Window const one{1, 1, 1, 0};
+  for (index_t n : {1, 2, 7, 15, 16, 17, 31, 32, 33, 64, 67})
+    for (index_t lines : {1, 2, 3, 8, 9})
+      for (index_t before : {0, 1, 2})
+        for (index_t above : {0, 1, 2}) {
+          if (n + 2 * before < 3 || lines + 2 * above < 3) continue;
+          Window const down{3, 2, 1, above}, along{3, 2, 1, before};
+          CHECK(wrong<float>(geometry(2, 2, {1, lines, n}, {one, down, along})) == 0);
+          CHECK(wrong<double>(geometry(1, 2, {1, lines, n}, {one, down, along})) == 0);
+        }
+}

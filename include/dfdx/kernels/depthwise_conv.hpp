@@ -11,6 +11,7 @@
 #include <dfdx/kernels/rvv/depthwise.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/short_lines.hpp>
+#include <dfdx/kernels/simd/spread_lines.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -37,6 +38,13 @@ class DepthwiseConv {
 
   /// x = y, with zeros between its elements where windows are apart, seen through the mirrored windows.
   void input(E* x, E const* w, E const* y) const {
+#if !defined(DFDX_RVV)
+    if (detail::SpreadLines<E>::fits(g)) {
+      detail::SpreadLines<E> const one(g);
+      return each_plane(
+          [&](index_t i) { one.input(x + i * g.x_size(), w + i % g.groups * taps, y + i * g.y_size()); });
+    }
+#endif
     ConvGeometry back = g;
     for (int i = 0; i < 3; ++i) {
       back.w[i].stride = 1;

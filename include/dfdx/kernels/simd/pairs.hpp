@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// pairs - takes apart what alternates: of two lanes the elements at even places and those at odd ones.
+// pairs - takes apart what alternates: of two lanes the elements at even places and those at odd ones; and joins them.
 #pragma once
 
 #include <dfdx/core/config.hpp>
@@ -65,6 +65,26 @@ void split(T const* DFDX_RESTRICT from, std::int64_t n, T* DFDX_RESTRICT even, T
 #endif
   for (; i < n; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
 }
+
+namespace detail {
+
+/// The first n of what two lanes are that alternate, n > 0, to memory.
+template <class T>
+DFDX_INLINE void join(lane<T> even, lane<T> odd, T* to, std::int64_t n) {
+  constexpr int W = lane_size<T>;
+  lane<T> const low = xsimd::zip_lo(even, odd), high = xsimd::zip_hi(even, odd);
+  if (n >= 2 * W) {
+    low.store_unaligned(to);
+    high.store_unaligned(to + W);
+  } else if (n > W) {
+    low.store_unaligned(to);
+    store_n(to + W, high, static_cast<int>(n - W));
+  } else {
+    store_n(to, low, static_cast<int>(n));
+  }
+}
+
+}  // namespace detail
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET
 
