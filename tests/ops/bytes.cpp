@@ -110,6 +110,11 @@ TEST_CASE("loops that read and write bytes are the same compiled and eager", "[o
   CHECK(array_equal(compile(wide)(picture), wide(picture)));
   auto const truths = [](auto const& v) { return cast<bool>(v); };
   CHECK(array_equal(compile(truths)(picture), truths(picture)));
+  auto const less = [](auto const& p, auto const& q) { return logical_or(p < q, p == q); };
+  auto const other = randint<u8, 5, 67>(Key{8}, 100, 140);
+  CHECK(array_equal(compile(less)(picture, other), less(picture, other)));
+  auto const chosen = [](auto const& p, auto const& q) { return where(p > q, p, q); };
+  CHECK(array_equal(compile(chosen)(picture, other), maximum(picture, other)));
   auto const from_truths = [](auto const& v) { return cast<i8>(v > 0.0f); };
   CHECK(array_equal(compile(from_truths)(x), from_truths(x)));
 }

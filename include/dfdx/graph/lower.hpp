@@ -307,7 +307,7 @@ class LoopBuilder {
     return !(outer < split_ && inner >= split_) && one_walk(outer, inner);
   }
 
-  // Bytes are read and written by vectors of wider numbers, but not computed with.
+  // Bytes are read, written and compared by vectors of wider numbers, but no other bytes are made of them.
   constexpr index_t lane_width() const {
     bool four = true, eight = true;
     auto const consider = [&](DType d) {

@@ -72,9 +72,9 @@ struct Lanes {
   /// apply - an op on lane values of its operands' types; its result as T.
   template <class Op, class T, class... Of>
   static DFDX_INLINE type<T> apply(type<Of> const&... x) {
-    auto const y = evaluate<Op, Of...>(x...);
+    auto const y = evaluate<Op, number<Of>...>(x...);
     if constexpr (std::is_same_v<std::remove_const_t<decltype(y)>, type<T>>) return y;
-    else return convert<T, result_t<Op, Of...>>(y);
+    else return convert<T, result_t<Op, number<Of>...>>(y);
   }
 
   template <index_t Do, class T>
@@ -100,6 +100,9 @@ struct Lanes {
   }
 
  private:
+  // What lanes of T hold.
+  template <class T>
+  using number = std::conditional_t<is_byte_number<T>, std::int32_t, T>;
   template <class T>
   static DFDX_INLINE T first_number(type<T> const& x) {
     if constexpr (std::is_floating_point_v<T>) return __riscv_vfmv_f(x);
