@@ -555,10 +555,12 @@ namespace {
 std::vector<std::int64_t> positions_of(std::vector<double> const& x, bool descending) {
   std::vector<std::int64_t> r(x.size());
   for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<std::int64_t>(i);
-  std::stable_sort(r.begin(), r.end(), [&](auto i, auto j) {
+  // No stable_sort: that of libstdc++ 12 is made of what clang warns of.
+  auto const before = [](double a, double b) { return a < b || (b != b && a == a); };
+  std::sort(r.begin(), r.end(), [&](std::int64_t i, std::int64_t j) {
     double const a = x[static_cast<std::size_t>(descending ? j : i)],
                  b = x[static_cast<std::size_t>(descending ? i : j)];
-    return a < b || (b != b && a == a);
+    return before(a, b) || (!before(b, a) && i < j);
   });
   return r;
 }
