@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "flush.hpp"
@@ -111,6 +112,15 @@ TEST_CASE("depthwise convolutions of lines no longer than a lane", "[kernels]") 
         CHECK(wrong<float>(geometry(2, 3, {1, lines, n}, {one, three, three})) == 0);
         CHECK(wrong<double>(geometry(1, 2, {1, lines, n}, {one, three, three})) == 0);
       }
+}
+
+TEST_CASE("weights' gradients of short lines have nothing of what their elements do not see", "[kernels]") {
+  Window const one{1, 1, 1, 0}, three{3, 1, 1, 0};
+  ConvGeometry const g = geometry(1, 1, {1, 4, 12}, {one, three, three});
+  std::vector<float> x(48, 1.0f), w(9), y(20, 1.0f);
+  x[11] = std::numeric_limits<float>::infinity();
+  kernels::Conv<float>(g).weight(x.data(), w.data(), y.data());
+  for (int k = 0; k < 9; ++k) CHECK((k == 2 ? std::isinf(w[2]) : w[static_cast<std::size_t>(k)] == 20));
 }
 
 TEST_CASE("depthwise convolutions by two", "[kernels]") {

@@ -72,6 +72,9 @@ TEST_CASE("sums of products of bytes wrap in every regime", "[ops]") {
   Array const x = full({1, 1 << 18}, 127, DType::i8), y = full({1 << 18, 1}, 127, DType::i8);
   auto const wrapped = static_cast<std::int32_t>(static_cast<std::uint32_t>((1u << 18) * 127u * 127u));
   CHECK(matmul(x, y).item() == wrapped);
+  // No columns: nothing is written.
+  CHECK(matmul(Tensor<i8, dyn, dyn>(ones({4, 64}, DType::i8)), Tensor<i8, dyn, dyn>(ones({64, 0}, DType::i8)))
+            .size() == 0);
   Tensor<i8, dyn, dyn> const a(x), b(y);
   CHECK(matmul(a, b).item() == wrapped);
   CHECK(compile([](auto const& u, auto const& v) { return matmul(u, v); })(a, b).item() == wrapped);
@@ -115,6 +118,13 @@ TEST_CASE("loops that read and write bytes are the same compiled and eager", "[o
   CHECK(array_equal(compile(less)(picture, other), less(picture, other)));
   auto const chosen = [](auto const& p, auto const& q) { return where(p > q, p, q); };
   CHECK(array_equal(compile(chosen)(picture, other), maximum(picture, other)));
+  auto const of_both = [](auto const& m, auto const& p, auto const& q) {
+    return where(m, cast<std::int64_t>(p), q);
+  };
+  auto const long_ones = ones<std::int64_t, 5, 67>();
+  auto const mask = picture < 99;
+  CHECK(array_equal(compile(of_both)(mask, picture, long_ones), of_both(mask, picture, long_ones)));
+  CHECK(array_equal(compile(of_both)(mask, narrowed(x), long_ones), of_both(mask, narrowed(x), long_ones)));
   auto const from_truths = [](auto const& v) { return cast<i8>(v > 0.0f); };
   CHECK(array_equal(compile(from_truths)(x), from_truths(x)));
 }

@@ -177,23 +177,36 @@ void normal_part(Key key, std::uint64_t stream, double* y, index_t first, index_
 }
 
 // The two halves of 64 bits at counters `first` and on, drawn_at_once in all.
-template <int = 0>
-void word_block([[maybe_unused]] PhiloxLanes const& philox, Key key, std::uint64_t first, std::uint64_t* high,
-                std::uint64_t* low) {
+class WordBlocks {
+ public:
+  std::uint64_t high[drawn_at_once], low[drawn_at_once];
+
 #if defined(__CUDACC__) || defined(DFDX_RVV)
-  for (index_t i = 0; i < drawn_at_once; ++i) {
-    Bits const b = dfdx::philox(key, first + static_cast<std::uint64_t>(i));
-    high[i] = b.word[1], low[i] = b.word[0];
+  explicit WordBlocks(Key key) : key_(key) {}
+  void draw(std::uint64_t first) {
+    for (index_t i = 0; i < drawn_at_once; ++i) {
+      Bits const b = philox(key_, first + static_cast<std::uint64_t>(i));
+      high[i] = b.word[1], low[i] = b.word[0];
+    }
   }
+
+ private:
+  Key key_;
 #else
-  static_cast<void>(key);
-  Words const word(0xffffffffu);
-  draw_block(philox, first, drawn_at_once, [&](index_t i, Words const(&w)[4]) {
-    (w[1] & word).store_aligned(high + i);
-    (w[0] & word).store_aligned(low + i);
-  });
+  explicit WordBlocks(Key key) : philox_(key, 0) {}
+  template <int = 0>
+  void draw(std::uint64_t first) {
+    Words const word(0xffffffffu);
+    draw_block(philox_, first, drawn_at_once, [&](index_t i, Words const(&w)[4]) {
+      (w[1] & word).store_unaligned(high + i);
+      (w[0] & word).store_unaligned(low + i);
+    });
+  }
+
+ private:
+  PhiloxLanes philox_;
 #endif
-}
+};
 
 // f(first, end) for parts of n numbers, on several threads where that pays: a number costs some 20 additions.
 template <class F>
@@ -219,13 +232,13 @@ template <int = 0>
 void draw_integers(Key key, std::int64_t low, std::int64_t range, std::int64_t* y, index_t n) {
   auto const values = static_cast<std::uint64_t>(range);
   detail::draw_parts(n, [&](index_t first, index_t end) {
-    detail::PhiloxLanes const philox(key, 0);
-    alignas(64) std::uint64_t high[detail::drawn_at_once], lower[detail::drawn_at_once];
+    detail::WordBlocks words(key);
     for (index_t i = first; i < end; i += detail::drawn_at_once) {
-      detail::word_block(philox, key, static_cast<std::uint64_t>(i), high, lower);
+      words.draw(static_cast<std::uint64_t>(i));
       index_t const count = end - i < detail::drawn_at_once ? end - i : detail::drawn_at_once;
       for (index_t k = 0; k < count; ++k)
-        y[i + k] = low + static_cast<std::int64_t>(dfdx::detail::scaled_draw(high[k], lower[k], values));
+        y[i + k] =
+            low + static_cast<std::int64_t>(dfdx::detail::scaled_draw(words.high[k], words.low[k], values));
     }
   });
 }
@@ -235,18 +248,19 @@ void draw_integers(Key key, std::int64_t low, std::int64_t range, std::int64_t* 
 template <class T>
 void permute_in_place(T* x, index_t n, Key key) {
   constexpr index_t size = detail::drawn_at_once;
-  detail::PhiloxLanes const philox(key, 0);
-  alignas(64) std::uint64_t high[size], lower[size];
+  detail::WordBlocks words(key);
   index_t with[size];
   for (index_t begin = (n - 1) / size * size; begin >= 0 && n > 1; begin -= size) {
-    detail::word_block(philox, key, static_cast<std::uint64_t>(begin), high, lower);
+    words.draw(static_cast<std::uint64_t>(begin));
     index_t const end = n - begin < size ? n : begin + size;
     // Where they go is known before any of them does.
     for (index_t i = begin; i < end; ++i) {
-      auto const k = static_cast<std::size_t>(i - begin);
+      index_t const k = i - begin;
       with[k] = static_cast<index_t>(
-          dfdx::detail::scaled_draw(high[k], lower[k], static_cast<std::uint64_t>(i) + 1));
+          dfdx::detail::scaled_draw(words.high[k], words.low[k], static_cast<std::uint64_t>(i) + 1));
+#if !defined(__CUDACC__)
       detail::ask_to_write(x + with[k]);
+#endif
     }
     for (index_t i = end - 1; i >= begin && i > 0; --i) std::swap(x[i], x[with[i - begin]]);
   }

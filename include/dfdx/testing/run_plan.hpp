@@ -57,8 +57,10 @@ class LoopRun {
     double const most = is_floating(d)    ? HUGE_VAL
                         : d == DType::i64 ? 0x1p62
                         : d == DType::i32 ? 0x7fffffff
+                        : d == DType::i8  ? 127
                                           : 255;
-    return c == loop_code::reduce_min ? most : most == 255 ? 0 : -most;
+    double const least = d == DType::i8 ? -128 : most == 255 ? 0 : -most;
+    return c == loop_code::reduce_min ? most : least;
   }
   static double join(index_t c, double a, double b) {
     if (c == loop_code::reduce_sum) return a + b;

@@ -141,7 +141,6 @@ R typed_full(char const* name, Extents const& shape, double value) {
   return typed_from<R>(name, shape, [&](Shape const& s, DType d) { return filled_with(name, s, value, d); });
 }
 
-// Fisher and Yates.
 }  // namespace detail
 
 /// empty - memory that is not initialised. With dyn dims give the shape.

@@ -303,7 +303,7 @@ struct Einsum {
 /// products of the operands. Without -> the result has the axes that occur once, in alphabetical order.
 ///
 /// Shapes    as the equation says: "ij,jk->ik" is [I, J] x [J, K] -> [I, K]
-/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32
+/// Dtypes    all but bool, promoted; f16 and bf16 accumulate in f32; of u8 and i8 the result is i32
 /// Errors    "einsum: one axis of extents 3 and 4"
 /// Source    NumPy's einsum
 template <Equation E, operand... X>

@@ -133,7 +133,7 @@ constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, doub
 ///
 /// Math      z_ij = x_i y_j
 /// Shapes    x: [M], y: [N] -> [M, N]
-/// Dtypes    all but bool, promoted
+/// Dtypes    all but bool, promoted; of u8 and i8 the result is i32
 /// Errors    "outer: two vectors required, got [2, 2] x [3]"
 /// Source    NumPy's outer
 template <operand X, operand Y>
@@ -173,7 +173,7 @@ constexpr auto linear(X const& x, W const& weight, B const& bias) {
 /// bilinear(x, y, weight, bias) - x^T weight_o y + bias_o for each o.
 ///
 /// Shapes    x: [B..., I], y: [B..., J], weight: [O, I, J], bias: [O] -> [B..., O]
-/// Dtypes    all but bool, promoted
+/// Dtypes    all but bool, promoted; of u8 and i8 the result is i32
 /// Errors    "bilinear: weight [5, 3, 4] does not fit [2, 3] and [2, 5]"
 /// Source    PyTorch's bilinear
 template <operand X, operand Y, operand W>

@@ -23,8 +23,12 @@ DFDX_INLINE lane<I> load_bytes(M const* p) {
     return has_sign ? _mm512_cvtepi8_epi32(v) : _mm512_cvtepu8_epi32(v);
 #endif
   } else if constexpr (size == 8) {
-    __m128i const v = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
+    __m128i v = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
 #if defined(__AVX512F__)
+#if defined(__GNUC__) && !defined(__clang__)
+    // g++ 12 joins this load, the widening and a choice after it to one instruction, and then fails itself.
+    if constexpr (sizeof(I) == 8) asm("" : "+v"(v));
+#endif
     if constexpr (sizeof(I) == 8) return has_sign ? _mm512_cvtepi8_epi64(v) : _mm512_cvtepu8_epi64(v);
 #endif
     if constexpr (sizeof(I) == 4) return has_sign ? _mm256_cvtepi8_epi32(v) : _mm256_cvtepu8_epi32(v);

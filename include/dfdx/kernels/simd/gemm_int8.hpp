@@ -238,7 +238,7 @@ void int8_tile(Index words, WordRows a, std::int32_t const* b, std::int32_t* c, 
     int const row = r < rows ? r : rows - 1;
     at[r] = a.at + row * a.row;
     DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] =
-        less == nullptr ? ByteWords(0) : ByteWords(-less[row]);
+        less == nullptr ? ByteWords(0) : ByteWords(0) - ByteWords(less[row]);
   }
   Index const whole = a.last != nullptr ? words - 1 : words;
   std::int32_t const* const end = b + whole * C * word_lanes;
@@ -354,6 +354,7 @@ template <byte_number A, byte_number B>
 void gemm_int8(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<A> a, detail::strided<B> b,
                std::int32_t* c, std::int64_t c_row, void* workspace) {
   using namespace detail;
+  if (m == 0 || n == 0) return;
   if (int8_is_dot(m, n, a, b)) {
     if (n > 1) return int8_all_dots(m, n, k, a, b, c, c_row, 1);
     return int8_all_dots<B, A>(1, m, k, {b.at, 0, 1}, {a.at, 1, a.row}, c, 0, c_row);

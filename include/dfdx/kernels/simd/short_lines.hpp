@@ -12,7 +12,8 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
-/// Shift - a line of n numbers from number `by` on (or so many before it), with zeros for what is not of the line.
+/// Shift - `count` numbers of a line of n, from number `by` on (or so many before it), with zeros for what is not of
+/// the line, and behind them.
 #if defined(__AVX512F__)
 template <class E>
 inline constexpr bool has_shifts = sizeof(E) == 4 || sizeof(E) == 8;
@@ -22,13 +23,13 @@ class Shift {
   unsigned there_ = 0;
 
  public:
-  Shift(int by, int n) {
+  Shift(int by, int n, int count) {
     constexpr int W = lane_size<E>;
     using Whole = std::conditional_t<sizeof(E) == 4, std::int32_t, std::int64_t>;
     alignas(64) Whole from[W];
     for (int i = 0; i < W; ++i) {
       from[i] = (i + by) & (W - 1);
-      if (i + by >= 0 && i + by < n) there_ |= 1u << i;
+      if (i < count && i + by >= 0 && i + by < n) there_ |= 1u << i;
     }
     from_ = _mm512_load_si512(from);
   }
@@ -47,11 +48,11 @@ class Shift {
   __m256 there_;
 
  public:
-  Shift(int by, int n) {
+  Shift(int by, int n, int count) {
     alignas(32) std::int32_t from[8], there[8];
     for (int i = 0; i < 8; ++i) {
       from[i] = (i + by) & 7;
-      there[i] = i + by >= 0 && i + by < n ? -1 : 0;
+      there[i] = i < count && i + by >= 0 && i + by < n ? -1 : 0;
     }
     from_ = _mm256_load_si256(reinterpret_cast<__m256i const*>(from));
     there_ = _mm256_castsi256_ps(_mm256_load_si256(reinterpret_cast<__m256i const*>(there)));
@@ -129,11 +130,13 @@ class ShortLines {
       if (i >= 0 && i < lines_[0]) {
         V v[3];
         read(x + i * length_[0], v);
-        DFDX_UNROLL for (int k = 0; k < 3; ++k) {
-          sum[k] = xsimd::fma(v[k], here, sum[k]);
-          sum[3 + k] = xsimd::fma(v[k], before, sum[3 + k]);
-          sum[6 + k] = xsimd::fma(v[k], earlier, sum[6 + k]);
-        }
+        // Lines of y that are not there have no products, of which x might make NaN.
+        auto const add = [&](int first, V const& line) DFDX_INLINE_LAMBDA {
+          DFDX_UNROLL for (int k = 0; k < 3; ++k) sum[first + k] = xsimd::fma(v[k], line, sum[first + k]);
+        };
+        if (t < lines_[1]) add(0, here);
+        if (t >= 1 && t <= lines_[1]) add(3, before);
+        if (t >= 2) add(6, earlier);
       }
       earlier = before;
       before = here;
@@ -145,7 +148,7 @@ class ShortLines {
   using V = lane<E>;
 
   static Shift<E> shift_of(ConvGeometry const& g, int k) {
-    return Shift<E>(k - static_cast<int>(g.w[2].before), static_cast<int>(g.x[2]));
+    return Shift<E>(k - static_cast<int>(g.w[2].before), static_cast<int>(g.x[2]), static_cast<int>(g.y[2]));
   }
   DFDX_INLINE void read(E const* line, V (&v)[3]) const {
     ask_to_read(line, 4 * 1024);  // planes follow each other
