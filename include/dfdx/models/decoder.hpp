@@ -87,13 +87,13 @@ class Decoder {
   ///
   /// Errors    as for one; "decoder: 2 tokens for 3 caches"; "decoder: a cache is given twice"
   template <class Caches>
-    requires requires(Caches const& c) { static_cast<KvCache*>(c[0]); }
+    requires requires(Caches const& c) { std::size(c), static_cast<KvCache*>(c[0]); }
   std::span<float const> operator()(std::span<std::int32_t const> tokens, Caches const& caches) {
     auto const n = static_cast<index_t>(tokens.size());
-    if (tokens.size() != caches.size())
-      raise("decoder: ", n, " tokens for ", static_cast<index_t>(caches.size()), " caches");
+    if (tokens.size() != std::size(caches))
+      raise("decoder: ", n, " tokens for ", static_cast<index_t>(std::size(caches)), " caches");
     if (n == 0) raise("decoder: no tokens");
-    for (std::size_t i = 0; i < caches.size(); ++i)
+    for (std::size_t i = 0; i < std::size(caches); ++i)
       for (std::size_t j = 0; j < i; ++j)
         if (caches[i] == caches[j]) raise("decoder: a cache is given twice");
     begin(n, n);
