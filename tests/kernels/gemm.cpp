@@ -224,6 +224,16 @@ TEST_CASE("run-time products that cross every block boundary", "[kernels]") {
   CHECK(agrees<run_time_shape>(1, sizes(7, 1601, 600, 1, 0)));
 }
 
+TEST_CASE("run-time products whose result no cache holds", "[kernels]") {
+  // Written along rows, a block of columns at a time.
+  for (int epilogue : {0, 1, 2})
+    for (int layout : {0, 1, 2, 3})
+      for (Index gap : {0, 3}) {
+        CHECK(agrees<run_time_shape>(epilogue, sizes(509, 1031, 7, layout, gap)));
+        CHECK(agrees<run_time_shape_f64>(epilogue, sizes(130, 1031, 5, layout, gap)));
+      }
+}
+
 TEST_CASE("vectors longer than one run of the row kernel", "[kernels]") {
   for (int layout : {0, 1, 2, 3}) {
     for (int epilogue : {0, 1, 2}) {

@@ -61,6 +61,12 @@ TEST_CASE("products of bytes are i32", "[ops]") {
       std::is_same_v<decltype(matmul(Tensor<u8, 2, 3>{}, Tensor<i8, 3, 4>{})), Tensor<std::int32_t, 2, 4>>);
   static_assert(
       std::is_same_v<decltype(matmul(Tensor<i8, 2, 3>{}, Tensor<float, 3, 4>{})), Tensor<float, 2, 4>>);
+  // Products alike but for the kind of a factor are different kernels of one program.
+  auto const a = randint<i8, 9, 20>(Key{1}, -128, 128);
+  auto const b = randint<u8, 9, 20>(Key{2}, 0, 256);
+  auto const w = randint<i8, 20, 7>(Key{3}, -128, 128);
+  auto const both = [](auto const& p, auto const& q, auto const& r) { return matmul(p, r) - matmul(q, r); };
+  CHECK(array_equal(compile(both)(a, b, w), both(a, b, w)));
   auto const x = Tensor<i8, 2>::from({100, 100});
   CHECK(dot(x, x).item() == 20000);
   CHECK(einsum<"i,i->">(x, x).item() == 20000);
@@ -111,6 +117,12 @@ TEST_CASE("loops that read and write bytes are the same compiled and eager", "[o
   CHECK(array_equal(compile(sums)(picture), sums(picture)));
   auto const wide = [](auto const& v) { return cast<u8>(cast<std::int32_t>(v) * 3); };
   CHECK(array_equal(compile(wide)(picture), wide(picture)));
+  // What wraps does so also where it is never stored.
+  auto const through = [](auto const& v) {
+    auto const thrice = cast<std::int32_t>(v) * 3;
+    return cast<float>(cast<u8>(thrice)) - cast<float>(cast<i8>(thrice)) + cast<float>(cast<i8>(v));
+  };
+  CHECK(array_equal(compile(through)(picture), through(picture)));
   auto const truths = [](auto const& v) { return cast<bool>(v); };
   CHECK(array_equal(compile(truths)(picture), truths(picture)));
   auto const less = [](auto const& p, auto const& q) { return logical_or(p < q, p == q); };

@@ -8,8 +8,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 using namespace dfdx;
 using tests::error_of;
@@ -129,4 +131,23 @@ TEST_CASE("comparison of whole arrays", "[create]") {
   CHECK(array_equal(ones({3}), ones({3}, DType::i32)));
   CHECK(!array_equal(ones({3}), ones({1, 3})));
   CHECK(!array_equal(from({std::int64_t{9007199254740993}}), from({std::int64_t{9007199254740992}})));
+}
+
+TEST_CASE("integers drawn many at a time are those drawn one by one", "[create]") {
+  Key const key{11};
+  for (index_t n : {0, 1, 2, 63, 64, 65, 200}) {
+    for (std::int64_t range : {std::int64_t{1}, std::int64_t{10}, std::int64_t{1} << 32}) {
+      Array const drawn = randint({n}, key, -3, range - 3);
+      for (index_t i = 0; i < n; ++i)
+        REQUIRE(drawn.at<std::int64_t>({i}) == integer_at(key, static_cast<std::uint64_t>(i), range) - 3);
+    }
+    // Fisher and Yates, number by number.
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+    for (index_t i = 0; i < n; ++i) order[static_cast<std::size_t>(i)] = i;
+    for (index_t i = n - 1; i > 0; --i)
+      std::swap(order[static_cast<std::size_t>(i)],
+                order[static_cast<std::size_t>(integer_at(key, static_cast<std::uint64_t>(i), i + 1))]);
+    Array const p = permutation(n, key);
+    CHECK(std::equal(order.begin(), order.end(), p.data<std::int64_t>()));
+  }
 }

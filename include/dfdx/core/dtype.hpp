@@ -122,6 +122,10 @@ inline constexpr DType dtype_v = dtype_of<T>::value;
 template <class T>
 concept element = requires { dtype_of<T>::value; };
 
+/// byte_number - an integer of eight bits.
+template <class T>
+concept byte_number = std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::uint8_t>;
+
 template <DType D>
 struct element_of;
 template <>

@@ -76,10 +76,8 @@ struct Moved {
   }
 };
 template <class Epilogue>
-inline constexpr bool is_plain_store = std::is_same_v<Epilogue, store_sum>;
-template <class Epilogue>
 constexpr auto moved(Epilogue const& epilogue, std::int64_t m, std::int64_t n) {
-  if constexpr (is_plain_store<Epilogue>) return epilogue;
+  if constexpr (std::is_same_v<Epilogue, store_sum>) return epilogue;
   else return Moved<Epilogue>{epilogue, m, n};
 }
 

@@ -109,14 +109,13 @@ struct VectorLanes {
 
   // Bytes are integers of the lane's size, whose values a byte can have.
   template <class T>
-  static constexpr bool is_byte = std::is_integral_v<T> && sizeof(T) == 1 && !std::is_same_v<T, bool>;
-  template <class T>
-  using type = std::conditional_t<std::is_same_v<T, bool>, Truths,
-                                  std::conditional_t<std::is_same_v<T, I> || is_byte<T>, Integers, Floats>>;
+  using type =
+      std::conditional_t<std::is_same_v<T, bool>, Truths,
+                         std::conditional_t<std::is_same_v<T, I> || byte_number<T>, Integers, Floats>>;
 
   template <class T>
   static DFDX_INLINE type<T> splat(T x) {
-    if constexpr (is_byte<T>) return Integers(static_cast<I>(x));
+    if constexpr (byte_number<T>) return Integers(static_cast<I>(x));
     else return type<T>(x);
   }
 
@@ -137,7 +136,7 @@ struct VectorLanes {
       alignas(64) I buffer[size];
       collect(p, stride, Tail ? count : size, buffer);
       return xsimd::batch_bool_cast<F>(Integers::load_aligned(buffer) != Integers(I(0)));
-    } else if constexpr (is_byte<M>) {
+    } else if constexpr (byte_number<M>) {
       if constexpr (!Tail)
         if (stride == 1) return load_bytes<I>(p);
       alignas(64) I buffer[size];
@@ -167,7 +166,7 @@ struct VectorLanes {
       alignas(64) I buffer[size];
       select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0))).store_aligned(buffer);
       for (int i = 0; i < (Tail ? count : size); ++i) p[i * stride] = buffer[i] != 0;
-    } else if constexpr (is_byte<M>) {
+    } else if constexpr (byte_number<M>) {
       if constexpr (!Tail)
         if (stride == 1) return store_bytes(p, x);
       alignas(64) I buffer[size];
@@ -192,7 +191,7 @@ struct VectorLanes {
   /// can_stream - whether elements of type M can be stored past the caches: lanes as they are.
   template <class M>
   static constexpr bool can_stream =
-      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool> && !is_byte<M>;
+      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool> && !byte_number<M>;
   template <class M>
   static DFDX_INLINE void stream(M* p, type<M> const& x) {
     if (reinterpret_cast<std::uintptr_t>(p) % sizeof x == 0) detail::stream(p, x);
@@ -206,8 +205,8 @@ struct VectorLanes {
 
   template <class To, class From>
   static DFDX_INLINE type<To> convert(type<From> const& x) {
-    if constexpr (is_byte<From> && !std::is_same_v<From, To>) return convert<To, I>(x);
-    else if constexpr (is_byte<To> && !std::is_same_v<From, To>) {
+    if constexpr (byte_number<From> && !std::is_same_v<From, To>) return convert<To, I>(x);
+    else if constexpr (byte_number<To> && !std::is_same_v<From, To>) {
       Integers const whole = convert<I, From>(x);
       constexpr int bits = 8 * sizeof(I) - 8;
       if constexpr (std::is_signed_v<To>) return (whole << bits) >> bits;

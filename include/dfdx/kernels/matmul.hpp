@@ -64,8 +64,7 @@ class Matmul {
                                    (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
 
   // Bytes, summed in numbers of 32 bits.
-  static constexpr bool is_bytes =
-      is_byte(dtype_v<A>) && is_byte(dtype_v<B>) && std::is_same_v<Epilogue, store_sum>;
+  static constexpr bool is_bytes = byte_number<A> && byte_number<B> && std::is_same_v<Epilogue, store_sum>;
 
 #if !defined(__CUDACC__)
   using Shape = gemm_shape<T, m, n, k, a_row, a_col, b_row, b_col, c_row>;

@@ -284,7 +284,7 @@ struct Einsum {
   template <class T, class V>
   constexpr V compute(Meta const& y, V const* x, char const* name = "einsum") const {
     // Bytes are computed as i32.
-    using E = std::conditional_t<std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>, void, T>;
+    using E = std::conditional_t<byte_number<T>, void, T>;
     V values[EinsumPlan::max_operands];
     Meta metas[EinsumPlan::max_operands];
     for (int i = 0; i < count; ++i) {

@@ -16,7 +16,7 @@ namespace detail {
 using ByteSums = vint32m4_t;
 using ByteFactors = vint16m2_t;
 
-template <class T>
+template <byte_number T>
 DFDX_INLINE ByteFactors widened_bytes(T const* p, index_t step, std::size_t n) {
   auto const* at = reinterpret_cast<std::uint8_t const*>(p);
   vuint8m1_t const x = step == 1 ? __riscv_vle8_v_u8m1(at, n) : __riscv_vlse8_v_u8m1(at, step, n);

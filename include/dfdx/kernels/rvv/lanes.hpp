@@ -102,7 +102,7 @@ struct Lanes {
  private:
   // What lanes of T hold.
   template <class T>
-  using number = std::conditional_t<is_byte_number<T>, std::int32_t, T>;
+  using number = std::conditional_t<byte_number<T>, std::int32_t, T>;
   template <class T>
   static DFDX_INLINE T first_number(type<T> const& x) {
     if constexpr (std::is_floating_point_v<T>) return __riscv_vfmv_f(x);

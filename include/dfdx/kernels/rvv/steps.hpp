@@ -119,11 +119,11 @@ DFDX_INLINE V truncated(V const& x) {
 /// convert_lanes - numbers of another type, as a cast of C++ has them.
 template <class To, class From>
 DFDX_INLINE vector_t<To> convert_lanes(vector_t<From> const& x) {
-  if constexpr (is_byte_number<To> && !std::is_same_v<To, From>) {
+  if constexpr (byte_number<To> && !std::is_same_v<To, From>) {
     Ints const whole = convert_lanes<std::int32_t, From>(x);
     if constexpr (std::is_signed_v<To>) return __riscv_vsra(__riscv_vsll(whole, 24, every), 24, every);
     else return __riscv_vand(whole, 255, every);
-  } else if constexpr (is_byte_number<From> && !std::is_same_v<To, From>) {
+  } else if constexpr (byte_number<From> && !std::is_same_v<To, From>) {
     return convert_lanes<To, std::int32_t>(x);
   } else if constexpr (std::is_same_v<To, From>) return x;
   else if constexpr (std::is_same_v<To, bool>) {

@@ -52,22 +52,13 @@ template <>
 struct vector_of<std::int64_t> {
   using type = Longs;
 };
-template <>
-struct vector_of<std::uint8_t> {
-  using type = Ints;
-};
-template <>
-struct vector_of<std::int8_t> {
-  using type = Ints;
-};
+// Lanes hold bytes as integers of 32 bits.
+template <byte_number T>
+struct vector_of<T> : vector_of<std::int32_t> {};
 template <>
 struct vector_of<bool> {
   using type = Mask;
 };
-/// is_byte_number - whether T is an integer of eight bits, for which lanes hold integers of 32 bits.
-template <class T>
-inline constexpr bool is_byte_number = std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>;
-
 /// vector_t - lanes of T; of truth values a mask.
 template <class T>
 using vector_t = typename vector_of<T>::type;
@@ -76,7 +67,7 @@ template <class T>
 DFDX_INLINE vector_t<T> splat(T x) {
   if constexpr (std::is_same_v<T, float>) return __riscv_vfmv_v_f_f32m2(x, every);
   else if constexpr (std::is_same_v<T, double>) return __riscv_vfmv_v_f_f64m4(x, every);
-  else if constexpr (std::is_same_v<T, std::int32_t> || is_byte_number<T>)
+  else if constexpr (std::is_same_v<T, std::int32_t> || byte_number<T>)
     return __riscv_vmv_v_x_i32m2(x, every);
   else if constexpr (std::is_same_v<T, std::int64_t>) return __riscv_vmv_v_x_i64m4(x, every);
   else return __riscv_vmsne(__riscv_vmv_v_x_u8mf2(x, every), 0, every);
@@ -113,7 +104,7 @@ DFDX_INLINE void store_part(T* p, index_t step, vector_t<T> x, std::size_t n) {
     auto* bytes_of = reinterpret_cast<std::uint8_t*>(p);
     if (step == 1) __riscv_vse8(bytes_of, ones, n);
     else __riscv_vsse8(bytes_of, bytes, ones, n);
-  } else if constexpr (is_byte_number<T>) {
+  } else if constexpr (byte_number<T>) {
     vint8mf2_t const lower = __riscv_vncvt_x(__riscv_vncvt_x(x, n), n);
     auto* bytes_of = reinterpret_cast<std::int8_t*>(p);
     if (step == 1) __riscv_vse8(bytes_of, lower, n);

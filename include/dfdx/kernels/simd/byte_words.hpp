@@ -8,15 +8,12 @@
 
 #include <concepts>
 
+#include <dfdx/core/dtype.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
 #if !defined(__CUDACC__)
 
 namespace dfdx::kernels::inline DFDX_TARGET {
-
-/// byte_number - a number of eight bits.
-template <class T>
-concept byte_number = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t>;
 
 namespace detail {
 

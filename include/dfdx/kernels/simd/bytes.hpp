@@ -3,6 +3,7 @@
 // bytes - lanes of integers from and to numbers of eight bits in memory.
 #pragma once
 
+#include <dfdx/core/dtype.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
 
 #if !defined(__CUDACC__)
@@ -10,9 +11,8 @@
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// load_bytes - a lane of integers I (32 or 64 bits) from as many numbers of eight bits.
-template <class I, class M>
+template <class I, byte_number M>
 DFDX_INLINE lane<I> load_bytes(M const* p) {
-  static_assert(sizeof(M) == 1 && std::is_integral_v<M>);
   [[maybe_unused]] constexpr int size = lane_size<I>;
 #if defined(__SSE2__)
   [[maybe_unused]] constexpr bool has_sign = std::is_signed_v<M>;
@@ -55,9 +55,8 @@ DFDX_INLINE lane<I> load_bytes(M const* p) {
 }
 
 /// store_bytes - the lower eight bits of each, back.
-template <class I, class A, class M>
+template <class I, class A, byte_number M>
 DFDX_INLINE void store_bytes(M* p, xsimd::batch<I, A> const& x) {
-  static_assert(sizeof(M) == 1 && std::is_integral_v<M>);
   constexpr int size = static_cast<int>(xsimd::batch<I, A>::size);
 #if defined(__AVX512F__)
   if constexpr (size == 16) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x));
@@ -89,14 +88,11 @@ DFDX_INLINE void store_bytes(M* p, xsimd::batch<I, A> const& x) {
 template <class To, class From>
 std::int64_t convert_bytes([[maybe_unused]] To* y, [[maybe_unused]] From const* x,
                            [[maybe_unused]] std::int64_t n) {
-  constexpr auto is_byte = []<class T>(std::type_identity<T>) {
-    return std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>;
-  };
   std::int64_t i = 0;
-  if constexpr (std::is_same_v<To, float> && is_byte(std::type_identity<From>{})) {
+  if constexpr (std::is_same_v<To, float> && byte_number<From>) {
     for (constexpr int w = lane_size<float>; i + w <= n; i += w)
       xsimd::batch_cast<float>(load_bytes<std::int32_t>(x + i)).store_unaligned(y + i);
-  } else if constexpr (std::is_same_v<From, float> && is_byte(std::type_identity<To>{})) {
+  } else if constexpr (std::is_same_v<From, float> && byte_number<To>) {
     for (constexpr int w = lane_size<float>; i + w <= n; i += w)
       store_bytes(y + i, xsimd::batch_cast<std::int32_t>(lane<float>::load_unaligned(x + i)));
   }
