@@ -53,8 +53,7 @@ class DepthwiseConv {
     }
     Plane frame = Plane::of_input(back);
     bool spread = false;
-    for (int i = 0; i < 3; ++i) spread = spread || g.w[i].stride != 1;
-    for (int i = 0; i < 3; ++i) frame.spread[i] = g.w[i].stride;
+    for (int i = 0; i < 3; ++i) frame.spread[i] = g.w[i].stride, spread = spread || g.w[i].stride != 1;
     Scratch<E> const mirrored(static_cast<std::size_t>(g.groups * taps));
     for (index_t i = 0; i < g.groups * taps; ++i)
       mirrored.get()[i] = w[i / taps * taps + taps - 1 - i % taps];
