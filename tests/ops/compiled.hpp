@@ -57,6 +57,20 @@ inline void require_same(std::vector<Array> const& got, std::vector<Array> const
   }
 }
 
+/// The program of f on a device against the same on the CPU, where a test is compiled for devices: twice, for the
+/// second time it is captured if it can be.
+template <class F, class... A>
+void check_on_device([[maybe_unused]] F const& f, [[maybe_unused]] std::vector<Array> const& want,
+                     [[maybe_unused]] A const&... args) {
+#if defined(DFDX_WITH_CUDA)
+  auto program = f;
+  for (int k = 0; k < 2; ++k) {
+    auto const result = program(to(cuda(), args)...);
+    require_same(leaves(to(Device{}, result)), want, "on a device");
+  }
+#endif
+}
+
 /// The program of f against f on memory and against its graph, node by node.
 template <class F, class... A>
 void check(F const& f, A const&... args) {
@@ -66,6 +80,7 @@ void check(F const& f, A const&... args) {
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
   require_same(got, interpret(trace<F, A...>(testing::new_graph()), inputs), "compiled");
   require_same(leaves(f(args...)), got, "eager");
+  check_on_device(compile(f), got, args...);
 }
 
 /// The same for its gradients: cotangents are drawn at random.
@@ -83,6 +98,7 @@ void check_vjp(F const& f, A const&... args) {
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
   visit(ct, [&](auto const& leaf) { inputs.push_back(leaf); });
   require_same(leaves(result), interpret(trace<Vjp<F>, A..., Y>(testing::new_graph()), inputs), "vjp");
+  check_on_device(vjp(f), leaves(result), args..., ct);
 }
 
 }  // namespace compiled

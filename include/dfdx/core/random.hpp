@@ -54,17 +54,26 @@ constexpr double uniform_at(Key key, std::uint64_t i, std::uint64_t stream = 0) 
   return static_cast<double>(x >> 11) * 0x1p-53;
 }
 
-/// normal_at - the i-th number of one of a key's standard normal streams: numbers 2 k and 2 k + 1 are the two that the
-/// bits at counter k give (Box and Muller 1958). Computed by constant_math, so that no platform's libm shows in the
-/// numbers.
+/// NormalPair - numbers 2 k and 2 k + 1 of one of a key's standard normal streams: the two that the bits at counter k
+/// give (Box and Muller 1958). Computed by constant_math, so that no platform's libm shows in the numbers.
+struct NormalPair {
+  double radius, angle;
+  constexpr NormalPair(Key key, std::uint64_t k, std::uint64_t stream = 0) : radius(0), angle(0) {
+    Bits const b = philox(key, k, stream);
+    std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
+    std::uint64_t const y = (std::uint64_t{b.word[3]} << 32) | b.word[2];
+    double const u = (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
+    radius = constant_math::sqrt(-2 * constant_math::log(u));
+    angle = 2 * constant_math::pi * (static_cast<double>(y >> 11) * 0x1p-53);
+  }
+  constexpr double even() const { return radius * constant_math::cos(angle); }
+  constexpr double odd() const { return radius * constant_math::sin(angle); }
+};
+
+/// normal_at - the i-th number of one of a key's standard normal streams.
 constexpr double normal_at(Key key, std::uint64_t i, std::uint64_t stream = 0) {
-  Bits const b = philox(key, i / 2, stream);
-  std::uint64_t const x = (std::uint64_t{b.word[1]} << 32) | b.word[0];
-  std::uint64_t const y = (std::uint64_t{b.word[3]} << 32) | b.word[2];
-  double const u = (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
-  double const angle = 2 * constant_math::pi * (static_cast<double>(y >> 11) * 0x1p-53);
-  return constant_math::sqrt(-2 * constant_math::log(u)) *
-         (i % 2 == 0 ? constant_math::cos(angle) : constant_math::sin(angle));
+  NormalPair const two(key, i / 2, stream);
+  return i % 2 == 0 ? two.even() : two.odd();
 }
 
 namespace detail {

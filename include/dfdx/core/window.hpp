@@ -2,6 +2,7 @@
 // Windows along axes, and what a convolution is besides its numbers. Attributes of ops hold a window as one number.
 #pragma once
 
+#include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
 
 namespace dfdx {
@@ -58,6 +59,25 @@ struct Span {
     return packed == 0 ? bin(p, n, m) : inside(Window::of(packed), p, n);
   }
 };
+
+/// largest_place - the place of the largest of the elements of a sample x of extents n, `step` apart, that stand where
+/// the spans of its axes say: the first if several; of a NaN if there is one. Counted row by row.
+template <class T>
+constexpr index_t largest_place(T const* x, Span const (&s)[3], index_t const (&n)[3],
+                                index_t const (&step)[3]) {
+  using C = compute_t<T>;
+  index_t best = -1;
+  C most{};
+  for (index_t i = 0, a = s[0].first; i < s[0].count; ++i, a += s[0].step)
+    for (index_t j = 0, b = s[1].first; j < s[1].count; ++j, b += s[1].step)
+      for (index_t k = 0, c = s[2].first; k < s[2].count; ++k, c += s[2].step) {
+        C const v = static_cast<C>(x[a * step[0] + b * step[1] + c * step[2]]);
+        index_t const place = (a * n[1] + b) * n[2] + c;
+        if (v != v) return place;
+        if (best < 0 || v > most) best = place, most = v;
+      }
+  return best;
+}
 
 /// ConvGeometry - extents of a convolution with up to three axes (leading ones of extent 1 where it has fewer):
 /// channels of one group, the input's extents, the result's, and the windows that take the one to the other.

@@ -11,31 +11,11 @@
 
 #include <dfdx/kernels/exponential.hpp>
 #include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/reference/attention.hpp>
 #include <dfdx/kernels/rvv/attention.hpp>
 #include <dfdx/kernels/scratch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
-
-/// MatrixRows - a matrix whose rows are contiguous and `step` apart.
-template <class T>
-struct MatrixRows {
-  T* at;
-  index_t step;
-  T* row(index_t i) const { return at + i * step; }
-};
-
-/// AttentionHead - extents of one head: queries, keys, their size, that of the values; and which keys count.
-struct AttentionHead {
-  index_t queries, keys, size, width;
-  double scale = 1;
-  bool causal = false;
-  index_t offset = 0;
-
-  /// How many keys from `first` on query i sees.
-  index_t seen(index_t i, index_t first, index_t count) const {
-    return causal ? std::clamp(i + offset + 1 - first, index_t{0}, count) : count;
-  }
-};
 
 #if !defined(__CUDACC__)
 

@@ -3,9 +3,8 @@
 // weights would be large. Rules for derivatives are vocabulary/attention_rules.hpp.
 #pragma once
 
-#include <bit>
-
 #include <dfdx/ops/op.hpp>
+#include <dfdx/value/attention_options.hpp>
 
 namespace dfdx::op {
 
@@ -22,18 +21,6 @@ template <class Op, int I, class V>
 constexpr V attention_jvp(V const& t, Site<V> const& s);
 
 }  // namespace detail
-
-/// AttentionOptions - what attrs say: whether keys behind query + offset are hidden, and the factor of scores.
-struct AttentionOptions {
-  bool causal = false;
-  index_t offset = 0;
-  double scale = 1;
-
-  constexpr Attrs attrs() const { return Attrs{{causal ? 1 : 0, offset, std::bit_cast<index_t>(scale)}}; }
-  static constexpr AttentionOptions of(Attrs const& a) {
-    return {a.i[0] != 0, a.i[1], std::bit_cast<double>(a.i[2])};
-  }
-};
 
 /// attend - attention and, behind its elements, for each query the logarithm of the sum that its weights were divided
 /// by: enough to compute the weights again, so that none are kept (Dao et al. 2022). All extents are known, none is 0,

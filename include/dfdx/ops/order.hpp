@@ -12,16 +12,6 @@
 
 namespace dfdx::op {
 
-namespace detail {
-
-// NaN comes after all numbers, as if it were the largest.
-template <class C>
-constexpr bool before(C a, C b) {
-  return a < b || (b != b && a == a);
-}
-
-}  // namespace detail
-
 /// cumsum - sums of the elements up to each along axis attrs.i[0], or with attrs.i[1] = 1 from each on.
 ///
 /// Math      y_i = sum_{j <= i} x_j, transpose: the sums from the other end

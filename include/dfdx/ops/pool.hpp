@@ -59,7 +59,7 @@ struct window_argmax : operation {
                 s[0] = spans[0][static_cast<std::size_t>(i)];
                 s[1] = spans[1][static_cast<std::size_t>(j)];
                 s[2] = spans[2][static_cast<std::size_t>(k)];
-                *to++ = static_cast<std::remove_cvref_t<decltype(*to)>>(largest(sample, s, n, step));
+                *to++ = static_cast<std::remove_cvref_t<decltype(*to)>>(largest_place(sample, s, n, step));
               }
         }
       });
@@ -84,23 +84,6 @@ struct window_argmax : operation {
       m[at] = y[i];
       window[at] = a.i[i - 1];
     }
-  }
-
- private:
-  template <class T>
-  static index_t largest(T const* x, Span const (&s)[3], index_t const (&n)[3], index_t const (&step)[3]) {
-    using C = compute_t<T>;
-    index_t best = -1;
-    C most{};
-    for (index_t i = 0, a = s[0].first; i < s[0].count; ++i, a += s[0].step)
-      for (index_t j = 0, b = s[1].first; j < s[1].count; ++j, b += s[1].step)
-        for (index_t k = 0, c = s[2].first; k < s[2].count; ++k, c += s[2].step) {
-          C const v = static_cast<C>(x[a * step[0] + b * step[1] + c * step[2]]);
-          index_t const place = (a * n[1] + b) * n[2] + c;
-          if (v != v) return place;
-          if (best < 0 || v > most) best = place, most = v;
-        }
-    return best;
   }
 };
 

@@ -3,8 +3,23 @@
 // the CPU's (program/host_step.hpp).
 #pragma once
 
+#include <dfdx/kernels/cuda/attention.hpp>
+#include <dfdx/kernels/cuda/conv.hpp>
 #include <dfdx/kernels/cuda/index.hpp>
+#include <dfdx/kernels/cuda/move.hpp>
+#include <dfdx/kernels/cuda/order.hpp>
+#include <dfdx/kernels/cuda/random.hpp>
+#include <dfdx/kernels/cuda/window.hpp>
+#include <dfdx/ops/attention.hpp>
+#include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
+#include <dfdx/ops/index_copy.hpp>
+#include <dfdx/ops/join.hpp>
+#include <dfdx/ops/order.hpp>
+#include <dfdx/ops/pool.hpp>
+#include <dfdx/ops/random.hpp>
+#include <dfdx/ops/resample.hpp>
+#include <dfdx/ops/slide.hpp>
 #include <dfdx/program/host_step.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -30,50 +45,85 @@ class OwnStep {
   using Code = step_code_t<P, S>;
   static constexpr int axis = static_cast<int>(own.attrs.i[0]);
 
-  // The device's kernel, and whether it adds to zeros.
+  // The device's kernel.
   struct OnHost {};
+  template <class Kernel>
+  static constexpr auto by = std::type_identity<Kernel>{};
   static constexpr auto choose() {
     namespace k = dfdx::kernels::cuda;
-    if constexpr (is<op::take>)
-      return std::type_identity<k::TakeKernel<Code, bits_of<element_of<0>>, element_of<1>>>{};
-    else if constexpr (is<op::rows_add>)
-      return std::type_identity<k::RowsAddKernel<Code, element_of<0>, element_of<1>>>{};
-    else if constexpr (is<op::gather>)
-      return std::type_identity<k::GatherKernel<Code, bits_of<element_of<0>>, element_of<1>, axis>>{};
-    else if constexpr (is<op::scatter>)
-      return std::type_identity<k::ScatterKernel<Code, element_of<0>, element_of<1>, axis>>{};
-    else if constexpr (is<op::check_label>) return std::type_identity<k::LabelKernel<Code, element_of<0>>>{};
-    else return std::type_identity<OnHost>{};
+    constexpr index_t first = own.attrs.i[0], second = own.attrs.i[1], third = own.attrs.i[2];
+    using E = element_of<0>;
+    using Bits = bits_of<E>;
+    using Second = element_of<1>;
+    using Windows = dfdx::kernels::Numbers<first, second, third>;
+    using k::ConvDoes;
+    if constexpr (is<op::take>) return by<k::TakeKernel<Code, Bits, Second>>;
+    else if constexpr (is<op::rows_add>) return by<k::RowsAddKernel<Code, E, Second>>;
+    else if constexpr (is<op::gather>) return by<k::GatherKernel<Code, Bits, Second, axis>>;
+    else if constexpr (is<op::scatter>) return by<k::ScatterKernel<Code, E, Second, axis>>;
+    else if constexpr (is<op::check_label>) return by<k::LabelKernel<Code, E>>;
+    else if constexpr (is<op::index_copy>) return by<k::IndexCopyKernel<Code, Bits, Second, axis>>;
+    else if constexpr (is<op::pad>) return by<k::PadKernel<Code, E, axis & 15, (first >> 4)>>;
+    else if constexpr (is<op::concat>) return by<k::ConcatKernel<Code, Bits, axis>>;
+    else if constexpr (is<op::flip>) return by<k::FlipKernel<Code, Bits, first>>;
+    else if constexpr (is<op::slide>) return by<k::SlideKernel<Code, Bits, axis, second != 0>>;
+    else if constexpr (is<op::draw>) return by<k::DrawKernel<Code, element_of<2>, third != 0>>;
+    else if constexpr (is<op::cumsum>) return by<k::ScanKernel<Code, k::SumRule<E>, axis, second != 0>>;
+    else if constexpr (is<op::argcummax>)
+      return by<k::ScanKernel<Code, k::LargestRule<E, second != 0>, axis, false>>;
+    else if constexpr (is<op::argsort>) return by<k::SortKernel<Code, E, axis, second != 0>>;
+    else if constexpr (is<op::searchsorted>) return by<k::SearchKernel<Code, E, first != 0>>;
+    else if constexpr (is<op::conv>) return by<k::ConvKernel<ConvDoes::result, Code, E, Windows>>;
+    else if constexpr (is<op::conv_input>) return by<k::ConvKernel<ConvDoes::input, Code, E, Windows>>;
+    else if constexpr (is<op::conv_weight>) return by<k::ConvKernel<ConvDoes::weight, Code, E, Windows>>;
+    else if constexpr (is<op::window_argmax>) return by<k::WindowArgmaxKernel<Code, E, Second, Windows>>;
+    else if constexpr (is<op::resample>)
+      return by<
+          k::ResampleKernel<Code, E, axis & 15, static_cast<op::Sampling>(second), third, (first & 16) != 0>>;
+    else return choose_attention();
+  }
+  static constexpr auto choose_attention() {
+    namespace k = dfdx::kernels::cuda;
+    using E = element_of<0>;
+    if constexpr (is<op::attend>) {
+      if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
+      else return by<OnHost>;
+    } else if constexpr (is<op::attend_back>) {
+      if constexpr (k::AttentionFacts<Code, E, 4>::tile != 0) return by<k::AttendBackKernel<Code, E>>;
+      else return by<OnHost>;
+    } else {
+      return by<OnHost>;
+    }
   }
   using Kernel = typename decltype(choose())::type;
 
  public:
   static constexpr bool is_on_device = !std::is_same_v<Kernel, OnHost>;
-  static constexpr index_t workspace(index_t const*) { return 0; }
+  static constexpr index_t workspace([[maybe_unused]] index_t const* symbols) {
+    if constexpr (is_on_device) return dfdx::kernels::cuda::workspace_of<Kernel>(symbols);
+    else return 0;
+  }
 
-  static cudaError_t run(void* const* base, void*, index_t const* symbols, [[maybe_unused]] Device device,
-                         cudaStream_t stream) {
+  static cudaError_t run(void* const* base, [[maybe_unused]] void* workspace, index_t const* symbols,
+                         [[maybe_unused]] Device device, cudaStream_t stream) {
     constexpr auto arguments = static_cast<std::size_t>(step.arguments);
     if constexpr (!is_on_device) {
       return HostStep<arguments>::run(own, P::plan.arguments.data() + static_cast<std::size_t>(step.argument),
                                       P::plan.code.data() + static_cast<std::size_t>(step.code), base,
                                       symbols, stream);
     } else {
-      dfdx::kernels::cuda::IndexArguments x;
+      dfdx::kernels::cuda::OwnArguments x;
       for (std::size_t i = 0; i < arguments; ++i) x.base[i] = base[i];
       if (symbols != nullptr)
         for (int i = 0; i < max_symbols; ++i) x.symbols[i] = symbols[i];
+      x.attrs = own.attrs;
+      x.workspace = workspace;
       x.by = program_graph<P>.nodes[static_cast<std::size_t>(step.node)].op->name;
       x.fault = cuda_runtime::fault(device);
-      if constexpr (is<op::take>) x.by = op::detail::called(own.attrs, op::take::name);
-      if constexpr (is<op::rows_add>) x.by = op::detail::called(own.attrs, op::take::name);
+      if constexpr (is<op::take> || is<op::rows_add>) x.by = op::detail::called(own.attrs, op::take::name);
       if constexpr (is<op::gather> || is<op::scatter>) x.by = op::detail::called(own.attrs, op::gather::name);
-      if constexpr (is<op::scatter>) x.extra[0] = own.attrs.i[1];
-      if constexpr (is<op::check_label>) {
-        x.by = op::detail::called(own.attrs, op::check_label::name);
-        x.extra[0] = own.attrs.i[0], x.extra[1] = own.attrs.i[1];
-      }
-      if constexpr (is<op::rows_add> || is<op::scatter>) {
+      if constexpr (is<op::check_label>) x.by = op::detail::called(own.attrs, op::check_label::name);
+      if constexpr (requires { Kernel::into_zeros; }) {
         constexpr int result = static_cast<int>(arguments) - 1;
         index_t const n = dfdx::kernels::cuda::Walks<Code>::template count<result>(x.symbols);
         auto const bytes = static_cast<std::size_t>(n) * sizeof(element_of<result>);
@@ -81,7 +131,7 @@ class OwnStep {
           if (auto const said = cudaMemsetAsync(base[result], 0, bytes, stream); said != cudaSuccess)
             return said;
       }
-      return dfdx::kernels::cuda::start_index<Kernel>(x, stream);
+      return dfdx::kernels::cuda::start_own<Kernel>(x, stream);
     }
   }
 };

@@ -151,17 +151,12 @@ struct Attend {
   // In programs the weights of long sequences are never in memory at once. (Not where autocast asks for products of
   // 16 bits.)
   template <class V>
-  constexpr bool goes_by_blocks([[maybe_unused]] V const& q, [[maybe_unused]] V const& k,
-                                [[maybe_unused]] V const& v) const {
-#if defined(__CUDACC__)
-    return false;
-#else
+  constexpr bool goes_by_blocks(V const& q, V const& k, V const& v) const {
     Shape const &a = q.shape(), &b = k.shape(), &c = v.shape();
     bool const plain = masks == 0 && keys == 0 && !o.alibi && o.offset >= 0;
     Graph const* const g = recorder_of(q);
     return g != nullptr && g->products == DType::f32 && plain && a.is_static() && b.is_static() &&
            c.is_static() && a.numel() > 0 && c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
-#endif
   }
   static constexpr index_t least_weights = 64 * 64;
 

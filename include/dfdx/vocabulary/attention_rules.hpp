@@ -192,7 +192,11 @@ constexpr V attention_jvp(V const& t, Site<V> const& s) {
 
 template <class Op, class T>
 void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
-#if !defined(__CUDACC__)
+#if defined(__CUDACC__)
+  using Kernel = kernels::reference::Attention<T>;
+#else
+  using Kernel = kernels::BlockedAttention<T>;
+#endif
   using kernels::MatrixRows;
   Operand x[3] = {in[0], in[1], in[2]};
   Array copies[3];
@@ -217,7 +221,7 @@ void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
   int const parts = kernels::parts_of(std::is_same_v<Op, attend> ? work : 3 * work, keyed);
   auto const each = [&](auto const& f) {
     kernels::in_parallel(parts, [&](int part) {
-      kernels::BlockedAttention<T> const kernel(head);
+      Kernel const kernel(head);
       auto const [begin, end] = kernels::part_of(keyed, part, parts);
       for (index_t i = begin * sharing; i < end * sharing; ++i) f(kernel, i);
     });
@@ -242,9 +246,6 @@ void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
     });
   }
   if (!made.empty()) kernels::convert(made.operand(), out);
-#else
-  static_cast<void>(a), static_cast<void>(in), static_cast<void>(out);
-#endif
 }
 
 template <class Op>

@@ -4,6 +4,8 @@
 // Tensors, its answer is a type and its refusal the compiler's one error; given as a value, both come at run time.
 #pragma once
 
+#include <type_traits>
+
 #include <dfdx/value/lists.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
 
@@ -37,7 +39,7 @@ struct Fixed {
 /// FixedType - the same where what runs has besides parameters that do not matter to types.
 template <auto Value>
 struct FixedType : Fixed<Value> {
-  decltype(Value) rule;
+  std::remove_cvref_t<decltype(Value)> rule;  // nvcc's front end takes the decltype for a reference
 };
 template <class P>
 inline constexpr bool is_fixed = false;

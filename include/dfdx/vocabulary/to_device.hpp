@@ -9,6 +9,21 @@ namespace dfdx {
 
 namespace detail {
 
+// A view of a device's memory in memory of the CPU, row by row: all that it reaches over is copied.
+template <class = void>
+Array brought(Array const& x) {
+  Operand from{x.bytes(), x.meta(), x.strides()};
+  index_t last = 0;
+  for (int i = 0; i < x.ndim(); ++i) last += (x.shape()[i] - 1) * from.strides[i];
+  auto const bytes = static_cast<std::size_t>(last + 1) * size_of(x.dtype());
+  Array const reached(Meta{DType::u8, make_shape(static_cast<index_t>(bytes))});
+  device_memory->copy(reached.bytes(), Device{}, from.data, x.device(), bytes);
+  from.data = reached.bytes();
+  Array y(x.meta());
+  copy_elements(from, y.operand());
+  return y;
+}
+
 template <class = void>
 Array moved_to(Device device, Array const& x) {
   if (x.recorded()) raise("to: a value that is being recorded cannot be moved to ", device);
@@ -16,8 +31,7 @@ Array moved_to(Device device, Array const& x) {
     raise("to: a value of shape ", x.shape(),
           " requires a gradient, and tapes run on the CPU only: detach it");
   if (x.bytes() == nullptr) return x;
-  if (!x.device().is_cpu() && !x.contiguous_memory())
-    raise("to: a view of shape ", x.shape(), " of memory on ", x.device(), " is not contiguous");
+  if (!x.device().is_cpu() && !x.contiguous_memory() && x.size() != 0) return moved_to(device, brought(x));
   Array const from = packed(x);
   Array y(x.meta(), device);
   auto const bytes = static_cast<std::size_t>(x.size()) * size_of(x.dtype());

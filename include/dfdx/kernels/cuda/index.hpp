@@ -4,87 +4,17 @@
 // is first.
 #pragma once
 
-#include <dfdx/core/dtype.hpp>
-#include <dfdx/kernels/cuda/runtime.hpp>
-#include <dfdx/kernels/cuda/threads.hpp>
-#include <dfdx/kernels/loop_values.hpp>
+#include <dfdx/kernels/cuda/own.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
-
-/// Walks - what the step of an op with its own kernel is described by: for each operand its rank, extents and strides.
-template <class Code>
-class Walks {
-  static constexpr auto const& code = Code::value;
-  static constexpr std::size_t begin(int operand) {
-    std::size_t at = 0;
-    for (; operand > 0; --operand) at += 1 + 2 * static_cast<std::size_t>(code[at]);
-    return at;
-  }
-  template <int K, int D>
-  static constexpr index_t extent_code = code[begin(K) + 1 + static_cast<std::size_t>(D)];
-  template <int K, int D>
-  static constexpr index_t stride_code = code[begin(K) + 1 + static_cast<std::size_t>(code[begin(K)] + D)];
-
- public:
-  template <int K>
-  static constexpr int rank = static_cast<int>(code[begin(K)]);
-  template <int K, int D>
-  static DFDX_INLINE constexpr index_t extent(index_t const* symbols) {
-    return kernels::detail::resolved(extent_code<K, D>, symbols);
-  }
-  template <int K, int D>
-  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
-    return kernels::detail::resolved(stride_code<K, D>, symbols);
-  }
-  /// Positions of axes [First, Last) of operand K.
-  template <int K, int First = 0, int Last = rank<K>>
-  static DFDX_INLINE constexpr index_t count(index_t const* symbols) {
-    if constexpr (First == Last) return 1;
-    else return extent<K, First>(symbols) * count<K, First + 1, Last>(symbols);
-  }
-  /// Where position `at` of axes [First, Last) of operand K, counted row by row, is in operand S, whose axis `Shift`
-  /// behind walks the same. Axis Without counts, and is not walked.
-  template <int K, int First, int Last, int S = K, int Shift = 0, int Without = -1>
-  static DFDX_INLINE constexpr index_t offset(index_t at, index_t const* symbols) {
-    if constexpr (First == Last) {
-      return 0;
-    } else {
-      index_t const n = extent<K, Last - 1>(symbols);
-      index_t const rest = offset<K, First, Last - 1, S, Shift, Without>(at / n, symbols);
-      if constexpr (Last - 1 == Without) return rest;
-      else return at % n * stride<S, Last - 1 + Shift>(symbols) + rest;
-    }
-  }
-};
-
-/// IndexArguments - of all kernels here: operands, extents, and what is said of an index out of range.
-struct IndexArguments {
-  void* base[3] = {};
-  index_t symbols[max_symbols] = {};
-  char const* by = nullptr;
-  cuda_runtime::Fault* fault = nullptr;
-  index_t extra[2] = {};
-
-  DFDX_INLINE bool holds(index_t i, index_t extent, bool is_label = false) const {
-    if (i >= 0 && i < extent) return true;
-    fault->index = i;
-    fault->extent = extent;
-    fault->is_label = is_label;
-    fault->by = by;
-    return false;
-  }
-};
-
-inline constexpr int index_threads = 256;
-inline constexpr index_t most_index_blocks = 4096;
 
 /// TakeKernel - rows of a table of numbers E by an index of numbers I.
 template <class Code, class E, class I>
 struct TakeKernel {
   using W = Walks<Code>;
-  static constexpr int threads = index_threads, axes = W::template rank<1>, rows = W::template rank<0>;
+  static constexpr int threads = own_threads, axes = W::template rank<1>, rows = W::template rank<0>;
   static constexpr index_t work(index_t const* s) { return W::template count<2>(s); }
-  static DFDX_INLINE void run(IndexArguments const& x) {
+  static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;
     auto const* const table = static_cast<E const*>(x.base[0]);
     auto const* const index = static_cast<I const*>(x.base[1]);
@@ -106,9 +36,10 @@ struct TakeKernel {
 template <class Code, class T, class I>
 struct RowsAddKernel {
   using W = Walks<Code>;
-  static constexpr int threads = index_threads, axes = W::template rank<1>, rank = W::template rank<0>;
+  static constexpr int threads = own_threads, axes = W::template rank<1>, rank = W::template rank<0>;
+  static constexpr bool into_zeros = true;
   static constexpr index_t work(index_t const* s) { return W::template count<1>(s) * threads; }
-  static DFDX_INLINE void run(IndexArguments const& x) {
+  static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;
     auto const* const index = static_cast<I const*>(x.base[1]);
     index_t const n = W::template count<1>(s), rows = W::template extent<2, 0>(s);
@@ -121,7 +52,7 @@ struct RowsAddKernel {
   }
 
  private:
-  static DFDX_INLINE void add_all(IndexArguments const& x, I const* index, index_t i, index_t mine, T* y) {
+  static DFDX_INLINE void add_all(OwnArguments const& x, I const* index, index_t i, index_t mine, T* y) {
     constexpr int warps = threads / warp_size;
     index_t const* const s = x.symbols;
     index_t const n = W::template count<1>(s), row = W::template count<0, axes>(s);
@@ -144,7 +75,7 @@ struct RowsAddKernel {
       }
     }
   }
-  static DFDX_INLINE void add(IndexArguments const& x, index_t k, T* y, index_t row) {
+  static DFDX_INLINE void add(OwnArguments const& x, index_t k, T* y, index_t row) {
     index_t const* const s = x.symbols;
     T const* const from = static_cast<T const*>(x.base[0]) + W::template offset<1, 0, axes, 0>(k, s);
     for (index_t c = thread(); c < row; c += threads) {
@@ -158,9 +89,9 @@ struct RowsAddKernel {
 template <class Code, class E, class I, int Axis>
 struct GatherKernel {
   using W = Walks<Code>;
-  static constexpr int threads = index_threads, rank = W::template rank<1>;
+  static constexpr int threads = own_threads, rank = W::template rank<1>;
   static constexpr index_t work(index_t const* s) { return W::template count<1>(s); }
-  static DFDX_INLINE void run(IndexArguments const& x) {
+  static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;
     auto const* const from = static_cast<E const*>(x.base[0]);
     auto const* const index = static_cast<I const*>(x.base[1]);
@@ -176,12 +107,13 @@ struct GatherKernel {
   }
 };
 
-/// ScatterKernel - its transpose, into zeros: a thread for each line along the axis, in order; extra[0] says whether an
-/// element replaces those before it.
+/// ScatterKernel - its transpose, into zeros: a thread for each line along the axis, in order; attrs.i[1] says
+/// whether an element replaces those before it.
 template <class Code, class T, class I, int Axis>
 struct ScatterKernel {
   using W = Walks<Code>;
-  static constexpr int threads = index_threads, rank = W::template rank<1>;
+  static constexpr int threads = own_threads, rank = W::template rank<1>;
+  static constexpr bool into_zeros = true;
   static constexpr index_t lines(index_t const* s) {
     return W::template count<1, 0, Axis>(s) * W::template count<1, Axis + 1, rank>(s);
   }
@@ -192,7 +124,7 @@ struct ScatterKernel {
     return W::template offset<1, 0, Axis, K>(t / inner, s) +
            W::template offset<1, Axis + 1, rank, K>(t % inner, s);
   }
-  static DFDX_INLINE void run(IndexArguments const& x) {
+  static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;
     index_t const n = W::template count<1, 0, Axis>(s) * W::template count<1, Axis + 1, rank>(s);
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
@@ -204,35 +136,28 @@ struct ScatterKernel {
         if (!x.holds(i, W::template extent<2, Axis>(s))) continue;
         T& to = y[i * W::template stride<2, Axis>(s)];
         T const v = from[k * W::template stride<0, Axis>(s)];
-        to = x.extra[0] != 0 ? v : static_cast<T>(to + v);
+        to = x.attrs.i[1] != 0 ? v : static_cast<T>(to + v);
       }
     }
   }
 };
 
-/// LabelKernel - labels as they are, if each is below extra[0], or is extra[1].
+/// LabelKernel - labels as they are, if each is below attrs.i[0], or is attrs.i[1].
 template <class Code, class I>
 struct LabelKernel {
   using W = Walks<Code>;
-  static constexpr int threads = index_threads, rank = W::template rank<0>;
+  static constexpr int threads = own_threads, rank = W::template rank<0>;
   static constexpr index_t work(index_t const* s) { return W::template count<0>(s); }
-  static DFDX_INLINE void run(IndexArguments const& x) {
+  static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;
     index_t const n = W::template count<0>(s);
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
       I const label = static_cast<I const*>(x.base[0])[W::template offset<0, 0, rank>(t, s)];
-      bool const holds =
-          static_cast<index_t>(label) == x.extra[1] || x.holds(static_cast<index_t>(label), x.extra[0], true);
+      bool const holds = static_cast<index_t>(label) == x.attrs.i[1] ||
+                         x.holds(static_cast<index_t>(label), x.attrs.i[0], true);
       static_cast<I*>(x.base[1])[W::template offset<0, 0, rank, 1>(t, s)] = holds ? label : I{};
     }
   }
 };
-
-/// start_index - starts one of them; returns what the runtime says.
-template <class Kernel>
-cudaError_t start_index(IndexArguments const& x, cudaStream_t stream) {
-  index_t const blocks = (Kernel::work(x.symbols) + Kernel::threads - 1) / Kernel::threads;
-  return start<Kernel>(x, blocks < most_index_blocks ? blocks : most_index_blocks, stream);
-}
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

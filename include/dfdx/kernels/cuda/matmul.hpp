@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // A matrix product on a device. Large ones are cuBLASLt's, with what is to be done to the sums in a kernel after it.
-// The others are computed by a kernel for every dtype, stride and epilogue: a block has a tile of the result in
-// registers, and goes through the factors tile by tile in shared memory.
+// The others are computed by a kernel for every dtype, stride and epilogue (kernels/cuda/tiles.hpp).
 #pragma once
 
 #include <dfdx/kernels/cuda/cublas.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
+#include <dfdx/kernels/cuda/tiles.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -69,17 +69,14 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     }
   }
 
-  // Each of 16 x 16 threads has 4 x 4 sums, 16 apart, so that threads beside each other read what lies side by side.
-  static constexpr int side = 16, each = 4, tile = side * each, depth = 16;
-
  public:
   struct Kernel {
-    static constexpr int threads = side * side;
-    struct OfA;
-    struct OfB;
+    using Sums = Tile<Kernel, Sum>;
+    static constexpr int threads = Sums::threads;
 
     static DFDX_INLINE void run(MatmulArguments<operands> const& x) {
       index_t const m = rows(x.symbols), n = columns(x.symbols);
+      constexpr index_t tile = Sums::size;
       index_t const across = (n + tile - 1) / tile, tiles = (m + tile - 1) / tile * across;
       index_t const all = tiles * matrices(x.symbols);
       for (index_t t = block(); t < all; t += blocks())
@@ -93,50 +90,31 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     }
 
    private:
+    // A factor whose rows are so far apart, and the elements of a row.
+    template <class E>
+    struct Factor {
+      E const* first;
+      index_t by_row, by_k;
+      bool along_k;
+      DFDX_INLINE E const* at(index_t row) const { return first + row * by_row; }
+      DFDX_INLINE E value(E const* row, index_t k) const { return row[k * by_k]; }
+    };
     static DFDX_INLINE void one_tile(MatmulArguments<operands> const& x, index_t index, index_t row0,
                                      index_t column0, index_t m, index_t n) {
-      index_t const k = depth_of(x.symbols);
       index_t const a_row = stride<0, rank - 2>(x.symbols), a_col = stride<0, rank - 1>(x.symbols);
       index_t const b_row = stride<1, rank - 2>(x.symbols), b_col = stride<1, rank - 1>(x.symbols);
-      A const* const a = static_cast<A const*>(x.base[0]) + matrix<0>(index, x.symbols);
-      B const* const b = static_cast<B const*>(x.base[1]) + matrix<1>(index, x.symbols);
-      // A column more, so that what is written down a column lies in different banks.
-      Sum* const of_a = shared<OfA, Sum, depth*(tile + 1)>();
-      Sum* const of_b = shared<OfB, Sum, depth*(tile + 1)>();
-      int const row = thread() / side, column = thread() % side;
-      Sum sums[each][each] = {};
-      for (index_t k0 = 0; k0 < k; k0 += depth) {
-        barrier();  // until all have used what lies there
-        for (int i = thread(); i < tile * depth; i += threads) {
-          // Neighbours read along the axis that is contiguous.
-          int const ar = a_col == 1 ? i / depth : i % tile, ac = a_col == 1 ? i % depth : i / tile;
-          int const br = b_col == 1 ? i / tile : i % depth, bc = b_col == 1 ? i % tile : i / depth;
-          of_a[ac * (tile + 1) + ar] = row0 + ar < m && k0 + ac < k
-                                           ? static_cast<Sum>(a[(row0 + ar) * a_row + (k0 + ac) * a_col])
-                                           : Sum{};
-          of_b[br * (tile + 1) + bc] = k0 + br < k && column0 + bc < n
-                                           ? static_cast<Sum>(b[(k0 + br) * b_row + (column0 + bc) * b_col])
-                                           : Sum{};
-        }
-        barrier();
-        for (int p = 0; p < depth; ++p) {
-          Sum left[each], right[each];
-          for (int i = 0; i < each; ++i) left[i] = of_a[p * (tile + 1) + row + i * side];
-          for (int j = 0; j < each; ++j) right[j] = of_b[p * (tile + 1) + column + j * side];
-          for (int i = 0; i < each; ++i)
-            for (int j = 0; j < each; ++j)
-              sums[i][j] = static_cast<Sum>(sums[i][j] + static_cast<Sum>(left[i] * right[j]));
-        }
-      }
       index_t const c_row = stride<2, rank - 2>(x.symbols), c_col = stride<2, rank - 1>(x.symbols);
+      Factor<A> const a{static_cast<A const*>(x.base[0]) + matrix<0>(index, x.symbols), a_row, a_col,
+                        a_col == 1};
+      Factor<B> const b{static_cast<B const*>(x.base[1]) + matrix<1>(index, x.symbols), b_col, b_row,
+                        b_col != 1};
       T* const c = static_cast<T*>(x.base[2]) + matrix<2>(index, x.symbols);
-      for (int i = 0; i < each; ++i)
-        for (int j = 0; j < each; ++j) {
-          index_t const at = row0 + row + i * side, to = column0 + column + j * side;
-          if (at < m && to < n) c[at * c_row + to * c_col] = stored(x, sums[i][j], at, to);
-        }
+      Sums::run(a, b, row0, column0, m, n, 0, depth_of(x.symbols), [&](index_t at, index_t to, Sum sum) {
+        c[at * c_row + to * c_col] = stored(x, sum, at, to);
+      });
     }
   };
+  static constexpr int tile = Kernel::Sums::size;
 
   /// EpilogueKernel - what is to be done to sums that lie in memory, a thread for each.
   struct EpilogueArguments {

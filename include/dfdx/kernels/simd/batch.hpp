@@ -87,24 +87,6 @@ batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batc
 #pragma GCC diagnostic pop
 #endif
 
-// Complete unrolling of a loop over registers: without it -O2 leaves an array of accumulators in memory. Not
-// under the address sanitizer, whose checks of every unrolled access take minutes to compile.
-#if !defined(DFDX_UNROLL)
-#if defined(__SANITIZE_ADDRESS__)
-#define DFDX_UNROLL
-#elif defined(__clang__)
-#if __has_feature(address_sanitizer)
-#define DFDX_UNROLL
-#else
-#define DFDX_UNROLL _Pragma("clang loop unroll(full)")
-#endif
-#elif defined(__GNUC__)
-#define DFDX_UNROLL _Pragma("GCC unroll 64")
-#else
-#define DFDX_UNROLL
-#endif
-#endif
-
 // A lambda that is part of the loop it is called in.
 #if defined(__GNUC__)
 #define DFDX_INLINE_LAMBDA __attribute__((always_inline))

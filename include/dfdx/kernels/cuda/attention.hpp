@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSL-1.0
+// Attention on devices, block by block: scores of some queries and some keys are all that exists of the matrix of
+// weights at a time. Sums over keys are kept relative to the largest score so far (Milakov and Gimelshein 2018; Dao et
+// al. 2022). Gradients compute the weights again; each is summed by one block, in order, so that no run differs.
+#pragma once
+
+#include <dfdx/core/math.hpp>
+#include <dfdx/kernels/cuda/own.hpp>
+#include <dfdx/value/attention_options.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// AttentionFacts - what is known of attend (operands q, k, v) and attend_back (and `given`) when they are compiled:
+/// all extents. 8 threads share a row of a tile.
+template <class Code, class T, int Tiles>
+struct AttentionFacts {
+  using W = Walks<Code>;
+  using C = compute_t<T>;
+  static constexpr int rank = W::template rank<0>, lanes = 8;
+  static constexpr index_t queries = W::template extent<0, rank - 2>(nullptr),
+                           keys = W::template extent<1, rank - 2>(nullptr),
+                           size = W::template extent<0, rank - 1>(nullptr),
+                           width = W::template extent<2, rank - 1>(nullptr),
+                           heads = W::template count<0, 0, rank - 2>(nullptr),
+                           key_heads = W::template count<1, 0, rank - 2>(nullptr),
+                           sharing = heads / key_heads, rows = heads * queries;
+  // An element more in each row, so that what is read down a column lies in different banks.
+  static constexpr index_t widest = size > width ? size : width, pitch = widest + 1;
+  static constexpr index_t bytes(index_t r) {
+    return (Tiles * r * pitch + r * (r + 1)) * static_cast<index_t>(sizeof(C));
+  }
+  static constexpr index_t most_bytes = index_t{48} << 10;
+  /// Rows of a tile; 0 if rows are too long for any.
+  static constexpr int tile = bytes(32) <= most_bytes   ? 32
+                              : bytes(16) <= most_bytes ? 16
+                              : bytes(8) <= most_bytes  ? 8
+                                                        : 0;
+  static constexpr int threads = tile * lanes;
+  static constexpr index_t tiles_of(index_t n) { return tile == 0 ? 0 : (n + tile - 1) / tile; }
+  static constexpr index_t per_thread(index_t n) { return (n + lanes - 1) / lanes; }
+
+  /// The row of a tile that this thread works at, and which of its lanes it is.
+  static DFDX_INLINE int row() { return thread() / lanes; }
+  static DFDX_INLINE int lane() { return thread() % lanes; }
+  static DFDX_INLINE C row_sum(C x) {
+    for (int m = lanes / 2; m > 0; m /= 2) x = x + exchanged(x, m);
+    return x;
+  }
+  static DFDX_INLINE C row_max(C x) {
+    for (int m = lanes / 2; m > 0; m /= 2) {
+      C const y = exchanged(x, m);
+      x = y > x ? y : x;
+    }
+    return x;
+  }
+
+  /// Rows `first` and on of matrix `index` of operand K into shared memory, zeros behind the last.
+  template <int K>
+  static DFDX_INLINE void bring(C* to, OwnArguments const& x, index_t index, index_t first) {
+    constexpr index_t n = W::template extent<K, rank - 2>(nullptr),
+                      columns = W::template extent<K, rank - 1>(nullptr),
+                      by_row = W::template stride<K, rank - 2>(nullptr),
+                      by_column = W::template stride<K, rank - 1>(nullptr);
+    T const* const from = static_cast<T const*>(x.base[K]) +
+                          W::template offset<K, 0, rank - 2>(index, nullptr) + first * by_row;
+    for (index_t i = thread(); i < tile * columns; i += threads) {
+      index_t const r = i / columns, c = i % columns;
+      to[r * pitch + c] = first + r < n ? static_cast<C>(from[r * by_row + c * by_column]) : C(0);
+    }
+  }
+  template <index_t N>
+  static DFDX_INLINE C dot(C const* a, C const* b) {
+    C sum(0);
+    for (index_t i = 0; i < N; ++i) sum = sum + a[i] * b[i];
+    return sum;
+  }
+  static DFDX_INLINE bool sees(op::AttentionOptions const& o, index_t query, index_t key) {
+    return query < queries && key < keys && (!o.causal || key <= query + o.offset);
+  }
+};
+
+/// AttendKernel - a block for some queries of a head.
+template <class Code, class T>
+struct AttendKernel {
+  using F = AttentionFacts<Code, T, 2>;
+  using C = typename F::C;
+  static constexpr int threads = F::threads, tile = F::tile;
+  static constexpr index_t work(index_t const*) { return F::heads * F::tiles_of(F::queries) * threads; }
+  struct OfQueries;
+  struct OfKeys;
+  struct OfWeights;
+
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    constexpr index_t tiles = F::tiles_of(F::queries);
+    for (index_t t = block(); t < F::heads * tiles; t += blocks()) some(x, t / tiles, t % tiles * tile);
+  }
+
+ private:
+  static DFDX_INLINE void some(OwnArguments const& x, index_t head, index_t first) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    constexpr index_t columns = F::per_thread(F::width), each = tile / F::lanes;
+    C* const q = shared<OfQueries, C, tile * F::pitch>();
+    C* const kv = shared<OfKeys, C, tile * F::pitch>();
+    C* const weights = shared<OfWeights, C, tile*(tile + 1)>();
+    int const row = F::row(), lane = F::lane();
+    index_t const query = first + row;
+    constexpr C least = -std::numeric_limits<C>::infinity();
+    C largest = least, total(0);
+    C y[columns] = {};
+    barrier();  // until all have used what lies there
+    F::template bring<0>(q, x, head, first);
+    index_t const seen = first + tile + o.offset, end = o.causal && seen < F::keys ? seen : F::keys;
+    for (index_t k0 = 0; k0 < end; k0 += tile) {
+      barrier();
+      F::template bring<1>(kv, x, head / F::sharing, k0);
+      barrier();
+      C s[each], most = largest;
+      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
+        index_t const k = lane + j * F::lanes;
+        s[j] = F::template dot<F::size>(q + row * F::pitch, kv + k * F::pitch) * static_cast<C>(o.scale);
+        if (!F::sees(o, query, k0 + k)) s[j] = least;
+        most = s[j] > most ? s[j] : most;
+      }
+      most = F::row_max(most);
+      // A row that has seen nothing yet stays as it is.
+      C const shift = most == least ? C(0) : most, factor = math::exp(largest - shift);
+      C part(0);
+      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
+        C const p = math::exp(s[j] - shift);
+        weights[row * (tile + 1) + lane + j * F::lanes] = p;
+        part = part + p;
+      }
+      total = total * factor + F::row_sum(part);
+      largest = most;
+      barrier();
+      F::template bring<2>(kv, x, head / F::sharing, k0);
+      barrier();
+      DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
+        index_t const c = lane + u * F::lanes;
+        C sum = y[u] * factor;
+        if (c < F::width)
+          for (index_t j = 0; j < tile; ++j) sum = sum + weights[row * (tile + 1) + j] * kv[j * F::pitch + c];
+        y[u] = sum;
+      }
+    }
+    if (query >= F::queries) return;
+    T* const to = static_cast<T*>(x.base[3]);
+    index_t const at = head * F::queries + query;
+    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
+      index_t const c = lane + u * F::lanes;
+      if (c < F::width) to[at * F::width + c] = static_cast<T>(y[u] / total);
+    }
+    if (lane == 0) to[F::rows * F::width + at] = static_cast<T>(largest + math::log(total));
+  }
+};
+
+/// AttendBackKernel - the gradient of queries, a block for some of them, and those of keys and values likewise.
+template <class Code, class T>
+struct AttendBackKernel {
+  using F = AttentionFacts<Code, T, 4>;
+  using C = typename F::C;
+  static constexpr int threads = F::threads, tile = F::tile;
+  struct OfQueries;
+  struct OfKeys;
+  struct OfValues;
+  struct OfCotangents;
+  struct OfWeights;
+
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    cudaError_t const said =
+        start<AttendBackKernel>(x, blocks_for(F::heads * F::tiles_of(F::queries), 1), stream);
+    if (said != cudaSuccess) return said;
+    return start<Keys>(x, blocks_for(F::key_heads * F::tiles_of(F::keys), 1), stream);
+  }
+
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    constexpr index_t tiles = F::tiles_of(F::queries);
+    for (index_t t = block(); t < F::heads * tiles; t += blocks()) queries(x, t / tiles, t % tiles * tile);
+  }
+  struct Keys {
+    static constexpr int threads = F::threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      constexpr index_t tiles = F::tiles_of(F::keys);
+      for (index_t t = block(); t < F::key_heads * tiles; t += blocks()) keys(x, t / tiles, t % tiles * tile);
+    }
+  };
+
+ private:
+  // Element i of the list of cotangents, logarithms of sums, and sums of rows.
+  static DFDX_INLINE C given(OwnArguments const& x, index_t i) {
+    return static_cast<C>(static_cast<T const*>(x.base[3])[i * F::W::template stride<3, 0>(nullptr)]);
+  }
+  static DFDX_INLINE void bring_cotangents(C* to, OwnArguments const& x, index_t head, index_t first) {
+    for (index_t i = thread(); i < tile * F::width; i += threads) {
+      index_t const r = i / F::width, c = i % F::width;
+      to[r * F::pitch + c] =
+          first + r < F::queries ? given(x, (head * F::queries + first + r) * F::width + c) : C(0);
+    }
+  }
+  static DFDX_INLINE C* queries_room() { return shared<OfQueries, C, tile * F::pitch>(); }
+  static DFDX_INLINE C* keys_room() { return shared<OfKeys, C, tile * F::pitch>(); }
+  static DFDX_INLINE C* values_room() { return shared<OfValues, C, tile * F::pitch>(); }
+  static DFDX_INLINE C* cotangents_room() { return shared<OfCotangents, C, tile * F::pitch>(); }
+  static DFDX_INLINE C* weights_room() { return shared<OfWeights, C, tile*(tile + 1)>(); }
+  // The weight of a key for a query, of rows of the tiles of both.
+  static DFDX_INLINE C weight(op::AttentionOptions const& o, OwnArguments const& x, index_t head,
+                              index_t first, int q, index_t k0, int k) {
+    if (!F::sees(o, first + q, k0 + k)) return C(0);
+    C const s = F::template dot<F::size>(queries_room() + q * F::pitch, keys_room() + k * F::pitch);
+    return math::exp(s * static_cast<C>(o.scale) -
+                     given(x, F::rows * F::width + head * F::queries + first + q));
+  }
+  // What its score is pulled back to.
+  static DFDX_INLINE C score_back(op::AttentionOptions const& o, OwnArguments const& x, index_t head,
+                                  index_t first, int q, int k, C p) {
+    if (first + q >= F::queries) return C(0);
+    C const dp = F::template dot<F::width>(cotangents_room() + q * F::pitch, values_room() + k * F::pitch);
+    return p * (dp - given(x, F::rows * (F::width + 1) + head * F::queries + first + q)) *
+           static_cast<C>(o.scale);
+  }
+
+  static DFDX_INLINE void queries(OwnArguments const& x, index_t head, index_t first) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    constexpr index_t columns = F::per_thread(F::size), each = tile / F::lanes;
+    C *const keyed = keys_room(), *const weights = weights_room();
+    int const row = F::row(), lane = F::lane();
+    C dq[columns] = {};
+    barrier();  // until all have used what lies there
+    F::template bring<0>(queries_room(), x, head, first);
+    bring_cotangents(cotangents_room(), x, head, first);
+    index_t const seen = first + tile + o.offset, end = o.causal && seen < F::keys ? seen : F::keys;
+    for (index_t k0 = 0; k0 < end; k0 += tile) {
+      barrier();
+      F::template bring<1>(keyed, x, head / F::sharing, k0);
+      F::template bring<2>(values_room(), x, head / F::sharing, k0);
+      barrier();
+      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
+        int const k = lane + static_cast<int>(j) * F::lanes;
+        weights[row * (tile + 1) + k] =
+            score_back(o, x, head, first, row, k, weight(o, x, head, first, row, k0, k));
+      }
+      barrier();
+      add<F::size>(dq, weights + row * (tile + 1), keyed);
+    }
+    if (first + row >= F::queries) return;
+    write<F::size>(x, (head * F::queries + first + row) * F::size, dq);
+  }
+
+  static DFDX_INLINE void keys(OwnArguments const& x, index_t key_head, index_t k0) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    constexpr index_t each = tile / F::lanes;
+    C* const weights = weights_room();
+    int const row = F::row(), lane = F::lane();
+    C dk[F::per_thread(F::size)] = {}, dv[F::per_thread(F::width)] = {};
+    barrier();  // until all have used what lies there
+    F::template bring<1>(keys_room(), x, key_head, k0);
+    F::template bring<2>(values_room(), x, key_head, k0);
+    // Queries before the first that sees a key have no part in it.
+    index_t const unseen = o.causal && k0 > o.offset ? (k0 - o.offset) / tile * tile : 0;
+    for (index_t h = 0; h < F::sharing; ++h) {
+      index_t const head = key_head * F::sharing + h;
+      for (index_t first = unseen; first < F::queries; first += tile) {
+        barrier();
+        F::template bring<0>(queries_room(), x, head, first);
+        bring_cotangents(cotangents_room(), x, head, first);
+        barrier();
+        C p[each];
+        DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
+          int const q = lane + static_cast<int>(j) * F::lanes;
+          p[j] = weight(o, x, head, first, q, k0, row);
+          weights[row * (tile + 1) + q] = p[j];
+        }
+        barrier();
+        add<F::width>(dv, weights + row * (tile + 1), cotangents_room());
+        barrier();
+        DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
+          int const q = lane + static_cast<int>(j) * F::lanes;
+          weights[row * (tile + 1) + q] = score_back(o, x, head, first, q, row, p[j]);
+        }
+        barrier();
+        add<F::size>(dk, weights + row * (tile + 1), queries_room());
+      }
+    }
+    if (k0 + row >= F::keys) return;
+    constexpr index_t of_q = F::rows * F::size, of_k = F::key_heads * F::keys * F::size;
+    index_t const at = key_head * F::keys + k0 + row;
+    write<F::size>(x, of_q + at * F::size, dk);
+    write<F::width>(x, of_q + of_k + at * F::width, dv);
+  }
+
+  // sums[c] += factors times the rows of a tile, for the columns of this thread.
+  template <index_t N>
+  static DFDX_INLINE void add(C (&sums)[F::per_thread(N)], C const* factors, C const* from) {
+    constexpr index_t columns = F::per_thread(N);
+    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
+      index_t const c = F::lane() + u * F::lanes;
+      C sum = sums[u];
+      if (c < N)
+        for (index_t j = 0; j < tile; ++j) sum = sum + factors[j] * from[j * F::pitch + c];
+      sums[u] = sum;
+    }
+  }
+  template <index_t N>
+  static DFDX_INLINE void write(OwnArguments const& x, index_t first, C const (&sums)[F::per_thread(N)]) {
+    T* const to = static_cast<T*>(x.base[4]) + first;
+    constexpr index_t columns = F::per_thread(N);
+    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
+      index_t const c = F::lane() + u * F::lanes;
+      if (c < N) to[c] = static_cast<T>(sums[u]);
+    }
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSL-1.0
+// Device kernels of the ops along one axis in which order matters: cumsum, argcummax, argsort and searchsorted.
+#pragma once
+
+#include <dfdx/core/order.hpp>
+#include <dfdx/kernels/cuda/own.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// AxisLines - the lines of operands 0 and K along an axis: as many as there are other elements.
+template <class Code, int K, int Axis>
+struct AxisLines {
+  using W = Walks<Code>;
+  static constexpr int rank = W::template rank<K>;
+  static DFDX_INLINE constexpr index_t length(index_t const* s) { return W::template extent<K, Axis>(s); }
+  static DFDX_INLINE constexpr index_t lines(index_t const* s) {
+    return W::template count<K, 0, Axis>(s) * W::template count<K, Axis + 1, rank>(s);
+  }
+  /// Where line `at` of operand Of begins.
+  template <int Of>
+  static DFDX_INLINE index_t begin(index_t at, index_t const* s) {
+    index_t const inner = W::template count<K, Axis + 1, rank>(s);
+    return W::template offset<K, 0, Axis, Of>(at / inner, s) +
+           W::template offset<K, Axis + 1, rank, Of>(at % inner, s);
+  }
+  template <int Of>
+  static DFDX_INLINE index_t step(index_t const* s) {
+    return W::template stride<Of, Axis>(s);
+  }
+};
+
+/// SumRule - sums up to each element, floats in double as on the CPU.
+template <class T>
+struct SumRule {
+  using Element = T;
+  using Result = T;
+  using Value = std::conditional_t<is_floating(dtype_v<T>), double, T>;
+  static DFDX_INLINE Value of(T x, index_t) { return static_cast<Value>(x); }
+  static DFDX_INLINE Value join(Value a, Value b) { return static_cast<Value>(math::plus(a, b)); }
+  static DFDX_INLINE T result(Value v) { return static_cast<T>(v); }
+};
+
+/// LargestRule - the place of the largest element so far, the last if several; of a NaN from the first on.
+template <class T, bool Smallest>
+struct LargestRule {
+  using Element = T;
+  using Result = std::int64_t;
+  struct Value {
+    compute_t<T> number;
+    index_t place;
+  };
+  static DFDX_INLINE Value of(T x, index_t i) { return {static_cast<compute_t<T>>(x), i}; }
+  static DFDX_INLINE Value join(Value const& a, Value const& b) {
+    auto const x = a.number, y = b.number;
+    return y != y || (x == x && (Smallest ? y <= x : y >= x)) ? b : a;
+  }
+  static DFDX_INLINE std::int64_t result(Value const& v) { return v.place; }
+};
+
+/// ScanKernel - what a rule makes of the elements up to each along an axis, or from each on: with few lines a block for
+/// each, which joins pieces of the line as a tree, else a thread.
+template <class Code, class Rule, int Axis, bool Backwards>
+struct ScanKernel {
+  using At = AxisLines<Code, 1, Axis>;
+  using Value = typename Rule::Value;
+  static constexpr int threads = own_threads;
+  static constexpr index_t few_lines = 1024, short_line = 64;
+
+  struct ByThread {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      index_t const* const s = x.symbols;
+      index_t const n = At::length(s), all = At::lines(s);
+      for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
+        Line const line(x, t);
+        Value sum{};
+        for (index_t k = 0; k < n; ++k) {
+          Value const v = line.value(k);
+          sum = k == 0 ? v : Rule::join(sum, v);
+          line.store(k, sum);
+        }
+      }
+    }
+  };
+
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    index_t const lines = At::lines(x.symbols);
+    if (lines >= few_lines || At::length(x.symbols) <= short_line)
+      return start<ByThread>(x, blocks_for(lines, threads), stream);
+    return start<ScanKernel>(x, blocks_for(lines * threads, threads), stream);
+  }
+
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    index_t const* const s = x.symbols;
+    index_t const n = At::length(s), all = At::lines(s);
+    Value* const room = shared<ScanKernel, Value, 2 * threads>();
+    for (index_t t = block(); t < all; t += blocks()) {
+      Line const line(x, t);
+      Value before{};
+      for (index_t first = 0; first < n; first += threads) {
+        index_t const k = first + thread();
+        Value sum{};
+        if (k < n) sum = line.value(k);
+        int half = 0;
+        barrier();  // until all have read what the last piece left
+        room[thread()] = sum;
+        barrier();
+        for (int distance = 1; distance < threads; distance *= 2, half = threads - half) {
+          if (thread() >= distance) sum = Rule::join(room[half + thread() - distance], sum);
+          room[threads - half + thread()] = sum;
+          barrier();
+        }
+        if (first != 0) sum = Rule::join(before, sum);
+        if (k < n) line.store(k, sum);
+        Value const last = room[half + threads - 1];
+        before = first == 0 ? last : Rule::join(before, last);
+      }
+    }
+  }
+
+ private:
+  // Its elements in the order in which they are joined.
+  struct Line {
+    typename Rule::Element const* from;
+    typename Rule::Result* to;
+    index_t from_step, to_step, n;
+    DFDX_INLINE Line(OwnArguments const& x, index_t t)
+        : from(static_cast<typename Rule::Element const*>(x.base[0]) + At::template begin<0>(t, x.symbols)),
+          to(static_cast<typename Rule::Result*>(x.base[1]) + At::template begin<1>(t, x.symbols)),
+          from_step(At::template step<0>(x.symbols)),
+          to_step(At::template step<1>(x.symbols)),
+          n(At::length(x.symbols)) {}
+    DFDX_INLINE index_t at(index_t k) const { return Backwards ? n - 1 - k : k; }
+    DFDX_INLINE Value value(index_t k) const { return Rule::of(from[at(k) * from_step], at(k)); }
+    DFDX_INLINE void store(index_t k, Value const& v) const { to[at(k) * to_step] = Rule::result(v); }
+  };
+};
+
+/// SortKernel - places of the elements of each line in order. A block sorts a piece in shared memory; then pieces that
+/// lie side by side are merged, each element by itself: its place among the others is found by bisection. Equal
+/// elements stay in their order.
+template <class Code, class T, int Axis, bool Descending>
+struct SortKernel {
+  using At = AxisLines<Code, 1, Axis>;
+  using Key = decltype(op::detail::sort_key(T{}));
+  struct Keyed {
+    Key key, place;
+  };
+  static constexpr int threads = own_threads;
+  static constexpr index_t piece = 1024;
+
+  struct Arguments {
+    OwnArguments own;
+    Keyed const* from;
+    Keyed* to;
+    index_t width;
+  };
+
+  static constexpr index_t elements(index_t const* s) { return At::lines(s) * At::length(s); }
+  static constexpr index_t workspace(index_t const* s) {
+    return At::length(s) <= piece ? 0 : 2 * elements(s) * static_cast<index_t>(sizeof(Keyed));
+  }
+
+  // The place that element i of one of two sorted runs has among both; runs begin at multiples of 2 width.
+  static DFDX_INLINE index_t merged_place(Keyed const* x, index_t n, index_t i, index_t width) {
+    index_t const begin = i / (2 * width) * (2 * width), middle = begin + width < n ? begin + width : n,
+                  end = middle + width < n ? middle + width : n;
+    bool const first = i < middle;
+    Key const key = x[i].key;
+    index_t low = first ? middle : begin, high = first ? end : middle;
+    index_t const other = low;
+    while (low < high) {
+      index_t const m = low + (high - low) / 2;
+      if (first ? x[m].key < key : x[m].key <= key) low = m + 1;
+      else high = m;
+    }
+    return begin + (i - (first ? begin : middle)) + (low - other);
+  }
+
+  struct Pieces {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(Arguments const& a) {
+      OwnArguments const& x = a.own;
+      index_t const* const s = x.symbols;
+      index_t const n = At::length(s), of_line = (n + piece - 1) / piece, all = At::lines(s) * of_line;
+      Keyed* const room = shared<Pieces, Keyed, 2 * static_cast<int>(piece)>();
+      for (index_t t = block(); t < all; t += blocks()) {
+        index_t const line = t / of_line, first = t % of_line * piece,
+                      size = n - first < piece ? n - first : piece;
+        T const* const from = static_cast<T const*>(x.base[0]) + At::template begin<0>(line, s);
+        barrier();  // until all have read what the last piece left
+        for (index_t i = thread(); i < size; i += threads) {
+          Key const key = op::detail::sort_key(from[(first + i) * At::template step<0>(s)]);
+          room[i] = {Descending ? static_cast<Key>(~key) : key, static_cast<Key>(first + i)};
+        }
+        barrier();
+        index_t half = 0;
+        for (index_t width = 1; width < size; width *= 2, half = piece - half) {
+          for (index_t i = thread(); i < size; i += threads)
+            room[piece - half + merged_place(room + half, size, i, width)] = room[half + i];
+          barrier();
+        }
+        for (index_t i = thread(); i < size; i += threads) {
+          if (a.to != nullptr) a.to[line * n + first + i] = room[half + i];
+          else store(x, line, i, room[half + i]);
+        }
+      }
+    }
+  };
+  struct Merge {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(Arguments const& a) {
+      index_t const* const s = a.own.symbols;
+      index_t const n = At::length(s), all = elements(s);
+      bool const last = 2 * a.width >= n;
+      for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
+        index_t const line = t / n, i = t % n;
+        Keyed const* const from = a.from + line * n;
+        index_t const place = merged_place(from, n, i, a.width);
+        if (last) store(a.own, line, place, from[i]);
+        else a.to[line * n + place] = from[i];
+      }
+    }
+  };
+
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    index_t const n = At::length(x.symbols), all = elements(x.symbols);
+    if (all == 0) return cudaSuccess;
+    bool const is_short = n <= piece;
+    auto* from = is_short ? nullptr : static_cast<Keyed*>(x.workspace);
+    Keyed* to = is_short ? nullptr : from + all;
+    index_t const pieces = At::lines(x.symbols) * ((n + piece - 1) / piece);
+    cudaError_t said = start<Pieces>(Arguments{x, nullptr, from, 0}, blocks_for(pieces, 1), stream);
+    for (index_t width = piece; width < n && said == cudaSuccess; width *= 2) {
+      said = start<Merge>(Arguments{x, from, to, width}, blocks_for(all, threads), stream);
+      Keyed* const next = to;
+      to = from, from = next;
+    }
+    return said;
+  }
+
+ private:
+  static DFDX_INLINE void store(OwnArguments const& x, index_t line, index_t i, Keyed const& v) {
+    index_t const* const s = x.symbols;
+    static_cast<std::int64_t*>(x.base[1])[At::template begin<1>(line, s) + i * At::template step<1>(s)] =
+        static_cast<std::int64_t>(v.place);
+  }
+};
+
+/// SearchKernel - where values belong in ascending lists, a thread for each value.
+template <class Code, class T, bool Behind>
+struct SearchKernel {
+  using W = Walks<Code>;
+  static constexpr int threads = own_threads, lists = W::template rank<0>, rank = W::template rank<1>;
+  static constexpr index_t work(index_t const* s) { return W::template count<2>(s); }
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    index_t const* const s = x.symbols;
+    index_t const count = work(s), n = W::template extent<0, lists - 1>(s),
+                  step = W::template stride<0, lists - 1>(s);
+    for (index_t t = block() * threads + thread(); t < count; t += blocks() * threads) {
+      auto const v =
+          static_cast<compute_t<T>>(static_cast<T const*>(x.base[1])[W::template offset<1, 0, rank>(t, s)]);
+      T const* list = static_cast<T const*>(x.base[0]);
+      if constexpr (lists > 1)
+        list += W::template offset<1, 0, rank - 1, 0>(t / W::template extent<1, rank - 1>(s), s);
+      index_t low = 0, high = n;
+      while (low < high) {
+        index_t const m = low + (high - low) / 2;
+        auto const other = static_cast<compute_t<T>>(list[m * step]);
+        if (Behind ? !op::detail::before(v, other) : op::detail::before(other, v)) low = m + 1;
+        else high = m;
+      }
+      static_cast<std::int64_t*>(x.base[2])[W::template offset<2, 0, rank>(t, s)] = low;
+    }
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the device kernels of ops that have kernels of their own share: where the elements of an operand are, what a
+// kernel is called with, and how it is started.
+//
+// A kernel is a struct with `threads` of a block and `run(OwnArguments)`. It says how many threads it would like,
+// `work(symbols)`, or starts itself, `start_all(arguments, stream)`; and if it needs them how many bytes of
+// `workspace(symbols)`, and that its result has to be zeros before, `into_zeros`.
+#pragma once
+
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/kernels/cuda/runtime.hpp>
+#include <dfdx/kernels/cuda/threads.hpp>
+#include <dfdx/kernels/loop_values.hpp>
+#include <dfdx/value/node.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// Walks - what the step of an op with its own kernel is described by: for each operand its rank, extents and strides.
+template <class Code>
+class Walks {
+  static constexpr auto const& code = Code::value;
+  static constexpr std::size_t begin(int operand) {
+    std::size_t at = 0;
+    for (; operand > 0; --operand) at += 1 + 2 * static_cast<std::size_t>(code[at]);
+    return at;
+  }
+  template <int K, int D>
+  static constexpr index_t extent_code = code[begin(K) + 1 + static_cast<std::size_t>(D)];
+  template <int K, int D>
+  static constexpr index_t stride_code = code[begin(K) + 1 + static_cast<std::size_t>(code[begin(K)] + D)];
+
+ public:
+  template <int K>
+  static constexpr int rank = static_cast<int>(code[begin(K)]);
+  template <int K, int D>
+  static DFDX_INLINE constexpr index_t extent(index_t const* symbols) {
+    return kernels::detail::resolved(extent_code<K, D>, symbols);
+  }
+  template <int K, int D>
+  static DFDX_INLINE constexpr index_t stride(index_t const* symbols) {
+    return kernels::detail::resolved(stride_code<K, D>, symbols);
+  }
+  /// Positions of axes [First, Last) of operand K.
+  template <int K, int First = 0, int Last = rank<K>>
+  static DFDX_INLINE constexpr index_t count(index_t const* symbols) {
+    if constexpr (First == Last) return 1;
+    else return extent<K, First>(symbols) * count<K, First + 1, Last>(symbols);
+  }
+  /// Where position `at` of axes [First, Last) of operand K, counted row by row, is in operand S, whose axis `Shift`
+  /// behind walks the same. Axis Without counts, and is not walked.
+  template <int K, int First, int Last, int S = K, int Shift = 0, int Without = -1>
+  static DFDX_INLINE constexpr index_t offset(index_t at, index_t const* symbols) {
+    if constexpr (First == Last) {
+      return 0;
+    } else {
+      index_t const n = extent<K, Last - 1>(symbols);
+      index_t const rest = offset<K, First, Last - 1, S, Shift, Without>(at / n, symbols);
+      if constexpr (Last - 1 == Without) return rest;
+      else return at % n * stride<S, Last - 1 + Shift>(symbols) + rest;
+    }
+  }
+};
+
+/// OwnArguments - of all kernels of this kind: operands, the result last; the values of symbolic extents; what the op
+/// is given besides, and what is said of an index out of range.
+struct OwnArguments {
+  void* base[max_arity + 1] = {};
+  index_t symbols[max_symbols] = {};
+  Attrs attrs{};
+  char const* by = nullptr;
+  cuda_runtime::Fault* fault = nullptr;
+  void* workspace = nullptr;
+
+  DFDX_INLINE bool holds(index_t i, index_t extent, bool is_label = false) const {
+    if (i >= 0 && i < extent) return true;
+    fault->index = i;
+    fault->extent = extent;
+    fault->is_label = is_label;
+    fault->by = by;
+    return false;
+  }
+};
+
+inline constexpr int own_threads = 256;
+inline constexpr index_t most_own_blocks = 4096;
+
+/// blocks_for - how many blocks of T threads there are for n threads' work; each thread goes on in steps of all.
+constexpr index_t blocks_for(index_t n, int threads) {
+  index_t const blocks = (n + threads - 1) / threads;
+  return blocks < most_own_blocks ? blocks : most_own_blocks;
+}
+
+/// workspace_of - bytes that a kernel needs besides its operands.
+template <class Kernel>
+constexpr index_t workspace_of(index_t const* symbols) {
+  if constexpr (requires { Kernel::workspace(symbols); }) return Kernel::workspace(symbols);
+  else return 0;
+}
+
+/// start_own - starts one of them; returns what the runtime says.
+template <class Kernel>
+cudaError_t start_own(OwnArguments const& x, cudaStream_t stream) {
+  if constexpr (requires { Kernel::start_all(x, stream); }) return Kernel::start_all(x, stream);
+  else return start<Kernel>(x, blocks_for(Kernel::work(x.symbols), Kernel::threads), stream);
+}
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+// Sums of products for a tile of a result, whatever its factors are: a block has the sums in registers, and goes
+// through the factors piece by piece in shared memory, while what is needed next is on its way from the device's.
+#pragma once
+
+#include <dfdx/kernels/cuda/threads.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// Tile - c[m, n] = sum_k a[m, k] b[k, n] for 64 x 64 of the (m, n) of a product. Use has memory of its own.
+///
+/// A factor says where its rows (of b: its columns) are, `at(m)`, and what is there, `value(place, k)`; `along_k` if
+/// elements beside each other are those of k, so that neighbours read neighbours.
+template <class Use, class Sum>
+struct Tile {
+  // Each of 16 x 16 threads has 4 x 4 sums, 16 apart, so that threads beside each other read what lies side by side.
+  static constexpr int side = 16, each = 4, size = side * each, depth = 16, threads = side * side;
+
+  /// run - store(m, n, sum) for each of them; k from `begin` to `end`.
+  template <class A, class B, class Store>
+  static DFDX_INLINE void run(A const& a, B const& b, index_t row0, index_t column0, index_t rows,
+                              index_t columns, index_t begin, index_t end, Store const& store) {
+    Sum* const of_a = shared<OfA, Sum, depth * pitch>();
+    Sum* const of_b = shared<OfB, Sum, depth * pitch>();
+    Loads<A> from_a(a, row0, rows);
+    Loads<B> from_b(b, column0, columns);
+    int const row = thread() / side, column = thread() % side;
+    Sum sums[each][each] = {};
+    Sum next_a[each], next_b[each];
+    from_a.read(next_a, begin, end);
+    from_b.read(next_b, begin, end);
+    for (index_t k = begin; k < end; k += depth) {
+      barrier();  // until all have used what lies there
+      from_a.write(next_a, of_a);
+      from_b.write(next_b, of_b);
+      barrier();
+      from_a.read(next_a, k + depth, end);
+      from_b.read(next_b, k + depth, end);
+      DFDX_UNROLL for (int p = 0; p < depth; ++p) {
+        Sum left[each], right[each];
+        DFDX_UNROLL for (int i = 0; i < each; ++i) left[i] = of_a[p * pitch + row + i * side];
+        DFDX_UNROLL for (int j = 0; j < each; ++j) right[j] = of_b[p * pitch + column + j * side];
+        DFDX_UNROLL for (int i = 0; i < each; ++i) {
+          DFDX_UNROLL for (int j = 0; j < each; ++j) sums[i][j] =
+              static_cast<Sum>(sums[i][j] + static_cast<Sum>(left[i] * right[j]));
+        }
+      }
+    }
+    DFDX_UNROLL for (int i = 0; i < each; ++i) {
+      DFDX_UNROLL for (int j = 0; j < each; ++j) {
+        index_t const m = row0 + row + i * side, n = column0 + column + j * side;
+        if (m < rows && n < columns) store(m, n, sums[i][j]);
+      }
+    }
+  }
+
+ private:
+  struct OfA;
+  struct OfB;
+  // A column more, so that what is written down a column lies in different banks.
+  static constexpr int pitch = size + 1;
+
+  // The four elements of a factor that a thread brings, each time.
+  template <class Factor>
+  struct Loads {
+    Factor const& factor;
+    decltype(factor.at(0)) places[each];
+    bool holds[each];
+    DFDX_INLINE Loads(Factor const& f, index_t first, index_t count) : factor(f) {
+      DFDX_UNROLL for (int i = 0; i < each; ++i) {
+        index_t const m = first + line(i);
+        holds[i] = m < count;
+        places[i] = f.at(holds[i] ? m : first);
+      }
+    }
+    DFDX_INLINE int line(int i) const {
+      int const at = thread() + i * threads;
+      return factor.along_k ? at / depth : at % size;
+    }
+    DFDX_INLINE int step(int i) const {
+      int const at = thread() + i * threads;
+      return factor.along_k ? at % depth : at / size;
+    }
+    DFDX_INLINE void read(Sum (&to)[each], index_t k0, index_t end) const {
+      DFDX_UNROLL for (int i = 0; i < each; ++i) {
+        index_t const k = k0 + step(i);
+        to[i] = holds[i] && k < end ? static_cast<Sum>(factor.value(places[i], k)) : Sum{};
+      }
+    }
+    DFDX_INLINE void write(Sum const (&from)[each], Sum* to) const {
+      DFDX_UNROLL for (int i = 0; i < each; ++i) to[step(i) * pitch + line(i)] = from[i];
+    }
+  };
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ops with kernels of their own on the emulated device, of sizes that one block does not do: what they give does not
+// depend on the order of threads, and programs of them are captured, so that no step of them is the CPU's.
+#include "emulated.hpp"
+#include "support.hpp"
+
+#include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
+#include <dfdx/vocabulary/interpolate.hpp>
+#include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/random.hpp>
+
+using namespace emulated;
+
+namespace {
+
+// How far the device is from the CPU; infinite if a step of the function has no kernel for devices: its program would
+// not be captured, and so not be replayed.
+template <class F, class... A>
+double on_device(F const& f, A const&... args) {
+  auto program = compile(F{});
+  std::tuple const there(to(cuda(), args)...);
+  int const replays = machine().replays;
+  for (int k = 0; k < 3; ++k)
+    static_cast<void>(numbers(std::apply([&](auto const&... a) { return program(a...); }, there)));
+  return machine().replays > replays ? apart(f, args...) : INFINITY;
+}
+
+constexpr auto order = [](auto const& x) { return argsort<1>(x); };
+constexpr auto order_down = [](auto const& x) { return argsort<0, true>(x); };
+constexpr auto sums = [](auto const& x) { return cumsum<1>(x); };
+constexpr auto sums_across = [](auto const& x) { return cumsum<0>(x); };
+constexpr auto largest = [](auto const& x) { return std::get<1>(cummax<1>(x)); };
+constexpr auto squares = [](auto const& x, auto const& w) { return sum(square(cumsum<1>(x)) * w); };
+constexpr auto places = [](auto const& list, auto const& x) { return searchsorted(list, x); };
+
+template <ConvOptions O>
+struct Convolve {
+  constexpr auto operator()(auto const& x, auto const& w) const { return conv2d<O>(x, w); }
+};
+template <ConvOptions O>
+struct Loss {
+  constexpr auto operator()(auto const& x, auto const& w) const { return sum(square(conv2d<O>(x, w))); }
+};
+template <ConvOptions O, class X, class W>
+void check_conv(X const& x, W const& w, double bound) {
+  CHECK(on_device(Convolve<O>{}, x, w) < bound);
+  CHECK(on_device(grad(Loss<O>{}, wrt<0, 1>), x, w) < 10 * bound);
+}
+
+constexpr auto draws = [](auto const& x, auto const& key) {
+  return std::pair(uniform_like(x, key, 3), randn_like(transpose(x), key));
+};
+constexpr auto dropped = [](auto const& x, auto const& key) { return dropout(x, 0.3, key); };
+constexpr auto parts = [](auto const& x, auto const& at, auto const& src) {
+  return index_copy<1>(x, at, src);
+};
+constexpr auto pooled = [](auto const& x) {
+  return sum(square(avg_pool2d<AvgPoolOptions{{3, 2}, 2, 1, true, false}>(x))) +
+         sum(square(max_pool2d<MaxPoolOptions{.kernel = 3, .stride = 1, .padding = 1, .dilation = 2}>(x))) +
+         sum(square(adaptive_avg_pool2d<3, 5>(x)));
+};
+template <InterpolateMode Mode, bool Aligned>
+struct Resampled {
+  constexpr auto operator()(auto const& x, auto const& w) const {
+    return sum(interpolate<InterpolateOptions{.size = {9, 4}, .mode = Mode, .align_corners = Aligned}>(x) *
+               w) +
+           sum(square(interpolate<InterpolateOptions{.scale_factor = {0.4, 1.7}, .mode = Mode}>(x)));
+  }
+};
+constexpr auto laid_out = [](auto const& x, auto const& y) {
+  return std::tuple(concat<1>(flip<0, 2>(x), y), pad<1, 2, 0, 3>(y, 0.5), flip<1>(concat<0>(y, x)));
+};
+
+constexpr auto attention = [](auto const& q, auto const& k, auto const& v) {
+  return scaled_dot_product_attention(q, k, v, {.causal = true, .offset = 5});
+};
+constexpr auto open_attention = [](auto const& q, auto const& k, auto const& v) {
+  return scaled_dot_product_attention(q, k, v);
+};
+template <class F>
+struct SquaresOf {
+  constexpr auto operator()(auto const&... x) const { return sum(square(F{}(x...))); }
+};
+template <class F, class Q, class K, class V>
+void check_attention(F const& f, Q const& q, K const& k, V const& v, double bound) {
+  CHECK(on_device(f, q, k, v) < bound);
+  CHECK(on_device(grad(SquaresOf<F>{}, wrt<0, 1, 2>), q, k, v) < 10 * bound);
+}
+
+}  // namespace
+
+TEST_CASE("sorting lines of several pieces", "[cuda]") {
+  CHECK(on_device(order, filled<Tensor<float, 3, 5000>>(1)) == 0);
+  CHECK(on_device(order_down, filled<Tensor<std::int64_t, 2100, 2>>(1)) == 0);  // many are equal
+  CHECK(on_device(order_down, filled<Tensor<std::uint8_t, 1025, 1>>(1)) == 0);
+  auto numbers = filled<Tensor<double, 2, 1024>>(1);
+  numbers(0, 7) = NAN, numbers(0, 9) = -INFINITY, numbers(1, 0) = NAN, numbers(1, 5) = -0.0;
+  CHECK(on_device(order, numbers) == 0);
+  CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 2, 3000)) == 0);
+  CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 4, 0)) == 0);
+}
+TEST_CASE("sums along lines, of a block and of a thread each", "[cuda]") {
+  CHECK(on_device(sums, filled<Tensor<float, 3, 1000>>(1)) < 1e-6);
+  CHECK(on_device(sums, filled<Tensor<std::int32_t, 3, 1000>>(1)) == 0);
+  CHECK(on_device(sums_across, filled<Tensor<double, 300, 7>>(1)) < 1e-14);
+  CHECK(on_device(sums_across, filled<Tensor<float, 70, 1100>>(1)) < 1e-6);
+  CHECK(on_device(sums, filled<Tensor<float16, 2, 257>>(1)) < 1e-3);
+  CHECK(on_device(grad(squares), filled<Tensor<double, 2, 600>>(1), filled<Tensor<double, 2, 600>>(2)) <
+        1e-12);
+  auto x = filled<Tensor<float, 4, 700>>(1);
+  x(1, 300) = NAN, x(2, 0) = NAN;
+  CHECK(on_device(largest, x) == 0);
+  CHECK(on_device(places, filled<Tensor<float, 1>>(1), filled<Tensor<float, 40>>(2)) == 0);
+}
+TEST_CASE("convolutions by tiles, by threads and by blocks", "[cuda]") {
+  check_conv<ConvOptions{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}}>(
+      filled<Tensor<double, 2, 9, 13, 11>>(1), filled<Tensor<double, 70, 9, 3, 3>>(2), 1e-12);
+  check_conv<ConvOptions{.padding = 1, .groups = 3}>(filled<Tensor<float, 1, 30, 7, 9>>(1),
+                                                     filled<Tensor<float, 24, 10, 3, 3>>(2), 1e-4);
+  // One channel in each group, and gradients of few weights that are sums of many.
+  check_conv<ConvOptions{.stride = 2, .padding = 1, .groups = 5}>(
+      filled<Tensor<double, 2, 5, 50, 50>>(1), filled<Tensor<double, 10, 1, 3, 3>>(2), 1e-12);
+  // Gradients of weights in parts.
+  check_conv<ConvOptions{}>(filled<Tensor<float, 2, 8, 34, 34>>(1), filled<Tensor<float, 9, 8, 3, 3>>(2),
+                            1e-4);
+  CHECK(on_device(Convolve<ConvOptions{.padding = 1}>{}, filled<Tensor<bfloat16, 1, 20, 6, 6>>(1),
+                  filled<Tensor<bfloat16, 9, 20, 3, 3>>(2)) < 1e-2);
+  CHECK(on_device(Convolve<ConvOptions{.padding = 1}>{}, filled<Tensor<float, dyn, 8, 6, 6>>(1, 3, 8, 6, 6),
+                  filled<Tensor<float, 9, 8, 3, 3>>(2)) < 1e-5);
+  CHECK(on_device(Convolve<ConvOptions{.padding = 1}>{}, filled<Tensor<float, dyn, 8, 6, 6>>(1, 0, 8, 6, 6),
+                  filled<Tensor<float, 9, 8, 3, 3>>(2)) == 0);
+}
+TEST_CASE("attention block by block", "[cuda]") {
+  // Heads that share keys; rows and keys that do not fill a tile.
+  check_attention(attention, filled<Tensor<double, 2, 4, 70, 9>>(1), filled<Tensor<double, 2, 2, 75, 9>>(2),
+                  filled<Tensor<double, 2, 2, 75, 12>>(3), 1e-13);
+  check_attention(open_attention, filled<Tensor<float, 1, 2, 65, 64>>(1),
+                  filled<Tensor<float, 1, 2, 100, 64>>(2), filled<Tensor<float, 1, 2, 100, 64>>(3), 1e-5);
+  // Rows so long that tiles have 16 of them, and 8; longer ones are the CPU's.
+  check_attention(open_attention, filled<Tensor<double, 64, 150>>(1), filled<Tensor<double, 64, 150>>(2),
+                  filled<Tensor<double, 64, 150>>(3), 1e-13);
+  using Long = Tensor<double, 64, 400>;
+  CHECK(on_device(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == INFINITY);
+  CHECK(apart(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == 0);
+}
+TEST_CASE("random numbers are the CPU's", "[cuda]") {
+  auto const key = filled<Tensor<std::int64_t>>(5);
+  CHECK(on_device(draws, filled<Tensor<double, 21, 33>>(1), key) <
+        1e-11);  // the CPU's normal numbers: normal_bound
+  CHECK(on_device(draws, filled<Tensor<float, 21, 33>>(1), key) < 1e-6);
+  CHECK(on_device(dropped, filled<Tensor<float, 1000>>(1), key) < 1e-6);
+  CHECK(on_device(grad([](auto const& x, auto const& k) { return sum(dropped(x, k)); }),
+                  filled<Tensor<float, 999>>(1), key) < 1e-6);
+}
+TEST_CASE("parts replaced, the last where a place comes twice", "[cuda]") {
+  auto const x = filled<Tensor<float, 3, 40, 7>>(1);
+  auto const src = filled<Tensor<float, 3, 600, 7>>(2);
+  auto at = filled<Tensor<std::int32_t, 600>>(1);
+  for (index_t i = 0; i < 600; ++i) at(i) = static_cast<std::int32_t>(i * i % 37);
+  CHECK(on_device(parts, x, at, src) == 0);
+  at(5) = 40;
+  auto f = compile(parts);
+  auto const wrong = f(to(cuda(), x), to(cuda(), at), to(cuda(), src));
+  CHECK(tests::error_of([&] { static_cast<void>(numbers(wrong)); }) ==
+        "index_copy: index 40 out of range for 40 on cuda:0: what was computed since is void");
+}
+TEST_CASE("windows and images, and their gradients", "[cuda]") {
+  CHECK(on_device(grad(pooled), filled<Tensor<double, 2, 3, 13, 10>>(1)) < 1e-13);
+  CHECK(on_device(grad(pooled), filled<Tensor<float, dyn, 3, 13, 10>>(1, 2, 3, 13, 10)) < 1e-5);
+  auto const x = filled<Tensor<double, 2, 3, 7, 11>>(1);
+  auto const w = filled<Tensor<double, 2, 3, 9, 4>>(2);
+  using enum InterpolateMode;
+  CHECK(on_device(grad(Resampled<bilinear, false>{}), x, w) < 1e-13);
+  CHECK(on_device(grad(Resampled<bilinear, true>{}), x, w) < 1e-13);
+  CHECK(on_device(grad(Resampled<bicubic, false>{}), x, w) < 1e-13);
+  CHECK(on_device(grad(Resampled<nearest, false>{}), x, w) < 1e-13);
+  CHECK(on_device(laid_out, filled<Tensor<std::int32_t, 3, 5, 4>>(1),
+                  filled<Tensor<std::int32_t, 3, 5, 4>>(2)) == 0);
+}
