@@ -59,10 +59,23 @@ static_assert(Body<Rows>::rows(nullptr) == rows && Body<Rows>::row_size(nullptr)
 static_assert(kernels::cuda::RowsKernel<step_code_t<Rows, 0>>::threads == 224);
 static_assert(!Map::is_static || Map::arena_bytes >= static_cast<index_t>(rows * columns * sizeof(float)));
 static_assert(!Dynamic::is_static && kernels::cuda::RowsKernel<step_code_t<Dynamic, 0>>::threads == 256);
-// The exponentials of softmax wait for their sum in a row of scratch, one for each block; those of a map need none.
-static_assert(kernels::cuda::LoopStep<step_code_t<Rows, 0>>::workspace(nullptr) ==
-              rows * columns * static_cast<index_t>(sizeof(float)));
+// The exponentials of softmax wait for their sum in shared memory, or where that is too small in a row of scratch, one
+// for each block; those of a map need none.
+using LongRows = program<Softmax, Tensor<float, rows, 20000>>;
+static_assert(kernels::cuda::LoopStep<step_code_t<Rows, 0>>::workspace(nullptr) == 0);
+static_assert(kernels::cuda::LoopStep<step_code_t<LongRows, 0>>::workspace(nullptr) ==
+              rows * 20000 * static_cast<index_t>(sizeof(float)));
 static_assert(kernels::cuda::LoopStep<step_code_t<Map, 0>>::workspace(nullptr) == 0);
+
+// Four elements a thread, and a sum over everything that blocks share.
+using Large = Tensor<float, 256, 1024>;
+struct Everything {
+  constexpr auto operator()(auto const& x) const { return sum(square(x)); }
+};
+static_assert(kernels::cuda::MapKernel<step_code_t<program<Activate, Large, Tensor<float, 1024>>, 0>>::pack ==
+              4);
+static_assert(kernels::cuda::RowsKernel<step_code_t<program<Softmax, Large>, 0>>::threads == 256);
+static_assert(kernels::cuda::WholeLoop<step_code_t<program<Everything, Large>, 0>>::parts(nullptr) == 8);
 
 template <class T>
 T filled(T x) {
@@ -164,7 +177,10 @@ int main() {
     return 77;
   }
   bool good = agrees("gelu(x) * 2 + y", Activate{}, made<Matrix>(), made<Row>());
+  good = agrees("the same, large", Activate{}, made<Large>(), made<Tensor<float, 1024>>()) && good;
   good = agrees("softmax", Softmax{}, made<Matrix>()) && good;
+  good = agrees("softmax of long rows", Softmax{}, made<Large>()) && good;
+  good = agrees("a sum over everything", Everything{}, made<Large>()) && good;
   good = agrees("layer_norm", Normalise{}, made<Matrix>(), made<Row>(), made<Row>()) && good;
   using Half = Tensor<float16, dyn, dyn>;
   good =

@@ -64,8 +64,74 @@ struct Running {
   }
 };
 
+// Single numbers of several phases, all of which are stored.
+struct Spread {
+  constexpr auto operator()(auto const& x) const {
+    auto const m = mean(x), v = mean(square(x - m));
+    return std::tuple(m, v, max(abs(x - m)), (x - m) / sqrt(v));
+  }
+};
+struct Both {
+  constexpr auto operator()(auto const& x) const { return std::pair(sum(x), sum<0>(x)); }
+};
+// Of operands of several sizes, one that repeats, one across, and truths.
+struct Mixed {
+  constexpr auto operator()(auto const& x, auto const& row, auto const& half, auto const& turned) const {
+    auto const y = x * row + cast<float>(half) + transpose(turned);
+    return std::tuple(y, y > 0.5f, cast<double>(y), cast<float16>(where(y > x, y, x)));
+  }
+};
+template <class F, class... A>
+constexpr int pack_of = kernels::cuda::MapKernel<step_code_t<program<F, A...>, 0>>::pack;
+template <class F, class... A>
+constexpr int row_pack_of = kernels::cuda::detail::row_pack<step_code_t<program<F, A...>, 0>>();
+template <class F, class... A>
+constexpr index_t shares_of = kernels::cuda::WholeLoop<step_code_t<program<F, A...>, 0>>::parts(nullptr);
+
 }  // namespace
 
+TEST_CASE("maps of several elements a thread", "[cuda]") {
+  using Large = Tensor<float, 160, 256>;
+  STATIC_REQUIRE(pack_of<Activate, Large, Tensor<float, 256>> == 4);
+  STATIC_REQUIRE(pack_of<Activate, Tensor<float, 160, 254>, Tensor<float, 254>> == 2);
+  STATIC_REQUIRE(pack_of<Activate, Tensor<float, 7, 39>, Tensor<float, 39>> == 1);
+  REQUIRE(apart(Activate{}, filled<Large>(1), filled<Tensor<float, 256>>(2)) < 1e-6);
+  REQUIRE(apart(Activate{}, filled<Tensor<float, 160, 254>>(1), filled<Tensor<float, 254>>(2)) < 1e-6);
+  REQUIRE(apart(Activate{}, filled<Tensor<double, 40003>>(1), filled<Tensor<double, 40003>>(2)) < 1e-12);
+  REQUIRE(apart(Activate{}, filled<Tensor<float16, dyn>>(1, 1003), filled<Tensor<float16, dyn>>(2, 1003)) <
+          2e-3);
+  REQUIRE(apart(Activate{}, filled<Tensor<float, dyn>>(1, 0), filled<Tensor<float, dyn>>(2, 0)) == 0);
+  REQUIRE(apart(Mixed{}, filled<Large>(1), filled<Tensor<float, 256>>(2),
+                filled<Tensor<float16, 160, 256>>(3), filled<Tensor<float, 256, 160>>(4)) < 1e-3);
+}
+TEST_CASE("rows of several elements a thread", "[cuda]") {
+  STATIC_REQUIRE(row_pack_of<Softmax, Tensor<float, 3, 1024>> == 4);
+  STATIC_REQUIRE(row_pack_of<Softmax, Tensor<float, 3, 514>> == 2);
+  STATIC_REQUIRE(row_pack_of<Softmax, Tensor<double, 3, 4000>> == 2);
+  STATIC_REQUIRE(row_pack_of<Softmax, Tensor<float, 3, 1001>> == 1);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 1024>>(1)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 514>>(1)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 2, 20000>>(1)) < 1e-6);  // more than shared memory holds
+  REQUIRE(apart(Halves{}, filled<Tensor<float16, 3, 1160>>(1)) < 2e-3);
+  REQUIRE(apart(Largest{}, filled<Tensor<float, 20, 1028>>(2)) == 0);
+  REQUIRE(apart(grad(norm_loss, wrt<0, 1, 2>), filled<Tensor<double, 1028>>(1),
+                filled<Tensor<double, 1028>>(2), filled<Tensor<double, 9, 1028>>(3)) < 1e-12);
+  REQUIRE(apart(grad(norm_loss, wrt<0, 1, 2>), filled<Tensor<float, 1028>>(1), filled<Tensor<float, 1028>>(2),
+                filled<Tensor<float, 9, 1028>>(3)) < 1e-4);
+}
+TEST_CASE("a long row is shared by blocks", "[cuda]") {
+  STATIC_REQUIRE(shares_of<Everything, Tensor<float, 150001>> == 4);
+  STATIC_REQUIRE(shares_of<Softmax, Tensor<float, 200000>> == 6);
+  STATIC_REQUIRE(shares_of<Spread, Tensor<double, 100000>> == 3);
+  REQUIRE(apart(Everything{}, filled<Tensor<float, 150001>>(2)) < 1e-4);
+  REQUIRE(apart(Everything{}, filled<Tensor<double, 3, 5, 7001>>(2)) < 1e-12);
+  REQUIRE(apart(Everything{}, filled<Tensor<double, dyn>>(2, 140002)) < 1e-12);
+  REQUIRE(apart(Everything{}, filled<Tensor<double, dyn>>(2, 5)) < 1e-12);
+  REQUIRE(apart(Everything{}, filled<Tensor<double, dyn>>(2, 0)) == 0);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 200000>>(3)) < 1e-6);  // three phases, and a row of scratch
+  REQUIRE(apart(Spread{}, filled<Tensor<double, 100000>>(3)) < 1e-12);
+  REQUIRE(apart(Both{}, filled<Tensor<double, 9, 30000>>(3)) < 1e-12);
+}
 TEST_CASE("maps of odd sizes", "[cuda]") {
   REQUIRE(apart(Activate{}, filled<Tensor<float, 7, 39>>(1), filled<Tensor<float, 39>>(2)) < 1e-6);
   REQUIRE(apart(Activate{}, filled<Tensor<float, 1, 1>>(1), filled<Tensor<float, 1>>(2)) < 1e-6);

@@ -25,19 +25,6 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
   template <int K>
   static constexpr bool is_own = Facts::is_shared(K) || (split > 0 && Facts::is_scratch(K));
 
-  // Whether parts of the first dim write to places of their own.
-  static constexpr bool is_independent() {
-    if (Facts::is_sequential()) return false;
-    for (int i = 0; i < instructions; ++i) {
-      index_t const what = Facts::field(i, loop_code::code);
-      int const k = static_cast<int>(Facts::field(i, loop_code::a));
-      if (what != loop_code::accumulate && what != loop_code::store) continue;
-      bool const once = split == 0 && Facts::field(i, loop_code::level) == loop_code::row_level;
-      bool const own = Facts::is_shared(k) || (split > 0 && Facts::is_scratch(k));
-      if (!once && !own && Facts::stride_code(k, 0) == 0) return false;
-    }
-    return true;
-  }
   static constexpr index_t work_of(index_t elements) { return elements * (operands + Facts::cost()); }
   // Elements of which no vector reaches into the next part.
   static constexpr index_t unit = dims == 1 ? 64 : 1;
@@ -168,7 +155,7 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
  public:
   /// pays - whether the loop can be divided, and has enough to do for it as far as the compiler knows.
   static constexpr bool pays() {
-    if (dims == 0 || !is_independent()) return false;
+    if (dims == 0 || !Facts::is_divisible()) return false;
     index_t n = 1;
     for (int d = 0; d < dims; ++d) n = extent::mul(n, Facts::extent_code(d));
     return n < 0 || work_of(n) >= 2 * part_work;

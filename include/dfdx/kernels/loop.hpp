@@ -242,17 +242,20 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     Body::template phase<0>(s);
   }
 
-  /// element - one element of a map, counted over all dims row by row.
-  static DFDX_INLINE void element(void* const* base, index_t const* symbols, index_t index) {
-    static_assert(Facts::is_map() && L::size == 1,
-                  "loop: only the elements of a map can be computed one by one");
+  /// elements - those of a map from one on, counted over all dims row by row: `count` of the last dim, which are as
+  /// many as there are lanes or, at its end, fewer.
+  static DFDX_INLINE void elements(void* const* base, index_t const* symbols, index_t index, int count) {
+    static_assert(Facts::is_map(), "loop: only the elements of a map can be computed one by one");
     State s{base, symbols};
     auto const n = static_cast<position_t>(Body::template extent_of<dims - 1>(symbols));
     auto const at = static_cast<position_t>(index);
     seek<0, dims - 1>(s, static_cast<position_t>(at / n));
     Body::template run_row<0>(s, Body::template of_row<0>);
     detail::Absent none;
-    Body::template lanes<0, false>(s, static_cast<index_t>(at % n), 1, none, none, none, none);
+    auto const i = static_cast<index_t>(at % n);
+    if (count == L::size) Body::template lanes<0, false>(s, i, L::size, none, none, none, none);
+    if constexpr (L::size > 1 && Facts::lane_extent() % L::size != 0)
+      if (count < L::size) Body::template lanes<0, true>(s, i, count, none, none, none, none);
   }
 
   /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.

@@ -113,7 +113,7 @@ class LoopBody : protected LoopFacts<Code> {
     else return s.cells[I].template get<T>();
   }
 
-  template <int I>
+  template <int I, bool Stores>
   static DFDX_INLINE void run_row_instruction(State& s) {
     constexpr index_t what = field(I, loop_code::code);
     constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
@@ -126,7 +126,8 @@ class LoopBody : protected LoopFacts<Code> {
     } else if constexpr (what == loop_code::cast) {
       s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
-      L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
+      if constexpr (Stores) L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
+    } else if constexpr (what == loop_code::accumulate && !Stores) {
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
       constexpr index_t how = record(a, loop_code::combine);
@@ -143,10 +144,10 @@ class LoopBody : protected LoopFacts<Code> {
     }
   }
 
-  // The row-level instructions that are due before phase P, in order.
-  template <int P, std::size_t... N>
+  // The row-level instructions that are due before phase P, in order; those that write may be left out.
+  template <int P, bool Stores = true, std::size_t... N>
   static DFDX_INLINE void run_row(State& s, std::index_sequence<N...>) {
-    (run_row_instruction<row_instruction(P, static_cast<int>(N))>(s), ...);
+    (run_row_instruction<row_instruction(P, static_cast<int>(N)), Stores>(s), ...);
   }
   template <int P>
   static constexpr std::make_index_sequence<static_cast<std::size_t>(row_instructions(P))> of_row{};

@@ -223,6 +223,19 @@ struct LoopFacts {
   static constexpr bool is_scratch(int k) { return record(k, loop_code::combine) == loop_code::scratch; }
   /// is_shared - rows add to operand k. Rows that run at once need one such memory each, which are combined then.
   static constexpr bool is_shared(int k) { return record(k, loop_code::fill) != 0; }
+  /// is_divisible - parts of the first dim write to places of their own.
+  static constexpr bool is_divisible() {
+    bool r = !is_sequential();
+    for (int i = 0; i < instructions; ++i) {
+      index_t const what = field(i, loop_code::code);
+      int const k = static_cast<int>(field(i, loop_code::a));
+      if (what != loop_code::accumulate && what != loop_code::store) continue;
+      bool const once = split == 0 && field(i, loop_code::level) == loop_code::row_level;
+      bool const own = is_shared(k) || (split > 0 && is_scratch(k));
+      r = r && (once || own || stride_code(k, 0) != 0);
+    }
+    return r;
+  }
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

@@ -117,6 +117,10 @@ DFDX_INLINE auto choose(C const& c, X const& x, X const& y) {
     return math::select(c, x, y);
 }
 
+/// self_applying - lanes that apply ops to their elements themselves.
+template <class L>
+concept self_applying = sizeless<L> || L::applies_itself;
+
 /// blockwise - lanes that are threads: what all have in common is written by one of them.
 template <class L>
 concept blockwise = L::is_block;
@@ -131,14 +135,14 @@ DFDX_INLINE void fill_with_identity(void* p, index_t n) {
 /// applied - an op on lane values of types Of; a value of type T.
 template <class L, class Op, class T, class... Of, class... X>
 DFDX_INLINE auto applied(X const&... x) {
-  if constexpr (sizeless<L>) return L::template apply<Op, T, Of...>(x...);
+  if constexpr (self_applying<L>) return L::template apply<Op, T, Of...>(x...);
   else if constexpr (sizeof...(X) == 3) return choose<L, T>(x...);
   else return uniform<L, T>(Op::eval(x...));
 }
 /// joined - two lane values of type T combined.
 template <class L, index_t Do, class T, class X>
 DFDX_INLINE X joined(X const& x, X const& y) {
-  if constexpr (sizeless<L>) return L::template combine<Do, T>(x, y);
+  if constexpr (self_applying<L>) return L::template combine<Do, T>(x, y);
   else return Combination<Do>::apply(x, y);
 }
 

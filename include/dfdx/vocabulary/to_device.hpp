@@ -31,7 +31,8 @@ Array moved_to(Device device, Array const& x) {
     raise("to: a value of shape ", x.shape(),
           " requires a gradient, and tapes run on the CPU only: detach it");
   if (x.bytes() == nullptr) return x;
-  if (!x.device().is_cpu() && !x.contiguous_memory() && x.size() != 0) return moved_to(device, brought(x));
+  if (x.size() == 0) return Array(x.meta(), device);
+  if (!x.device().is_cpu() && !x.contiguous_memory()) return moved_to(device, brought(x));
   Array const from = packed(x);
   Array y(x.meta(), device);
   auto const bytes = static_cast<std::size_t>(x.size()) * size_of(x.dtype());

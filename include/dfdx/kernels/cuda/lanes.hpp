@@ -31,7 +31,7 @@ DFDX_INLINE T block_reduce(T x) {
 
 /// Lanes - a width of 32 or more is a block of that many threads.
 template <index_t Width>
-  requires(Width >= cuda::warp_size)
+  requires(Width >= cuda::warp_size && Width <= 1024)
 struct Lanes<Width> {
   static_assert(Width % cuda::warp_size == 0 && Width <= 1024, "lanes: a block is 1 to 32 warps");
   static constexpr int size = static_cast<int>(Width);

@@ -1,66 +1,46 @@
 // SPDX-License-Identifier: BSL-1.0
-// CUDA kernels of fused loop groups, from the descriptions that the CPU's kernels are made of
-// (core/loop_code.hpp). A map takes a thread for each element; other groups take a block for each row, whose threads
-// are the lanes that the phases run on (kernels/cuda/lanes.hpp). Where rows add to memory that they share, a block
-// has a part of the rows and a copy of that memory; another kernel combines the copies, in order, so that results
-// do not depend on which block is first. A loop that hands values from row to row runs in one thread.
+// CUDA kernels of fused loop groups, from the descriptions that the CPU's kernels are made of (core/loop_code.hpp). A
+// map takes a thread for some elements that lie side by side; other groups take a block for each row, whose threads are
+// the lanes that the phases run on (kernels/cuda/lanes.hpp, packs.hpp). What phases keep of a row is in shared memory
+// where it fits. Where rows add to memory that they share, a block has a part of the rows and a copy of that memory;
+// another kernel combines the copies, in order, so that results do not depend on which block is first. A loop that
+// hands values from row to row runs in one thread.
 //
 // There is no interpreter of descriptions here: the body of all is kernels/loop.hpp.
 #pragma once
 
-#include <dfdx/kernels/cuda/lanes.hpp>
-#include <dfdx/kernels/loop.hpp>
+#include <dfdx/kernels/cuda/loop_memory.hpp>
+#include <dfdx/kernels/cuda/whole_loop.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// LoopArguments - what a kernel is called with: addresses of the operands on the device, the values of symbolic
-/// extents, and the number of copies of shared memory.
-template <class Code>
-struct LoopArguments {
-  void* base[static_cast<std::size_t>(Code::value[loop_code::operands])] = {};
-  index_t symbols[max_symbols] = {};
-  index_t parts = 1;
-};
-
-namespace detail {
-
-using kernels::detail::resolved;
-
-/// row_threads - threads of a block for one row: as many warps as the dim that runs in lanes keeps busy, 8 at most.
-template <class Code>
-constexpr int row_threads() {
-  constexpr int most = 8 * warp_size;
-  constexpr index_t n = LoopFacts<Code>::lane_extent();
-  if (n < 0 || n >= most) return most;
-  return n <= warp_size ? warp_size : static_cast<int>((n + warp_size - 1) / warp_size) * warp_size;
-}
-
-template <class Code, class F, std::size_t... K>
-DFDX_INLINE constexpr void for_shared(F f, std::index_sequence<K...>) {
-  auto const one = [&](auto k) {
-    if constexpr (LoopFacts<Code>::is_shared(decltype(k)::value)) f(k);
-  };
-  (one(std::integral_constant<int, static_cast<int>(K)>{}), ...);
-}
-/// for_shared - f(k) for each operand k that rows add to.
-template <class Code, class F>
-DFDX_INLINE constexpr void for_shared(F f) {
-  for_shared<Code>(f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts<Code>::operands)>{});
-}
-template <class Code, int K>
-using memory_of = element_t<static_cast<DType>(LoopFacts<Code>::record(K, loop_code::dtype))>;
-
-}  // namespace detail
-
-/// MapKernel - a thread for each element.
+/// MapKernel - a thread for some elements that lie side by side; for one where there are few, or lines cannot be
+/// divided.
 template <class Code>
 struct MapKernel {
   static constexpr int threads = 256;
-  static DFDX_INLINE void run(LoopArguments<Code> const& arguments) {
+  static constexpr index_t few = 1 << 15;
+  static constexpr int pack = [] {
+    using Facts = LoopFacts<Code>;
+    index_t all = 1;
+    for (int d = 0; d < Facts::dims; ++d)
+      all = Facts::extent_code(d) < 0 || all < 0 ? -1 : all * Facts::extent_code(d);
+    int n = all >= 0 && all < few ? 1 : pack_size<Code>();
+    index_t const e = Facts::lane_extent();
+    while (n > 1 && Facts::dims > 1 && (e < 0 || e % n != 0)) n /= 2;
+    return n;
+  }();
+  static constexpr index_t work(index_t const* symbols) {
     using Body = Loop<Code, loop_code::scalar>;
-    index_t const n = Body::rows(arguments.symbols) * Body::row_size(arguments.symbols);
-    for (index_t i = block() * threads + thread(); i < n; i += blocks() * threads)
-      Body::element(arguments.base, arguments.symbols, i);
+    return (Body::rows(symbols) * Body::row_size(symbols) + pack - 1) / pack;
+  }
+  static DFDX_INLINE void run(LoopArguments<Code> const& arguments) {
+    using Body = Loop<Code, pack == 1 ? index_t{loop_code::scalar} : packed_width(1, pack)>;
+    index_t const n = Body::rows(arguments.symbols) * Body::row_size(arguments.symbols),
+                  all = work(arguments.symbols);
+    for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads)
+      Body::elements(arguments.base, arguments.symbols, i * pack,
+                     static_cast<int>(n - i * pack < pack ? n - i * pack : pack));
   }
 };
 
@@ -69,9 +49,10 @@ template <class Code>
 struct RowsKernel {
   static constexpr int threads = detail::row_threads<Code>();
   static DFDX_INLINE void run(LoopArguments<Code> const& arguments) {
-    using Body = Loop<Code, threads>;
-    index_t const n = Body::rows(arguments.symbols);
-    for (index_t i = block(); i < n; i += blocks()) Body::row(arguments.base, arguments.symbols, i, block());
+    using Body = detail::RowBody<Code>;
+    LoopArguments<Code> const here = detail::OwnMemory<Code>::here(arguments);
+    index_t const n = Body::rows(here.symbols);
+    for (index_t i = block(); i < n; i += blocks()) Body::row(here.base, here.symbols, i, 0);
   }
 };
 
@@ -80,19 +61,12 @@ template <class Code>
 struct PartsKernel {
   static constexpr int threads = detail::row_threads<Code>();
   static DFDX_INLINE void run(LoopArguments<Code> const& arguments) {
-    using Body = Loop<Code, threads>;
-    detail::for_shared<Code>([&](auto k) {
-      using M = detail::memory_of<Code, decltype(k)::value>;
-      constexpr index_t how = LoopFacts<Code>::record(decltype(k)::value, loop_code::combine);
-      index_t const n = Body::template own_size<decltype(k)::value>(arguments.symbols);
-      M* const mine = static_cast<M*>(arguments.base[decltype(k)::value]) + block() * n;
-      for (index_t i = thread(); i < n; i += threads)
-        mine[i] = static_cast<M>(Combination<how>::template identity<compute_t<M>>());
-    });
-    barrier();
-    index_t const n = Body::rows(arguments.symbols), begin = n * block() / blocks(),
+    using Body = detail::RowBody<Code>;
+    LoopArguments<Code> const here = detail::OwnMemory<Code>::here(arguments);
+    detail::fill_shared<Body, threads>(here);
+    index_t const n = Body::rows(here.symbols), begin = n * block() / blocks(),
                   end = n * (block() + 1) / blocks();
-    for (index_t i = begin; i < end; ++i) Body::row(arguments.base, arguments.symbols, i, block());
+    for (index_t i = begin; i < end; ++i) Body::row(here.base, here.symbols, i, 0);
   }
 };
 
@@ -134,6 +108,10 @@ class LoopStep {
   static constexpr index_t most_blocks = 2048, most_parts = 512;
   static constexpr index_t most_bytes = index_t{64} << 20;  // of copies and of scratch
 
+  // Whether blocks have operand k of their own in the device's memory.
+  static constexpr bool in_memory(int k) {
+    return Facts::is_shared(k) || (Facts::is_scratch(k) && !detail::OwnMemory<Code>::in_shared_memory);
+  }
   struct Own {
     index_t elements[static_cast<std::size_t>(Facts::operands) + 1] = {};
     constexpr index_t bytes(int k, index_t n) const {
@@ -142,7 +120,7 @@ class LoopStep {
     }
     constexpr index_t bytes() const {
       index_t r = 0;
-      for (int k = 0; k < Facts::operands; ++k) r += bytes(k, 1);
+      for (int k = 0; k < Facts::operands; ++k) r += in_memory(k) ? bytes(k, 1) : 0;
       return r;
     }
   };
@@ -175,7 +153,7 @@ class LoopStep {
       return parts(symbols);
     } else if constexpr (Facts::is_map()) {
       index_t const n =
-          (rows * Body::row_size(symbols) + MapKernel<Code>::threads - 1) / MapKernel<Code>::threads;
+          (MapKernel<Code>::work(symbols) + MapKernel<Code>::threads - 1) / MapKernel<Code>::threads;
       return n < most_blocks ? n : most_blocks;
     } else {
       index_t n = rows < most_blocks ? rows : most_blocks;
@@ -187,16 +165,30 @@ class LoopStep {
   }
   static constexpr index_t aligned(index_t bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr index_t copies_of(int k, index_t blocks) {
-    return Facts::is_scratch(k) || (Facts::is_shared(k) && blocks > 1) ? blocks : 0;
+    return (Facts::is_scratch(k) || blocks > 1) && in_memory(k) ? blocks : 0;
   }
   static constexpr index_t bytes_of(Own const& mine, int k, index_t blocks) {
     return aligned(mine.bytes(k, copies_of(k, blocks)));
+  }
+
+  // Blocks share a single row that is long.
+  using Whole = WholeLoop<Code>;
+  static constexpr index_t whole_parts([[maybe_unused]] index_t const* symbols) {
+    if constexpr (Whole::pays()) return Whole::parts(symbols);
+    else return 1;
+  }
+  static constexpr index_t whole_copies(int k, index_t parts) {
+    return Facts::is_shared(k) ? parts : Facts::is_scratch(k) ? 1 : 0;
   }
 
  public:
   /// Bytes that it needs besides the operands.
   static constexpr index_t workspace(index_t const* symbols) {
     index_t n = 0;
+    if (index_t const shares = whole_parts(symbols); shares > 1) {
+      for (int k = 0; k < Facts::operands; ++k) n += aligned(own(symbols).bytes(k, whole_copies(k, shares)));
+      return n + Whole::partial_bytes(shares);
+    }
     if constexpr (!Facts::is_sequential())
       for (int k = 0; k < Facts::operands; ++k) n += bytes_of(own(symbols), k, blocks(symbols));
     return n;
@@ -209,6 +201,9 @@ class LoopStep {
     for (int k = 0; k < Facts::operands; ++k) arguments.base[k] = base[k];
     if (symbols != nullptr)
       for (int i = 0; i < max_symbols; ++i) arguments.symbols[i] = symbols[i];
+    if constexpr (Whole::pays())
+      if (index_t const shares = whole_parts(symbols); shares > 1)
+        return run_whole(arguments, base, static_cast<std::byte*>(workspace), shares, stream);
     index_t const n = blocks(symbols);
     if constexpr (Facts::is_sequential()) {
       return start<SequentialKernel<Code>>(arguments, n, stream);
@@ -229,8 +224,24 @@ class LoopStep {
  private:
   static cudaError_t run_parts(LoopArguments<Code> const& arguments, void* const* base, index_t parts,
                                cudaStream_t stream) {
-    cudaError_t said = start<PartsKernel<Code>>(arguments, parts, stream);
-    if (parts == 1) return said;
+    cudaError_t const said = start<PartsKernel<Code>>(arguments, parts, stream);
+    return parts == 1 || said != cudaSuccess ? said : combine(arguments, base, parts, stream);
+  }
+  static cudaError_t run_whole(LoopArguments<Code> arguments, void* const* base, std::byte* at, index_t parts,
+                               cudaStream_t stream) {
+    for (int k = 0; k < Facts::operands; ++k)
+      if (index_t const bytes = own(arguments.symbols).bytes(k, whole_copies(k, parts)); bytes != 0) {
+        arguments.base[k] = at;
+        at += aligned(bytes);
+      }
+    typename Whole::Arguments const x{arguments, reinterpret_cast<kernels::detail::Cell*>(at), parts};
+    cudaError_t const said = Whole::run(x, stream);
+    return said != cudaSuccess ? said : combine(arguments, base, parts, stream);
+  }
+  // What rows have added to, in copies, to where it belongs.
+  static cudaError_t combine(LoopArguments<Code> const& arguments, void* const* base, index_t parts,
+                             cudaStream_t stream) {
+    cudaError_t said = cudaSuccess;
     detail::for_shared<Code>([&](auto k) {
       if (said != cudaSuccess) return;
       constexpr int K = decltype(k)::value;
