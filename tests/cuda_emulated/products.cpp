@@ -71,6 +71,30 @@ TEST_CASE("products by the kernel of tiles", "[cuda]") {
   check_products();
   REQUIRE(cuda_fake::products.products == before);
 }
+TEST_CASE("products of 16 bits by tensor cores", "[cuda]") {
+  CublasFrom const never(std::int64_t{1} << 60);
+  auto const before = cuda_fake::tensor_products;
+  REQUIRE(apart(product, filled<Tensor<bfloat16, 70, 130>>(1), filled<Tensor<bfloat16, 130, 72>>(2)) < 1e-2);
+  REQUIRE(apart(product_nt, filled<Tensor<float16, 65, 96>>(1), filled<Tensor<float16, 9, 96>>(2)) < 2e-3);
+  REQUIRE(apart(product_tn, filled<Tensor<bfloat16, 33, 64>>(1), filled<Tensor<bfloat16, 33, 65>>(2)) < 1e-2);
+  REQUIRE(apart(product_tt, filled<Tensor<float16, 33, 20>>(1), filled<Tensor<float16, 9, 33>>(2)) < 2e-3);
+  REQUIRE(apart(product_of_parts, filled<Tensor<float16, 6, 12>>(1), filled<Tensor<float16, 10, 5>>(2)) <
+          2e-3);
+  REQUIRE(apart(product, filled<Tensor<bfloat16, 1, 1>>(1), filled<Tensor<bfloat16, 1, 1>>(2)) < 1e-2);
+  using Any = Tensor<float16, dyn, dyn>;
+  REQUIRE(apart(product, filled<Any>(1, 17, 0), filled<Any>(2, 0, 18)) == 0);
+  REQUIRE(apart(product, filled<Any>(1, 17, 31), filled<Any>(2, 31, 18)) < 2e-3);
+  REQUIRE(apart(dense, filled<Tensor<float16, 33, 40>>(1), filled<Tensor<float16, 40, 70>>(2),
+                filled<Tensor<float16, 70>>(3)) < 2e-3);
+  REQUIRE(cuda_fake::tensor_products > before);
+  // Exact where all sums are whole numbers that f32 holds: no element is taken for another.
+  auto a = filled<Tensor<float16, 70, 90>>(1), b = filled<Tensor<float16, 70, 90>>(2);
+  for (index_t i = 0; i < a.size(); ++i)
+    a.data()[i] = static_cast<float16>(static_cast<float>(i * 7 % 13 - 6));
+  for (index_t i = 0; i < b.size(); ++i)
+    b.data()[i] = static_cast<float16>(static_cast<float>(i * 5 % 11 - 5));
+  REQUIRE(apart(product_nt, a, b) == 0);
+}
 TEST_CASE("products as cuBLASLt takes them", "[cuda]") {
   CublasFrom const always(0);
   int const before = cuda_fake::products.products;

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "fibers.hpp"
+#include "tensor_cores.hpp"
 
 #define __global__
 #define __launch_bounds__(...)
@@ -140,6 +141,8 @@ inline Machine& machine() {
   static Machine* const m = new Machine;  // outlives whoever gives memory back at the end
   return *m;
 }
+
+inline Fibers& fibers() { return machine().fibers; }
 
 }  // namespace cuda_fake
 

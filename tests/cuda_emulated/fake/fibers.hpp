@@ -79,6 +79,18 @@ class Fibers {
     return y;
   }
 
+  /// What each thread of the warp has.
+  template <class T>
+  void all(T const& x, T (&of)[warp]) {
+    static_assert(sizeof(T) <= sizeof(slots_[0]));
+    unsigned const first = current / warp * warp;
+    std::memcpy(slots_[current], &x, sizeof x);
+    wait(State::at_warp);
+    for (unsigned i = 0; i < warp && first + i < count_; ++i)
+      std::memcpy(&of[i], slots_[first + i], sizeof x);
+    wait(State::at_warp);
+  }
+
   /// A bit for each thread of the warp.
   unsigned votes(bool yes) {
     unsigned const first = current / warp * warp;
@@ -161,7 +173,7 @@ class Fibers {
   void* argument_ = nullptr;
   unsigned count_ = 0;
   std::uint64_t random_ = 1;
-  unsigned char slots_[most][8] = {};
+  unsigned char slots_[most][24] = {};
 };
 
 }  // namespace cuda_fake

@@ -8,7 +8,7 @@
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/cuda/lanes.hpp>
 #include <dfdx/kernels/cuda/own.hpp>
-#include <dfdx/kernels/cuda/tiles.hpp>
+#include <dfdx/kernels/cuda/tensor_tiles.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -57,27 +57,29 @@ struct ConvProduct {
   }
 
   /// Place - up to three positions.
+  using place_t = typename W::place_t;
   struct Place {
-    index_t i[3] = {};
+    place_t i[3] = {};
   };
   /// The position `at`, counted row by row, of operand K.
   template <int K, int D = axes>
   static DFDX_INLINE void place_of(index_t at, index_t const* s, Place& p) {
     if constexpr (D > 0) {
       index_t const size = extent<K, D + 1>(s);
-      p.i[D - 1] = at % size;
-      place_of<K, D - 1>(at / size, s, p);
+      p.i[D - 1] = static_cast<place_t>(W::remainder(at, size));
+      place_of<K, D - 1>(W::quotient(at, size), s, p);
     }
   }
   // Where those are in operand K that `axis(a)` says; false if one lies outside.
   template <int K, int A = 0, class F>
-  static DFDX_INLINE bool find(index_t const* s, index_t& offset, F const& axis) {
+  static DFDX_INLINE bool find(index_t const* s, place_t& offset, F const& axis) {
     if constexpr (A == axes) {
       return true;
     } else {
-      index_t i = 0;
-      if (!axis(std::integral_constant<int, A>{}, i) || i < 0 || i >= extent<K, A + 2>(s)) return false;
-      offset += i * W::template stride<K, A + 2>(s);
+      place_t i = 0;
+      bool const holds = axis(std::integral_constant<int, A>{}, i);
+      if (!holds || i < 0 || i >= static_cast<place_t>(extent<K, A + 2>(s))) return false;
+      offset += i * static_cast<place_t>(W::template stride<K, A + 2>(s));
       return find<K, A + 1>(s, offset, axis);
     }
   }
@@ -112,10 +114,12 @@ struct ConvProduct {
         return row[W::template offset<w_at, 1, rank>(k, s)];
       } else if constexpr (Does == ConvDoes::input) {
         index_t const size = positions<w_at>(s);
-        return row[sample<w_at>(k / size, x) + W::template offset<w_at, 2, rank>(k % size, s)];
+        return row[sample<w_at>(W::quotient(k, size), x) +
+                   W::template offset<w_at, 2, rank>(W::remainder(k, size), s)];
       } else {
         index_t const size = positions<y_at>(s);
-        return row[sample<y_at>(k / size, x) + W::template offset<y_at, 2, rank>(k % size, s)];
+        return row[sample<y_at>(W::quotient(k, size), x) +
+                   W::template offset<y_at, 2, rank>(W::remainder(k, size), s)];
       }
     }
   };
@@ -133,8 +137,8 @@ struct ConvProduct {
       index_t const* const s = x.symbols;
       Column c{};
       constexpr int made = Does == ConvDoes::weight ? w_at : 2;
-      index_t const size = positions<made>(s), major = column / size;
-      place_of<made>(column % size, s, c.place);
+      index_t const size = positions<made>(s), major = W::quotient(column, size);
+      place_of<made>(W::remainder(column, size), s, c.place);
       if constexpr (Does == ConvDoes::result)
         c.from = data<x_at>(x) + sample<x_at>(major, x) + channel<x_at>(group * in(s), x);
       else if constexpr (Does == ConvDoes::input)
@@ -146,19 +150,22 @@ struct ConvProduct {
       index_t const* const s = x.symbols;
       constexpr int walked = Does == ConvDoes::weight ? y_at : w_at,
                     read = Does == ConvDoes::input ? y_at : x_at;
-      index_t const size = positions<walked>(s), major = k / size;
+      index_t const size = positions<walked>(s), major = W::quotient(k, size);
       Place other;
-      place_of<walked>(k % size, s, other);
-      index_t offset = Does == ConvDoes::weight ? sample<read>(major, x) : channel<read>(major, x);
-      bool const inside = find<read>(s, offset, [&](auto axis, index_t& i) {
+      place_of<walked>(W::remainder(k, size), s, other);
+      auto offset =
+          static_cast<place_t>(Does == ConvDoes::weight ? sample<read>(major, x) : channel<read>(major, x));
+      bool const inside = find<read>(s, offset, [&](auto axis, place_t& i) {
         constexpr int a = decltype(axis)::value;
-        constexpr Window w = window(a);
-        if constexpr (Does == ConvDoes::result) i = w.at(c.place.i[a], other.i[a]);
-        else if constexpr (Does == ConvDoes::weight) i = w.at(other.i[a], c.place.i[a]);
+        constexpr auto by = static_cast<place_t>(window(a).stride),
+                       apart = static_cast<place_t>(window(a).dilation),
+                       before = static_cast<place_t>(window(a).before);
+        if constexpr (Does == ConvDoes::result) i = by * c.place.i[a] + apart * other.i[a] - before;
+        else if constexpr (Does == ConvDoes::weight) i = by * other.i[a] + apart * c.place.i[a] - before;
         else {
-          index_t const distance = c.place.i[a] + w.before - w.dilation * other.i[a];
-          i = distance / w.stride;
-          return distance >= 0 && distance % w.stride == 0;
+          place_t const distance = c.place.i[a] + before - apart * other.i[a];
+          i = distance / by;
+          return distance >= 0 && distance % by == 0;
         }
         return true;
       });
@@ -173,8 +180,8 @@ struct ConvProduct {
     if constexpr (Does == ConvDoes::weight)
       return y + sample<2>(group * m(s) + row, x) + W::template offset<2, 1, rank>(column, s);
     index_t const size = positions<2>(s);
-    return y + sample<2>(column / size, x) + channel<2>(group * m(s) + row, x) +
-           W::template offset<2, 2, rank>(column % size, s);
+    return y + sample<2>(W::quotient(column, size), x) + channel<2>(group * m(s) + row, x) +
+           W::template offset<2, 2, rank>(W::remainder(column, size), s);
   }
 };
 
@@ -183,7 +190,7 @@ template <ConvDoes Does, class Code, class T, class Windows>
 struct ConvKernel {
   using P = ConvProduct<Does, Code, T, Windows>;
   using Sum = typename P::Sum;
-  using Sums = Tile<ConvKernel, Sum>;
+  using Sums = ProductTile<ConvKernel, T, Sum>;
   static constexpr int threads = Sums::threads;
 
   static constexpr index_t tiles(index_t const* s) {

@@ -21,7 +21,7 @@ struct TakeKernel {
     auto* const out = static_cast<E*>(x.base[2]);
     index_t const row = W::template count<0, 1>(s), n = W::template count<2>(s);
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
-      index_t const at = t / row, in_row = t % row;
+      index_t const at = W::quotient(t, row), in_row = W::remainder(t, row);
       auto const r = static_cast<index_t>(index[W::template offset<1, 0, axes>(at, s)]);
       bool const holds = x.holds(r, W::template extent<0, 0>(s));
       index_t const from = r * W::template stride<0, 0>(s) + W::template offset<0, 1, rows>(in_row, s);
@@ -121,8 +121,8 @@ struct ScatterKernel {
   template <int K>
   static DFDX_INLINE index_t line_of(index_t t, index_t const* s) {
     index_t const inner = W::template count<1, Axis + 1, rank>(s);
-    return W::template offset<1, 0, Axis, K>(t / inner, s) +
-           W::template offset<1, Axis + 1, rank, K>(t % inner, s);
+    return W::template offset<1, 0, Axis, K>(W::quotient(t, inner), s) +
+           W::template offset<1, Axis + 1, rank, K>(W::remainder(t, inner), s);
   }
   static DFDX_INLINE void run(OwnArguments const& x) {
     index_t const* const s = x.symbols;

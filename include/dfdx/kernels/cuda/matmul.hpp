@@ -4,8 +4,8 @@
 #pragma once
 
 #include <dfdx/kernels/cuda/cublas.hpp>
+#include <dfdx/kernels/cuda/tensor_tiles.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
-#include <dfdx/kernels/cuda/tiles.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -71,7 +71,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
 
  public:
   struct Kernel {
-    using Sums = Tile<Kernel, Sum>;
+    using Sums = ProductTile<Kernel, std::conditional_t<std::is_same_v<A, B>, A, void>, Sum>;
     static constexpr int threads = Sums::threads;
 
     static DFDX_INLINE void run(MatmulArguments<operands> const& x) {
@@ -98,6 +98,12 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
       bool along_k;
       DFDX_INLINE E const* at(index_t row) const { return first + row * by_row; }
       DFDX_INLINE E value(E const* row, index_t k) const { return row[k * by_k]; }
+      DFDX_INLINE bool has_chunk(E const* row, index_t k) const {
+        return by_k == 1 && reinterpret_cast<std::uintptr_t>(row + k) % sizeof(uint4) == 0;
+      }
+      DFDX_INLINE uint4 chunk(E const* row, index_t k) const {
+        return *reinterpret_cast<uint4 const*>(row + k);
+      }
     };
     static DFDX_INLINE void one_tile(MatmulArguments<operands> const& x, index_t index, index_t row0,
                                      index_t column0, index_t m, index_t n) {

@@ -19,7 +19,7 @@ struct PadKernel {
     index_t const n = work(s), inner = W::template count<1, Axis + 1, rank>(s);
     auto const constant = static_cast<T>(static_cast<compute_t<T>>(x.attrs.f[0]));
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
-      index_t const at = t / inner % W::template extent<1, Axis>(s) - x.attrs.i[1];
+      index_t const at = W::remainder(W::quotient(t, inner), W::template extent<1, Axis>(s)) - x.attrs.i[1];
       bool const inside = at >= 0 && at % (Gap + 1) == 0 && at / (Gap + 1) < W::template extent<0, Axis>(s);
       index_t const place =
           W::template offset<1, 0, rank, 0, 0, Axis>(t, s) + at / (Gap + 1) * W::template stride<0, Axis>(s);
@@ -39,7 +39,8 @@ struct ConcatKernel {
     auto* const to = static_cast<E*>(x.base[2]);
     index_t const n = work(s), inner = W::template count<2, Axis + 1, rank>(s);
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
-      index_t const at = t / inner % W::template extent<2, Axis>(s), first = W::template extent<0, Axis>(s);
+      index_t const at = W::remainder(W::quotient(t, inner), W::template extent<2, Axis>(s)),
+                    first = W::template extent<0, Axis>(s);
       to[W::template offset<2, 0, rank>(t, s)] = at < first ? part<0>(x, t, at) : part<1>(x, t, at - first);
     }
   }
@@ -155,8 +156,8 @@ struct IndexCopyKernel {
   }
   template <int K>
   static DFDX_INLINE index_t part(index_t t, index_t inner, index_t const* s) {
-    return W::template offset<2, 0, Axis, K>(t / inner, s) +
-           W::template offset<2, Axis + 1, rank, K>(t % inner, s);
+    return W::template offset<2, 0, Axis, K>(W::quotient(t, inner), s) +
+           W::template offset<2, Axis + 1, rank, K>(W::remainder(t, inner), s);
   }
   // All threads of the block ask together.
   static DFDX_INLINE bool comes_again(OwnArguments const& x, index_t k, index_t place) {

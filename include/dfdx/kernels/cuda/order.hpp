@@ -20,8 +20,8 @@ struct AxisLines {
   template <int Of>
   static DFDX_INLINE index_t begin(index_t at, index_t const* s) {
     index_t const inner = W::template count<K, Axis + 1, rank>(s);
-    return W::template offset<K, 0, Axis, Of>(at / inner, s) +
-           W::template offset<K, Axis + 1, rank, Of>(at % inner, s);
+    return W::template offset<K, 0, Axis, Of>(W::quotient(at, inner), s) +
+           W::template offset<K, Axis + 1, rank, Of>(W::remainder(at, inner), s);
   }
   template <int Of>
   static DFDX_INLINE index_t step(index_t const* s) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -34,6 +35,29 @@ DFDX_INLINE T exchanged(T x, int mask) {
 }
 /// votes - a bit for each thread of the warp, whether it said yes.
 DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
+/// multiply_add - c += a b of a warp, 16 x 16 by 16 x 8 numbers T of 16 bits (f16 or bf16) with sums in f32, by tensor
+/// cores (sm_80 and later). With g = lane / 4, t = 2 (lane % 4) a thread has of a rows g and g + 8 (a[0], a[2]; a[1],
+/// a[3]) at columns t, t + 1 and (a[2], a[3]) t + 8, t + 9; of b column g, rows t, t + 1 (b[0]) and t + 8, t + 9; of c
+/// rows g and g + 8 at columns t, t + 1. (PTX ISA, mma.m16n8k16.)
+template <class T>
+DFDX_INLINE void multiply_add(float (&c)[4], std::uint32_t const (&a)[4], std::uint32_t const (&b)[2]) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::multiply_add<T>(c, a, b);
+#else
+  if constexpr (std::is_same_v<T, bfloat16>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
 /// shared - N numbers that the threads of a block have in common; one place for each Use.
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
@@ -52,6 +76,8 @@ DFDX_INLINE T exchanged(T x, int) {
   return x;
 }
 DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
+template <class T>
+DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
   return nullptr;

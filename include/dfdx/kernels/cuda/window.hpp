@@ -58,7 +58,7 @@ struct ResampleKernel {
     op::detail::SamplingRule const rule{How, Packed, Transposed ? to : from, Transposed ? from : to,
                                         x.attrs.f[0]};
     for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
-      index_t const i = t / inner % to;
+      index_t const i = W::remainder(W::quotient(t, inner), to);
       T const* const line =
           static_cast<T const*>(x.base[0]) + W::template offset<1, 0, rank, 0, 0, Axis>(t, s);
       C sum{};
