@@ -151,12 +151,23 @@ class OnDevice {
   static void run(Frame const& f, std::byte* workspace) {
     cuda_runtime::Current const current(f.device);
     cudaStream_t const stream = cuda_runtime::stream(f.device);
-    if constexpr (is_captured) {
-      static thread_local Replay replay;
-      replay.run(key_of(f), stream, [&] { run_steps(f, workspace, stream); });
-    } else {
-      run_steps(f, workspace, stream);
-    }
+    auto const steps = [&] { each_step(f, workspace, stream, [](int, auto const& start) { start(); }); };
+    if constexpr (is_captured)
+      if (cuda_options.capture) {
+        static thread_local Replay replay;
+        cuda_runtime::Range const range("captured program");
+        return replay.run(key_of(f), stream, steps);
+      }
+    steps();
+  }
+
+  /// time_each - the same, never captured: took(k, seconds) after each step, by the device's clock.
+  template <class Took>
+  static void time_each(Frame const& f, std::byte* workspace, Took const& took) {
+    cuda_runtime::Current const current(f.device);
+    cudaStream_t const stream = cuda_runtime::stream(f.device);
+    cuda_runtime::Stopwatch watch(stream);
+    each_step(f, workspace, stream, [&](int k, auto const& start) { took(k, watch.seconds(start)); });
   }
 
  private:
@@ -170,7 +181,8 @@ class OnDevice {
     return key;
   }
 
-  static void run_steps(Frame const& f, void* workspace, cudaStream_t stream) {
+  template <class Watch>
+  static void each_step(Frame const& f, void* workspace, cudaStream_t stream, Watch const& watch) {
     index_t positions[positions_needed] = {};
     Frame here = f;
     here.positions = positions;
@@ -179,9 +191,12 @@ class OnDevice {
       void* base[most_arguments + 1];
       for (int i = 0; i < s.arguments; ++i)
         base[i] = P::address(P::plan.arguments[static_cast<std::size_t>(s.argument + i)], here);
-      cudaError_t const said =
-          table()[static_cast<std::size_t>(s.kernel)](base, workspace, f.symbols, f.device, stream);
-      if (said != cudaSuccess) failed(k, f.symbols, said);
+      cuda_runtime::Range const range(name_of_step(k));
+      watch(k, [&] {
+        cudaError_t const said =
+            table()[static_cast<std::size_t>(s.kernel)](base, workspace, f.symbols, f.device, stream);
+        if (said != cudaSuccess) failed(k, f.symbols, said);
+      });
     });
   }
   static auto const& table() {
@@ -190,6 +205,13 @@ class OnDevice {
     return all;
   }
 
+  static char const* name_of_step([[maybe_unused]] int k) {
+#if defined(DFDX_NVTX)
+    return program_graph<P>.nodes[static_cast<std::size_t>(step_at(k).node)].op->name;
+#else
+    return nullptr;
+#endif
+  }
   [[noreturn]] static void failed(int k, index_t const* symbols, cudaError_t said) {
     Node const& n = program_graph<P>.nodes[static_cast<std::size_t>(step_at(k).node)];
     Shape shape = n.meta.shape;

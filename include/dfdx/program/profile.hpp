@@ -48,6 +48,7 @@ struct Profile {
 namespace detail {
 
 // Runs program P on these arguments, again and again for about a quarter of a second, with a clock around each kernel.
+// (On a device its steps are not captured: it waits for each.)
 template <class P, class... A>
 Profile profile_program(A const&... args) {
   using Clock = std::chrono::steady_clock;
@@ -59,7 +60,8 @@ Profile profile_program(A const&... args) {
   Kept<P> kept;
   kept.add_to(inputs, args...);
   auto const layout = P::layout(inputs.symbols);
-  Array const arena(Meta{DType::u8, make_shape(layout.buffers + layout.workspace)});
+  Array const arena(Meta{DType::u8, make_shape(P::arena_on(inputs.device, &layout, inputs.symbols))},
+                    inputs.device);
   typename P::Frame const frame{arena.bytes(), inputs.data, inputs.symbols, &layout, inputs.device};
 
   std::vector<std::vector<double>> times(n);
@@ -67,15 +69,23 @@ Profile profile_program(A const&... args) {
   auto const since = [](Clock::time_point t) {
     return std::chrono::duration<double>(Clock::now() - t).count();
   };
+  // Seconds that each kernel takes are added to `to`: of a device, by its own clock.
+  auto const run_once = [&](std::vector<double>& to) {
+    if constexpr (has_devices)
+      if (!inputs.device.is_cpu())
+        return OnDevice<P>::time_each(frame, arena.bytes() + layout.buffers,
+                                      [&](int k, double s) { to[static_cast<std::size_t>(k)] += s; });
+    P::run_each(frame, [&](int k, auto const& call) {
+      auto const start = Clock::now();
+      call();
+      to[static_cast<std::size_t>(k)] += since(start);
+    });
+  };
   constexpr int least = 5, most = 1000;
   Profile r;
   for (int run = -1; run < least || (run < most && since(begin) < 0.25); ++run) {
     std::vector<double> now(n, 0.0);
-    P::run_each(frame, [&](int k, auto const& call) {
-      auto const start = Clock::now();
-      call();
-      now[static_cast<std::size_t>(k)] += since(start);
-    });
+    run_once(now);
     if (run < 0) continue;  // the first finds cold memory
     for (std::size_t k = 0; k < n; ++k) times[k].push_back(now[k]);
     ++r.runs;
@@ -111,7 +121,7 @@ Profile profile(TrainStep<Loss, O>& step, Model const& model, A const&... args) 
   Model const parameters = detail::copied(model);
   auto const state = detail::copied(step.state_for(model));
   return detail::profile_program<typename Step::template program_for<Model, A...>>(
-      parameters, state, step.template scalars_for<Model>(), args...);
+      parameters, state, step.scalars_for(model), args...);
 }
 
 }  // namespace dfdx

@@ -6,6 +6,7 @@
 
 #include <dfdx/program/step.hpp>
 #include <dfdx/program/transforms.hpp>
+#include <dfdx/vocabulary/to_device.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
@@ -15,9 +16,17 @@ Tree copied(Tree const& tree) {
   Tree r = tree;
   visit(r, [](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
+    if constexpr (has_devices) leaf = to(leaf.device(), std::as_const(leaf));
+    else leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
   });
   return r;
+}
+
+// A tree in memory of the CPU, where there are others.
+template <class Tree>
+decltype(auto) on_cpu(Tree const& tree) {
+  if constexpr (has_devices) return to(Device{}, tree);
+  else return (tree);
 }
 
 }  // namespace dfdx::detail::inline DFDX_TARGET
@@ -91,8 +100,7 @@ class TrainStep {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
     });
     using Numbers = Scalars<Model>;
-    Numbers scalars = scalars_for<Model>();
-    if constexpr (detail::has_devices) scalars = scalars_with(model, scalars);
+    Numbers const scalars = scalars_for(model);
     if constexpr (optim::detail::scales_loss<O>) {
       constexpr std::size_t last = P::plan.results.size() - 1;
       auto const take = [](Storage*, typename P::Frame const& frame) {
@@ -111,9 +119,9 @@ class TrainStep {
     }
   }
 
-  /// The optimizer's numbers for the next step.
+  /// The optimizer's numbers for the next step, where the model lies, always in the same memory.
   template <class Model>
-  Scalars<Model> scalars_for() {
+  Scalars<Model> scalars_for([[maybe_unused]] Model const& model) {
     using Numbers = Scalars<Model>;
     if (scalars_.empty() || scalars_.dtype() != Numbers::static_meta.dtype)
       scalars_ = Array(Numbers::static_meta);
@@ -121,7 +129,8 @@ class TrainStep {
     auto const numbers = optimizer_.scalars_at(steps_ + 1);
     for (std::size_t k = 0; k < static_cast<std::size_t>(O::scalars); ++k)
       scalars.data()[k] = static_cast<typename Numbers::value_type>(numbers[k]);
-    return scalars;
+    if constexpr (detail::has_devices) return on_device_of(model, scalars);
+    else return scalars;
   }
 
   /// The optimizer's state for a model type, one tree like the model for each slot; made of zeros when first asked
@@ -181,9 +190,8 @@ class TrainStep {
   }
 
  private:
-  // The same numbers where a model lies, always in the same memory.
   template <class Model, class Numbers>
-  Numbers scalars_with(Model const& model, Numbers const& scalars) {
+  Numbers on_device_of(Model const& model, Numbers const& scalars) {
     Device device;
     visit(model, [&](auto const& leaf) { device = leaf.device(); });
     if (device.is_cpu()) return scalars;

@@ -42,9 +42,10 @@ namespace dfdx::inline DFDX_TARGET {
 template <class T>
 bool all_finite(T const& t) {
   bool good = true;
-  visit(t, [&](auto const& leaf) {
+  visit(t, [&](auto const& given) {
+    decltype(auto) leaf = detail::on_cpu(given);
     if (!good || leaf.empty() || !is_floating(leaf.dtype())) return;
-    bool const plain = leaf.contiguous_memory() && leaf.device().is_cpu();
+    bool const plain = leaf.contiguous_memory();
     if (plain && leaf.dtype() == DType::f32) good = detail::finite_numbers<float>(leaf.bytes(), leaf.size());
     else if (plain && leaf.dtype() == DType::f64)
       good = detail::finite_numbers<double>(leaf.bytes(), leaf.size());
@@ -66,14 +67,14 @@ std::string first_nan(Loss const&, Model const& model, A const&... args) {
   auto const look_for_nan = [&]() -> std::string {
     detect_anomaly const look;
     enable_grad const recording;
-    Model watched = model;
+    Model watched = detail::on_cpu(model);
     std::vector<Array> wrt;
     visit(watched, [&](auto& leaf) {
       if (!is_floating(leaf.dtype())) return;  // a table of indices, a count: it has no gradient
       detail::put_on_tape(leaf);
       wrt.push_back(leaf);
     });
-    auto const result = detail::Eager<Loss>::call(watched, args...);
+    auto const result = detail::Eager<Loss>::call(watched, detail::on_cpu(args)...);
     detail::slopes<Array>(detail::loss_of(result), wrt, {});
     return {};
   };
@@ -123,7 +124,11 @@ class Watched {
     visit(from, [&](auto const& leaf) { memory.push_back(leaf.bytes()); });
     std::size_t k = 0;
     visit(to, [&](auto& leaf) {
-      std::memcpy(leaf.bytes(), memory[k++], static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype()));
+      auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
+      std::byte const* const source = memory[k++];
+      if (leaf.device().is_cpu()) std::memcpy(leaf.bytes(), source, bytes);
+      else if constexpr (detail::has_devices)
+        dfdx::detail::device_memory->copy(leaf.bytes(), leaf.device(), source, leaf.device(), bytes);
     });
   }
 

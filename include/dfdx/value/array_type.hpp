@@ -3,6 +3,7 @@
 // into a graph that is being recorded. A literal type: its storage pointer is null in a constant expression.
 #pragma once
 
+#include <bit>
 #include <initializer_list>
 #include <utility>
 
@@ -160,11 +161,15 @@ class Array : public ArrayMethods {
     return *p;
   }
 
-  /// item - the one element of an array of size 1.
+  /// item - the one element of an array of size 1, copied if it lies on a device.
   template <element T>
   T item() const {
     if (size() != 1) raise("item: one element required, got shape ", shape());
-    return *data<T>();
+    if (device().is_cpu()) return *data<T>();
+    if (dtype_v<T> != meta_.dtype) raise("item: dtype is ", meta_.dtype, ", not ", dtype_v<T>);
+    std::byte copy[sizeof(T)];
+    detail::device_memory->copy(copy, Device{}, data_, device(), sizeof copy);
+    return std::bit_cast<T>(copy);
   }
 
   /// a[i] - the array at position i of the first axis, from the end if negative: a view, recorded on the tape.

@@ -57,7 +57,10 @@ inline void write_real(Operand const& x, index_t offset, double value) {
 
 inline double Array::item() const {
   if (size() != 1) raise("item: one element required, got shape ", shape());
-  return read_real(operand(), 0);
+  if (device().is_cpu()) return read_real(operand(), 0);
+  alignas(std::int64_t) std::byte copy[sizeof(std::int64_t)];
+  detail::device_memory->copy(copy, Device{}, data_, device(), size_of(dtype()));
+  return read_real(Operand{copy, meta_, strides_}, 0);
 }
 
 }  // namespace dfdx

@@ -5,6 +5,7 @@
 
 #define DFDX_CUDA_EMULATED 1
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -295,6 +296,25 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_fake::machine().say(cudaSuccess); }
 inline cudaError_t cudaDeviceSynchronize() { return cuda_fake::machine().say(cudaSuccess); }
+
+// Events know when the work before them was done, which is at once.
+using cudaEvent_t = std::chrono::steady_clock::time_point*;
+inline cudaError_t cudaEventCreate(cudaEvent_t* e) {
+  *e = new std::chrono::steady_clock::time_point;
+  return cuda_fake::machine().say(cudaSuccess);
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  delete e;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  return cuda_fake::submit(s, [e] { *e = std::chrono::steady_clock::now(); });
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cuda_fake::machine().say(cudaSuccess); }
+inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
+  *ms = std::chrono::duration<float, std::milli>(*b - *a).count();
+  return cuda_fake::machine().say(cudaSuccess);
+}
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
   s->capturing = new cuda_fake::Graph;

@@ -27,6 +27,8 @@ struct CudaOptions {
   /// Products of that many multiplications or more by cuBLASLt, where it takes them; others by a kernel of dfdx, which
   /// has less to start. (Not measured yet.)
   std::int64_t cublas_from = std::int64_t{1} << 20;
+  /// Programs that are called again with the same memory become CUDA graphs. Off, a profiler sees each step's range.
+  bool capture = true;
 };
 /// cuda_options - of this process.
 inline CudaOptions cuda_options;

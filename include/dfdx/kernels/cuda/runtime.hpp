@@ -12,6 +12,10 @@
 #include <string>
 #include <utility>
 
+#if defined(DFDX_NVTX)
+#include <nvtx3/nvToolsExt.h>
+#endif
+
 #include <dfdx/core/device.hpp>
 #include <dfdx/core/error.hpp>
 
@@ -52,6 +56,47 @@ class Current {
  private:
   int before_ = 0;
   bool changed_ = false;
+};
+
+/// Range - what NVIDIA's profilers show by a name as long as it lives. Programs that define DFDX_NVTX have ranges named
+/// after the ops of each step; others need no header for it.
+struct Range {
+#if defined(DFDX_NVTX)
+  explicit Range(char const* name) { nvtxRangePushA(name); }
+  Range(Range const&) = delete;
+  ~Range() { nvtxRangePop(); }
+#else
+  explicit Range(char const*) {}
+#endif
+};
+
+/// Stopwatch - how long the device works at what is asked of it, by its own clock.
+class Stopwatch {
+ public:
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
+    check("event", cudaEventCreate(&begin_));
+    check("event", cudaEventCreate(&end_));
+  }
+  Stopwatch(Stopwatch const&) = delete;
+  ~Stopwatch() {
+    static_cast<void>(cudaEventDestroy(begin_));
+    static_cast<void>(cudaEventDestroy(end_));
+  }
+  /// Seconds that the device takes for what `work` asks of it.
+  template <class Work>
+  double seconds(Work const& work) {
+    check("event", cudaEventRecord(begin_, stream_));
+    work();
+    check("event", cudaEventRecord(end_, stream_));
+    check("earlier work", cudaEventSynchronize(end_));
+    float milliseconds = 0;
+    check("event", cudaEventElapsedTime(&milliseconds, begin_, end_));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t begin_{}, end_{};
 };
 
 /// stream - that of a device, made when it is first asked for.
