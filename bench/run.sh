@@ -3,7 +3,7 @@
 # run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm conv llama elementwise
 # normalise attention movement inference scaling threads compile; all without a name) in release below build/bench, runs
 # them, prints one table and writes it to build/bench/results.json and, with charts, report.html. peers.sh installs what
-# they compare with. `run.sh rvv`, on its own, counts instructions on RISC-V vectors.
+# they compare with. On their own: `run.sh rvv` counts instructions on RISC-V vectors, `run.sh cuda` measures a GPU.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm conv llama \
@@ -12,6 +12,7 @@ if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross
   exec python3 bench/rvv/count.py build/bench/rvv -Iinclude -isystem build/deps/usr/include
 fi
+[ "$1" != cuda ] || exec sh bench/cuda/run.sh
 targets='bench_roof'
 for name in "$@"; do
   case $name in

@@ -3,7 +3,6 @@
 // into a graph that is being recorded. A literal type: its storage pointer is null in a constant expression.
 #pragma once
 
-#include <bit>
 #include <initializer_list>
 #include <utility>
 
@@ -167,9 +166,9 @@ class Array : public ArrayMethods {
     if (size() != 1) raise("item: one element required, got shape ", shape());
     if (device().is_cpu()) return *data<T>();
     if (dtype_v<T> != meta_.dtype) raise("item: dtype is ", meta_.dtype, ", not ", dtype_v<T>);
-    std::byte copy[sizeof(T)];
-    detail::device_memory->copy(copy, Device{}, data_, device(), sizeof copy);
-    return std::bit_cast<T>(copy);
+    T copy{};
+    detail::device_memory->copy(&copy, Device{}, data_, device(), sizeof copy);
+    return copy;
   }
 
   /// a[i] - the array at position i of the first axis, from the end if negative: a view, recorded on the tape.

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the benchmarks of a GPU share: inputs that are drawn there, the device's clock, its copy bandwidth as the roof
+// of what is bound by memory, and a look at some results before they are timed. DFDX_BENCH_SMALL: sizes for a dry run.
+#pragma once
+
+#include <dfdx/cuda.hpp>
+
+#include <dfdx/vocabulary/random.hpp>
+
+#include "../row.hpp"
+
+#include <functional>
+
+namespace bench {
+
+using namespace dfdx;
+
+#if defined(DFDX_BENCH_SMALL)
+inline constexpr bool small = true;
+#else
+inline constexpr bool small = false;
+#endif
+/// An extent, or a small one.
+constexpr std::size_t size_or(std::size_t n, std::size_t few) { return small ? few : n; }
+
+/// Milliseconds of `work` on the device: the median of rounds that each take some of them.
+inline double milliseconds(std::function<void()> const& work) {
+  cuda_runtime::Stopwatch watch(cuda_runtime::stream(cuda()));
+  for (int k = 0; k < 3; ++k) work();  // captured the second time
+  double const once = watch.seconds(work);
+  int const calls = small ? 1 : static_cast<int>(std::clamp(0.02 / once, 1.0, 1000.0));
+  std::vector<double> rounds;
+  for (int r = 0; r < (small ? 1 : 7); ++r)
+    rounds.push_back(watch.seconds([&] {
+      for (int k = 0; k < calls; ++k) work();
+    }) / calls);
+  std::nth_element(rounds.begin(), rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2),
+                   rounds.end());
+  return rounds[rounds.size() / 2] * 1e3;
+}
+
+/// Bytes a second that a copy on the device reads and writes.
+inline double copy_bandwidth() {
+  constexpr index_t bytes = small ? 1 << 20 : index_t{1} << 30;
+  Array const from(Meta{DType::u8, make_shape(bytes)}, cuda()),
+      to(Meta{DType::u8, make_shape(bytes)}, cuda());
+  double const ms = milliseconds([&] {
+    cuda_runtime::memory.copy(to.bytes(), cuda(), from.bytes(), cuda(), static_cast<std::size_t>(bytes));
+  });
+  return 2 * static_cast<double>(bytes) / (ms * 1e-3);
+}
+
+template <class E>
+struct Normals {
+  constexpr auto operator()(auto const& like, auto const& key) const {
+    return cast<E>(randn_like(like, key));
+  }
+};
+/// Normal numbers, drawn on the device. (f16 and bf16 are rounded there too.)
+template <class T>
+T normals(std::int64_t seed) {
+  using E = typename T::value_type;
+  auto draw = compile(Normals<E>{});
+  return draw(T(Array(T::static_meta, cuda())), to(cuda(), Tensor<std::int64_t>(seed)));
+}
+
+/// Numbers of a result on the CPU.
+template <class T>
+std::vector<double> numbers(T const& x) {
+  auto const here = to(Device{}, x).contiguous();
+  using E = typename T::value_type;
+  auto const* const p = reinterpret_cast<E const*>(here.bytes());
+  std::vector<double> r(static_cast<std::size_t>(here.size()));
+  for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<double>(p[i]);
+  return r;
+}
+/// The largest difference |y_i - want(i)| / (1 + |want(i)|) of some elements.
+template <class T, class Want>
+double error_of(T const& y, Want const& want) {
+  auto const got = numbers(y);
+  double worst = 0;
+  for (std::size_t k = 0; k < 257; ++k) {
+    std::size_t const i = k * 7919 * 1009 % got.size();
+    double const w = want(i), d = std::fabs(got[i] - w) / (1 + std::fabs(w));
+    worst = d <= worst ? worst : d;  // NaN stays
+  }
+  return worst;
+}
+
+/// Prints a row; `bytes` are what has to be read and written once, `flops` the operations, 0 if that is not its roof.
+inline void row(char const* bench, std::string const& name, double ms, double error, double bandwidth,
+                double bytes, double flops = 0, std::string const& note = {}) {
+  Row r{.bench = bench,
+        .name = name,
+        .ours_ms = ms,
+        .error = error,
+        .note = small ? "dry run, small sizes" : note};
+  if (bytes > 0) r.bytes = bytes, r.roof = bytes / (ms * 1e-3) / bandwidth;
+  if (flops > 0) r.flops = flops;
+  print(r);
+}
+
+/// Runs the rows, or says that there is no device.
+template <class F>
+int run(F const& rows) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::fprintf(stderr, "SKIPPED: no CUDA device\n");
+    return 77;
+  }
+  rows(copy_bandwidth());
+  return 0;
+}
+
+}  // namespace bench

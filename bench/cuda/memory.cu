@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a GPU's memory bounds: maps, rows with phases, sums, sorting, random numbers.
+#include "measure.hpp"
+
+#include <dfdx/vocabulary/order.hpp>
+
+using namespace bench;
+
+namespace {
+
+struct Map {
+  constexpr auto operator()(auto const& a, auto const& x, auto const& b, auto const& r) const {
+    return gelu(a * x + b) + r;
+  }
+};
+struct Softmax {
+  constexpr auto operator()(auto const& x) const { return softmax(x); }
+};
+struct Norm {
+  constexpr auto operator()(auto const& x, auto const& w, auto const& b) const {
+    return layer_norm(x, w, b, 1e-5f);
+  }
+};
+struct Entropy {
+  constexpr auto operator()(auto const& x, auto const& labels) const { return cross_entropy(x, labels); }
+};
+struct Sum {
+  constexpr auto operator()(auto const& x) const { return sum(x); }
+};
+struct Sort {
+  constexpr auto operator()(auto const& x) const { return argsort<0>(x); }
+};
+struct Running {
+  constexpr auto operator()(auto const& x) const { return cumsum<1>(x); }
+};
+
+constexpr double root_half = 0.70710678118654752;
+double gelu_of(double x) { return 0.5 * x * (1 + std::erf(x * root_half)); }
+
+template <class T>
+void maps(char const* dtype, double bandwidth) {
+  using X = Tensor<T, size_or(100'000'000, 100'003)>;
+  double const n = static_cast<double>(X::static_meta.shape.numel()), size = sizeof(T);
+  auto const a = normals<X>(1), x = normals<X>(2), b = normals<X>(3), r = normals<X>(4);
+  {
+    auto f = compile(Map{});
+    auto const va = numbers(a), vx = numbers(x), vb = numbers(b), vr = numbers(r);
+    double const error =
+        error_of(f(a, x, b, r), [&](std::size_t i) { return gelu_of(va[i] * vx[i] + vb[i]) + vr[i]; });
+    row("cuda map", std::string("gelu(a x + b) + r, ") + dtype, milliseconds([&] { f(a, x, b, r); }), error,
+        bandwidth, 5 * n * size);
+  }
+  auto g = vjp(Map{});
+  auto const ct = normals<X>(5);
+  row("cuda map", std::string("gelu(a x + b) + r with gradients, ") + dtype,
+      milliseconds([&] { g(a, x, b, r, ct); }), unknown, bandwidth, 9 * n * size);
+}
+
+void rows(double bandwidth) {
+  constexpr std::size_t m = size_or(8192, 40), n = size_or(8192, 300), classes = size_or(32000, 500);
+  using X = Tensor<float, m, n>;
+  double const size = static_cast<double>(m * n) * 4;
+  auto const x = normals<X>(1), ct = normals<X>(2);
+  auto const values = numbers(x);
+  {
+    auto f = compile(Softmax{});
+    double const error = error_of(f(x), [&](std::size_t i) {
+      std::size_t const first = i / n * n;
+      double sum = 0;
+      for (std::size_t j = 0; j < n; ++j) sum += std::exp(values[first + j]);
+      return std::exp(values[i]) / sum;
+    });
+    row("cuda rows", "softmax", milliseconds([&] { f(x); }), error, bandwidth, 2 * size);
+    auto g = vjp(Softmax{});
+    row("cuda rows", "softmax with gradient", milliseconds([&] { g(x, ct); }), unknown, bandwidth, 4 * size);
+  }
+  {
+    auto const w = normals<Tensor<float, n>>(3), b = normals<Tensor<float, n>>(4);
+    auto const vw = numbers(w), vb = numbers(b);
+    auto f = compile(Norm{});
+    double const error = error_of(f(x, w, b), [&](std::size_t i) {
+      std::size_t const first = i / n * n;
+      double mean = 0, squares = 0;
+      for (std::size_t j = 0; j < n; ++j) mean += values[first + j] / static_cast<double>(n);
+      for (std::size_t j = 0; j < n; ++j)
+        squares += (values[first + j] - mean) * (values[first + j] - mean) / static_cast<double>(n);
+      return (values[i] - mean) / std::sqrt(squares + 1e-5) * vw[i % n] + vb[i % n];
+    });
+    row("cuda rows", "layer norm", milliseconds([&] { f(x, w, b); }), error, bandwidth, 2 * size);
+    auto g = vjp(Norm{});
+    row("cuda rows", "layer norm with gradients", milliseconds([&] { g(x, w, b, ct); }), unknown, bandwidth,
+        4 * size);
+  }
+  {
+    using Logits = Tensor<float, m, classes>;
+    auto const logits = normals<Logits>(5);
+    auto labels = Tensor<std::int32_t, m>(Array(Meta{DType::i32, make_shape(static_cast<index_t>(m))}));
+    for (std::size_t i = 0; i < m; ++i) labels.data()[i] = static_cast<std::int32_t>(i * 7919 % classes);
+    auto const there = to(cuda(), labels);
+    auto g = value_and_grad(Entropy{});
+    row("cuda rows", "cross entropy with gradient", milliseconds([&] { g(logits, there); }), unknown,
+        bandwidth, 2 * static_cast<double>(m * classes) * 4);
+  }
+}
+
+void orders(double bandwidth) {
+  constexpr std::size_t n = size_or(std::size_t{1} << 24, 5000);
+  using X = Tensor<float, n>;
+  auto const x = normals<X>(1);
+  auto values = numbers(x);
+  double total = 0;
+  for (double v : values) total += v;
+  auto add = compile(Sum{});
+  double const error = std::fabs(static_cast<double>(add(x)) - total) / (1 + std::fabs(total));
+  row("cuda order", "sum of 2^24", milliseconds([&] { add(x); }), error, bandwidth,
+      static_cast<double>(n) * 4);
+  auto sort = compile(Sort{});
+  auto const order = numbers(sort(x));
+  double wrong = 0;
+  for (std::size_t i = 1; i < n; ++i)
+    wrong +=
+        values[static_cast<std::size_t>(order[i - 1])] > values[static_cast<std::size_t>(order[i])] ? 1 : 0;
+  row("cuda order", "argsort of 2^24", milliseconds([&] { sort(x); }), wrong, bandwidth,
+      static_cast<double>(n) * 12);
+  using Lines = Tensor<float, size_or(4096, 30), size_or(4096, 300)>;
+  auto const lines = normals<Lines>(2);
+  auto running = compile(Running{});
+  row("cuda order", "cumsum of rows of 4096", milliseconds([&] { running(lines); }), unknown, bandwidth,
+      static_cast<double>(Lines::static_meta.shape.numel()) * 8);
+  auto draw = compile(Normals<float>{});
+  auto const key = to(cuda(), Tensor<std::int64_t>(3));
+  row("cuda order", "2^24 normal numbers", milliseconds([&] { draw(x, key); }), unknown, bandwidth,
+      static_cast<double>(n) * 4);
+}
+
+}  // namespace
+
+int main() {
+  return run([](double bandwidth) {
+    row("cuda roof", "copy of 1 GiB", 2.0 * (1 << 30) / bandwidth * 1e3, unknown, bandwidth, 2.0 * (1 << 30));
+    maps<float>("f32", bandwidth);
+    maps<bfloat16>("bf16", bandwidth);
+    rows(bandwidth);
+    orders(bandwidth);
+  });
+}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+# run.sh [build|run]: benchmarks of a GPU. `build` compiles them with nvcc into build/bench/cuda, `run` runs what is
+# there, compares with PyTorch where python3 has it with CUDA, prints a table and writes build/bench/cuda/results.json;
+# without an argument both. ARCH (sm_90) says for which generation.
+set -eu
+cd "$(dirname "$0")/../.."
+out=build/bench/cuda
+names='memory products training'
+mkdir -p $out
+if [ "${1:-build}" = build ]; then
+  command -v nvcc >/dev/null || { echo 'cuda/run.sh: no nvcc' >&2; exit 1; }
+  for name in $names; do
+    nvcc -std=c++20 -O3 -Iinclude -isystem build/deps/usr/include -arch="${ARCH:-sm_90}" --expt-relaxed-constexpr \
+      --extended-lambda -o $out/$name bench/cuda/$name.cu -lcublasLt
+  done
+  [ $# -eq 0 ] || exit 0
+fi
+rm -f $out/rows.jsonl
+for name in $names; do
+  [ -x $out/$name ] || { echo "cuda/run.sh: no $out/$name, run it with \`build\` first" >&2; exit 1; }
+done
+failed=0
+for name in $names; do
+  status=0
+  $out/$name >>$out/rows.jsonl || status=$?
+  [ $status -ne 77 ] || exit 77
+  [ $status -eq 0 ] || { echo "cuda/run.sh: $name failed with status $status" >&2; failed=1; }
+done
+if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+  python3 bench/cuda/peers.py $out/rows.jsonl >$out/compared.jsonl && mv $out/compared.jsonl $out/rows.jsonl
+else
+  echo 'cuda/run.sh: no PyTorch with CUDA to compare with' >&2
+fi
+python3 bench/report.py $out/rows.jsonl $out/results.json
+exit $failed
