@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "picture_options.hpp"
+#include "device.hpp"
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -29,6 +30,7 @@ std::optional<PictureOptions> parse_options(int argc, char** argv, char const* n
   app.add_option("--lr", o.lr, "Highest learning rate")->check(CLI::Range(1e-9, 1e9))->capture_default_str();
   app.add_option("--limit", o.limit, "Use the first so many training and test examples only")->check(count);
   if (o.precision) add_precision_option(app, *o.precision);
+  if (o.device) add_device_option(app, *o.device);
   if (!parse(app, argc, argv)) return {};
   return o;
 }

@@ -2,6 +2,7 @@
 // The command line of the examples that learn from pictures.
 #pragma once
 
+#include <dfdx/core/device.hpp>
 #include <dfdx/core/shape.hpp>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ struct PictureOptions {
   std::int64_t epochs = 10;  // 0 for as many as make about usual_steps
   double lr = 1e-3;
   std::optional<Precision> precision{};  // an option where it has a value
+  std::optional<dfdx::Device> device{};  // likewise
   std::string other_data{};              // what --data may be besides, for --help
 
   static constexpr std::int64_t usual_steps = 5000;

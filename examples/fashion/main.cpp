@@ -138,7 +138,10 @@ int main(int argc, char** argv) {
   return common::guarded("fashion", [&] {
     auto const options = common::parse_options(
         argc, argv, "fashion", "Learns to tell kinds of clothes apart by their pictures (Fashion-MNIST).",
-        {.output = "fashion-output", .lr = 2e-3, .precision = common::Precision::f32});
+        {.output = "fashion-output",
+         .lr = 2e-3,
+         .precision = common::Precision::f32,
+         .device = dfdx::Device{}});
     if (options) options->load.empty() ? fashion::run(*options) : fashion::check_model(*options);
   });
 }

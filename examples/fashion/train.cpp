@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../common/device.hpp"
 #include "../common/mixed_step.hpp"
 #include "cause.hpp"
 
@@ -46,12 +47,14 @@ History train(Model& model, Examples const& examples, Examples const& test,
   optim::WarmupSchedule const rate{warmup, optim::CosineSchedule{.lr = options.lr, .steps = steps - warmup}};
 
   History history;
+  dfdx::Device const device = *options.device;
+  Model there = common::on(device, model);
   dfdx::Tensor<std::int64_t> draw(0);
   decltype(&loader.next()) now = nullptr;
   double sum = 0;
   auto const after = [&](std::int64_t done, double recent) {
     if (done % epoch == 0) {
-      history.tests.push_back(evaluate(model, test));
+      history.tests.push_back(evaluate(there, test));
       epoch_report(done / epoch, sum / static_cast<double>(epoch), history.tests.back());
       sum = 0;
     }
@@ -59,20 +62,31 @@ History train(Model& model, Examples const& examples, Examples const& test,
            history.tests.empty() ? std::nullopt : std::optional(history.tests.back().confusion.accuracy()));
   };
   optim::AdamW const rule{.weight_decay = 0.05};
-  common::with_step(*options.precision, loss, rule, [&](auto& step, auto& optimizer) {
-    auto const prepare = [&](std::int64_t i) {
-      now = &loader.next();
-      optimizer.lr = rate(i);
-      draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
-    };
-    auto watched = dfdx::watch(step, model, cause);
-    auto const one = [&] {
-      float const l = watched(std::get<0>(*now), std::get<1>(*now), draw);
-      sum += static_cast<double>(l);
-      return l;
-    };
-    common::train_loop(history, steps, 200, prepare, one, after);
-  });
+  auto const run = [&] {
+    common::with_step(*options.precision, loss, rule, [&](auto& step, auto& optimizer) {
+      auto const prepare = [&](std::int64_t i) {
+        now = &loader.next();
+        optimizer.lr = rate(i);
+        draw.data()[0] = dfdx::integer_at(draws, static_cast<std::uint64_t>(i), dfdx::index_t{1} << 53);
+      };
+      auto watched = dfdx::watch(step, there, [](auto const&... x) { return cause(common::on({}, x)...); });
+      auto const one = [&] {
+        float const l = watched(common::on(device, std::get<0>(*now)), common::on(device, std::get<1>(*now)),
+                                common::on(device, draw));
+        sum += static_cast<double>(l);
+        return l;
+      };
+      common::train_loop(history, steps, 200, prepare, one, after);
+    });
+  };
+  // The model as it is at the end, also of a run that fails.
+  try {
+    run();
+  } catch (dfdx::error const&) {
+    model = common::on({}, there);
+    throw;
+  }
+  model = common::on({}, there);
   return history;
 }
 
@@ -81,6 +95,7 @@ Figures evaluate(Model const& model, Examples const& examples) {
   constexpr auto b = static_cast<dfdx::index_t>(batch), points = static_cast<dfdx::index_t>(side * side);
   auto pictures = dfdx::zeros<std::uint8_t, batch, side, side>();
   auto labels = dfdx::zeros<std::int32_t, batch>();
+  dfdx::Device const device = model.fc2.bias.device();
   Figures r;
   double sum = 0;
   // The program knows batches of one size only; of the last, what is left over from the one before is not counted.
@@ -88,7 +103,8 @@ Figures evaluate(Model const& model, Examples const& examples) {
     dfdx::index_t const n = std::min(b, examples.size() - begin);
     std::copy_n(examples.pictures.data() + begin * points, n * points, pictures.data());
     std::copy_n(examples.labels.data() + begin, n, labels.data());
-    auto const& [said, losses] = program(model, pictures, labels);
+    auto const [said, losses] =
+        common::on({}, program(model, common::on(device, pictures), common::on(device, labels)));
     for (dfdx::index_t i = 0; i < n; ++i) {
       r.confusion.add(labels(i), said(i));
       sum += static_cast<double>(losses(i));

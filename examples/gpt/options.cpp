@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../common/options.hpp"
+#include "../common/device.hpp"
 #include "../common/run_log.hpp"
 #include "options.hpp"
 
@@ -32,6 +33,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->check(count)
       ->capture_default_str();
   auto const rate = CLI::Range(1e-9f, 1e9f);
+  common::add_device_option(app, o.settings.device);
   app.add_option("--lr", o.settings.lr, "Highest learning rate")->check(rate)->capture_default_str();
   app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")
       ->check(rate)

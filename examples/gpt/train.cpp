@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "train.hpp"
+#include "../common/device.hpp"
 #include "../common/output.hpp"
 #include "cause.hpp"
 
@@ -17,9 +18,11 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
       loss, optim::ClipNorm{optim::AdamW{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}, 1.0});
 
   common::Run run;
+  dfdx::Device const device = settings.device;
+  Model there = common::on(device, model);
   // What a run is: all that is not the same in each, and what it must find again.
   auto const state = [&](auto const& save_or_load) {
-    save_or_load("model", model, "optimizer", step, "key", key, "recent", run.recent, "characters",
+    save_or_load("model", there, "optimizer", step, "key", key, "recent", run.recent, "characters",
                  dfdx::must_equal(text.alphabet.hex()), "length", dfdx::must_equal(text.train.size()));
   };
   if (!settings.resume.empty())
@@ -47,15 +50,15 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
     report(done, recent);
     if (settings.checkpoint.empty() || (done % settings.every != 0 && done != settings.steps)) return;
     // What the step has made is not yet known to be good: its loss was that of the parameters before.
-    if (!dfdx::all_finite(step.state_for(model)) || !(evaluate(model, sample_of_text) < 1e4))
+    if (!dfdx::all_finite(step.state_for(there)) || !(evaluate(common::on({}, there), sample_of_text) < 1e4))
       throw dfdx::error("train: the model is no longer of use after " + std::to_string(done) +
                         " steps; a smaller --lr may help");
     keep();
   };
-  auto watched = dfdx::watch(step, model, cause);
+  auto watched = dfdx::watch(step, there, [](auto const&... x) { return cause(common::on({}, x)...); });
   auto const one = [&] {
     try {
-      return watched(b.tokens, b.next);
+      return watched(common::on(device, b.tokens), common::on(device, b.next));
     } catch (dfdx::error const&) {
       // The model is again what it was before this step.
       if (!settings.checkpoint.empty()) keep();
@@ -65,10 +68,12 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
   try {
     common::train_loop(run, settings.steps, 50, prepare, one, after);
   } catch (dfdx::error const& e) {
+    model = common::on({}, there);
     if (kept.empty()) throw;
     throw dfdx::error(std::string(e.what()) + "; the state after " + std::to_string(kept_at) +
                       " steps is in " + kept);
   }
+  model = common::on({}, there);
   return run;
 }
 

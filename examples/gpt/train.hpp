@@ -16,6 +16,7 @@ struct Settings {
   float lr = 2e-3f, lr_end = 1e-4f;
   std::string checkpoint, resume;  // files, empty for none
   std::int64_t every = 200;        // steps between checkpoints
+  dfdx::Device device{};           // where to train
 };
 
 /// Called after each step with the number of steps done and the mean loss of late.

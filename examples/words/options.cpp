@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../common/options.hpp"
+#include "../common/device.hpp"
 #include "../common/precision.hpp"
 #include "../common/run_log.hpp"
 #include "models.hpp"
@@ -29,6 +30,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                  "A model.safetensors of --model to make up words with; nothing is trained");
   common::add_log_option(app, o.log);
   common::add_precision_option(app, o.settings.precision);
+  common::add_device_option(app, o.settings.device);
   app.add_option("--seed", o.seed, "Seed of everything random")->capture_default_str();
   app.add_option("--steps", o.settings.steps, "Training steps of 32 examples each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000000}))

@@ -5,6 +5,8 @@
 #include "../common/loop.hpp"
 #include "../common/precision.hpp"
 
+#include <dfdx/core/device.hpp>
+
 #include <functional>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@ struct Settings {
   std::int64_t steps = 200000;
   float lr = 0.1f, lr_end = 0.01f;
   common::Precision precision = common::Precision::f32;
+  dfdx::Device device{};  // where to train
 };
 
 /// What a training run leaves to draw.

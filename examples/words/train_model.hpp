@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "../common/device.hpp"
 #include "../common/mixed_step.hpp"
 #include "../common/run_log.hpp"
 #include "cause.hpp"
@@ -36,11 +37,14 @@ double evaluate(Model const& model, Examples<Model::context> const& examples, df
   dfdx::index_t const b = batch, n = limit < 0 ? examples.size() : std::min(limit, examples.size());
   auto contexts = dfdx::empty<std::int32_t, batch, Model::context>();
   auto labels = dfdx::empty<std::int32_t, batch>();
+  dfdx::Device device;
+  dfdx::visit(model, [&](auto const& leaf) { device = leaf.device(); });
   // The sum over b examples from `begin` on.
   auto const sum_from = [&](dfdx::index_t begin) {
     fill<Model>(contexts, examples, begin, n);
     for (dfdx::index_t i = 0; i < b; ++i) labels(i) = examples.labels(std::min(begin + i, n - 1));
-    return static_cast<double>(mean_loss(model, contexts, labels).item()) * static_cast<double>(b);
+    auto const mean = mean_loss(model, common::on(device, contexts), common::on(device, labels));
+    return static_cast<double>(mean.item()) * static_cast<double>(b);
   };
   double sum = 0;
   for (dfdx::index_t begin = 0; begin < n; begin += b) sum += sum_from(begin);
@@ -66,12 +70,14 @@ template <class Model>
 History train(Model& model, Split<Model::context> const& data, Settings const& settings, Key key,
               Report const& report, common::RunLog& log) {
   History history;
+  dfdx::Device const device = settings.device;
+  Model there = common::on(device, model);
   auto loader = dfdx::data::loader<batch>(key, data.train.contexts, data.train.labels);
   // Dev losses for the picture: forty over the run, and more at its beginning, where the loss falls fast.
   std::int64_t const between = std::max<std::int64_t>(settings.steps / 40, 1);
   std::int64_t next_dev = 0;
   auto const look_at_dev = [&](std::int64_t done) {
-    history.dev.emplace_back(done, evaluate(model, data.dev, 4096));
+    history.dev.emplace_back(done, evaluate(there, data.dev, 4096));
     if (done > 0)
       log.row({{"step", done}, {"train_loss", history.recent}, {"dev_loss", history.dev.back().second}});
   };
@@ -87,13 +93,21 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
       }
       optimizer.lr = rate_at(settings, i);
     };
-    auto watched = dfdx::watch(step, model, cause<Model>);
+    auto watched =
+        dfdx::watch(step, there, [](auto const&... x) { return cause<Model>(common::on({}, x)...); });
     auto const one = [&] {
       auto const& [contexts, labels] = loader.next();
-      return watched(contexts, labels);
+      return watched(common::on(device, contexts), common::on(device, labels));
     };
-    common::train_loop(history, settings.steps, 1000, prepare, one, after);
+    // The model as it is at the end, also of a run that fails.
+    try {
+      common::train_loop(history, settings.steps, 1000, prepare, one, after);
+    } catch (dfdx::error const&) {
+      model = common::on({}, there);
+      throw;
+    }
   });
+  model = common::on({}, there);
   look_at_dev(settings.steps);
   return history;
 }

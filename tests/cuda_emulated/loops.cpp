@@ -74,6 +74,9 @@ struct Spread {
 struct Both {
   constexpr auto operator()(auto const& x) const { return std::pair(sum(x), sum<0>(x)); }
 };
+struct Scaled {
+  constexpr auto operator()(auto const& x, auto const& rows) const { return x * cast<float>(rows); }
+};
 // Of operands of several sizes, one that repeats, one across, and truths.
 struct Mixed {
   constexpr auto operator()(auto const& x, auto const& row, auto const& half, auto const& turned) const {
@@ -103,6 +106,9 @@ TEST_CASE("maps of several elements a thread", "[cuda]") {
   REQUIRE(apart(Activate{}, filled<Tensor<float, dyn>>(1, 0), filled<Tensor<float, dyn>>(2, 0)) == 0);
   REQUIRE(apart(Mixed{}, filled<Large>(1), filled<Tensor<float, 256>>(2),
                 filled<Tensor<float16, 160, 256>>(3), filled<Tensor<float, 256, 160>>(4)) < 1e-3);
+}
+TEST_CASE("an operand that repeats may have wider numbers", "[cuda]") {
+  REQUIRE(apart(Scaled{}, filled<Tensor<float, 160, 256>>(1), filled<Tensor<double, 160, 1>>(2)) < 1e-6);
 }
 TEST_CASE("rows of several elements a thread", "[cuda]") {
   STATIC_REQUIRE(row_pack_of<Softmax, Tensor<float, 3, 1024>> == 4);

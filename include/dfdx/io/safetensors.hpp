@@ -9,6 +9,7 @@
 #include <dfdx/io/safetensors_file.hpp>
 #include <dfdx/value/fields.hpp>
 #include <dfdx/value/walk.hpp>
+#include <dfdx/vocabulary/to_device.hpp>
 
 namespace dfdx {
 
@@ -76,7 +77,9 @@ inline void write_safetensors(std::filesystem::path const& path, std::vector<Nam
   out.write(text.data(), text.size());
   for (NamedArray const& t : tensors) {
     Array a = t.value;
-    if (!a.contiguous_memory()) {
+    if (!a.device().is_cpu()) {
+      a = moved_to(Device{}, a.detach());
+    } else if (!a.contiguous_memory()) {
       a = Array(t.value.meta());
       copy_elements(t.value.operand(), a.operand());
     }
@@ -125,8 +128,16 @@ inline bool writable(Array const& a) {
 // Numbers go where the leaf has its own, so that views of it follow; else it gets this memory.
 template <class Leaf>
 void take_over(Leaf& leaf, Array value) {
-  if (writable(leaf) && leaf.shape() == value.shape()) copy_elements(value.operand(), leaf.operand());
-  else if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(value));
+  bool const in_place = writable(leaf) && leaf.shape() == value.shape();
+  if (!leaf.device().is_cpu()) {
+    auto const bytes = static_cast<std::size_t>(value.size()) * size_of(value.dtype());
+    if (in_place && leaf.contiguous_memory())
+      return device_memory->copy(leaf.bytes(), leaf.device(), value.bytes(), Device{}, bytes);
+    value = moved_to(leaf.device(), value);
+  } else if (in_place) {
+    return copy_elements(value.operand(), leaf.operand());
+  }
+  if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, std::move(value));
   else leaf = std::move(value);
 }
 

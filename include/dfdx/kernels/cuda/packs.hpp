@@ -62,11 +62,13 @@ struct PackLanes {
   template <bool Tail, class M>
   static DFDX_INLINE type<compute_t<M>> load(M const* p, index_t stride, int count) {
     using T = compute_t<M>;
-    using W = typename detail::Word<static_cast<int>(sizeof(M)) * N>::type;
     if (stride == 0) return splat(static_cast<T>(*p));
-    if (!Tail && stride == 1 && detail::is_aligned<W>(p + first())) {
-      auto const all = std::bit_cast<Pack<M, N>>(*reinterpret_cast<W const*>(p + first()));
-      return each<T>([&](int i) { return static_cast<T>(all.x[i]); });
+    if constexpr (!Tail && fits<M>) {
+      using W = typename detail::Word<static_cast<int>(sizeof(M)) * N>::type;
+      if (stride == 1 && detail::is_aligned<W>(p + first())) {
+        auto const all = std::bit_cast<Pack<M, N>>(*reinterpret_cast<W const*>(p + first()));
+        return each<T>([&](int i) { return static_cast<T>(all.x[i]); });
+      }
     }
     return each<T>([&](int i) {
       return Tail && first() + i >= count ? T() : static_cast<T>(p[(first() + i) * stride]);
@@ -74,11 +76,13 @@ struct PackLanes {
   }
   template <bool Tail, class M>
   static DFDX_INLINE void store(M* p, index_t stride, type<compute_t<M>> const& x, int count) {
-    using W = typename detail::Word<static_cast<int>(sizeof(M)) * N>::type;
-    if (!Tail && stride == 1 && detail::is_aligned<W>(p + first())) {
-      auto const all = each<M>([&](int i) { return static_cast<M>(x.x[i]); });
-      *reinterpret_cast<W*>(p + first()) = std::bit_cast<W>(all);
-      return;
+    if constexpr (!Tail && fits<M>) {
+      using W = typename detail::Word<static_cast<int>(sizeof(M)) * N>::type;
+      if (stride == 1 && detail::is_aligned<W>(p + first())) {
+        auto const all = each<M>([&](int i) { return static_cast<M>(x.x[i]); });
+        *reinterpret_cast<W*>(p + first()) = std::bit_cast<W>(all);
+        return;
+      }
     }
     DFDX_UNROLL for (int i = 0; i < N; ++i) {
       if (!Tail || first() + i < count) p[(first() + i) * stride] = static_cast<M>(x.x[i]);
@@ -125,6 +129,9 @@ struct PackLanes {
   }
 
  private:
+  // Whether a pack of M is one access. (An operand that repeats, or lies across, may have wider numbers than others.)
+  template <class M>
+  static constexpr bool fits = sizeof(M) * N <= sizeof(uint4);
   template <class T, class F>
   static DFDX_INLINE type<T> each(F const& f) {
     type<T> r;
