@@ -33,7 +33,7 @@ class Runner {
  public:
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
-    model_ = load_engine(o_);
+    model_ = std::make_unique<Engine>(o_);
     tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->vocabulary()));
     load_seconds_ = seconds_since(start);
   }

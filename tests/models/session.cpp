@@ -2,6 +2,7 @@
 // A text in a file: what comes after it is what would have come, and files of other things are refused.
 #include "models/hf.hpp"
 
+#include <dfdx/models/any_model.hpp>
 #include <dfdx/models/batch.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
@@ -58,6 +59,55 @@ TEST_CASE("a restored text goes on bit for bit", "[models]") {
   check_session(random, Quant::q8_0);
 }
 
+namespace {
+
+template <class M>
+void check_any(M const& m, std::string const& architecture) {
+  models::AnyModel const any = models::any_model(m);
+  CHECK(any.config.architecture == architecture);
+  CHECK(any.config.vocabulary == m.config.vocabulary);
+  CHECK(any.config.bos == m.config.bos);
+  CHECK(any.config.eos == m.config.eos);
+  CHECK(any.config.positions() == m.config.positions());
+  index_t const beyond = m.config.positions() + 10;
+  CHECK(any.cache(beyond).capacity == m.cache(beyond).capacity);
+  models::Sampler const likeliest({.temperature = 0});
+  models::GenerateOptions const o{.tokens = 20, .capacity = 16};
+  Tokens const first{1, 17, 30, 4, 9}, second{3, 60};
+  Tokens const said = models::generate(m, first, likeliest, o);
+  CHECK(said.size() == 20);
+  CHECK(models::generate(any, first, likeliest, o) == said);
+  CHECK(models::generate(any, {first, second}, {likeliest}, o) ==
+        models::generate(m, {first, second}, {likeliest}, o));
+  CHECK(models::score(any, said, 8).loss == models::score(m, said, 8).loss);
+  TemporaryFolder const folder;
+  models::Context<M> context(m, 32);
+  context.add(first);
+  models::save_session(folder / "s", m, context);
+  std::vector<float> const want = continuation(context, 5, 6);
+  models::Context<models::AnyModel> restored = models::load_session(folder / "s", any);
+  models::save_session(folder / "t", any, restored);
+  CHECK(continuation(restored, 5, 6) == want);
+  models::Context<M> again = models::load_session(folder / "t", m);
+  CHECK(continuation(again, 5, 6) == want);
+}
+
+}  // namespace
+
+TEST_CASE("a model whose family is known at run time", "[models]") {
+  check_any(models::load_llama(shared("data/llama/hf")), "llama");
+  check_any(models::load_llama(shared("data/llama/stories260K-q8_0.gguf"), {.as_stored = true}), "llama");
+  check_any(models::load_gpt2(shared("refs/hf/gpt2-tiny")), "gpt2");
+  // It keeps what the model had.
+  models::AnyModel const kept = models::any_model(models::load_gpt2(shared("refs/hf/gpt2-tiny")));
+  models::AnyModel const copy = kept;
+  models::Sampler const likeliest({.temperature = 0});
+  CHECK(models::generate(copy, Tokens{1, 2}, likeliest, {.tokens = 5}).size() == 5);
+  models::AnyModel const other = models::any_model(models::load_gpt2(shared("refs/hf/gpt2-tiny")));
+  CHECK(other.fingerprint() == kept.fingerprint());
+  CHECK(models::any_model(models::load_llama(shared("data/llama/hf"))).fingerprint() != kept.fingerprint());
+}
+
 TEST_CASE("a context whose rotary frequencies depend on the length of the text", "[models]") {
   models::LlamaConfig c;
   c.vocabulary = 70, c.width = 32, c.hidden = 48, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_size = 8;
@@ -72,6 +122,11 @@ TEST_CASE("a context whose rotary frequencies depend on the length of the text",
   models::Context<models::Llama> context(m, 60);
   context.add(long_text);
   CHECK(context.common(other) == 0);  // those twenty have the frequencies of forty
+  models::AnyModel const any = models::any_model(m);
+  CHECK(any.config.positions() == 64);
+  models::Context<models::AnyModel> same(any, 60);
+  same.add(long_text);
+  CHECK(same.common(other) == 0);
   models::Sampler const likeliest({.temperature = 0});
   CHECK(models::generate(context, other, likeliest, {.tokens = 12}) ==
         models::generate(m, other, likeliest, {.tokens = 12, .capacity = 60}));
