@@ -285,3 +285,42 @@ TEST_CASE("texts of a batch", "[models]") {
   CHECK(fault({{1}, {512}}, 1) == "llama: token 512, there are 512");
   CHECK(fault({}, 1).empty());
 }
+
+TEST_CASE("a text that begins as another", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  Tokens start(60), rest{7, 9, 11};
+  for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<std::int32_t>(3 + i * 31 % 500);
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    models::Context<models::Llama> one(m, 80, dtype), other(m, 100, dtype), alone(m, 100, dtype);
+    one.add(start);
+    other.add(Tokens{5, 6, 7, 8});  // is forgotten
+    other.begin_as(one, 50);
+    CHECK(other.tokens() == Tokens(start.begin(), start.begin() + 50));
+    alone.add(Tokens(start.begin(), start.begin() + 50));
+    Array const got = other.add(rest), want = alone.add(rest);
+    CHECK(other.tokens() == alone.tokens());
+    CHECK(array_equal(got, want));  // the same blocks
+    CHECK(continuation(one, 5, 3) == [&] {
+      models::Context<models::Llama> same(m, 80, dtype);
+      same.add(start);
+      return continuation(same, 5, 3);
+    }());
+  }
+  models::Context<models::Llama> one(m, 80), narrow(m, 20), half(m, 80, DType::f16);
+  one.add(start);
+  CHECK(error_of([&] { narrow.begin_as(one, 30); }) == "generate: 30 tokens cannot be taken of 60");
+  CHECK(error_of([&] { half.begin_as(one, 61); }) == "generate: 61 tokens cannot be taken of 60");
+  CHECK(error_of([&] { half.begin_as(one, 30); }) == "generate: contexts that keep other numbers");
+
+  // Prompts of one beginning: that of the first is computed, a part of it serves each other one, the whole the last but
+  // one; the last is another.
+  std::vector<Tokens> prompts;
+  for (std::size_t shared_tokens : {60, 59, 30, 60, 0}) {
+    prompts.emplace_back(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(shared_tokens));
+    prompts.back().insert(prompts.back().end(), shared_tokens == 60 ? 0 : 2,
+                          400 + static_cast<int>(prompts.size()));
+  }
+  check_batch(m, prompts, {.tokens = 20});
+  check_batch(models::load_gpt2(shared("refs/hf/gpt2-tiny")), {{1, 5, 9, 2}, {1, 5, 9, 3}, {1, 5}},
+              {.tokens = 8});
+}
