@@ -29,6 +29,18 @@ CLI::IsMember one_of(Choices const& choices) {
   return CLI::IsMember(names);
 }
 
+/// A whole number, `least` or more.
+inline CLI::Validator at_least(long least) {
+  auto const check = [least](std::string const& text) {
+    char* end = nullptr;
+    long const v = std::strtol(text.c_str(), &end, 10);
+    return *end == '\0' && end != text.c_str() && v >= least
+               ? std::string()
+               : "a whole number from " + std::to_string(least) + " on required, got " + text;
+  };
+  return {check, ""};
+}
+
 /// A learning rate; also one that spoils every model at once, for training says so.
 inline CLI::Validator rate() {
   auto const check = [](std::string const& text) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "engine_of.hpp"
+#include "engine.hpp"
 
-#include <dfdx/models/gpt2.hpp>
-#include <dfdx/models/llama_load.hpp>
-#include <dfdx/models/lora.hpp>
+#include "load.hpp"
+
+#include <dfdx/models/batch.hpp>
+
+#include <filesystem>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -15,46 +17,88 @@ using namespace dfdx;
 
 namespace {
 
-models::LlamaOptions options_of(std::string const& dtype) {
-  if (dtype == "bf16") return {.dtype = DType::bf16};
-  if (dtype == "f16") return {.dtype = DType::f16};
-  if (dtype == "q8_0") return {.quant = Quant::q8_0};
-  if (dtype == "q4_0") return {.quant = Quant::q4_0};
-  return {.as_stored = dtype == "stored"};
-}
-
-bool is_gpt2(Metadata const& m) {
-  for (char const* key : {"config.model_type", "general.architecture"})
-    if (m.find(key) != nullptr) return m.text(key) == "gpt2";
-  return false;
-}
-
-DType gpt2_dtype(std::string const& name) {
-  if (name == "bf16") return DType::bf16;
-  if (name == "f16") return DType::f16;
-  if (name != "f32") throw error("--dtype " + name + ": GPT-2 is computed in f32, bf16 or f16");
-  return DType::f32;
-}
-
-template <class Model>
-std::unique_ptr<Engine> engine_of(Options const& o, std::string const& architecture, Model model) {
-  if (!o.lora.empty()) models::load_lora(o.lora, model);
-  return std::make_unique<EngineOf<Model>>(o, architecture, std::move(model));
-}
+// Loops over all numbers of a model that load.cpp calls, and that are compiled here to be fast (CMakeLists.txt).
+[[gnu::used]] auto const quantize = &quantize_row;
+[[gnu::used]] auto const read = &Weight::read;
+[[gnu::used]] auto const convert = &Weight::array;
 
 }  // namespace
 
-std::unique_ptr<Engine> load_engine(Options const& o) {
+class Engine::Running {
+ public:
+  explicit Running(Options const& o) : options(o), model(load_model(o)) {}
+
+  std::int64_t capacity() const {
+    // A context of a hundred thousand positions would take more memory than the model.
+    return options.context > 0 ? options.context : std::min<index_t>(model.config.positions(), 8192);
+  }
+  models::GenerateOptions how(std::vector<std::int32_t> const& stop) const {
+    models::GenerateOptions r;
+    r.tokens = options.tokens, r.keep = options.keep, r.stop = stop;
+    r.capacity = capacity(), r.cache = cache();
+    return r;
+  }
+  Context& begun() {
+    if (context) return *context;
+    bool const goes_on = !options.session.empty() && std::filesystem::exists(options.session);
+    context.emplace(goes_on ? load_session(options.session, model, capacity())
+                            : Context(model, capacity(), cache()));
+    return *context;
+  }
+
+  Options options;
+  models::AnyModel model;
+  std::optional<Context> context;
+  std::size_t reused = 0;
+
+ private:
+  Encoding cache() const {
+    if (options.cache == "f16") return DType::f16;
+    if (options.cache == "bf16") return DType::bf16;
+    if (options.cache == "q8_0") return Quant::q8_0;
+    return DType::f32;
+  }
+};
+
+Engine::Engine(Options const& o) {
 #if defined(_OPENMP)
   if (o.threads > 0) omp_set_num_threads(static_cast<int>(o.threads));
 #else
   if (o.threads > 1) throw error("--threads: this program was built without OpenMP");
 #endif
-  Weights const files = open_weights(o.model);
-  if (is_gpt2(files.metadata)) return engine_of(o, "gpt2", models::load_gpt2(files, gpt2_dtype(o.dtype)));
-  models::Llama model = models::load_llama(files, options_of(o.dtype));
-  std::string const architecture = model.config.architecture;
-  return engine_of(o, architecture, std::move(model));
+  r_ = std::make_unique<Running>(o);
+}
+Engine::~Engine() = default;
+
+std::string const& Engine::architecture() const { return r_->model.config.architecture; }
+std::int64_t Engine::vocabulary() const { return r_->model.config.vocabulary; }
+std::int32_t Engine::bos() const { return r_->model.config.bos; }
+std::vector<std::int32_t> const& Engine::eos() const { return r_->model.config.eos; }
+std::int64_t Engine::capacity() const { return r_->capacity(); }
+std::size_t Engine::reused() const { return r_->reused; }
+
+std::vector<std::int32_t> Engine::generate(std::vector<std::int32_t> const& prompt,
+                                           std::vector<std::int32_t> const& stop,
+                                           std::function<bool(std::int32_t)> const& take) {
+  Context& context = r_->begun();
+  r_->reused = context.common(prompt);
+  return models::generate(context, prompt, models::Sampler(r_->options.sampling), r_->how(stop), take);
+}
+
+std::vector<std::vector<std::int32_t>> Engine::generate_all(
+    std::vector<std::vector<std::int32_t>> const& prompts, std::vector<std::int32_t> const& stop,
+    std::function<bool(std::size_t, std::int32_t)> const& take) const {
+  return models::generate(r_->model, prompts, {models::Sampler(r_->options.sampling)}, r_->how(stop), take);
+}
+
+Engine::Score Engine::score(std::vector<std::int32_t> const& ids) const {
+  models::Score const s = models::score(r_->model, ids, r_->options.context);
+  return {s.loss, s.perplexity(), s.tokens};
+}
+
+void Engine::save_session() const {
+  if (!r_->options.session.empty() && r_->context)
+    llama::save_session(r_->options.session, r_->model, *r_->context);
 }
 
 }  // namespace llama

@@ -33,9 +33,13 @@ class Runner {
  public:
   explicit Runner(Options o) : o_(std::move(o)) {
     auto const start = Clock::now();
-    model_ = load_engine(o_);
+    model_ = std::make_unique<Engine>(o_);
     tokenizer_.emplace(common::load_tokenizer(o_.tokenizer, o_.model, model_->vocabulary()));
     load_seconds_ = seconds_since(start);
+    for (auto const& [token, by] : o_.sampling.bias)
+      if (token >= model_->vocabulary())
+        throw error("--logit-bias: token " + std::to_string(token) + ", there are " +
+                    std::to_string(model_->vocabulary()));
   }
 
   void run() {

@@ -69,9 +69,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->excludes(given)
       ->excludes(file)
       ->excludes(chat);
-  app.add_option("--tokens", o.tokens, "At most so many tokens")->check(CLI::PositiveNumber);
+  app.add_option("--tokens", o.tokens, "At most so many tokens")->check(common::at_least(1));
   app.add_option("--ctx", o.context, "Positions to keep; 0 for as many as the model has")
-      ->check(CLI::NonNegativeNumber);
+      ->check(common::at_least(0));
   app.add_option(
          "--dtype", o.dtype,
          "Numbers to compute with; q8_0 and q4_0 quantize, stored leaves matrices as the file has them")
@@ -83,11 +83,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
       "Keys and values of the text so far: read from this file if it is there, and written to it at "
       "the end; what the new text begins with alike is not computed again");
   app.add_option("--keep", o.keep, "So many of the first tokens stay when the text outgrows --ctx")
-      ->check(CLI::NonNegativeNumber);
+      ->check(common::at_least(0));
   app.add_option("--stop", o.stop, "A text that ends what is said, and is not shown; may be given again")
       ->allow_extra_args(false);
   app.add_option("--threads", o.threads, "Threads of OpenMP; 0 for as many as there are cores")
-      ->check(CLI::NonNegativeNumber);
+      ->check(common::at_least(0));
   auto& s = o.sampling;
   app.add_option("--temperature", s.temperature, "0 takes the likeliest token each time");
   app.add_option("--top-k", s.top_k, "Only the k likeliest tokens; 0 for all");
@@ -96,7 +96,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--typical-p", s.typical_p, "Only those of typical surprise, up to this probability");
   app.add_option("--repeat-penalty", s.repeat, "Above 1: what was said is less likely to be said again");
   app.add_option("--repeat-last", s.last_n, "Of the last so many tokens; 0 for none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(common::at_least(0));
   app.add_option("--frequency-penalty", s.frequency, "Taken off for each time a token was said");
   app.add_option("--presence-penalty", s.presence, "Taken off once for a token that was said");
   app.add_option("--logit-bias", biases,

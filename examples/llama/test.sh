@@ -80,6 +80,9 @@ refused 'a cache of Q8_0 needs heads of a multiple of 32, got 8' "$models/storie
 [ "$(cat log)" = 'Once upon a time, there was a little girl named Lily. She loved ' ] || wrong "--stop: $(cat log)"
 "$program" "$models/stories260K-f32.gguf" --temperature 0 --tokens 40 --logit-bias 301=-inf > log 2> error ||
   wrong "--logit-bias: $(cat error)"
+refused 'token 512, there are 512' "$models/stories260K-f32.gguf" --logit-bias 512=1
+refused '--threads: a whole number from 0 on required, got -2' "$models/stories260K-f32.gguf" --threads -2
+refused '--tokens: a whole number from 1 on required, got 0' "$models/stories260K-f32.gguf" --tokens 0
 refused "'12' is not of the form TOKEN=NUMBER" "$models/stories260K-f32.gguf" --logit-bias 12
 
 # A text goes on from its file, and is what it is without; another model has no use for the file.

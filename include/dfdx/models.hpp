@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/dfdx.hpp>
+#include <dfdx/models/any_model.hpp>
 #include <dfdx/models/batch.hpp>
 #include <dfdx/models/clip_text.hpp>
 #include <dfdx/models/generate.hpp>

@@ -6,7 +6,7 @@
 
 static fuzz::Reader const safetensors("safetensors", fuzz::weights([](auto bytes) {
                                         dfdx::Weights r;
-                                        auto const [value, fault] = dfdx::detail::parse_json(bytes, 8);
+                                        auto const [value, fault, twice] = dfdx::detail::parse_json(bytes, 8);
                                         if (fault == nullptr)
                                           dfdx::detail::add_config(r.metadata, "config", value);
                                         for (auto const& [name, a] :

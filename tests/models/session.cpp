@@ -2,6 +2,7 @@
 // A text in a file: what comes after it is what would have come, and files of other things are refused.
 #include "models/hf.hpp"
 
+#include <dfdx/models/any_model.hpp>
 #include <dfdx/models/batch.hpp>
 #include <dfdx/models/gpt2.hpp>
 #include <dfdx/models/llama_load.hpp>
@@ -58,6 +59,55 @@ TEST_CASE("a restored text goes on bit for bit", "[models]") {
   check_session(random, Quant::q8_0);
 }
 
+namespace {
+
+template <class M>
+void check_any(M const& m, std::string const& architecture) {
+  models::AnyModel const any = models::any_model(m);
+  CHECK(any.config.architecture == architecture);
+  CHECK(any.config.vocabulary == m.config.vocabulary);
+  CHECK(any.config.bos == m.config.bos);
+  CHECK(any.config.eos == m.config.eos);
+  CHECK(any.config.positions() == m.config.positions());
+  index_t const beyond = m.config.positions() + 10;
+  CHECK(any.cache(beyond).capacity == m.cache(beyond).capacity);
+  models::Sampler const likeliest({.temperature = 0});
+  models::GenerateOptions const o{.tokens = 20, .capacity = 16};
+  Tokens const first{1, 17, 30, 4, 9}, second{3, 60};
+  Tokens const said = models::generate(m, first, likeliest, o);
+  CHECK(said.size() == 20);
+  CHECK(models::generate(any, first, likeliest, o) == said);
+  CHECK(models::generate(any, {first, second}, {likeliest}, o) ==
+        models::generate(m, {first, second}, {likeliest}, o));
+  CHECK(models::score(any, said, 8).loss == models::score(m, said, 8).loss);
+  TemporaryFolder const folder;
+  models::Context<M> context(m, 32);
+  context.add(first);
+  models::save_session(folder / "s", m, context);
+  std::vector<float> const want = continuation(context, 5, 6);
+  models::Context<models::AnyModel> restored = models::load_session(folder / "s", any);
+  models::save_session(folder / "t", any, restored);
+  CHECK(continuation(restored, 5, 6) == want);
+  models::Context<M> again = models::load_session(folder / "t", m);
+  CHECK(continuation(again, 5, 6) == want);
+}
+
+}  // namespace
+
+TEST_CASE("a model whose family is known at run time", "[models]") {
+  check_any(models::load_llama(shared("data/llama/hf")), "llama");
+  check_any(models::load_llama(shared("data/llama/stories260K-q8_0.gguf"), {.as_stored = true}), "llama");
+  check_any(models::load_gpt2(shared("refs/hf/gpt2-tiny")), "gpt2");
+  // It keeps what the model had.
+  models::AnyModel const kept = models::any_model(models::load_gpt2(shared("refs/hf/gpt2-tiny")));
+  models::AnyModel const copy = kept;
+  models::Sampler const likeliest({.temperature = 0});
+  CHECK(models::generate(copy, Tokens{1, 2}, likeliest, {.tokens = 5}).size() == 5);
+  models::AnyModel const other = models::any_model(models::load_gpt2(shared("refs/hf/gpt2-tiny")));
+  CHECK(other.fingerprint() == kept.fingerprint());
+  CHECK(models::any_model(models::load_llama(shared("data/llama/hf"))).fingerprint() != kept.fingerprint());
+}
+
 TEST_CASE("a context whose rotary frequencies depend on the length of the text", "[models]") {
   models::LlamaConfig c;
   c.vocabulary = 70, c.width = 32, c.hidden = 48, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_size = 8;
@@ -72,6 +122,11 @@ TEST_CASE("a context whose rotary frequencies depend on the length of the text",
   models::Context<models::Llama> context(m, 60);
   context.add(long_text);
   CHECK(context.common(other) == 0);  // those twenty have the frequencies of forty
+  models::AnyModel const any = models::any_model(m);
+  CHECK(any.config.positions() == 64);
+  models::Context<models::AnyModel> same(any, 60);
+  same.add(long_text);
+  CHECK(same.common(other) == 0);
   models::Sampler const likeliest({.temperature = 0});
   CHECK(models::generate(context, other, likeliest, {.tokens = 12}) ==
         models::generate(m, other, likeliest, {.tokens = 12, .capacity = 60}));
@@ -229,4 +284,43 @@ TEST_CASE("texts of a batch", "[models]") {
   CHECK(fault({{1}, Tokens(9, 1)}, 1) == "generate: a prompt of 9 tokens, there is room for 8");
   CHECK(fault({{1}, {512}}, 1) == "llama: token 512, there are 512");
   CHECK(fault({}, 1).empty());
+}
+
+TEST_CASE("a text that begins as another", "[models]") {
+  models::Llama const m = models::load_llama(shared("data/llama/hf"));
+  Tokens start(60), rest{7, 9, 11};
+  for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<std::int32_t>(3 + i * 31 % 500);
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    models::Context<models::Llama> one(m, 80, dtype), other(m, 100, dtype), alone(m, 100, dtype);
+    one.add(start);
+    other.add(Tokens{5, 6, 7, 8});  // is forgotten
+    other.begin_as(one, 50);
+    CHECK(other.tokens() == Tokens(start.begin(), start.begin() + 50));
+    alone.add(Tokens(start.begin(), start.begin() + 50));
+    Array const got = other.add(rest), want = alone.add(rest);
+    CHECK(other.tokens() == alone.tokens());
+    CHECK(array_equal(got, want));  // the same blocks
+    CHECK(continuation(one, 5, 3) == [&] {
+      models::Context<models::Llama> same(m, 80, dtype);
+      same.add(start);
+      return continuation(same, 5, 3);
+    }());
+  }
+  models::Context<models::Llama> one(m, 80), narrow(m, 20), half(m, 80, DType::f16);
+  one.add(start);
+  CHECK(error_of([&] { narrow.begin_as(one, 30); }) == "generate: 30 tokens cannot be taken of 60");
+  CHECK(error_of([&] { half.begin_as(one, 61); }) == "generate: 61 tokens cannot be taken of 60");
+  CHECK(error_of([&] { half.begin_as(one, 30); }) == "generate: contexts that keep other numbers");
+
+  // Prompts of one beginning: that of the first is computed, a part of it serves each other one, the whole the last but
+  // one; the last is another.
+  std::vector<Tokens> prompts;
+  for (std::size_t shared_tokens : {60, 59, 30, 60, 0}) {
+    prompts.emplace_back(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(shared_tokens));
+    prompts.back().insert(prompts.back().end(), shared_tokens == 60 ? 0 : 2,
+                          400 + static_cast<int>(prompts.size()));
+  }
+  check_batch(m, prompts, {.tokens = 20});
+  check_batch(models::load_gpt2(shared("refs/hf/gpt2-tiny")), {{1, 5, 9, 2}, {1, 5, 9, 3}, {1, 5}},
+              {.tokens = 8});
 }

@@ -2,7 +2,10 @@
 // Models whose matrices stay as their files have them, or are quantized when they are loaded.
 #include "models/hf.hpp"
 
+#include <dfdx/models/generate.hpp>
 #include <dfdx/models/llama_load.hpp>
+
+#include <fstream>
 
 using namespace tests;
 
@@ -85,6 +88,41 @@ TEST_CASE("numbers of 16 bits stay in the file", "[models]") {
       worst = std::max(worst, std::abs(double{logits[i]} - double{first.data<float>()[i]}));
     CHECK(worst < 1e-4);
   }
+}
+
+TEST_CASE("numbers of f32 stay in the file", "[models]") {
+  fs::path const folder = shared("data/llama");
+  Array const tokens = read_safetensors(folder / "hf/golden_forward.safetensors").array("tokens");
+  Tokens const start = {1, 403, 407};
+  models::Sampler const likeliest({.temperature = 0});
+  for (char const* name : {"hf", "stories260K.bin", "stories260K-f32.gguf"}) {
+    INFO(name);
+    models::Llama const copied = models::load_llama(folder / name),
+                        m = models::load_llama(folder / name, {.as_stored = true});
+    CHECK(leaves(m) < leaves(copied));
+    CHECK(largest_difference(m(tokens), copied(tokens)) < 2e-5);
+    CHECK(models::generate(m, start, likeliest, {.tokens = 60}) ==
+          models::generate(copied, start, likeliest, {.tokens = 60}));
+  }
+  // In the file itself, but for rows that are turned; and where numbers do not lie at multiples of their size, a copy.
+  Weights const files = open_weights(folder / "hf");
+  models::Llama const m = models::load_llama(files, {.as_stored = true});
+  CHECK(m.model.layers[0].mlp.up_proj.stored->data.bytes ==
+        files.at("model.layers.0.mlp.up_proj.weight").bytes.data());
+  std::string const path = files.begin()->file;
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  bytes.insert(8 + length, 1, ' '), ++length;
+  std::memcpy(bytes.data(), &length, 8);
+  TemporaryFolder const odd;
+  fs::copy_file(folder / "hf/config.json", odd / "config.json");
+  std::ofstream(odd / "model.safetensors", std::ios::binary) << bytes;
+  models::Llama const n = models::load_llama(odd / ".", {.as_stored = true});
+  auto const at = reinterpret_cast<std::uintptr_t>(n.model.layers[0].mlp.up_proj.stored->data.bytes);
+  CHECK(at % 4 == 0);
+  CHECK(largest_difference(n(tokens), m(tokens)) == 0);
 }
 
 TEST_CASE("matrices as stored are not trained", "[models]") {

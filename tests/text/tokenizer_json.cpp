@@ -211,6 +211,8 @@ TEST_CASE("a tokenizer.json that is wrong is refused with one sentence", "[text]
         "tokenizer: t.json: token 0 is both 'a' and 'b'");
   CHECK(refusal(file(R"({"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []})")) ==
         "tokenizer: t.json: it has 'a' twice in one object");
+  CHECK(refusal(R"({"b": {"": 0, "": 1}, "c": {"a": 0, "a": 1}})") ==
+        "tokenizer: t.json: it has '' twice in one object");
   CHECK(refusal(file(R"({"type": "BPE", "vocab": {}, "merges": []})")) ==
         "tokenizer: t.json: there are no tokens");
   CHECK(refusal(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})")) ==
@@ -244,5 +246,5 @@ TEST_CASE("a tokenizer.json that is wrong is refused with one sentence", "[text]
             R"(, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "q"}}],)"
             R"( "special_tokens": {}}})") == "tokenizer: t.json: special_tokens: there is no q");
   std::string const deep(100000, '[');
-  CHECK(refusal("{\"x\": " + deep) == "tokenizer: t.json: its JSON is nested too deep");
+  CHECK(refusal("{\"x\": " + deep) == "tokenizer: t.json: it is nested too deep");
 }

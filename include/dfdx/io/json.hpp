@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,10 +16,11 @@
 namespace dfdx::detail {
 
 /// CheckedJson - a value, or in `fault` what is wrong with the text: "is nested too deep", "is not valid JSON in UTF-8"
-/// or "has a name twice" (of which the parser would keep the last).
+/// or "has a name twice" (of which the parser would keep the last): the first such is `twice`.
 struct CheckedJson {
   nlohmann::json value;
   char const* fault = nullptr;
+  std::optional<std::string> twice{};
 };
 
 /// json_text - a text as JSON has it, in quotation marks.
@@ -43,7 +45,8 @@ class JsonBuilder {
   JsonBuilder(json& root, int deepest) : root_(root), deepest_(deepest) {}
 
   bool deep() const { return deep_; }
-  bool repeated() const { return repeated_; }
+  /// The first name that an object had already.
+  std::optional<std::string> const& repeated() const { return repeated_; }
 
   bool null() { return add(nullptr); }
   bool boolean(bool x) { return add(x); }
@@ -58,7 +61,7 @@ class JsonBuilder {
   bool end_array() { return close(); }
   bool key(std::string& name) {
     auto const [place, fresh] = open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
-    repeated_ = repeated_ || !fresh;
+    if (!fresh && !repeated_) repeated_ = place->first;
     next_ = &place->second;
     return true;
   }
@@ -93,7 +96,8 @@ class JsonBuilder {
   json* next_ = nullptr;
   std::vector<json*> open_;
   int deepest_;
-  bool deep_ = false, repeated_ = false;
+  bool deep_ = false;
+  std::optional<std::string> repeated_;
 };
 
 /// parse_json - nothing is nested deeper than `deepest`, which is looked at before it costs memory.
@@ -107,7 +111,7 @@ inline CheckedJson parse_json(std::span<std::byte const> text, int deepest) {
       nlohmann::detail::parser<nlohmann::json, decltype(input)>(std::move(input)).sax_parse(&builder);
   if (builder.deep()) r.fault = "is nested too deep";
   else if (!good) r.fault = "is not valid JSON in UTF-8";
-  else if (builder.repeated()) r.fault = "has a name twice";
+  else if (builder.repeated()) r.fault = "has a name twice", r.twice = builder.repeated();
   if (r.fault != nullptr) r.value = nullptr;
   return r;
 }

@@ -12,13 +12,14 @@ namespace dfdx::models {
 using BatchTake = std::function<bool(std::size_t, std::int32_t)>;
 
 /// generate - tokens after each of some prompts of any lengths, each text with a cache of its own. There is one sampler
-/// for each, or one that all begin with as it is. A text ends by itself, and no longer takes part: the others get
-/// faster.
+/// for each, or one that all begin with as it is. What prompts begin with alike is computed once. A text ends by
+/// itself, and no longer takes part: the others get faster.
 ///
 ///   std::vector<std::vector<std::int32_t>> const texts = models::generate(model, prompts, {sampler}, {.tokens = 100});
 ///
 /// Numerics  what generate(model, prompt, sampler) gives for each alone: to the last bit while fewer than 5 texts take
-///           part, else up to the order of sums in products (models/decoder.hpp), 5e-5 of the largest logit in f32
+///           part and none begins as another, else up to the order of sums in products (models/decoder.hpp), 5e-5 of
+///           the largest logit in f32
 /// Cost      a cache of prompt and tokens for each text, o.capacity positions at most; no allocation for a token, after
 ///           the first that all choose, but where a text that has outgrown its room is computed anew
 /// Errors    "generate: 3 samplers for 2 prompts"; those of generate for one prompt, before any token is handed out
@@ -59,7 +60,12 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
   for (std::size_t i = 0; i < n; ++i) {
     for (std::int32_t t : prompts[i]) samplers[i].accept(t);
     texts[i].share(shared);
-    first.push_back(texts[i].add(prompts[i]));
+    // What an earlier prompt begins with alike is there already.
+    std::size_t from = 0, same = 0;
+    for (std::size_t k = 0; k < i; ++k)
+      if (std::size_t const n = texts[k].common(prompts[i]); n > same) from = k, same = n;
+    if (same > 0) texts[i].begin_as(texts[from], static_cast<index_t>(same));
+    first.push_back(texts[i].add(std::span(prompts[i]).subspan(same)));
   }
   for (std::size_t i = 0; i < n; ++i)
     if (choose(i, {first[i].template data<float>(), static_cast<std::size_t>(first[i].size())}))

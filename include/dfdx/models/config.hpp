@@ -95,11 +95,16 @@ inline LayerNorm outline_of_norm(index_t n) { return {outline(make_shape(n)), ou
 // The leaves of a model and their names. Reading, filling and telling models apart go through this list, for each visit
 // of a tree is a set of functions of its own.
 template <tree M>
-auto named_leaves(M& model) {
-  using Leaf = std::conditional_t<std::is_const_v<M>, Array const, Array>;
-  std::vector<std::pair<std::string, Leaf*>> r;
-  visit_named(model, [&](std::string const& name, Leaf& leaf) { r.emplace_back(name, &leaf); });
+  requires(!std::is_const_v<M>)
+std::vector<std::pair<std::string, Array*>> named_leaves(M& model) {
+  std::vector<std::pair<std::string, Array*>> r;
+  visit_named(model, [&](std::string const& name, Array& leaf) { r.emplace_back(name, &leaf); });
   return r;
+}
+template <tree M>
+std::vector<std::pair<std::string, Array const*>> named_leaves(M const& model) {
+  auto const leaves = named_leaves(const_cast<M&>(model));
+  return {leaves.begin(), leaves.end()};
 }
 
 inline WantedWeight wanted_weight(std::string const& name, Array const& leaf) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -38,6 +39,15 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
   Array r(Meta{DType::i32, make_shape(static_cast<index_t>(tokens.size()))});
   std::copy(tokens.begin(), tokens.end(), r.data<std::int32_t>());
   return r;
+}
+
+// The first n positions of what a layer keeps, [heads, positions, size], for others with room for them.
+inline void copy_positions(Array const& from, Array const& to, index_t n) {
+  auto const row = static_cast<std::size_t>(from.shape()[2]) * size_of(from.dtype());
+  for (index_t h = 0; h < from.shape()[0]; ++h)
+    std::memcpy(to.bytes() + static_cast<std::size_t>(h * to.shape()[1]) * row,
+                from.bytes() + static_cast<std::size_t>(h * from.shape()[1]) * row,
+                static_cast<std::size_t>(n) * row);
 }
 
 }  // namespace detail
@@ -95,6 +105,22 @@ class Context {
     if (n < 0 || n > static_cast<index_t>(tokens_.size()))
       raise("generate: ", n, " tokens cannot be kept of ", static_cast<index_t>(tokens_.size()));
     tokens_.resize(static_cast<std::size_t>(n));
+    cache_.length = cache_.ahead = n;
+  }
+
+  /// begin_as - takes the first n tokens of another context of the model, which are not computed again: of a text to
+  /// come at most other.common(text).
+  ///
+  /// Errors    "generate: 7 tokens cannot be taken of 5", "generate: contexts that keep other numbers"
+  void begin_as(Context const& other, index_t n) {
+    if (n < 0 || n > static_cast<index_t>(other.tokens_.size()) || n > cache_.capacity)
+      raise("generate: ", n, " tokens cannot be taken of ", static_cast<index_t>(other.tokens_.size()));
+    if (cache_.encoding != other.cache_.encoding) raise("generate: contexts that keep other numbers");
+    for (std::size_t i = 0; i < cache_.keys.size(); ++i) {
+      detail::copy_positions(other.cache_.keys[i], cache_.keys[i], n);
+      detail::copy_positions(other.cache_.values[i], cache_.values[i], n);
+    }
+    tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + n);
     cache_.length = cache_.ahead = n;
   }
 

@@ -10,9 +10,9 @@
 
 namespace dfdx::models {
 
-/// LlamaOptions - the dtype of a model's numbers, and what becomes of its matrices: with `as_stored` those in blocks or
-/// of 16 bits stay in the file, which stays open; with `quant` all are quantized whose rows are whole blocks. Such
-/// matrices take less memory and time, and cannot be trained.
+/// LlamaOptions - the dtype of a model's numbers, and what becomes of its matrices: with `as_stored` those in blocks,
+/// of f32 or of 16 bits stay in the file, which stays open, so that loading takes neither time nor memory; with `quant`
+/// all are quantized whose rows are whole blocks. Such matrices cannot be trained.
 struct LlamaOptions {
   DType dtype = DType::f32;
   std::optional<Quant> quant{};
@@ -193,11 +193,11 @@ inline std::shared_ptr<StoredMatrix const> left_in_file(Weight const& w,
                                                         std::shared_ptr<Weights const> const& files) {
   StoredMatrix r;
   if (w.quant) r.data.encoding = *w.quant;
-  else if (w.dtype == DType::f16 || w.dtype == DType::bf16) r.data.encoding = *w.dtype;
+  else if (w.dtype && MatrixRows::supports(*w.dtype)) r.data.encoding = *w.dtype;
   else return nullptr;
   r.data.rows = w.shape[0], r.data.columns = w.shape[1];
   r.data.bytes = w.bytes.data(), r.owner = files;
-  if (!w.quant && reinterpret_cast<std::uintptr_t>(w.bytes.data()) % 2 != 0) {
+  if (!w.quant && reinterpret_cast<std::uintptr_t>(w.bytes.data()) % size_of(*w.dtype) != 0) {
     auto const copy = std::make_shared<std::vector<std::byte>>(w.bytes.begin(), w.bytes.end());
     r.data.bytes = copy->data(), r.owner = copy;
   }

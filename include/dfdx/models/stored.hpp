@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// StoredMatrix - a matrix of a model left as its file has it: blocks of small integers, or numbers of 16 bits. And the
-// products with such matrices, and with those of f32, for all that runs a model.
+// StoredMatrix - a matrix of a model left as its file has it: blocks of small integers, numbers of 16 bits or of f32.
+// And the products with such matrices, for all that runs a model.
 #pragma once
 
 #include <memory>

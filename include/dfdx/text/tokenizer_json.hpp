@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
-#include <unordered_set>
 
-#include <nlohmann/json.hpp>
-
+#include <dfdx/io/json.hpp>
 #include <dfdx/text/character_map.hpp>
 #include <dfdx/text/vocabulary_files.hpp>
 
@@ -21,26 +20,12 @@ using json = nlohmann::json;
 // Refuses a name that occurs twice and nesting deeper than such files have, before it costs memory.
 inline json parse_json(std::string_view text, std::string const& name) {
   constexpr int deepest = 24;
-  std::vector<std::unordered_set<std::string>> seen;
-  std::string twice;
-  bool deep = false;
-  auto const watch = [&](int depth, json::parse_event_t event, json& value) {
-    deep = deep || depth > deepest;
-    if (deep) return false;
-    if (event == json::parse_event_t::object_start) seen.emplace_back();
-    else if (event == json::parse_event_t::object_end) seen.pop_back();
-    else if (event == json::parse_event_t::key) {
-      auto const& key = value.get_ref<std::string const&>();
-      if (!seen.back().insert(key).second && twice.empty()) twice = in_quotes(key);
-    }
-    return true;
-  };
-  json r = json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-  if (deep) fail(name, "its JSON is nested too deep");
-  if (r.is_discarded()) fail(name, "it is not valid JSON in UTF-8");
-  if (!twice.empty()) fail(name, "it has " + twice + " twice in one object");
-  if (!r.is_object()) fail(name, "it is not a JSON object");
-  return r;
+  dfdx::detail::CheckedJson r =
+      dfdx::detail::parse_json({reinterpret_cast<std::byte const*>(text.data()), text.size()}, deepest);
+  if (r.twice) fail(name, "it has " + in_quotes(*r.twice) + " twice in one object");
+  if (r.fault != nullptr) fail(name, std::string("it ") + r.fault);
+  if (!r.value.is_object()) fail(name, "it is not a JSON object");
+  return std::move(r.value);
 }
 
 // Fields of an object, with messages that name it.

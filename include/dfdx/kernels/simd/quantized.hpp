@@ -221,9 +221,9 @@ inline void quantized_tile(index_t k, Q8Block<q8_length(F)> const* x, std::byte 
     xs[m] = x + m * blocks;
     DFDX_UNROLL for (int r = 0; r < R; ++r) sum[m][r] = _mm256_setzero_ps();
   }
-  // The same place of the rows that come next, at least 4 KiB away: rows are short, and side by side none of them is a
+  // The same place of the rows that come next, at least 12 KiB away: rows are short, and side by side none of them is a
   // stream that the processor would see.
-  std::size_t const step = R * w_row, ahead = step == 0 ? 0 : (4095 / step + 1) * step;
+  std::size_t const step = R * w_row, ahead = step == 0 ? 0 : (12287 / step + 1) * step;
   for (index_t b = 0; b < blocks; ++b) {
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
       auto const* const p =
