@@ -78,8 +78,10 @@ struct CheckpointChecker {
     bool possible = true;
     if constexpr (is_number_list<T> || (std::is_integral_v<T> && !std::is_same_v<T, bool>))
       possible = array_bytes_equal(as_array(x), *a);  // a number may be too large for where it goes
-    if constexpr (std::is_integral_v<T>)
-      possible = possible && (below == 0 || (x >= T{0} && static_cast<std::int64_t>(x) < below));
+    if constexpr (std::is_integral_v<T>) {
+      auto const number = static_cast<std::int64_t>(x);
+      possible = possible && (below == 0 || (number >= 0 && number < below));
+    }
     if (!possible) return report(name + ": a number that is not possible in this run"), std::nullopt;
     return x;
   }

@@ -29,7 +29,7 @@ struct AttentionFacts {
   static constexpr index_t bytes(index_t r) {
     return (Tiles * r * pitch + r * (r + 1)) * static_cast<index_t>(sizeof(C));
   }
-  static constexpr index_t most_bytes = index_t{48} << 10;
+  static constexpr index_t most_bytes = index_t{47} << 10;  // of 48 KiB: arrays are aligned
   /// Rows of a tile; 0 if rows are too long for any.
   static constexpr int tile = bytes(32) <= most_bytes   ? 32
                               : bytes(16) <= most_bytes ? 16

@@ -28,7 +28,8 @@ namespace dfdx::inline DFDX_TARGET::cuda_runtime {
 [[noreturn]] inline void failed(std::string const& what, cudaError_t e) {
   static_cast<void>(cudaGetLastError());  // what passes is forgotten here
   std::string text = "cuda: " + what + ": " + cudaGetErrorString(e) + " (" + cudaGetErrorName(e) + ")";
-  bool const says_nothing = e == cudaErrorNoDevice || e == cudaErrorInvalidDevice;
+  bool const says_nothing =
+      e == cudaErrorNoDevice || e == cudaErrorInvalidDevice || e == cudaErrorInsufficientDriver;
   if (!says_nothing && cudaDeviceSynchronize() != cudaSuccess && cudaGetLastError() != cudaSuccess)
     text += "; the device is lost to this process, which has to be started again";
   raise(text);
