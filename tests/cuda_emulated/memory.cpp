@@ -206,4 +206,9 @@ TEST_CASE("a machine without a device says so", "[cuda]") {
   auto const said = error_of([&] { static_cast<void>(to(cuda(1), Three::from({1, 2, 3}))); });
   machine().devices = 1;
   REQUIRE(said == "cuda: devices: no CUDA-capable device is detected (cudaErrorNoDevice)");
+  // An old driver answers everything with the same error, and there was no device to be lost.
+  machine().lost = cudaErrorInsufficientDriver;
+  auto const old = error_of([&] { cuda_runtime::check("devices", machine().lost); });
+  machine().lost = machine().last = cudaSuccess;
+  REQUIRE(old == "cuda: devices: invalid argument (cudaErrorInvalidValue)");
 }
