@@ -17,6 +17,16 @@ T on(dfdx::Device device, T const& x) {
   return there ? x : dfdx::to(device, x);
 }
 
+/// bring_back - the model as it is on the device, after an error that is worth more than one of the device: then it
+/// stays as it was.
+template <class Model>
+void bring_back(Model& model, Model const& there) {
+  try {
+    model = on({}, there);
+  } catch (dfdx::error const&) {
+  }
+}
+
 /// Adds --device to a CLI::App.
 template <class App>
 void add_device_option(App& app, dfdx::Device& device) {

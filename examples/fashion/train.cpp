@@ -83,7 +83,7 @@ History train(Model& model, Examples const& examples, Examples const& test,
   try {
     run();
   } catch (dfdx::error const&) {
-    model = common::on({}, there);
+    common::bring_back(model, there);
     throw;
   }
   model = common::on({}, there);

@@ -68,7 +68,7 @@ common::Run train(Model& model, Text const& text, Settings const& settings, Key 
   try {
     common::train_loop(run, settings.steps, 50, prepare, one, after);
   } catch (dfdx::error const& e) {
-    model = common::on({}, there);
+    common::bring_back(model, there);
     if (kept.empty()) throw;
     throw dfdx::error(std::string(e.what()) + "; the state after " + std::to_string(kept_at) +
                       " steps is in " + kept);

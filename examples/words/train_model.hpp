@@ -103,7 +103,7 @@ History train(Model& model, Split<Model::context> const& data, Settings const& s
     try {
       common::train_loop(history, settings.steps, 1000, prepare, one, after);
     } catch (dfdx::error const&) {
-      model = common::on({}, there);
+      common::bring_back(model, there);
       throw;
     }
   });

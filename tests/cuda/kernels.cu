@@ -81,8 +81,9 @@ bool agrees(char const* name, F, A const&... args) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       Array const dense = b[i].contiguous();
       for (index_t j = 0; j < dense.size(); ++j) {
-        double const want = read_real(dense.operand(), j), d = std::fabs(read_real(a[i].operand(), j) - want);
-        worst = d <= worst * (1 + std::fabs(want)) ? worst : d / (1 + std::fabs(want));  // NaN stays
+        double const want = read_real(dense.operand(), j);
+        double const d = std::fabs(read_real(a[i].operand(), j) - want) / (1 + std::fabs(want));
+        if (!(d <= worst) && !std::isnan(worst)) worst = d;  // NaN stays
       }
     }
   }

@@ -79,6 +79,9 @@ constexpr auto attention = [](auto const& q, auto const& k, auto const& v) {
 constexpr auto open_attention = [](auto const& q, auto const& k, auto const& v) {
   return scaled_dot_product_attention(q, k, v);
 };
+template <class T, index_t Size, int Tiles>
+constexpr int attention_rows = kernels::cuda::AttentionFacts<
+    kernels::Numbers<2, 64, Size, Size, 1, 2, 64, Size, Size, 1, 2, 64, Size, Size, 1>, T, Tiles>::tile;
 template <class F>
 struct SquaresOf {
   constexpr auto operator()(auto const&... x) const { return sum(square(F{}(x...))); }
@@ -141,6 +144,10 @@ TEST_CASE("attention block by block", "[cuda]") {
   // Rows so long that tiles have 16 of them, and 8; longer ones are the CPU's.
   check_attention(open_attention, filled<Tensor<double, 64, 150>>(1), filled<Tensor<double, 64, 150>>(2),
                   filled<Tensor<double, 64, 150>>(3), 1e-13);
+  STATIC_REQUIRE(attention_rows<float, 746, 2> == 8);
+  STATIC_REQUIRE(attention_rows<float, 747, 2> == 0);
+  STATIC_REQUIRE(attention_rows<float, 372, 4> == 8);
+  STATIC_REQUIRE(attention_rows<float, 373, 4> == 0);
   using Long = Tensor<double, 64, 400>;
   CHECK(on_device(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == INFINITY);
   CHECK(apart(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == 0);

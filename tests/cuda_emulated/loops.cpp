@@ -89,6 +89,8 @@ constexpr int pack_of = kernels::cuda::MapKernel<step_code_t<program<F, A...>, 0
 template <class F, class... A>
 constexpr int row_pack_of = kernels::cuda::detail::row_pack<step_code_t<program<F, A...>, 0>>();
 template <class F, class... A>
+constexpr bool is_shared = kernels::cuda::WholeLoop<step_code_t<program<F, A...>, 0>>::pays();
+template <class F, class... A>
 constexpr index_t shares_of = kernels::cuda::WholeLoop<step_code_t<program<F, A...>, 0>>::parts(nullptr);
 
 }  // namespace
@@ -126,9 +128,12 @@ TEST_CASE("rows of several elements a thread", "[cuda]") {
                 filled<Tensor<float, 9, 1028>>(3)) < 1e-4);
 }
 TEST_CASE("a long row is shared by blocks", "[cuda]") {
-  STATIC_REQUIRE(shares_of<Everything, Tensor<float, 150001>> == 4);
-  STATIC_REQUIRE(shares_of<Softmax, Tensor<float, 200000>> == 6);
-  STATIC_REQUIRE(shares_of<Spread, Tensor<double, 100000>> == 3);
+  STATIC_REQUIRE(shares_of<Everything, Tensor<float, 150001>> == 18);
+  STATIC_REQUIRE(shares_of<Softmax, Tensor<float, 200000>> == 24);
+  STATIC_REQUIRE(!is_shared<Activate, Tensor<float, 100000>, Tensor<float, 100000>>);  // a map is none
+  STATIC_REQUIRE(is_shared<Everything, Tensor<float, dyn>> &&
+                 !is_shared<Activate, Tensor<float, dyn>, Tensor<float, dyn>>);
+  STATIC_REQUIRE(shares_of<Spread, Tensor<double, 100000>> == 12);
   REQUIRE(apart(Everything{}, filled<Tensor<float, 150001>>(2)) < 1e-4);
   REQUIRE(apart(Everything{}, filled<Tensor<double, 3, 5, 7001>>(2)) < 1e-12);
   REQUIRE(apart(Everything{}, filled<Tensor<double, dyn>>(2, 140002)) < 1e-12);

@@ -76,6 +76,29 @@ TEST_CASE("a step that spoils a model on the device is undone", "[cuda]") {
   REQUIRE(numbers(model) == before);
   REQUIRE(step.steps() == 2);
 }
+TEST_CASE("a step with a label out of range is undone", "[cuda]") {
+  auto model = to(cuda(), init<Model>(1));
+  auto step =
+      train_step([](auto const& m, auto const& v, auto const& y) { return cross_entropy(m.out(v), y); },
+                 optim::SGD{.lr = 0.1f});
+  auto watched = watch(step, model);
+  auto const x = to(cuda(), filled<Tensor<float, 6, 8>>(1));
+  auto labels = Tensor<std::int32_t, 6>::from({0, 1, 2, 3, 4, 0});
+  static_cast<void>(watched(x, to(cuda(), labels)));
+  auto const before = numbers(model);
+  labels(2) = 10;
+  REQUIRE(tests::error_of([&] {
+            static_cast<void>(watched(x, to(cuda(), labels)));
+          }).starts_with("cross_entropy: label 10 out of range for 5 classes on cuda:0"));
+  REQUIRE(numbers(model) == before);
+  REQUIRE(step.steps() == 1);
+}
+TEST_CASE("what requires a gradient is looked at and copied as without devices", "[cuda]") {
+  auto x = filled<Tensor<float, 3>>(1);
+  x.requires_grad(true);
+  REQUIRE(all_finite(x));
+  REQUIRE(all_finite(x * x));
+}
 TEST_CASE("a single element is read from a device", "[cuda]") {
   Tensor<float> const x = to(cuda(), Tensor<float>(2.5f));
   REQUIRE(x.item() == 2.5f);

@@ -308,8 +308,13 @@ TEST_CASE("a text that begins as another", "[models]") {
   }
   models::Context<models::Llama> one(m, 80), narrow(m, 20), half(m, 80, DType::f16);
   one.add(start);
-  CHECK(error_of([&] { narrow.begin_as(one, 30); }) == "generate: 30 tokens cannot be taken of 60");
-  CHECK(error_of([&] { half.begin_as(one, 61); }) == "generate: 61 tokens cannot be taken of 60");
+  CHECK(error_of([&] {
+          narrow.begin_as(one, 30);
+        }).starts_with("generate: 30 tokens cannot be taken of 60 by a context of "));
+  CHECK(error_of([&] {
+          half.begin_as(one, 61);
+        }).starts_with("generate: 61 tokens cannot be taken of 60 by a context of "));
+  CHECK(error_of([&] { one.begin_as(one, 3); }) == "generate: a context cannot begin as itself");
   CHECK(error_of([&] { half.begin_as(one, 30); }) == "generate: contexts that keep other numbers");
 
   // Prompts of one beginning: that of the first is computed, a part of it serves each other one, the whole the last but

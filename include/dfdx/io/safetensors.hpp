@@ -189,7 +189,7 @@ std::map<std::string, std::string> load_safetensors(SafetensorsFile const& file,
   if (!wrong.empty())
     detail::raise_file("load_safetensors: " + name_of_file + " does not fit the model: " + wrong);
 
-  // All memory first: from the first write on, nothing can fail.
+  // All memory first: from the first write on, nothing can fail but a device.
   std::vector<Array> values;
   visit_state(model,
               [&](std::string const& name, auto const&) { values.push_back(file.find(name)->array()); });

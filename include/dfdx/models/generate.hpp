@@ -111,10 +111,13 @@ class Context {
   /// begin_as - takes the first n tokens of another context of the model, which are not computed again: of a text to
   /// come at most other.common(text).
   ///
-  /// Errors    "generate: 7 tokens cannot be taken of 5", "generate: contexts that keep other numbers"
+  /// Errors    "generate: 7 tokens cannot be taken of 5 by a context of 64", "generate: contexts that keep other
+  /// numbers", "generate: a context cannot begin as itself"
   void begin_as(Context const& other, index_t n) {
+    if (&other == this) raise("generate: a context cannot begin as itself");
     if (n < 0 || n > static_cast<index_t>(other.tokens_.size()) || n > cache_.capacity)
-      raise("generate: ", n, " tokens cannot be taken of ", static_cast<index_t>(other.tokens_.size()));
+      raise("generate: ", n, " tokens cannot be taken of ", static_cast<index_t>(other.tokens_.size()),
+            " by a context of ", cache_.capacity);
     if (cache_.encoding != other.cache_.encoding) raise("generate: contexts that keep other numbers");
     for (std::size_t i = 0; i < cache_.keys.size(); ++i) {
       detail::copy_positions(other.cache_.keys[i], cache_.keys[i], n);

@@ -16,17 +16,22 @@ Tree copied(Tree const& tree) {
   Tree r = tree;
   visit(r, [](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if constexpr (has_devices) leaf = to(leaf.device(), std::as_const(leaf));
-    else leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
+    if (leaf.device().is_cpu()) leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
+    else if constexpr (has_devices) leaf = to(leaf.device(), std::as_const(leaf));
   });
   return r;
 }
 
-// A tree in memory of the CPU, where there are others.
+// A tree in memory of the CPU: itself, unless it lies elsewhere.
 template <class Tree>
 decltype(auto) on_cpu(Tree const& tree) {
-  if constexpr (has_devices) return to(Device{}, tree);
-  else return (tree);
+  if constexpr (has_devices) {
+    bool here = true;
+    visit(tree, [&](auto const& leaf) { here = here && leaf.device().is_cpu(); });
+    return here ? tree : to(Device{}, tree);
+  } else {
+    return (tree);
+  }
 }
 
 }  // namespace dfdx::detail::inline DFDX_TARGET

@@ -103,11 +103,19 @@ class Watched {
     copy(state, good_state_);
     rule_ = step_.optimizer();
     std::int64_t const done = step_.steps();
-    auto const loss = step_(model_, args...);
+    auto const undo = [&] {
+      copy(good_, model_);
+      copy(good_state_, state);
+      step_.go_back(rule_, done);
+    };
+    // A device says of an index out of range when the loss is read, and the step has been done with something else.
+    auto const loss = detail::caught<error>([&] { return step_(model_, args...); },
+                                            [&](error const& e) -> decltype(step_(model_, args...)) {
+                                              undo();
+                                              raise(e.what());
+                                            });
     if (std::isfinite(static_cast<double>(loss)) && all_finite(model_) && all_finite(state)) return loss;
-    copy(good_, model_);
-    copy(good_state_, state);
-    step_.go_back(rule_, done);
+    undo();
     std::string cause = why_(std::as_const(model_), args...);
     if (cause.empty())
       cause = std::isfinite(static_cast<double>(loss))

@@ -47,7 +47,7 @@ class WholeLoop {
     static constexpr int count = phases;
 
     static constexpr bool pays() {
-      if (dims == 0 || split != 0 || !Facts::is_divisible()) return false;
+      if (dims == 0 || split != 0 || Facts::is_map() || !Facts::is_divisible()) return false;
       index_t n = 1;
       for (int d = 0; d < dims; ++d) n = n < 0 || Facts::extent_code(d) < 0 ? -1 : n * Facts::extent_code(d);
       return n < 0 || n >= 2 * least_work;
@@ -89,7 +89,7 @@ class WholeLoop {
     }
 
    private:
-    static constexpr index_t least_work = index_t{1} << 15, most_parts = 1024;
+    static constexpr index_t least_work = index_t{1} << 13, most_parts = 1024;
 
     // What single values are before phase P.
     template <int P, bool Stores>
