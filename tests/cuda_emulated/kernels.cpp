@@ -73,6 +73,33 @@ constexpr auto laid_out = [](auto const& x, auto const& y) {
   return std::tuple(concat<1>(flip<0, 2>(x), y), pad<1, 2, 0, 3>(y, 0.5), flip<1>(concat<0>(y, x)));
 };
 
+// A window that moves on in its place.
+template <bool ToFront>
+struct Slides {
+  constexpr auto operator()(auto const& w, auto const& x) const {
+    if constexpr (ToFront) return std::pair(sum(w), concat<1>(x, slice<1, 0, 690>(w)));
+    else return std::pair(sum(w), concat<1>(slice<1, 10, 700>(w), x));
+  }
+};
+template <bool ToFront>
+bool slides() {
+  bool same = true;
+  for (auto const turns :
+       {cuda_fake::Turns::forward, cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
+    InTurns const order(turns);
+    auto here = filled<Tensor<float, 3, 700>>(1);
+    auto there = to(cuda(), here);
+    auto on_cpu = stateful(Slides<ToFront>{}), on_gpu = stateful(Slides<ToFront>{});
+    for (int k = 0; k < 4; ++k) {
+      auto const x = filled<Tensor<float, 3, 10>>(2 + k);
+      static_cast<void>(on_cpu(here, x));
+      static_cast<void>(on_gpu(there, to(cuda(), x)));
+      same = same && numbers(here) == numbers(there);
+    }
+  }
+  return same;
+}
+
 constexpr auto attention = [](auto const& q, auto const& k, auto const& v) {
   return scaled_dot_product_attention(q, k, v, {.causal = true, .offset = 5});
 };
@@ -185,4 +212,8 @@ TEST_CASE("windows and images, and their gradients", "[cuda]") {
   CHECK(on_device(grad(Resampled<nearest, false>{}), x, w) < 1e-13);
   CHECK(on_device(laid_out, filled<Tensor<std::int32_t, 3, 5, 4>>(1),
                   filled<Tensor<std::int32_t, 3, 5, 4>>(2)) == 0);
+}
+TEST_CASE("a window moves on in its place", "[cuda]") {
+  CHECK(slides<false>());
+  CHECK(slides<true>());
 }

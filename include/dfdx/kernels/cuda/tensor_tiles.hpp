@@ -70,7 +70,7 @@ struct TensorTile {
  private:
   struct OfA;
   struct OfB;
-  static constexpr int chunk = 8, chunks = depth / chunk, each = size * chunks / threads;
+  static constexpr int chunk = 8, each = size * depth / chunk / threads;
   // Rows a chunk longer than they need to be: what a warp reads or writes at once lies in different banks.
   static constexpr int pitch = depth + chunk;
   struct Chunk {
@@ -82,25 +82,10 @@ struct TensorTile {
 
   // The two chunks of a factor that a thread brings, each time.
   template <class Factor>
-  struct Loads {
-    Factor const& factor;
-    decltype(factor.at(0)) places[each];
-    bool holds[each];
-    DFDX_INLINE Loads(Factor const& f, index_t first, index_t count) : factor(f) {
-      DFDX_UNROLL for (int i = 0; i < each; ++i) {
-        index_t const m = first + line(i);
-        holds[i] = m < count;
-        places[i] = f.at(holds[i] ? m : first);
-      }
-    }
-    DFDX_INLINE int line(int i) const {
-      int const at = thread() + i * threads;
-      return factor.along_k ? at / chunks : at % size;
-    }
-    DFDX_INLINE int step(int i) const {
-      int const at = thread() + i * threads;
-      return chunk * (factor.along_k ? at % chunks : at / size);
-    }
+  struct Loads : FactorLines<Factor, threads, size, depth, chunk> {
+    using FactorLines<Factor, threads, size, depth, chunk>::FactorLines, Loads::FactorLines::factor,
+        Loads::FactorLines::places, Loads::FactorLines::holds, Loads::FactorLines::line,
+        Loads::FactorLines::step;
     DFDX_INLINE void read(Chunk (&to)[each], index_t k0, index_t end) const {
       DFDX_UNROLL for (int i = 0; i < each; ++i) {
         index_t const k = k0 + step(i);

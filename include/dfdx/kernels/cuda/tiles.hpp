@@ -3,9 +3,37 @@
 // through the factors piece by piece in shared memory, while what is needed next is on its way from the device's.
 #pragma once
 
+#include <utility>
+
 #include <dfdx/kernels/cuda/threads.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// FactorLines - which elements of a factor a thread brings to shared memory, each time: some pieces of Piece elements
+/// that follow each other along k, of Size lines with Depth elements. Threads beside each other bring what lies side
+/// by side.
+template <class Factor, int Threads, int Size, int Depth, int Piece>
+struct FactorLines {
+  static constexpr int pieces = Depth / Piece, each = Size * pieces / Threads;
+  Factor const& factor;
+  decltype(std::declval<Factor const&>().at(0)) places[each];
+  bool holds[each];
+  DFDX_INLINE FactorLines(Factor const& f, index_t first, index_t count) : factor(f) {
+    DFDX_UNROLL for (int i = 0; i < each; ++i) {
+      index_t const m = first + line(i);
+      holds[i] = m < count;
+      places[i] = f.at(holds[i] ? m : first);
+    }
+  }
+  DFDX_INLINE int line(int i) const {
+    int const at = thread() + i * Threads;
+    return factor.along_k ? at / pieces : at % Size;
+  }
+  DFDX_INLINE int step(int i) const {
+    int const at = thread() + i * Threads;
+    return Piece * (factor.along_k ? at % pieces : at / Size);
+  }
+};
 
 /// Tile - c[m, n] = sum_k a[m, k] b[k, n] for 64 x 64 of the (m, n) of a product. Use has memory of its own.
 ///
@@ -62,25 +90,10 @@ struct Tile {
 
   // The four elements of a factor that a thread brings, each time.
   template <class Factor>
-  struct Loads {
-    Factor const& factor;
-    decltype(factor.at(0)) places[each];
-    bool holds[each];
-    DFDX_INLINE Loads(Factor const& f, index_t first, index_t count) : factor(f) {
-      DFDX_UNROLL for (int i = 0; i < each; ++i) {
-        index_t const m = first + line(i);
-        holds[i] = m < count;
-        places[i] = f.at(holds[i] ? m : first);
-      }
-    }
-    DFDX_INLINE int line(int i) const {
-      int const at = thread() + i * threads;
-      return factor.along_k ? at / depth : at % size;
-    }
-    DFDX_INLINE int step(int i) const {
-      int const at = thread() + i * threads;
-      return factor.along_k ? at % depth : at / size;
-    }
+  struct Loads : FactorLines<Factor, threads, size, depth, 1> {
+    using FactorLines<Factor, threads, size, depth, 1>::FactorLines, Loads::FactorLines::factor,
+        Loads::FactorLines::places, Loads::FactorLines::holds, Loads::FactorLines::line,
+        Loads::FactorLines::step;
     DFDX_INLINE void read(Sum (&to)[each], index_t k0, index_t end) const {
       DFDX_UNROLL for (int i = 0; i < each; ++i) {
         index_t const k = k0 + step(i);
