@@ -30,11 +30,7 @@ double attend(Device device) {
 }  // namespace
 
 int main() {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::printf("SKIPPED: no CUDA device\n");
-    return 77;
-  }
+  if (device_models::no_device()) return 77;
   bool good = true;
   auto const compare = [&](char const* name, double here, double there) {
     std::printf("%s: %g on the CPU, %g on the device\n", name, here, there);

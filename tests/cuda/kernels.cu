@@ -94,11 +94,7 @@ bool agrees(char const* name, F, A const&... args) {
 }  // namespace
 
 int main() {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::printf("SKIPPED: no CUDA device\n");
-    return 77;
-  }
+  if (device_models::no_device()) return 77;
   bool good = agrees("convolutions", grad(Convolutions{}, wrt<0, 1, 2>), made<Tensor<float, 2, 8, 16, 16>>(),
                      made<Tensor<float, 12, 8, 3, 3>>(1), made<Tensor<float, 8, 1, 3, 3>>(2));
   good = agrees("images", grad(Images{}), made<Tensor<float, 2, 3, 7, 7>>()) && good;
