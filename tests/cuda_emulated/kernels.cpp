@@ -33,6 +33,9 @@ constexpr auto sums = [](auto const& x) { return cumsum<1>(x); };
 constexpr auto sums_across = [](auto const& x) { return cumsum<0>(x); };
 constexpr auto largest = [](auto const& x) { return std::get<1>(cummax<1>(x)); };
 constexpr auto squares = [](auto const& x, auto const& w) { return sum(square(cumsum<1>(x)) * w); };
+constexpr auto extremes = [](auto const& x) {
+  return std::tuple(argmax<1>(x), argmin<0>(x), argmax(transpose(x)));
+};
 constexpr auto places = [](auto const& list, auto const& x) { return searchsorted(list, x); };
 
 template <ConvOptions O>
@@ -125,6 +128,10 @@ TEST_CASE("sorting lines of several pieces", "[cuda]") {
   CHECK(on_device(order, filled<Tensor<float, 3, 5000>>(1)) == 0);
   CHECK(on_device(order_down, filled<Tensor<std::int64_t, 2100, 2>>(1)) == 0);  // many are equal
   CHECK(on_device(order_down, filled<Tensor<std::uint8_t, 1025, 1>>(1)) == 0);
+  CHECK(on_device(extremes, filled<Tensor<std::int32_t, 5, 700>>(1)) == 0);  // many are equal
+  auto with_nan = filled<Tensor<float, 5, 700>>(1);
+  with_nan.data()[3 * 700 + 500] = with_nan.data()[3 * 700 + 400] = NAN;
+  CHECK(on_device(extremes, with_nan) == 0);
   auto numbers = filled<Tensor<double, 2, 1024>>(1);
   numbers(0, 7) = NAN, numbers(0, 9) = -INFINITY, numbers(1, 0) = NAN, numbers(1, 5) = -0.0;
   CHECK(on_device(order, numbers) == 0);

@@ -64,6 +64,25 @@ inline Array draw(Shape const& shape, Interval in, std::uint64_t seed, DType dty
   return uniform(shape, Key{seed}, in.low, in.high, dtype);
 }
 
+/// On a device, where a test is compiled for devices, lying in memory there as here; else x.
+inline Array on_device(Array const& x) {
+#if defined(DFDX_WITH_CUDA)
+  index_t last = 0;
+  for (int i = 0; i < x.ndim(); ++i) last += (x.shape()[i] - 1) * x.strides()[i];
+  Array const room(Meta{x.dtype(), make_shape(x.size() == 0 ? 0 : last + 1)}, cuda());
+  Array const there = room.view(x.shape(), x.strides());
+  dfdx::detail::copy_values(x, there);
+  return there;
+#else
+  return x;
+#endif
+}
+inline std::vector<Array> on_device(std::vector<Array> const& x) {
+  std::vector<Array> r;
+  for (Array const& a : x) r.push_back(on_device(a));
+  return r;
+}
+
 inline double at(Array const& x, index_t i) { return read_real(dfdx::detail::packed(x).operand(), i); }
 
 inline void require_close(Array const& got, Array const& want, Tolerance t, double scale = 0) {
@@ -160,6 +179,11 @@ inline void check_regimes(Function const& f, std::vector<Array> const& x, Array 
                    : eager.dtype() == DType::f64 ? 1e-12
                    : eager.dtype() == DType::f32 ? 1e-5
                                                  : tolerance(eager.dtype()).rtol;
+#if defined(DFDX_WITH_CUDA)
+  Array const there = f(detail::leaves(on_device(x)));
+  REQUIRE(there.device() == cuda());
+  made.push_back(dfdx::detail::here(there.detach()));
+#endif
   for (Array const& y : made) {
     REQUIRE(y.dtype() == eager.dtype());
     require_close(y, eager, {t, 1e-300}, t == 0 ? 0 : largest(eager));
@@ -181,6 +205,16 @@ inline void check_rules(Function const& f, std::vector<Array> const& x, DType dt
       testing::run_plan(graph::prepare(graph::simplify(reverse), {}), with_ct).results;
   std::vector<Array> const plain = testing::interpret(reverse, with_ct);
   std::vector<Array> const taped = detail::taped_gradients(f, detail::leaves(x), ct, wrt);
+#if defined(DFDX_WITH_CUDA)
+  std::vector<Array> const there =
+      detail::taped_gradients(f, detail::leaves(on_device(x)), on_device(ct), wrt);
+  for (std::size_t k = 0; k < there.size(); ++k) {
+    INFO("gradient of floating operand " << k << " on the device");
+    REQUIRE(there[k].device() == cuda());
+    require_close(dfdx::detail::here(there[k]), taped[k], {10 * tolerance(dtype).rtol, 1e-10},
+                  largest(taped[k]));
+  }
+#endif
   Tolerance const t = tolerance(dtype);
   std::vector<Array> const point = detail::in_double(x);
   for (std::size_t k = 0; k < wrt.size(); ++k) {

@@ -207,8 +207,12 @@ constexpr double polygamma_double(double order, double x) {
 /// lgamma - ln |Gamma(x)|. (The C library's also writes a global.)
 template <class X>
 DFDX_INLINE constexpr X lgamma(X const& x) {
-  return detail::in_double(
-      [](auto const& v) { return detail::lgamma_double < sizeof(scalar_of<X>) == 8 > (v); }, x);
+#if defined(__CUDA_ARCH__)  // where tables of coefficients cannot be read
+  if constexpr (is_number<X>) return static_cast<X>(::lgamma(static_cast<double>(x)));
+  else
+#endif
+    return detail::in_double(
+        [](auto const& v) { return detail::lgamma_double < sizeof(scalar_of<X>) == 8 > (v); }, x);
 }
 
 /// digamma - the derivative of lgamma.

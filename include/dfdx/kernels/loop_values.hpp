@@ -52,9 +52,13 @@ union Cell {
   }
 };
 
-/// resolved - extent::resolve, of a number known here as a rule.
+/// slot - stands for number k of a list that is given with each call, in descriptions of kernels that know no extent.
+constexpr index_t slot(int k) { return extent::symbol_flag | index_t{1} << 62 | k; }
+
+/// resolved - extent::resolve, of a number known here as a rule; or what is in a slot.
 DFDX_INLINE constexpr index_t resolved(index_t e, index_t const* symbols) {
-  return e >= 0 ? e : extent::resolve(e, symbols);
+  if (e >= 0) return e;
+  return (e >> 62 & 1) != 0 ? symbols[e & 0xff] : extent::resolve(e, symbols);
 }
 
 /// Absent - stands for a lane value that a phase does not compute.

@@ -9,6 +9,7 @@
 
 #include <dfdx/core/math.hpp>
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/kernels/computed.hpp>
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/bytes.hpp>
@@ -71,12 +72,6 @@ void map_block(void* out, void const* const* in, index_t n) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     map_row<Op, R, T...>(static_cast<R*>(out), n, static_cast<T const*>(in[I])...);
   }(std::index_sequence_for<T...>{});
-}
-
-/// computed_as - the dtype whose numbers stand for those of another one in blocks.
-constexpr DType computed_as(DType d) {
-  if (d == DType::f64) return d;
-  return is_floating(d) ? DType::f32 : DType::i64;
 }
 
 namespace detail {

@@ -71,6 +71,7 @@ class OwnStep {
     else if constexpr (is<op::cumsum>) return by<k::ScanKernel<Code, k::SumRule<E>, axis, second != 0>>;
     else if constexpr (is<op::argcummax>)
       return by<k::ScanKernel<Code, k::LargestRule<E, second != 0>, axis, false>>;
+    else if constexpr (is<op::argmax>) return by<k::ArgmaxKernel<Code, E, axis, second != 0>>;
     else if constexpr (is<op::argsort>) return by<k::SortKernel<Code, E, axis, second != 0>>;
     else if constexpr (is<op::searchsorted>) return by<k::SearchKernel<Code, E, first != 0>>;
     else if constexpr (is<op::conv>) return by<k::ConvKernel<ConvDoes::result, Code, E, Windows>>;

@@ -21,8 +21,9 @@ void check_root(Array const& root, Array const& ct) {
 }
 
 inline Array ones_for(Array const& root) {
-  if (root.ndim() == 0 && root.dtype() == DType::f64) return Array::number(1.0);
-  if (root.ndim() == 0 && root.dtype() == DType::f32) return Array::number(1.0f);
+  bool const is_here = root.device().is_cpu();
+  if (is_here && root.ndim() == 0 && root.dtype() == DType::f64) return Array::number(1.0);
+  if (is_here && root.ndim() == 0 && root.dtype() == DType::f32) return Array::number(1.0f);
   return full_as(root.detach(), root.meta(), 1.0);
 }
 

@@ -8,7 +8,7 @@
 #include <dfdx/core/config.hpp>
 #include <dfdx/tape/leaf_index.hpp>
 #include <dfdx/value/array.hpp>
-#include <dfdx/value/walk.hpp>
+#include <dfdx/value/device_ops.hpp>
 
 namespace dfdx::tape::detail {
 
@@ -58,9 +58,7 @@ inline bool is_ours(Array const& x) {
 // Memory that nobody else reads, of these numbers.
 inline void make_ours(Array& x) {
   if (is_ours(x)) return;
-  Array y(x.meta(), x.device());
-  copy_elements(x.operand(), y.operand());
-  x = std::move(y);
+  x = dfdx::detail::moved(x.device(), x);
 }
 
 }  // namespace dfdx::tape::detail

@@ -20,6 +20,10 @@ template <int Lazy>
 void add_to(Array const& total, Array const& x) {
   Array const* const operands[] = {&total, &x};
   double const none[2] = {};
+  if (dfdx::detail::is_elsewhere(total, x)) {
+    if (dfdx::detail::has_run("add", {}, operands, 2, total)) return;
+    return dfdx::detail::copy_values(apply<op::add>(total, x), total);
+  }
   if (!total.contiguous_memory() || dfdx::detail::dense_among(operands, 2) == nullptr)
     return op::detail::add_elements(x.operand(), total.operand());
   bool const wide = total.dtype() == DType::f64;
@@ -263,7 +267,7 @@ class Pass {
     int const to = place_below(n.in[0]);
     if (to < 0) return;
     dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
-    Array& total = total_of(to, p.whole);
+    Array& total = total_of(to, p.whole, e);
     if (!e.has_number) return detail::add_to<Lazy>(total.part(p.at), *e.ct);
     index_t const at = p.at * total.strides()[0];
     if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
@@ -273,17 +277,18 @@ class Pass {
     TapeNode& n = *e.node;
     int const to = place_below(n.in[0]);
     if (to < 0) return;
-    Array& total = total_of(to, *dfdx::detail::arrays_of(n));
+    Array& total = total_of(to, *dfdx::detail::arrays_of(n), e);
     Array const ct = as_array(e, n.number);
-    op::detail::add_elements(ct.operand(),
-                             n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total).operand());
+    detail::add_to<Lazy>(n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total), ct);
   }
-  // The cotangent that an entry has so far, in memory that may be written to; zeros if none, for a value like that.
-  Array& total_of(int at, dfdx::detail::PackedArray& like) {
+  // The cotangent that an entry has so far, in memory that may be written to; zeros if none, where `added` lies.
+  Array& total_of(int at, dfdx::detail::PackedArray& like, detail::Entry const& added) {
     detail::Entry& e = entry(at);
     if (e.ct == nullptr) {
-      set_ct(e, Array(like.unpack().meta()));
-      op::detail::set_zero(e.ct->operand());
+      Device const device = added.ct != nullptr ? added.ct->device() : Device{};
+      set_ct(e, Array(like.unpack().meta(), device));
+      if (device.is_cpu()) op::detail::set_zero(e.ct->operand());
+      else dfdx::detail::device_memory->zero(e.ct->bytes(), e.ct->storage()->bytes(), device);
       e.is_ours = true;
     } else if (!e.is_ours || e.ct->storage()->shared()) {
       detail::make_ours(*e.ct);
@@ -323,6 +328,7 @@ class Pass {
     return e.ct != nullptr ? *e.ct : from_number(e.number, d);
   }
   static double number_of(Array const& x) {
+    if (dfdx::detail::is_elsewhere(x)) return x.item();
     bool const is_plain = x.dtype() == DType::f64 || x.dtype() == DType::f32;
     return is_plain ? dfdx::detail::one_number(x) : read_real(x.operand(), 0);
   }

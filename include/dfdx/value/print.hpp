@@ -9,6 +9,7 @@
 #include <iosfwd>
 #include <string>
 
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/tensor.hpp>
 
@@ -147,7 +148,7 @@ inline std::string to_string(Array const& x) {
   if (x.recorded()) return named("<recorded ", ">");
   if (x.size() == 0 && x.ndim() >= 0 && x.shape().is_static()) return named("[] ");
   if (x.ndim() < 0 || !x.shape().is_static() || x.bytes() == nullptr) return named("<no memory, ", ">");
-  std::string r = detail::ArrayPrinter(x).text();
+  std::string r = detail::ArrayPrinter(detail::here(x)).text();
   return x.dtype() == DType::f32 ? r : r + " " + name_of(x.dtype());
 }
 

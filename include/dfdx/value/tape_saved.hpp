@@ -222,7 +222,8 @@ inline Array& Array::requires_grad(bool on) {
   if (on && recorded()) raise("requires_grad: the value is being recorded in a program");
   if (on && tape_ == nullptr) {
     put_on_tape(TapeNode::make(nullptr));
-    if (ndim() == 0 && (dtype() == DType::f32 || dtype() == DType::f64)) tape_->number = dtype();
+    if (ndim() == 0 && (dtype() == DType::f32 || dtype() == DType::f64) && device().is_cpu())
+      tape_->number = dtype();
     detail::extras_of(*tape_);
   }
   if (tape_ != nullptr) tape_->requires_grad = on;

@@ -203,7 +203,13 @@ template <class V, bool HasDtype, class X>
 constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
   if constexpr (operand<X> && HasDtype) return broadcast_to<V>(untyped(x), shape, op);
   else if constexpr (operand<X>) return broadcast_to<V>(cast_to<V>(untyped(x), dtype), shape, op);
-  else return full_of(like, Meta{dtype, shape}, x, op);
+  else {
+    // What lies on a device takes numbers from the CPU as they are; rules, that there are no others beside.
+    if constexpr (std::is_same_v<V, Array>)
+      if (!DFDX_IN_CONSTANT_EXPRESSION && !like.recorded() && is_elsewhere(like) && !is_grad_enabled())
+        return broadcast_to(full_of(Array(), Meta{dtype, {}}, x, op), shape);
+    return full_of(like, Meta{dtype, shape}, x, op);
+  }
 }
 
 template <class V, class X, class... Rest>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <dfdx/kernels/copy.hpp>
-#include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/half_map.hpp>
 #include <dfdx/kernels/map.hpp>
 #include <dfdx/kernels/reduce.hpp>
@@ -15,6 +14,8 @@
 #include <dfdx/ops/matmul.hpp>
 #include <dfdx/ops/reduce.hpp>
 #include <dfdx/ops/unary.hpp>
+#include <dfdx/value/device_ops.hpp>
+#include <dfdx/vocabulary/multiply.hpp>
 #include <dfdx/vocabulary/on_tape.hpp>
 
 namespace dfdx {
@@ -23,19 +24,10 @@ namespace detail {
 
 inline Array packed(Array const& x) {
   if (x.contiguous_memory()) return x;
+  if (is_elsewhere(x)) return moved(x.device(), x);
   Array y(x.meta());
   if (!kernels::copy_transposed(x.operand(), y.operand())) copy_elements(x.operand(), y.operand());
   return y;
-}
-
-// f(a value of the type that dtype d is computed as); only for T when the caller knew it, so that nothing else is
-// instantiated.
-template <class T, class F>
-auto computed_with(DType d, F const& f) {
-  if constexpr (!std::is_void_v<T>) return f(element_t<kernels::computed_as(dtype_v<T>)>{});
-  else if (d == DType::f64) return f(double{});
-  else if (is_floating(d)) return f(float{});
-  else return f(std::int64_t{});
 }
 
 template <class Op, class E>
@@ -141,121 +133,9 @@ void run_elementwise(Array const& out, X const&... x) {
 template <Code C, class T>
 void run_reduction(Array const& x, Operand const& y) {
   if (x.dtype() == DType::boolean) raise("reduction: numeric dtype required, got bool");
-  kernels::reduce(
-      *computed_with<T>(x.dtype(), [](auto number) { return &kernels::reduction<C, decltype(number)>; }),
-      x.operand(), y);
-}
-
-// The product of matrices of element type E, each with rows or columns that lie close.
-template <class E>
-void multiply(Array const& a, Array const& b, Array const& c) {
-  int const r = c.ndim();
-  Shape batch = c.shape();
-  batch.rank = r - 2;
-  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
-  E const *x = a.template data<E>(), *y = b.template data<E>();
-  E* z = c.template data<E>();
-  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
-  if (k == 0) return op::detail::set_zero(c.operand());
-  if (c.size() == 0) return;
-#if !defined(__CUDACC__)
-  if constexpr (std::is_floating_point_v<E>) {
-    using Any = kernels::gemm_shape<E, -1, -1, -1, -1, -1, -1, -1, -1>;
-    kernels::gemm_sizes sizes;
-    sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
-    sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
-    sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
-    std::size_t const bytes = kernels::multiply_workspace<Any, kernels::store_sum>(sizes);
-    void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
-    walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-      kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::store_sum{}, sizes);
-    });
-    if (bytes != 0) give_block(workspace, bytes);
-    return;
-  }
-#endif
-  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-    kernels::reference::gemm(m, n, k, x + o[0], a.strides()[r - 2], a.strides()[r - 1], y + o[1],
-                             b.strides()[r - 2], b.strides()[r - 1], z + o[2], c.strides()[r - 2],
-                             c.strides()[r - 1]);
-  });
-}
-
-// Memory of that dtype whose rows or columns lie close.
-template <int = 0>
-Array as_matrices(Array const& x, DType dtype) {
-  int const r = x.ndim();
-  bool const close = x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1;
-  if (x.dtype() == dtype && close) return x.detach();
-  Array y(Meta{dtype, x.shape()});
-  kernels::convert(x.operand(), y.operand());
-  return y;
-}
-
-// Matrices of bf16 where the processor multiplies them itself. Whether that is so, and they are multiplied.
-#if !defined(__CUDACC__)
-template <int = 0>
-bool multiply_as_bf16(Array const& a, Array const& b, Array const& c) {
-  int const r = c.ndim();
-  auto const is_close = [&](Array const& x) { return x.strides()[r - 1] == 1 || x.strides()[r - 2] == 1; };
-  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
-  if (!kernels::uses_bf16_products(m, n, k) || a.dtype() != DType::bf16 || b.dtype() != DType::bf16 ||
-      c.dtype() != DType::bf16 || !is_close(a) || !is_close(b))
-    return false;
-  Shape batch = c.shape();
-  batch.rank = r - 2;
-  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
-  kernels::Scratch<std::byte> const workspace(kernels::gemm_bf16_workspace(m, n, k));
-  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-    kernels::multiply_bf16(m, n, k, {a.data<bfloat16>() + o[0], a.strides()[r - 2], a.strides()[r - 1]},
-                           {b.data<bfloat16>() + o[1], b.strides()[r - 2], b.strides()[r - 1]},
-                           c.data<bfloat16>() + o[2], c.strides()[r - 2], workspace.get());
-  });
-  return true;
-}
-#endif
-
-// Matrices of bytes of one type, as numbers of 32 bits.
-#if !defined(__CUDACC__)
-template <class T>
-void multiply_bytes(Array const& x, Array const& y, Array const& c) {
-  Array const a = as_matrices(x, x.dtype()), b = as_matrices(y, y.dtype());
-  int const r = c.ndim();
-  Shape batch = c.shape();
-  batch.rank = r - 2;
-  Strides const strides[3] = {a.strides(), b.strides(), c.strides()};
-  index_t const m = c.shape()[r - 2], n = c.shape()[r - 1], k = a.shape()[r - 1];
-  kernels::Scratch<std::byte> const workspace(kernels::multiply_int8_workspace(m, n, k));
-  walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-    kernels::multiply_int8<T, T>(m, n, k, {a.data<T>() + o[0], a.strides()[r - 2], a.strides()[r - 1]},
-                                 {b.data<T>() + o[1], b.strides()[r - 2], b.strides()[r - 1]},
-                                 c.data<std::int32_t>() + o[2], c.strides()[r - 2], workspace.get());
-  });
-}
-#endif
-
-template <class T>
-void run_matmul(Array const& a, Array const& b, Array const& c) {
-#if !defined(__CUDACC__)
-  if constexpr (kernels::has_bf16_products && (std::is_void_v<T> || std::is_same_v<T, bfloat16>))
-    if (multiply_as_bf16(a, b, c)) return;
-#endif
-#if !defined(__CUDACC__)
-  if constexpr (!std::is_void_v<T>)
-    if constexpr (is_byte(dtype_v<T>)) return multiply_bytes<T>(a, b, c);
-#endif
-  // Of bytes whose types the program does not know sums are exact as f64: that takes no kernels which others lack.
-  bool const bytes = std::is_void_v<T> && is_byte(a.dtype()) && is_byte(b.dtype());
-  computed_with<T>(bytes ? DType::f64 : a.dtype(), [&](auto number) {
-    using E = decltype(number);
-    Array const product = c.dtype() == dtype_v<E> ? c : Array(Meta{dtype_v<E>, c.shape()});
-    multiply<E>(as_matrices(a, dtype_v<E>), as_matrices(b, dtype_v<E>), product);
-    if (c.dtype() == dtype_v<E>) return;
-    if (!bytes) return kernels::convert(product.operand(), c.operand());
-    Array const whole(Meta{DType::i64, c.shape()});  // what i32 does not hold wraps
-    kernels::convert(product.operand(), whole.operand());
-    kernels::convert(whole.operand(), c.operand());
-  });
+  kernels::reduce(*kernels::computed_with<T>(
+                      x.dtype(), [](auto number) { return &kernels::reduction<C, decltype(number)>; }),
+                  x.operand(), y);
 }
 
 inline Array run_reshape(Shape const& shape, Array const& x) {
@@ -294,7 +174,13 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
   else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
   else {
-    Array out(meta, a.device());
+    if (is_elsewhere(x...)) {
+      Array const* const operands[] = {&x...};
+      Array const y = run_elsewhere(Op::name, meta, attrs, operands, sizeof...(X));
+      if (!y.empty()) return y;
+      return moved(device_among(Op::name, operands, sizeof...(X)), run_now<Op, T>(meta, attrs, here(x)...));
+    }
+    Array out(meta);
     if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
     else if constexpr (std::is_same_v<Op, op::cast>) kernels::convert(a.operand(), out.operand());
     else if constexpr (std::is_same_v<Op, op::matmul>) run_matmul<T>(x..., out);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include <dfdx/ops/rules.hpp>
-#include <dfdx/value/array.hpp>
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -50,7 +50,9 @@ inline bool equal_elements(Operand const& x, index_t i, Operand const& y, index_
 /// Source    NumPy's array_equal
 template <int = 0>
 bool array_equal(Array const& a, Array const& b) {
-  return a.shape() == b.shape() && detail::all_same(a.operand(), b.operand(), detail::equal_elements);
+  if (!(a.shape() == b.shape())) return false;
+  Array const x = detail::here(a), y = detail::here(b);
+  return detail::all_same(x.operand(), y.operand(), detail::equal_elements);
 }
 
 /// allclose - |a - b| <= atol + rtol |b| for all elements, which is not symmetric: b is the reference.
@@ -70,7 +72,8 @@ bool allclose(Array const& a, Array const& b, double rtol = 1e-5, double atol = 
     if (std::isnan(u) || std::isnan(v)) return equal_nan && std::isnan(u) && std::isnan(v);
     return !std::isinf(u) && !std::isinf(v) && std::fabs(u - v) <= atol + rtol * std::fabs(v);
   };
-  return detail::all_same(detail::repeated(a.operand(), shape), detail::repeated(b.operand(), shape), close);
+  Array const x = detail::here(a), y = detail::here(b);
+  return detail::all_same(detail::repeated(x.operand(), shape), detail::repeated(y.operand(), shape), close);
 }
 
 }  // namespace dfdx

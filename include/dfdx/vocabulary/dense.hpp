@@ -18,25 +18,60 @@ constexpr Sym full_as(Sym const& like, Meta const& meta, double value) {
 template <int = 0>  // so that programs without it do not compile it
 constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   if (like.recorded()) return Array(like.graph(), full_as(like.sym(), meta, value).id, meta);
-  Array one(Meta{meta.dtype, Shape{}}, like.device());
+  Array one(Meta{meta.dtype, Shape{}});
   dispatch(meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (is_byte(dtype_v<T>)) *one.data<T>() = static_cast<T>(static_cast<int>(value));
     else *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
   });
+  if (detail::is_elsewhere(like)) one = detail::moved(like.device(), one);
   Strides none;
   none.rank = meta.shape.rank;
   return one.view(meta.shape, none);
 }
 
+/// iota_as - every element is its position along an axis, in the regime of `like`.
+///
+/// Shapes    -> [S...], as meta says
+/// Dtypes    any but bool
+/// Source    elementary
+constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
+  return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
+}
+template <int = 0>
+constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
+  if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);
+  if (detail::is_elsewhere(like)) {  // one line, which repeats
+    Meta line{meta.dtype, {}};
+    Strides steps;
+    for (int i = 0; i < meta.shape.rank; ++i) {
+      line.shape.push_back(i == axis ? meta.shape[i] : 1);
+      steps.push_back(i == axis ? 1 : 0);
+    }
+    return detail::moved(like.device(), iota_as(Array(), line, axis)).view(meta.shape, steps);
+  }
+  Array r(meta);
+  dispatch(meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto* p = r.data<T>();
+    index_t inner = 1, outer = 1;
+    for (int i = 0; i < meta.shape.rank; ++i)
+      if (i != axis) (i < axis ? outer : inner) *= meta.shape[i];
+    if (inner == 0) return;
+    index_t const n = meta.shape[axis];
+    for (; outer > 0; --outer, p += n * inner)
+      for (index_t k = 0; k < n; ++k) {
+        T const x = static_cast<T>(static_cast<compute_t<T>>(k));
+        if (inner == 1) p[k] = x;
+        else std::fill_n(p + k * inner, inner, x);
+      }
+  });
+  return r;
+}
+
 namespace detail {
 
-// Whether a view repeats one number, and which one.
-inline bool repeats_one(Array const& x) {
-  for (int i = 0; i < x.ndim(); ++i)
-    if (x.strides()[i] != 0 && x.shape()[i] != 1) return false;
-  return x.ndim() > 0 && x.size() > 0;
-}
+// Which number a view on the CPU repeats.
 inline double one_number(Array const& x) {
   return x.dtype() == DType::f32 ? static_cast<double>(*reinterpret_cast<float const*>(x.bytes()))
                                  : *reinterpret_cast<double const*>(x.bytes());

@@ -59,7 +59,7 @@ void settle(char const* name, Array& target, Array result) {
     raise(name, ": a recorded value cannot change the target of shape ", target.shape(),
           ", memory without a gradient that others view; use index_put_, stack the parts, or clone() the "
           "target");
-  copy_elements(result.operand(), target.operand());
+  copy_values(result, target);
   target.storage()->changed();
   if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
   TapeNode* const node = result.requires_grad() ? result.tape() : nullptr;
@@ -74,8 +74,7 @@ void settle(char const* name, Array& target, Array result) {
 // The target as it was, in memory of its own: for a rule that reads it after the change.
 template <int = 0>
 Array as_it_was(Array const& target) {
-  Array old(target.meta());
-  copy_elements(target.operand(), old.operand());
+  Array old = moved(target.device(), target);
   if (TapeNode* const node = target.requires_grad() ? current_node(target) : nullptr) {
     node->retain();
     old.put_on_tape(node);

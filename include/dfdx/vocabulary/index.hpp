@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <dfdx/kernels/rvv/gather.hpp>
-#include <dfdx/vocabulary/reduce.hpp>
+#include <dfdx/vocabulary/argmax.hpp>
 
 namespace dfdx {
 
@@ -160,31 +160,6 @@ constexpr auto scatter_over(X const& x, I const& index, S const& src, P const& a
   auto const put = call(setting(axis), x, index, src);
   auto const hit = call(setting(axis), zeros_like(x), index, ones_like(src));
   return where(hit != 0, put, x);
-}
-
-constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
-  return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
-}
-template <int = 0>
-constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
-  if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);
-  Array r(meta, like.device());
-  dispatch(meta.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto* p = r.data<T>();
-    index_t inner = 1, outer = 1;
-    for (int i = 0; i < meta.shape.rank; ++i)
-      if (i != axis) (i < axis ? outer : inner) *= meta.shape[i];
-    if (inner == 0) return;
-    index_t const n = meta.shape[axis];
-    for (; outer > 0; --outer, p += n * inner)
-      for (index_t k = 0; k < n; ++k) {
-        T const x = static_cast<T>(static_cast<compute_t<T>>(k));
-        if (inner == 1) p[k] = x;
-        else std::fill_n(p + k * inner, inner, x);
-      }
-  });
-  return r;
 }
 
 struct Positions {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/vocabulary/indexing.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
@@ -137,7 +138,7 @@ Array ArrayMethods::contiguous() const {
 }
 template <class T>
 auto ArrayMethods::to_vector() const {
-  Array const dense = detail::packed(detail::lazy<sizeof(T)>(self()));
+  Array const dense = detail::packed(detail::here(detail::lazy<sizeof(T)>(self())));
   std::vector<T> r;
   if constexpr (element<T>)
     if (dense.dtype() == dtype_v<T> && dense.size() != 0) {

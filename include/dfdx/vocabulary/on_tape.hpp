@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <dfdx/ops/op.hpp>
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -44,6 +45,7 @@ inline constinit TapeRule const tape_rule{Op::name,           Op::arity,        
 template <int = 0>
 bool has_nan(Array const& x) {
   if (!is_floating(x.dtype()) || x.empty()) return false;
+  if (is_elsewhere(x)) return has_nan(here(x));
   Operand const o = x.operand();
   Strides const strides[1] = {x.strides()};
   bool found = false;
@@ -97,7 +99,8 @@ inline void link(TapeNode& node, Array& y, TapeNode* const* from, int n, unsigne
     node.in[k]->retain();
   }
   if (y.storage() != nullptr) node.version = y.storage()->version();
-  if (y.ndim() == 0 && (y.dtype() == DType::f32 || y.dtype() == DType::f64)) node.number = y.dtype();
+  if (y.ndim() == 0 && (y.dtype() == DType::f32 || y.dtype() == DType::f64) && !is_elsewhere(y))
+    node.number = y.dtype();
   y.put_on_tape(&node);
 }
 

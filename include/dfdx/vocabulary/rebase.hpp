@@ -61,7 +61,7 @@ Array places_in(Array const& x, Array const& part) {
 // The node of x, which was `before`, behind a change; the same if that did not touch x.
 template <int Lazy>
 TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* before) {
-  Array const places = places_in<Lazy>(x, change.part), replaced(Meta{DType::boolean, x.shape()});
+  Array places = places_in<Lazy>(x, change.part), replaced(Meta{DType::boolean, x.shape()});
   op::detail::set_zero(replaced.operand());
   index_t hits = 0;
   auto const* const place = reinterpret_cast<std::int64_t const*>(places.bytes());
@@ -73,6 +73,10 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
   if (hits == 0) {
     before->version = change.version;
     return before;
+  }
+  if (is_elsewhere(x)) {
+    places = moved(x.device(), places);
+    replaced = moved(x.device(), replaced);
   }
   Array const* const operands[] = {&x, &change.part, &replaced, &places, &x};
   PackedArray values[5] = {};

@@ -42,8 +42,14 @@ template <class Op, class T>
 Array reduce_in_memory(Array const& x, index_t mask) {
   Attrs const attrs{{mask}};
   Meta const kept = checked_infer<Op>(attrs, &x.meta());
-  Array y(Meta{kept.dtype, dropped(x.shape(), mask)}, x.device());
-  run_reduction<Op::code, T>(x, Operand{y.bytes(), kept, contiguous(kept.shape)});
+  Meta const meta{kept.dtype, dropped(x.shape(), mask)};
+  Array y;
+  if (is_elsewhere(x)) {
+    y = run_now<Op, T>(kept, attrs, x).view(meta.shape, contiguous(meta.shape));
+  } else {
+    y = Array(meta);
+    run_reduction<Op::code, T>(x, Operand{y.bytes(), kept, contiguous(kept.shape)});
+  }
   Array const* const operands[] = {&x};
   if (on_tape(x)) record_on_tape(dropped_rule<Op>, attrs, y, operands, 1);
   return y;
@@ -122,43 +128,6 @@ constexpr index_t joined(Shape const& s, index_t mask) {
   for (int i = 0; i < s.rank; ++i)
     if ((mask >> i & 1) != 0) n = extent::mul(n, s[i]);
   return n;
-}
-
-template <bool Smallest>
-struct ArgExtremum {
-  static constexpr char const* name = Smallest ? "argmin" : "argmax";
-  Over over;  // one axis; none for the position in the flattened value
-  constexpr Meta infer(Meta const* in, Text* why) const {
-    Shape const& s = in->shape;
-    if (over.axes.n > 1) return refuse(why, name, ": one axis or none required");
-    if (flattens(s)) {
-      Meta const flat{in->dtype, make_shape(s.numel())};
-      Meta r = op::argmax::infer(Attrs{{0, Smallest}}, &flat, why);
-      if (r.valid()) r.shape = over.keep ? op::reduced_shape(s, over.mask(s.rank)) : Shape{};
-      return r;
-    }
-    int const axis = rule_axis(name, over.axes.v[0], s, why);
-    if (axis < 0) return refuse(nullptr);
-    Meta r = op::argmax::infer(Attrs{{axis, Smallest}}, in, why);
-    if (r.valid() && !over.keep) r.shape = dropped(r.shape, index_t{1} << axis);
-    return r;
-  }
-  template <class, class V>
-  constexpr V run(Meta const& y, V const& x) const {
-    bool const all = flattens(x.shape());
-    V const from = all ? reshape_to(x, make_shape(x.shape().numel())) : x;
-    int const axis = all ? 0 : normalize_axis(over.axes.v[0], x.shape().rank);
-    return reshape_to(bind<op::argmax>(Attrs{{axis, Smallest}}, from), y.shape);
-  }
-
- private:
-  constexpr bool flattens(Shape const& s) const {
-    return over.axes.n == 0 || (s.rank == 0 && over.mask(0) == 0);
-  }
-};
-template <bool Smallest, class P, class X>
-constexpr auto arg_extremum(X const& x, P const& over) {
-  return call(made<ArgExtremum<Smallest>>(over), x);
 }
 
 // total / (number of elements joined - correction). A number known only at run time is a sum of ones.
@@ -299,39 +268,6 @@ constexpr auto min(X const& x, Keepdim) {
 template <operand X>
 constexpr auto min(X const& x, Axes const& axes, bool keep = false) {
   return detail::reduce<op::min>(x, detail::Over{axes, keep});
-}
-
-/// argmax, argmin - position of the largest, smallest element along an axis, the first if several; without an axis that
-/// in the flattened value.
-///
-/// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
-/// Dtypes    any; the result i64
-/// Errors    "argmax: one axis or none required"
-/// Source    PyTorch's argmax and argmin
-template <int... A, operand X>
-constexpr auto argmax(X const& x) {
-  return detail::arg_extremum<false>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
-}
-template <int... A, operand X>
-constexpr auto argmax(X const& x, Keepdim) {
-  return detail::arg_extremum<false>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
-}
-template <operand X>
-constexpr auto argmax(X const& x, Axes const& axes, bool keep = false) {
-  return detail::arg_extremum<false>(x, detail::Over{axes, keep});
-}
-
-template <int... A, operand X>
-constexpr auto argmin(X const& x) {
-  return detail::arg_extremum<true>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
-}
-template <int... A, operand X>
-constexpr auto argmin(X const& x, Keepdim) {
-  return detail::arg_extremum<true>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
-}
-template <operand X>
-constexpr auto argmin(X const& x, Axes const& axes, bool keep = false) {
-  return detail::arg_extremum<true>(x, detail::Over{axes, keep});
 }
 
 /// mean - arithmetic mean: sum / count.

@@ -11,10 +11,10 @@
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
 /// MatmulArguments - addresses of the factors, the result and the operands of an epilogue; values of extents.
-template <int Operands>
+template <int Operands, int Symbols = max_symbols>
 struct MatmulArguments {
   void* base[static_cast<std::size_t>(Operands)] = {};
-  index_t symbols[max_symbols] = {};
+  index_t symbols[static_cast<std::size_t>(Symbols)] = {};
 };
 
 template <class Product>
@@ -31,6 +31,11 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     else return 0;
   }();
   using Sum = typename reference::accumulator<T>::type;
+  static constexpr int symbols_needed = [] {
+    if constexpr (requires { Code::slots; }) return Code::slots;
+    else return max_symbols;
+  }();
+  using Arguments = MatmulArguments<operands, symbols_needed>;
 
   // Operands are 0, 1 and 2, the result.
   template <int Operand, int D>
@@ -74,7 +79,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     using Sums = ProductTile<Kernel, std::conditional_t<std::is_same_v<A, B>, A, void>, Sum>;
     static constexpr int threads = Sums::threads;
 
-    static DFDX_INLINE void run(MatmulArguments<operands> const& x) {
+    static DFDX_INLINE void run(Arguments const& x) {
       index_t const m = rows(x.symbols), n = columns(x.symbols);
       constexpr index_t tile = Sums::size;
       index_t const across = (n + tile - 1) / tile, tiles = (m + tile - 1) / tile * across;
@@ -83,8 +88,8 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
         one_tile(x, t / tiles, t % tiles / across * tile, t % across * tile, m, n);
     }
 
-    static DFDX_INLINE T stored([[maybe_unused]] MatmulArguments<operands> const& x, Sum sum,
-                                [[maybe_unused]] index_t m, [[maybe_unused]] index_t n) {
+    static DFDX_INLINE T stored([[maybe_unused]] Arguments const& x, Sum sum, [[maybe_unused]] index_t m,
+                                [[maybe_unused]] index_t n) {
       if constexpr (has_epilogue) return static_cast<T>(Epilogue{x.base + 3, x.symbols}(sum, m, n));
       else return static_cast<T>(sum);
     }
@@ -105,8 +110,8 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
         return *reinterpret_cast<uint4 const*>(row + k);
       }
     };
-    static DFDX_INLINE void one_tile(MatmulArguments<operands> const& x, index_t index, index_t row0,
-                                     index_t column0, index_t m, index_t n) {
+    static DFDX_INLINE void one_tile(Arguments const& x, index_t index, index_t row0, index_t column0,
+                                     index_t m, index_t n) {
       index_t const a_row = stride<0, rank - 2>(x.symbols), a_col = stride<0, rank - 1>(x.symbols);
       index_t const b_row = stride<1, rank - 2>(x.symbols), b_col = stride<1, rank - 1>(x.symbols);
       index_t const c_row = stride<2, rank - 2>(x.symbols), c_col = stride<2, rank - 1>(x.symbols);
@@ -124,7 +129,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
 
   /// EpilogueKernel - what is to be done to sums that lie in memory, a thread for each.
   struct EpilogueArguments {
-    MatmulArguments<operands> product;
+    Arguments product;
     T const* sums;
   };
   struct EpilogueKernel {
@@ -147,10 +152,10 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   /// run - starts it on `stream`; returns what the runtime says.
   static cudaError_t run(void* const* base, [[maybe_unused]] void* workspace, index_t const* symbols,
                          [[maybe_unused]] Device device, cudaStream_t stream) {
-    MatmulArguments<operands> x;
+    Arguments x;
     for (int i = 0; i < operands; ++i) x.base[i] = base[i];
     if (symbols != nullptr)
-      for (int i = 0; i < max_symbols; ++i) x.symbols[i] = symbols[i];
+      for (int i = 0; i < symbols_needed; ++i) x.symbols[i] = symbols[i];
     if constexpr (may_be_cublas)
       if (is_large(symbols)) {
         auto at = reinterpret_cast<std::uintptr_t>(workspace);
@@ -214,8 +219,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   }
 
   // By columns the result is its own transpose, the product of those of the factors in the other order.
-  static bool multiply(MatmulArguments<operands> const& x, void* to, void* work, Device device,
-                       cudaStream_t stream) {
+  static bool multiply(Arguments const& x, void* to, void* work, Device device, cudaStream_t stream) {
     using namespace cuda_runtime;
     index_t const* const symbols = x.symbols;
     index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols);

@@ -275,4 +275,47 @@ struct SearchKernel {
   }
 };
 
+/// ArgmaxKernel - a block for each line: the first of the largest elements along an axis (of the smallest), or of NaN.
+template <class Code, class T, int Axis, bool Smallest>
+struct ArgmaxKernel {
+  using At = AxisLines<Code, 0, Axis>;
+  static constexpr int threads = 128;
+  static constexpr index_t work(index_t const* s) { return At::lines(s) * threads; }
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    index_t const* const s = x.symbols;
+    index_t const lines = At::lines(s), n = At::length(s), step = At::template step<0>(s);
+    Found* const found = shared<ArgmaxKernel, Found, threads>();
+    for (index_t line = block(); line < lines; line += blocks()) {
+      T const* const from = static_cast<T const*>(x.base[0]) + At::template begin<0>(line, s);
+      Found mine{static_cast<compute_t<T>>(from[0]), 0};
+      for (index_t i = thread(); i < n; i += threads) {
+        Found const other{static_cast<compute_t<T>>(from[i * step]), i};
+        if (other.is_before(mine)) mine = other;
+      }
+      barrier();  // until all have read what the last line left
+      found[thread()] = mine;
+      barrier();
+      for (int half = threads / 2; half > 0; half /= 2) {
+        if (thread() < half && found[thread() + half].is_before(found[thread()]))
+          found[thread()] = found[thread() + half];
+        barrier();
+      }
+      if (thread() == 0)
+        static_cast<std::int64_t*>(x.base[1])[At::template begin<1>(line, s)] = found[0].place;
+    }
+  }
+
+ private:
+  struct Found {
+    compute_t<T> value;
+    index_t place;
+    DFDX_INLINE bool is_before(Found const& o) const {
+      bool const is_nan = value != value, other_is_nan = o.value != o.value;
+      if (is_nan || other_is_nan) return is_nan && (!other_is_nan || place < o.place);
+      if (value == o.value) return place < o.place;
+      return Smallest ? value < o.value : value > o.value;
+    }
+  };
+};
+
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

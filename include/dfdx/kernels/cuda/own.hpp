@@ -7,6 +7,8 @@
 // `workspace(symbols)`, and that its result has to be zeros before, `into_zeros`.
 #pragma once
 
+#include <array>
+
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/kernels/cuda/runtime.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
@@ -88,11 +90,30 @@ class Walks {
   }
 };
 
-/// OwnArguments - of all kernels of this kind: operands, the result last; the values of symbolic extents; what the op
-/// is given besides, and what is said of an index out of range.
+/// AnyWalks - a description of operands of these ranks that says nothing else of them: extents and strides come with
+/// each call, one operand after another.
+template <int... Ranks>
+struct AnyWalks {
+  static constexpr int slots = (0 + ... + (2 * Ranks));
+  static constexpr auto value = [] {
+    std::array<index_t, sizeof...(Ranks) + static_cast<std::size_t>(slots)> r{};
+    int k = 0;
+    std::size_t at = 0;
+    auto const add = [&](int rank) {
+      r[at++] = rank;
+      for (int i = 0; i < 2 * rank; ++i) r[at++] = kernels::detail::slot(k++);
+    };
+    (add(Ranks), ...);
+    return r;
+  }();
+};
+
+/// OwnArguments - of all kernels of this kind: operands, the result last; the values of symbolic extents, or of slots;
+/// what the op is given besides, and what is said of an index out of range.
 struct OwnArguments {
+  static constexpr int most_slots = 32;
   void* base[max_arity + 1] = {};
-  index_t symbols[max_symbols] = {};
+  index_t symbols[most_slots] = {};
   Attrs attrs{};
   char const* by = nullptr;
   cuda_runtime::Fault* fault = nullptr;

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ops that are called one by one on values of the emulated device, and the tape there. (Every op in every dtype: the op
+// suite, compiled for devices, CMakePresets.json's `device`.)
+#include <dfdx/cuda_ops.hpp>
+
+#include "emulated.hpp"
+#include "support.hpp"
+
+#include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/random.hpp>
+
+#include <algorithm>
+
+using namespace emulated;
+
+namespace {
+
+Array drawn(Shape const& s, std::uint64_t key, DType d = DType::f32) {
+  return cast_to(randn(Extents(s), Key{key}), d);
+}
+Array there(Array const& x) { return to(cuda(), x); }
+
+// Names of ops that the device has had no kernel for, while one lives.
+class Missed {
+ public:
+  Missed() : before_(dfdx::detail::device_ops) {
+    names().clear();
+    real() = before_;
+    dfdx::detail::device_ops = before_ != nullptr ? &watching : nullptr;
+  }
+  Missed(Missed const&) = delete;
+  ~Missed() { dfdx::detail::device_ops = before_; }
+  static std::vector<std::string>& names() {
+    static std::vector<std::string> all;
+    return all;
+  }
+
+ private:
+  static DeviceOps const*& real() {
+    static DeviceOps const* ops;
+    return ops;
+  }
+  static bool run(char const* name, Attrs const& attrs, Array const* const* x, int n, Array const& out) {
+    bool const done = real()->run(name, attrs, x, n, out);
+    if (!done) names().push_back(name);
+    return done;
+  }
+  static constexpr DeviceOps watching{&run};
+  DeviceOps const* before_;
+};
+
+// Without the kernels of ops, as in a program that has only <dfdx/cuda.hpp>.
+struct NoKernels {
+  DeviceOps const* before = std::exchange(dfdx::detail::device_ops, nullptr);
+  NoKernels() = default;
+  NoKernels(NoKernels const&) = delete;
+  ~NoKernels() { dfdx::detail::device_ops = before; }
+};
+
+struct Net {
+  nn::Linear<6, 8> first;
+  nn::LayerNorm<8> norm;
+  nn::Linear<8, 3> second;
+  DFDX_FIELDS(first, norm, second)
+  auto operator()(auto const& x) const { return second(gelu(norm(first(x)))); }
+};
+
+// How far f on a device is from f on the CPU; infinite if the order of threads shows, or it does not lie there.
+template <class F, class... A>
+double called(F const& f, A const&... x) {
+  Array const expected = f(x...);
+  std::vector<double> first;
+  for (auto const turns :
+       {cuda_fake::Turns::forward, cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
+    InTurns const order(turns);
+    Array const y = f(there(x)...);
+    if (y.device() != cuda() || !(y.meta() == expected.meta())) return INFINITY;
+    auto const found = y.template to_vector<double>();
+    if (first.empty()) first = found;
+    if (first.size() != found.size() ||
+        std::memcmp(first.data(), found.data(), first.size() * sizeof(double)) != 0)
+      return INFINITY;
+  }
+  return difference(first, expected.to_vector<double>());
+}
+
+}  // namespace
+
+TEST_CASE("ops called on a device run there") {
+  Missed const missed;
+  Array const x = drawn(make_shape(5, 7), 1), y = drawn(make_shape(5, 7), 2);
+  CHECK(called([](auto const& a, auto const& b) { return a + b * 2.0; }, x, y) < 1e-6);
+  CHECK(called([](auto const& a, auto const& b) { return where(a > b, exp(a), transpose(transpose(b))); }, x,
+               y) < 1e-6);
+  CHECK(called([](auto const& a) { return transpose(a).contiguous(); }, x) == 0);
+  CHECK(called([](auto const& a) { return softmax<1>(a); }, x) < 1e-6);
+  CHECK(called([](auto const& a, auto const& b) { return matmul(a, transpose(b)); }, x, y) < 1e-6);
+  CHECK(called([](auto const& a) { return cast_to(a, DType::i32) * 3 + 1; }, x) == 0);
+  CHECK(called([](auto const& a) { return argsort<1>(a); }, x) == 0);
+  CHECK(called([](auto const& a) { return argmax<0>(a); }, x) == 0);
+  CHECK(called([](auto const& a) { return cumsum<0>(a); }, x) < 1e-6);
+  CHECK(called([](auto const& a, auto const& b) { return concat<1>(a, b); }, x, y) == 0);
+  CHECK(called([](auto const& a) { return dropout(a, 0.4, Key{3}); }, x) == 0);
+  Array const labels = randint({5}, Key{4}, 0, 7, DType::i64);
+  CHECK(called([](auto const& a, auto const& l) { return cross_entropy(a, l); }, x, labels) < 1e-6);
+  CHECK(called([](auto const& a, auto const& l) { return embedding(l, a); }, x,
+               randint({3, 4}, Key{4}, 0, 5)) == 0);
+  for (DType const d : {DType::f64, DType::f16, DType::bf16})
+    CHECK(called([](auto const& a) { return layer_norm(a, {7}) * 0.5; }, cast_to(x, d)) <=
+          (d == DType::f64 ? 1e-12 : 0.01));
+  CHECK(Missed::names() == std::vector<std::string>());
+
+  CHECK(called([](auto const& a) { return conv2d(a, slice<2, 0, 3>(slice<3, 0, 3>(a))); },
+               drawn(make_shape(2, 2, 6, 6), 5)) < 1e-5);
+  CHECK(std::ranges::count(Missed::names(), "conv") != 0);  // on the CPU, until it has one
+}
+
+TEST_CASE("reductions called on a device, of all kinds of lines") {
+  Array const x = drawn(make_shape(3, 5000, 2), 1), wide = drawn(make_shape(70, 300), 2),
+              long_line = drawn(make_shape(300000), 3);
+  for (auto const& f : std::vector<std::function<Array(Array const&)>>{
+           [](Array const& a) { return sum(a); }, [](Array const& a) { return sum(a, 0); },
+           [](Array const& a) { return sum(a, -1, true); }, [](Array const& a) { return max(a, -1); },
+           [](Array const& a) { return min(a, 0); },
+           [](Array const& a) { return prod(a * 0.01 + 1.0, -1); }}) {
+    CHECK(called(f, x) < 1e-6);
+    CHECK(called(f, wide) < 1e-6);
+    CHECK(called(f, transpose(wide)) < 1e-6);
+    CHECK(called(f, long_line) < 1e-6);
+  }
+  CHECK(called([](Array const& a) { return sum(a, {0, 2}); }, x) < 1e-6);
+  CHECK(called([](Array const& a) { return sum(a, 1); }, x) < 1e-6);
+  CHECK(called([](Array const& a) { return sum(cast_to(a * 100.0, DType::i32)); }, long_line) == 0);
+  Array const with_nan = where(long_line > 2.5, full({}, NAN), long_line);
+  CHECK(called([](Array const& a) { return max(a); }, with_nan) == 0);
+  CHECK(called([](Array const& a) { return argmax(a); }, with_nan) == 0);
+}
+
+TEST_CASE("the tape on a device") {
+  auto const loss = [](Array const& a, Array const& w) {
+    Array const h = relu(matmul(a, w));
+    return mean(square(h[1])) + sum(slice<1, 1, 2>(softmax<1>(h))) + sum(h) * 0.1;
+  };
+  Array x = drawn(make_shape(4, 3), 1), w = drawn(make_shape(3, 5), 2);
+  Array a = there(x), b = there(w);
+  for (Array* v : {&x, &w, &a, &b}) v->requires_grad(true);
+  loss(x, w).backward();
+  Array const y = loss(a, b);
+  CHECK(y.device() == cuda());
+  y.backward();
+  CHECK(a.grad().device() == cuda());
+  CHECK(allclose(a.grad(), x.grad(), 1e-5, 1e-6));
+  CHECK(allclose(b.grad(), w.grad(), 1e-5, 1e-6));
+  loss(a, b).backward();  // adds to what is there
+  CHECK(allclose(b.grad(), w.grad() * 2.0, 1e-5, 1e-6));
+
+  // Of gradients.
+  auto const second = [&](Array const& at) {
+    Array const g = gradients(sum(exp(at) * at), {at}, {.create_graph = true})[0];
+    return gradients(sum(g * g), {at})[0];
+  };
+  CHECK(allclose(second(a), second(x), 1e-5, 1e-5));
+  // A number of the CPU beside them gets its gradient on the CPU.
+  Array s = full({}, 2.0), t = there(s);
+  s.requires_grad(true), t.requires_grad(true);
+  sum(a * s + a * t).backward();
+  CHECK(s.grad().device().is_cpu());
+  CHECK(t.grad().device() == cuda());
+  CHECK(s.grad().item() == t.grad().item());
+  CHECK(std::fabs(s.grad().item() - sum(x).item()) < 1e-5);
+}
+
+TEST_CASE("changes in place on a device") {
+  Array x = drawn(make_shape(4, 3), 1), a = there(x);
+  for (Array* v : {&x, &a}) {
+    *v += 1.0;
+    *v *= *v;
+    slice<1, 1, 1>(*v) -= 3.0;
+    (*v)[2].fill_(7);
+    v->add_(cast_to(*v, DType::f64));
+  }
+  CHECK(array_equal(a, x));
+  Array y = drawn(make_shape(4), 2), b = there(y);
+  y.requires_grad(true), b.requires_grad(true);
+  for (Array const* v : {&y, &b}) {
+    Array z = *v * 2.0;
+    z *= *v;
+    z[0] += 1.0;
+    sum(z).backward();
+  }
+  CHECK(allclose(b.grad(), y.grad()));
+}
+
+TEST_CASE("a model is trained on a device as on the CPU") {
+  auto here = init<Net>(1);
+  auto far = to(cuda(), here);
+  auto const x = randn<float, 10, 6>(Key{2});
+  auto const labels = randint<std::int32_t, 10>(Key{3}, 0, 3);
+  auto const step = [](auto& model, auto const& inputs, auto const& wanted, auto& optimizer) {
+    zero_grad(model);
+    auto const loss = cross_entropy(model(inputs), wanted);
+    loss.backward();
+    optimizer.step(model);
+    return loss.item();
+  };
+  optim::Optimizer one(optim::AdamW{.lr = 1e-2f}), two(optim::AdamW{.lr = 1e-2f});
+  watch(here);
+  watch(far);
+  auto const xs = to(cuda(), x);
+  auto const ls = to(cuda(), labels);
+  Missed const missed;
+  for (int i = 0; i < 5; ++i) CHECK(std::fabs(step(here, x, labels, one) - step(far, xs, ls, two)) < 1e-5);
+  CHECK(Missed::names() == std::vector<std::string>());
+  CHECK(far.second.weight.device() == cuda());
+  CHECK(allclose(far.second.weight, here.second.weight, 1e-4, 1e-5));
+  CHECK(allclose(far.norm.weight, here.norm.weight, 1e-4, 1e-5));
+}
+
+TEST_CASE("values of several devices do not meet") {
+  Array const x = ones({3}), a = there(x);
+  CHECK(tests::error_of([&] { a + x; }) == "add: operands of shapes [3] and [3] lie on cuda:0 and cpu");
+  CHECK(tests::error_of([&] { matmul(reshape<1, 3>(x), reshape<3, 1>(a)); }) ==
+        "matmul: operands of shapes [3, 1] and [1, 3] lie on cuda:0 and cpu");
+  CHECK(array_equal(a + full({}, 2), x + 2));  // a number goes along
+  CHECK(array_equal(a * ones({1}), x));
+}
+
+TEST_CASE("what is there can be read and printed") {
+  Array const x = drawn(make_shape(3, 4), 1), a = there(x);
+  CHECK(to_string(a) == to_string(x));
+  CHECK(to_string(transpose(a)) == to_string(transpose(x)));
+  CHECK(array_equal(slice<1, 1, 2>(a), slice<1, 1, 2>(x)));
+  CHECK(transpose(a).to_vector<float>() == transpose(x).to_vector<float>());
+  CHECK(array_equal(to(Device{}, flip<0>(a)), flip<0>(x)));
+  CHECK(zeros_like(a).device() == cuda());
+}
+
+TEST_CASE("a NaN on the device is found where it is made") {
+  detect_anomaly const guard;
+  Array a = there(full({3}, -1));
+  a.requires_grad(true);
+  CHECK(tests::error_of([&] { sqrt(a); }) == "sqrt: made NaN of numbers, in a result of shape [3]");
+}
+
+TEST_CASE("an index out of range is said when a result is read") {
+  Array const a = there(ones({3, 2})), at = there(full({2}, 5, DType::i64));
+  Array const y = embedding(at, a);
+  CHECK_THROWS_AS(y.to_vector<float>(), error);
+  CHECK(sum(a).item() == 6);  // and once
+}
+
+TEST_CASE("without kernels of their own ops run on the CPU") {
+  NoKernels const none;
+  Array x = drawn(make_shape(4, 3), 1), a = there(x);
+  CHECK(called([](auto const& v) { return softmax<1>(transpose(v)) + 1.0; }, x) == 0);
+  x.requires_grad(true), a.requires_grad(true);
+  sum(square(slice<0, 1, 3>(a)[1]) * transpose(slice<0, 0, 3>(a))[1]).backward();
+  sum(square(slice<0, 1, 3>(x)[1]) * transpose(slice<0, 0, 3>(x))[1]).backward();
+  CHECK(array_equal(a.grad(), x.grad()));
+  Array y = drawn(make_shape(4, 4), 2), b = there(y);
+  for (Array* v : {&y, &b}) slice<1, 1, 2>(*v) += 1.0;
+  CHECK(array_equal(b, y));
+}
+
+TEST_CASE("no memory is left behind, and what fails leaves values as they were") {
+  std::size_t const before = machine().live();
+  {
+    Array const a = there(drawn(make_shape(300, 70), 1));
+    Array b = softmax<1>(a);
+    Array const kept = to(Device{}, b);
+    machine().next_launch = cudaErrorInvalidValue;
+    CHECK_THROWS_AS(exp(b), error);
+    CHECK(array_equal(b, kept));
+    CHECK(sum(exp(b)).item() > 0);
+  }
+  CHECK(machine().live() == before);
+}
