@@ -62,6 +62,14 @@ for how in '--temperature 0' '--seed 3' '--temperature 0 --cache f16 --stop her'
   cmp -s log log.alone || wrong "prompts, $how: $(cat log)"
   case $how in *stop*) ;; *) grep -q 'decode   147 tokens' error || wrong "prompts: $(cat error)" ;; esac
 done
+# What two begin with is read once, and counted once.
+read_of() {
+  "$program" "$models/stories260K-f32.gguf" --tokens 1 --stats "$@" > log 2> error || wrong "$*: $(cat error)"
+  sed -n 's/^prefill *\([0-9]*\) tokens.*/\1/p' error
+}
+alone=$(read_of --prompt "$story") both=$(read_of --prompt "$story" --prompt "$story He ran.")
+[ "$alone" -gt 60 ] && [ "$both" -gt "$alone" ] && [ "$both" -lt $((alone + 10)) ] ||
+  wrong "one beginning: $alone tokens, then $both"
 refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --chat
 refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --file text.txt
 refused 'excludes' "$models/stories260K-f32.gguf" --prompt a --prompt b --perplexity text.txt
