@@ -161,6 +161,7 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
             "layers of type chunked_attention are not supported"));
   CHECK(has(error_of([&] { models::load_llama(hf / "model.safetensors"); }),
             "it does not say what model this is"));
+  CHECK(has(config("\"hidden_size\": 64", "\"hidden_sizes\": 64"), "there is no config.hidden_size"));
   models::Llama const m = models::load_llama(hf);
   CHECK(has(error_of([&] { m(full(make_shape(3), 512).to(DType::i32)); }), "512"));
 }
