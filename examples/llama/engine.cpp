@@ -32,10 +32,10 @@ class Engine::Running {
     // A context of a hundred thousand positions would take more memory than the model.
     return options.context > 0 ? options.context : std::min<index_t>(model.config.positions(), 8192);
   }
-  models::GenerateOptions how(std::vector<std::int32_t> const& stop) const {
+  models::GenerateOptions how(std::vector<std::int32_t> const& stop) {
     models::GenerateOptions r;
     r.tokens = options.tokens, r.keep = options.keep, r.stop = stop;
-    r.capacity = capacity(), r.cache = cache();
+    r.capacity = capacity(), r.cache = cache(), r.read = &read;
     return r;
   }
   Context& begun() {
@@ -49,7 +49,7 @@ class Engine::Running {
   Options options;
   models::AnyModel model;
   std::optional<Context> context;
-  std::size_t reused = 0;
+  index_t read = 0;
 
  private:
   Encoding cache() const {
@@ -75,24 +75,23 @@ std::int64_t Engine::vocabulary() const { return r_->model.config.vocabulary; }
 std::int32_t Engine::bos() const { return r_->model.config.bos; }
 std::vector<std::int32_t> const& Engine::eos() const { return r_->model.config.eos; }
 std::int64_t Engine::capacity() const { return r_->capacity(); }
-std::size_t Engine::reused() const { return r_->reused; }
+std::int64_t Engine::read() const { return r_->read; }
 
 std::vector<std::int32_t> Engine::generate(std::vector<std::int32_t> const& prompt,
                                            std::vector<std::int32_t> const& stop,
                                            std::function<bool(std::int32_t)> const& take) {
-  Context& context = r_->begun();
-  r_->reused = context.common(prompt);
-  return models::generate(context, prompt, models::Sampler(r_->options.sampling), r_->how(stop), take);
+  return models::generate(r_->begun(), prompt, models::Sampler(r_->options.sampling), r_->how(stop), take);
 }
 
 std::vector<std::vector<std::int32_t>> Engine::generate_all(
     std::vector<std::vector<std::int32_t>> const& prompts, std::vector<std::int32_t> const& stop,
-    std::function<bool(std::size_t, std::int32_t)> const& take) const {
+    std::function<bool(std::size_t, std::int32_t)> const& take) {
   return models::generate(r_->model, prompts, {models::Sampler(r_->options.sampling)}, r_->how(stop), take);
 }
 
-Engine::Score Engine::score(std::vector<std::int32_t> const& ids) const {
+Engine::Score Engine::score(std::vector<std::int32_t> const& ids) {
   models::Score const s = models::score(r_->model, ids, r_->options.context);
+  r_->read += static_cast<index_t>(ids.size());
   return {s.loss, s.perplexity(), s.tokens};
 }
 

@@ -33,14 +33,14 @@ class Engine {
   /// Tokens after each of some prompts, computed together: each is what it is alone. `take` is told the prompt's place.
   std::vector<std::vector<std::int32_t>> generate_all(
       std::vector<std::vector<std::int32_t>> const& prompts, std::vector<std::int32_t> const& stop,
-      std::function<bool(std::size_t, std::int32_t)> const& take) const;
-  /// How many tokens of the last prompt were there already.
-  std::size_t reused() const;
+      std::function<bool(std::size_t, std::int32_t)> const& take);
+  /// How many tokens were computed of prompts and of what was scored: not those that were there already.
+  std::int64_t read() const;
   struct Score {
     double loss, perplexity;
     std::int64_t tokens;
   };
-  Score score(std::vector<std::int32_t> const& ids) const;
+  Score score(std::vector<std::int32_t> const& ids);
   /// Writes the file of --session, if it is given.
   void save_session() const;
 

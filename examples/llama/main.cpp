@@ -93,7 +93,6 @@ class Runner {
     put(stop.push(decoder.finish()));
     put(stop.finish());
     decode_seconds_ += first ? 0 : seconds_since(start);
-    prefilled_ += prompt.size() - model_->reused();
     return r;
   }
   static void put(std::string const& s) {
@@ -123,7 +122,6 @@ class Runner {
       asked.push_back(encoded(prompt));
       texts.push_back({text::StreamDecoder(*tokenizer_), text::StopTexts(o_.stop), prompt});
       for (std::int32_t id : asked.back()) texts.back().words.push(id);
-      prefilled_ += asked.back().size();
     }
     // All first tokens are there before any second one.
     auto start = Clock::now();
@@ -194,7 +192,6 @@ class Runner {
     Ids const ids = encoded(common::read_text(o_.perplexity));
     auto const start = Clock::now();
     Engine::Score const s = model_->score(ids);
-    prefilled_ = ids.size();
     prefill_seconds_ = seconds_since(start);
     std::printf("tokens %lld, loss %.6f, perplexity %.4f\n", static_cast<long long>(s.tokens), s.loss,
                 s.perplexity);
@@ -207,7 +204,7 @@ class Runner {
         std::fprintf(stderr, "%-8s %zu tokens in %.3f s, %.1f a second\n", what, n, seconds,
                      static_cast<double>(n) / seconds);
     };
-    rate("prefill", prefilled_, prefill_seconds_);
+    rate("prefill", static_cast<std::size_t>(model_->read()), prefill_seconds_);
     rate("decode", decoded_, decode_seconds_);
     if (double const mb = peak_megabytes(); mb > 0) std::fprintf(stderr, "memory   %.1f MB at most\n", mb);
   }
@@ -216,7 +213,7 @@ class Runner {
   std::unique_ptr<Engine> model_;
   std::optional<text::Tokenizer> tokenizer_;
   double load_seconds_ = 0, prefill_seconds_ = 0, decode_seconds_ = 0;
-  std::size_t prefilled_ = 0, decoded_ = 0;
+  std::size_t decoded_ = 0;
 };
 
 }  // namespace

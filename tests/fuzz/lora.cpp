@@ -17,8 +17,8 @@ bool is_lora(fuzz::Bytes bytes) {
   auto const end = std::find(bytes.begin(), bytes.end(), std::byte{'\n'});
   auto const line = static_cast<std::size_t>(end - bytes.begin());
   try {
-    auto const [config, fault, twice] = detail::parse_json(bytes.first(line), 8);
-    if (fault != nullptr) return false;
+    auto const [config, fault] = detail::parse_json(bytes.first(line), 8);
+    if (!fault.empty()) return false;
     Metadata m("memory");
     detail::add_config(m, "config", config);
     models::LoraConfig const c = models::lora_config(m);

@@ -6,8 +6,8 @@
 
 static fuzz::Reader const safetensors("safetensors", fuzz::weights([](auto bytes) {
                                         dfdx::Weights r;
-                                        auto const [value, fault, twice] = dfdx::detail::parse_json(bytes, 8);
-                                        if (fault == nullptr)
+                                        auto const [value, fault] = dfdx::detail::parse_json(bytes, 8);
+                                        if (fault.empty())
                                           dfdx::detail::add_config(r.metadata, "config", value);
                                         for (auto const& [name, a] :
                                              dfdx::SafetensorsFile::from(bytes).arrays())

@@ -100,9 +100,9 @@ TEST_CASE("headers that the format does not allow", "[io]") {
   CHECK(header_refusal("[1]") == "safetensors: f: the header is not a JSON object");
   CHECK(header_refusal("null", 0) == "safetensors: f: the header is not a JSON object");
   CHECK(header_refusal("{\"a\":" + tensor + ",\"a\":" + tensor + "}") ==
-        "safetensors: f: the header has a name twice");
+        "safetensors: f: the header has 'a' twice in one object");
   CHECK(header_refusal(R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})") ==
-        "safetensors: f: the header has a name twice");
+        "safetensors: f: the header has 'dtype' twice in one object");
   CHECK(header_refusal(R"({"a":7})") == "safetensors: f: a: not an object");
   CHECK(header_refusal(R"({"a":{"shape":[2],"data_offsets":[0,8]}})") == "safetensors: f: a: no dtype");
   CHECK(header_refusal(R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})") ==

@@ -100,7 +100,8 @@ TEST_CASE("shards and their index", "[io]") {
   CHECK(refusal(index_of(R"({"a":"/etc/passwd"})")).ends_with("which is no name of a file beside it"));
   CHECK(refusal(index_of(R"({"a":"..","b":""})")).ends_with("which is no name of a file beside it"));
   CHECK(refusal(index_of(R"({"a":5})")) == "gives no file for a");
-  CHECK(refusal(index_of(R"({"a":"m-1.safetensors","a":"m-1.safetensors"})")) == "has a name twice");
+  CHECK(refusal(index_of(R"({"a":"m-1.safetensors","a":"m-1.safetensors"})")) ==
+        "has 'a' twice in one object");
   CHECK(refusal(R"({"weight_map":[]})") == "has no weight_map");
   CHECK(refusal(R"([])") == "is not a JSON object");
   CHECK(refusal("{") == "is not valid JSON in UTF-8");

@@ -106,8 +106,7 @@ void check_language_model(fs::path const& folder, Load const& load, Within withi
   };
   auto const narrow = load(DType::f32);
   Array const expected = refs.array("logits_f64");
-  CHECK(off(narrow(ids), expected) < 1e-5);
-  // The same by what generates texts, in blocks of 5 positions, and then one by one: where that is the same, which it
+  // By what generates texts, in blocks of 5 positions, and then one by one: where that is the same, which it
   // is not for dynamic frequencies beyond the context.
   Tokens const all = tokens_of(slice(ids, 0, 0, 1));
   bool const fits = ids.shape()[1] <= narrow.config.context;
@@ -118,27 +117,32 @@ void check_language_model(fs::path const& folder, Load const& load, Within withi
     CHECK(off(last, select(select(expected, 0, 0), 0, ids.shape()[1] - 1)) < 1e-5);
   }
 
-  auto m = load(DType::f64);
-  std::vector<Array> states;
-  Array const last = m.hidden(ids, nullptr, [&](index_t, Array const& h) { states.push_back(h); });
-  states.push_back(last);
-  for (std::size_t i = 0; i < states.size(); ++i)
-    CHECK(off(states[i], refs.array("hidden_f64/" + std::to_string(i))) < within.value);
-  visit(m, [](Array& leaf) { leaf.requires_grad(true); });
-  Array const logits = m(ids);
-  CHECK(off(logits, expected) < within.value);
-  Array const loss = loss_of(logits, ids);
-  CHECK(std::abs(loss.item<double>() - refs.array("loss_f64").item<double>()) < within.gradient);
-  loss.backward();
-  int compared = 0;
-  visit_named(m, [&](std::string const& name, Array const& leaf) {
-    INFO(name);
-    Weight const* const gradient = refs.find("grads_f64/" + name);
-    REQUIRE(gradient != nullptr);
-    CHECK(off(leaf.grad(), gradient->array()) < within.gradient);
-    ++compared;
-  });
-  CHECK(compared >= 3);
+  auto const check = [&](auto& m, Within most) {
+    std::vector<Array> states;
+    Array const last = m.hidden(ids, nullptr, [&](index_t, Array const& h) { states.push_back(h); });
+    states.push_back(last);
+    for (std::size_t i = 0; i < states.size(); ++i)
+      CHECK(off(states[i], refs.array("hidden_f64/" + std::to_string(i))) < most.value);
+    visit(m, [](Array& leaf) { leaf.requires_grad(true); });
+    Array const logits = m(ids);
+    CHECK(off(logits, expected) < most.value);
+    Array const loss = loss_of(logits, ids);
+    CHECK(largest_difference(loss, reshape(refs.array("loss_f64"), {})) < most.gradient);
+    loss.backward();
+    int compared = 0;
+    visit_named(m, [&](std::string const& name, Array const& leaf) {
+      INFO(name);
+      Weight const* const gradient = refs.find("grads_f64/" + name);
+      REQUIRE(gradient != nullptr);
+      CHECK(off(leaf.grad(), gradient->array()) < most.gradient);
+      ++compared;
+    });
+    CHECK(compared >= 3);
+  };
+  auto m = load(DType::f32);
+  check(m, {1e-5, 1e-5});
+  m = load(DType::f64);
+  check(m, within);
 
   // The first sequence, or a prefix of it, and what greedy decoding makes of it: with what ends a text, if it came.
   Tokens text = tokens_of(refs.array("greedy"));

@@ -8,9 +8,9 @@
 using namespace tests;
 
 TEST_CASE("tiny models of transformers", "[models]") {
-  // In their models of f64 too, transformers compute norms and the tables of rotary embeddings in f32. What is exact in
-  // f64 differs from theirs by what f32 rounds, the same by this library as by NumPy: with norms rounded so, the first
-  // position, which nothing turns, agrees to 2e-15. llama_kinds.cpp compares what is exact within 1e-10.
+  // In their models of f64 too, transformers compute norms and the tables of rotary embeddings in f32, so that their
+  // results are as far from exact ones as that rounds. llama_references.cpp rounds the same and agrees to 1e-13;
+  // llama_kinds.cpp compares what is exact within 1e-10.
   for_models_of_types({"llama", "mistral", "qwen2", "qwen3"}, [](fs::path const& folder) {
     check_language_model(folder, [&](DType d) { return models::load_llama(folder, d); }, {5e-6, 5e-7});
   });
@@ -161,6 +161,7 @@ TEST_CASE("files that do not fit a model are refused", "[models]") {
             "layers of type chunked_attention are not supported"));
   CHECK(has(error_of([&] { models::load_llama(hf / "model.safetensors"); }),
             "it does not say what model this is"));
+  CHECK(has(config("\"hidden_size\": 64", "\"hidden_sizes\": 64"), "there is no config.hidden_size"));
   models::Llama const m = models::load_llama(hf);
   CHECK(has(error_of([&] { m(full(make_shape(3), 512).to(DType::i32)); }), "512"));
 }

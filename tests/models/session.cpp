@@ -220,9 +220,11 @@ TEST_CASE("a context that holds another text already", "[models]") {
   models::Sampler const likeliest({.temperature = 0});
   models::Context<models::Llama> context(m, 64);
   Tokens const once = {1, 403, 407, 261}, other = {1, 403, 300};
-  for (Tokens const& prompt : {once, other, once, once}) {
+  index_t read = 0, expected = 0;
+  for (auto const& [prompt, new_tokens] : {std::pair(once, 4), {other, 1}, {once, 2}, {once, 1}}) {
     Tokens const fresh = models::generate(m, prompt, likeliest, {.tokens = 20, .capacity = 64});
-    CHECK(models::generate(context, prompt, likeliest, {.tokens = 20}) == fresh);
+    CHECK(models::generate(context, prompt, likeliest, {.tokens = 20, .read = &read}) == fresh);
+    CHECK(read == (expected += new_tokens));
     CHECK(context.tokens().size() == prompt.size() + 19);
   }
   context.rewind(2);
@@ -326,6 +328,10 @@ TEST_CASE("a text that begins as another", "[models]") {
                           400 + static_cast<int>(prompts.size()));
   }
   check_batch(m, prompts, {.tokens = 20});
+  // No beginning is computed again: 60 tokens of the first, then the two others, and the last that all are asked after.
+  index_t read = 0;
+  models::generate(m, prompts, {models::Sampler({.temperature = 0})}, {.tokens = 1, .read = &read});
+  CHECK(read == 60 + 2 + 2 + 1 + 2);
   check_batch(models::load_gpt2(shared("refs/hf/gpt2-tiny")), {{1, 5, 9, 2}, {1, 5, 9, 3}, {1, 5}},
               {.tokens = 8});
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whether bytes from a file are text.
+// Whether bytes from a file are text, and names from files in messages.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace dfdx {
@@ -32,5 +33,22 @@ inline bool is_utf8(std::string_view s) {
   }
   return true;
 }
+
+namespace detail {
+
+// A name from a file in a message: of bounded length, no control characters, and text whatever was in it.
+inline std::string shown_name(std::string_view name) {
+  constexpr std::size_t most = 100;
+  std::string r;
+  bool const text = is_utf8(name);
+  for (char c : name.substr(0, most)) {
+    bool const odd = static_cast<unsigned char>(c) < 0x20 || c == 0x7f || (!text && (c & 0x80) != 0);
+    r.push_back(odd ? '?' : c);
+  }
+  while (text && name.size() > most && !is_utf8(r)) r.pop_back();
+  return name.size() > most ? r + "..." : r;
+}
+
+}  // namespace detail
 
 }  // namespace dfdx

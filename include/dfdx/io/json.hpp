@@ -11,16 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include <dfdx/core/utf8.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace dfdx::detail {
 
 /// CheckedJson - a value, or in `fault` what is wrong with the text: "is nested too deep", "is not valid JSON in UTF-8"
-/// or "has a name twice" (of which the parser would keep the last): the first such is `twice`.
+/// or "has 'a' twice in one object" (of which the parser would keep the last).
 struct CheckedJson {
   nlohmann::json value;
-  char const* fault = nullptr;
-  std::optional<std::string> twice{};
+  std::string fault{};
 };
 
 /// json_text - a text as JSON has it, in quotation marks.
@@ -111,8 +112,8 @@ inline CheckedJson parse_json(std::span<std::byte const> text, int deepest) {
       nlohmann::detail::parser<nlohmann::json, decltype(input)>(std::move(input)).sax_parse(&builder);
   if (builder.deep()) r.fault = "is nested too deep";
   else if (!good) r.fault = "is not valid JSON in UTF-8";
-  else if (builder.repeated()) r.fault = "has a name twice", r.twice = builder.repeated();
-  if (r.fault != nullptr) r.value = nullptr;
+  else if (builder.repeated()) r.fault = "has '" + shown_name(*builder.repeated()) + "' twice in one object";
+  if (!r.fault.empty()) r.value = nullptr;
   return r;
 }
 

@@ -52,19 +52,6 @@ constexpr MetaType meta_type() {
   }
 }
 
-// A name from a file in a message: of bounded length, no control characters, and text whatever was in it.
-inline std::string shown_name(std::string_view name) {
-  constexpr std::size_t most = 100;
-  std::string r;
-  bool const text = is_utf8(name);
-  for (char c : name.substr(0, most)) {
-    bool const odd = static_cast<unsigned char>(c) < 0x20 || c == 0x7f || (!text && (c & 0x80) != 0);
-    r.push_back(odd ? '?' : c);
-  }
-  while (text && name.size() > most && !is_utf8(r)) r.pop_back();
-  return name.size() > most ? r + "..." : r;
-}
-
 }  // namespace detail
 
 /// MetaList - values of one type: numbers, texts or lists. (The three are kept apart, and numbers as their bytes: a

@@ -147,8 +147,8 @@ class SafetensorsFile {
     auto const header = file.subspan(8, static_cast<std::size_t>(length));
     auto const data = file.subspan(8 + static_cast<std::size_t>(length));
 
-    auto const [all, fault, twice] = detail::parse_json(header, 3);
-    if (fault != nullptr) fail(std::string("the header ") + fault);
+    auto const [all, fault] = detail::parse_json(header, 3);
+    if (!fault.empty()) fail("the header " + fault);
     require(all.is_object(), "the header is not a JSON object");
     std::vector<std::pair<std::uint64_t, std::uint64_t>> offsets;
     for (auto i = all.begin(); i != all.end(); ++i) {

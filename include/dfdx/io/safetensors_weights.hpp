@@ -23,8 +23,8 @@ inline nlohmann::json read_json_file(std::filesystem::path const& path, char con
     raise_file(std::string(op) + ": " + path.string() + " " + why);
   };
   if (file->bytes().size() > max_json_file) fail("is longer than 100 MB");
-  auto [value, fault, twice] = parse_json(file->bytes(), deepest);
-  if (fault != nullptr) fail(fault);
+  auto [value, fault] = parse_json(file->bytes(), deepest);
+  if (!fault.empty()) fail(fault);
   if (!value.is_object()) fail("is not a JSON object");
   return std::move(value);
 }

@@ -66,6 +66,7 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
       if (std::size_t const n = texts[k].common(prompts[i]); n > same) from = k, same = n;
     if (same > 0) texts[i].begin_as(texts[from], static_cast<index_t>(same));
     first.push_back(texts[i].add(std::span(prompts[i]).subspan(same)));
+    if (o.read != nullptr) *o.read += static_cast<index_t>(prompts[i].size() - same);
   }
   for (std::size_t i = 0; i < n; ++i)
     if (choose(i, {first[i].template data<float>(), static_cast<std::size_t>(first[i].size())}))

@@ -25,12 +25,14 @@ concept language_model = requires(M const& m, index_t n, Encoding e) {
 };
 
 /// GenerateOptions - how many tokens at most, where to stop, how many positions there is room for (0: the model's), how
-/// many of a prompt are computed at once, and how many of the first stay when there is no room.
+/// many of a prompt are computed at once, and how many of the first stay when there is no room. Where `read` points to
+/// is added how many tokens of prompts were computed, and not there already.
 struct GenerateOptions {
   index_t tokens = 256;
   std::vector<std::int32_t> stop{};
   index_t capacity = 0, block = 256, keep = 1;
   Encoding cache = DType::f32;
+  index_t* read = nullptr;
 };
 
 namespace detail {
@@ -224,6 +226,7 @@ std::vector<std::int32_t> generate(Context<M>& context, std::span<std::int32_t c
   std::size_t const same = context.common(prompt);
   context.rewind(static_cast<index_t>(same));
   Array const first = context.add(prompt.subspan(same));
+  if (o.read != nullptr) *o.read += static_cast<index_t>(prompt.size() - same);
   std::span<float const> logits(first.data<float>(), static_cast<std::size_t>(first.size()));
   for (index_t i = 0; i < o.tokens; ++i) {
     std::int32_t const next = sampler(logits);

@@ -202,7 +202,7 @@ inline LlamaConfig config_of_gguf(Weights const& w) {
 /// Errors    "llama: m.gguf: models of type gemma are not supported"; "weights: m.gguf: there is no
 ///           llama.block_count"; those of LlamaConfig::check
 inline LlamaConfig llama_config(Weights const& w) {
-  bool const hugging_face = w.metadata.find("config.hidden_size") != nullptr;
+  bool const hugging_face = w.metadata.find("config.model_type") || w.metadata.find("config.hidden_size");
   if (!hugging_face && w.metadata.find("general.architecture") == nullptr)
     detail::refuse_config(w, "it does not say what model this is: a folder with a config.json is needed");
   LlamaConfig const c = hugging_face ? detail::config_of_hugging_face(w) : detail::config_of_gguf(w);

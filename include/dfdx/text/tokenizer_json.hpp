@@ -22,8 +22,7 @@ inline json parse_json(std::string_view text, std::string const& name) {
   constexpr int deepest = 24;
   dfdx::detail::CheckedJson r =
       dfdx::detail::parse_json({reinterpret_cast<std::byte const*>(text.data()), text.size()}, deepest);
-  if (r.twice) fail(name, "it has " + in_quotes(*r.twice) + " twice in one object");
-  if (r.fault != nullptr) fail(name, std::string("it ") + r.fault);
+  if (!r.fault.empty()) fail(name, "it " + r.fault);
   if (!r.value.is_object()) fail(name, "it is not a JSON object");
   return std::move(r.value);
 }
