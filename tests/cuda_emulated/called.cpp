@@ -8,6 +8,7 @@
 
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/random.hpp>
 
 #include <algorithm>
@@ -109,11 +110,33 @@ TEST_CASE("ops called on a device run there") {
   for (DType const d : {DType::f64, DType::f16, DType::bf16})
     CHECK(called([](auto const& a) { return layer_norm(a, {7}) * 0.5; }, cast_to(x, d)) <=
           (d == DType::f64 ? 1e-12 : 0.01));
+  Array const images = drawn(make_shape(2, 4, 9, 8), 5), w = drawn(make_shape(6, 2, 3, 2), 6);
+  auto const convolve = [](Array const& v, Array const& u) {
+    return conv2d<ConvOptions{.stride = {2, 1}, .padding = 1, .groups = 2}>(v, u);
+  };
+  auto const gradient_of = [](auto const& f, std::size_t which) {
+    return [=](Array const& v, Array const& u) {
+      Array x[2] = {v.detach(), u.detach()};
+      for (Array& one : x) one.requires_grad(true);
+      return gradients(sum(square(f(x[0], x[1]))), {x[which]})[0];
+    };
+  };
+  CHECK(called(convolve, images, w) < 1e-5);
+  CHECK(called(convolve, cast_to(images, DType::bf16), cast_to(transpose(w, 2, 3), DType::bf16)) < 1e-2);
+  CHECK(called(gradient_of(convolve, 0), images, w) < 1e-4);
+  CHECK(called(gradient_of(convolve, 1), images, w) < 1e-4);
+  CHECK(called([](auto const& a, auto const& b) { return conv1d(a, transpose(b)); },
+               drawn(make_shape(2, 3, 20), 7), drawn(make_shape(5, 4, 3), 8)) < 1e-5);
+  CHECK(
+      called(
+          [](auto const& a) { return max_pool2d<MaxPoolOptions{.kernel = 3, .stride = 2, .padding = 1}>(a); },
+          images) == 0);
+  CHECK(called([](auto const& a) { return pad<1, 2>(flip<0, 1>(a), 0.5); }, x) == 0);
   CHECK(Missed::names() == std::vector<std::string>());
 
-  CHECK(called([](auto const& a) { return conv2d(a, slice<2, 0, 3>(slice<3, 0, 3>(a))); },
-               drawn(make_shape(2, 2, 6, 6), 5)) < 1e-5);
-  CHECK(std::ranges::count(Missed::names(), "conv") != 0);  // on the CPU, until it has one
+  CHECK(called([](auto const& a) { return conv3d<ConvOptions{.padding = 1}>(a, a); },
+               drawn(make_shape(2, 2, 3, 3, 3), 5)) < 1e-5);
+  CHECK(std::ranges::count(Missed::names(), "conv") != 0);  // of three axes on the CPU, until it has one
 }
 
 TEST_CASE("reductions called on a device, of all kinds of lines") {

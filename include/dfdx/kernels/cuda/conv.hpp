@@ -27,7 +27,10 @@ struct ConvProduct {
                        y_at = Does == ConvDoes::result  ? 2
                               : Does == ConvDoes::input ? 0
                                                         : 1;
-  static constexpr Window window(int axis) { return Window::of(Windows::value[axis]); }
+  template <int Axis>
+  static DFDX_INLINE constexpr Window window(index_t const* s) {
+    return Window::of(kernels::detail::resolved(Windows::value[Axis], s));
+  }
 
   template <int K, int D>
   static DFDX_INLINE constexpr index_t extent(index_t const* s) {
@@ -157,9 +160,9 @@ struct ConvProduct {
           static_cast<place_t>(Does == ConvDoes::weight ? sample<read>(major, x) : channel<read>(major, x));
       bool const inside = find<read>(s, offset, [&](auto axis, place_t& i) {
         constexpr int a = decltype(axis)::value;
-        constexpr auto by = static_cast<place_t>(window(a).stride),
-                       apart = static_cast<place_t>(window(a).dilation),
-                       before = static_cast<place_t>(window(a).before);
+        Window const w = window<a>(s);
+        auto const by = static_cast<place_t>(w.stride), apart = static_cast<place_t>(w.dilation),
+                   before = static_cast<place_t>(w.before);
         if constexpr (Does == ConvDoes::result) i = by * c.place.i[a] + apart * other.i[a] - before;
         else if constexpr (Does == ConvDoes::weight) i = by * other.i[a] + apart * c.place.i[a] - before;
         else {

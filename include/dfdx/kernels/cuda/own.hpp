@@ -33,6 +33,7 @@ class Walks {
 
   // Whether all places fit in 32 bits, in which GPUs divide several times faster.
   static constexpr bool is_small() {
+    if constexpr (requires { Code::is_small; }) return true;
     constexpr index_t most = INT32_MAX;
     for (std::size_t at = 0; at < std::size(code); at += 1 + 2 * static_cast<std::size_t>(code[at])) {
       index_t last = 0, count = 1;
@@ -108,10 +109,25 @@ struct AnyWalks {
   }();
 };
 
+/// ImageWalks - three dense operands of four axes, whose places fit in 32 bits. What is known of their strides threads
+/// need not have in registers.
+struct ImageWalks {
+  static constexpr int slots = 24;
+  static constexpr bool is_small = true;
+  static constexpr auto value = [] {
+    auto r = AnyWalks<4, 4, 4>::value;
+    for (std::size_t operand = 0; operand < 27; operand += 9) {
+      r[operand + 7] = r[operand + 4];
+      r[operand + 8] = 1;
+    }
+    return r;
+  }();
+};
+
 /// OwnArguments - of all kernels of this kind: operands, the result last; the values of symbolic extents, or of slots;
 /// what the op is given besides, and what is said of an index out of range.
 struct OwnArguments {
-  static constexpr int most_slots = 32;
+  static constexpr int most_slots = 36;
   void* base[max_arity + 1] = {};
   index_t symbols[most_slots] = {};
   Attrs attrs{};

@@ -36,7 +36,7 @@ struct WindowArgmaxKernel {
     constexpr int first = 4 - rank;
     ((n[first + D] = W::template extent<0, static_cast<int>(D) + 1>(x.symbols),
       m[first + D] = W::template extent<1, static_cast<int>(D) + 1>(x.symbols),
-      window[first + D] = Windows::value[D],
+      window[first + D] = kernels::detail::resolved(Windows::value[D], x.symbols),
       step[first + D] = W::template stride<0, static_cast<int>(D) + 1>(x.symbols)),
      ...);
   }

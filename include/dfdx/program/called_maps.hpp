@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+// Elementwise ops, casts, copies, reductions and products that are called one by one on a device.
+#pragma once
+
+#include <dfdx/kernels/cuda/any_reduce.hpp>
+#include <dfdx/kernels/cuda/matmul.hpp>
+#include <dfdx/program/called_op.hpp>
+#include <dfdx/vocabulary/bind.hpp>
+
+namespace dfdx::detail::inline DFDX_TARGET {
+
+template <class Op, class E, std::size_t... K>
+bool map_on_device(CalledOp const& c, std::index_sequence<K...> operands) {
+  namespace k = dfdx::kernels::cuda;
+  constexpr Meta made = result_of_computed<Op, E>();
+  if constexpr (made.valid()) {
+    return c.started(
+        k::start_any<
+            k::AnyMap<Op, element_t<made.dtype>,
+                      std::conditional_t<Op::operand_dtype(static_cast<int>(K), dtype_v<E>) == DType::boolean,
+                                         bool, E>...>>(c.x, c.out, c.stream()));
+  } else if constexpr (!std::is_same_v<E, bool>) {
+    return map_on_device<Op, bool>(c, operands);
+  } else {
+    return false;
+  }
+}
+template <class Op>
+bool map_on_device(CalledOp const& c) {
+  constexpr auto operands = std::make_index_sequence<static_cast<std::size_t>(Op::arity)>{};
+  DType const as = dfdx::kernels::computed_as(c[c.n - 1].dtype());  // the last operand has the common dtype
+  if (as == DType::f64) return map_on_device<Op, double>(c, operands);
+  if (as == DType::f32) return map_on_device<Op, float>(c, operands);
+  return map_on_device<Op, std::int64_t>(c, operands);
+}
+
+inline bool copy_on_device(CalledOp const& c) {
+  if (c[0].device().is_cpu()) return false;
+  return for_bits(c.out.dtype(), [&](auto type) {
+    return c.started(kernels::cuda::start_any<kernels::cuda::AnyCopy<typename decltype(type)::type>>(
+        c.x, c.out, c.stream()));
+  });
+}
+inline bool cast_on_device(CalledOp const& c) {
+  namespace k = dfdx::kernels::cuda;
+  switch (dfdx::kernels::computed_as(c[0].dtype())) {
+    case DType::f64: return c.started(k::start_any<k::AnyCast<double>>(c.x, c.out, c.stream()));
+    case DType::f32: return c.started(k::start_any<k::AnyCast<float>>(c.x, c.out, c.stream()));
+    default: return c.started(k::start_any<k::AnyCast<std::int64_t>>(c.x, c.out, c.stream()));
+  }
+}
+inline Array cast_there(CalledOp const& c, Array const& x, DType d) {
+  if (x.dtype() == d) return x;
+  Array const y(Meta{d, x.shape()}, c.device());
+  Array const* const from[] = {&x};
+  cast_on_device({c.attrs, from, 1, y, "cast"});
+  return y;
+}
+inline Array as_i64(CalledOp const& c, Array const& index) { return cast_there(c, index, DType::i64); }
+
+template <index_t Do>
+bool reduce_on_device(CalledOp const& c) {
+  namespace k = dfdx::kernels::cuda;
+  Array const& x = c[0];
+  if (x.size() == 0) return false;
+  switch (dfdx::kernels::computed_as(x.dtype())) {
+    case DType::f64: return c.started(k::reduce_any<Do, double>(x, c.out, c.device(), c.stream()));
+    case DType::f32: return c.started(k::reduce_any<Do, float>(x, c.out, c.device(), c.stream()));
+    default: return c.started(k::reduce_any<Do, std::int64_t>(x, c.out, c.device(), c.stream()));
+  }
+}
+
+// With at least one axis of stacks.
+inline Array as_stacks(Array const& x, int axes) {
+  Shape s;
+  Strides t;
+  for (int d = x.ndim() - 2; d < axes; ++d) s.push_back(1), t.push_back(0);
+  for (int d = 0; d < x.ndim(); ++d) s.push_back(x.shape()[d]), t.push_back(x.strides()[d]);
+  return x.view(s, t);
+}
+template <class T, int Stacks>
+bool product_on_device(CalledOp const& c) {
+  constexpr int rank = Stacks + 2;
+  using Step = dfdx::kernels::cuda::MatmulStep<
+      dfdx::kernels::Matmul<T, dfdx::kernels::cuda::AnyWalks<rank, rank, rank>, dfdx::kernels::store_sum>>;
+  index_t slots[6 * rank];
+  put_slots(slots, as_stacks(c[0], Stacks), as_stacks(c[1], Stacks), as_stacks(c.out, Stacks));
+  Array const workspace = bytes_on(c.device(), Step::workspace(slots));
+  void* const base[] = {c[0].bytes(), c[1].bytes(), c.out.bytes()};
+  return c.started(Step::run(base, workspace.bytes(), slots, c.device(), c.stream()));
+}
+// Matrices, or stacks of them along two axes at most.
+inline bool matmul_on_device(CalledOp const& c) {
+  if (!c.lies_there() || c[0].dtype() != c.out.dtype() || c[1].dtype() != c.out.dtype()) return false;
+  return for_one_of<float, double, float16, bfloat16, std::int32_t, std::int64_t>(
+      c.out.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        if (c.out.ndim() <= 3) return product_on_device<T, 1>(c);
+        return c.out.ndim() == 4 && product_on_device<T, 2>(c);
+      });
+}
+
+}  // namespace dfdx::detail::inline DFDX_TARGET
