@@ -345,6 +345,56 @@ void check() {
 
 }  // namespace
 
+namespace {
+
+// Quotients and remainders of integers, for what doubles hold and what they do not, as those of numbers are.
+template <class T>
+void check_integers() {
+  using Lane = kernels::lane<T>;
+  std::vector<T> some;
+  for (int shift : {0, 1, 2, 5, 15, 26, 30, 31, 40, 51, 52, 53, 54, 62, 63})
+    if (shift < static_cast<int>(8 * sizeof(T)))
+      for (int by : {-2, -1, 0, 1, 3}) {
+        auto const v = static_cast<T>((std::uint64_t{1} << shift) + static_cast<std::uint64_t>(by));
+        some.push_back(v), some.push_back(math::minus(T(0), v));
+      }
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200 / fewer; ++i) {
+    auto const v = static_cast<T>(random() >> random() % 64);
+    some.push_back(v), some.push_back(math::minus(T(0), v));
+  }
+  // With another number in the vector the way of small ones is not taken for all.
+  for (T other : {T(7), std::numeric_limits<T>::max()})
+    for (T x : some)
+      for (T y : some) {
+        T a[Lane::size], b[Lane::size], got[4][Lane::size];
+        std::fill_n(a, Lane::size, other), std::fill_n(b, Lane::size, T(3));
+        a[Lane::size - 1] = x, b[Lane::size - 1] = y;
+        Lane const u = Lane::load_unaligned(a), v = Lane::load_unaligned(b);
+        math::divide(u, v).store_unaligned(got[0]);
+        math::floor_divide(u, v).store_unaligned(got[1]);
+        math::fmod(u, v).store_unaligned(got[2]);
+        math::remainder(u, v).store_unaligned(got[3]);
+        for (std::size_t k : {std::size_t{0}, Lane::size - 1}) {
+          bool const right = got[0][k] == math::divide(a[k], b[k]) &&
+                             got[1][k] == math::floor_divide(a[k], b[k]) &&
+                             got[2][k] == math::fmod(a[k], b[k]) && got[3][k] == math::remainder(a[k], b[k]);
+          if (right) continue;
+          CAPTURE(a[k], b[k], got[0][k], got[1][k], got[2][k], got[3][k]);
+          CHECK(false);
+        }
+      }
+}
+
+}  // namespace
+
+TEST_CASE("quotients and remainders of integers on vectors", "[kernels]") {
+  check_integers<std::int32_t>();
+  check_integers<std::int64_t>();
+  CHECK(math::floor_divide(std::int64_t{-7}, std::int64_t{2}) == -4);
+  CHECK(math::remainder(std::int64_t{-7}, std::int64_t{2}) == 1);
+}
+
 TEST_CASE("elementary functions on vectors of f32", "[kernels]") { check<float>(); }
 TEST_CASE("elementary functions on vectors of f64", "[kernels]") { check<double>(); }
 

@@ -161,6 +161,8 @@ int main() {
   // Single operations on arrays, dense and not, of several dtypes.
   auto const x = randn({103, 770}, Key{1}), row = randn({770}, Key{2}), other = randn({770, 103}, Key{3});
   auto const places = randint({50, 9}, Key{4}, 0, 103);
+  auto const chosen = randint({90, 770}, Key{6}, 0, 103), few = randint({50, 1}, Key{7}, 0, 103);
+  auto const given = randn({90, 770}, Key{8});
   auto const grad_of_table = [](Array const& table, Array const& index) {
     Array t = table + 0.0f;
     t.requires_grad(true);
@@ -169,12 +171,20 @@ int main() {
   };
   auto const operations = [&](int threads) {
     omp_set_num_threads(threads);
-    return std::vector{tanh(x), x + row, exp(x.T()) * other, x.to(DType::f16) + x.T().to(DType::f64).T(),
-                       // Ops with kernels of their own: the same numbers whatever the threads.
-                       argsort(x, 1), argsort(x.T(), 0, true), cumsum(x, 0), cumsum(x.T(), 0),
-                       std::get<1>(cummax(x, 1)), embedding(places, x), embedding(places.T(), x.T()),
-                       max_pool2d(x.reshape({1, 10, 103, 77}), {.kernel = 3, .stride = 2}),
-                       grad_of_table(x, places), randint({3001}, Key{5}, -7, 99)};
+    return std::vector{
+        tanh(x), x + row, exp(x.T()) * other, x.to(DType::f16) + x.T().to(DType::f64).T(),
+        // Ops with kernels of their own: the same numbers whatever the threads.
+        argsort(x, 1), argsort(x.T(), 0, true), cumsum(x, 0), cumsum(x.T(), 0), std::get<1>(cummax(x, 1)),
+        embedding(places, x), embedding(places.T(), x.T()),
+        max_pool2d(x.reshape({1, 10, 103, 77}), {.kernel = 3, .stride = 2}), grad_of_table(x, places),
+        randint({3001}, Key{5}, -7, 99),
+        // Places that meet, an index repeated along either axis, one of bytes.
+        gather(x, 0, chosen), gather(x.T(), 1, chosen.T()), gather(x.to(DType::f16), 0, chosen),
+        gather(x, 1, expand(few, {50, 770})), gather(x, 0, expand(few, {50, 770}).to(DType::u8)),
+        scatter_add(x, 0, chosen, given), scatter(x.T() + 0.0f, 1, chosen.T(), given.T()),
+        scatter_add(row, 0, places.reshape({450}), randn({450}, Key{9})),
+        avg_pool2d(x.reshape({5, 2, 103, 77}), {.kernel = 3, .stride = 2}),
+        interpolate(x.reshape({5, 2, 103, 77}), {.size = {60, 91}, .mode = InterpolateMode::bilinear})};
   };
   auto const alone_on = operations(1);
   for (int threads : {2, 3, 7}) {
@@ -182,13 +192,17 @@ int main() {
     for (std::size_t i = 0; i < together.size(); ++i) assert(array_equal(alone_on[i], together[i]));
   }
   omp_set_num_threads(3);
-  bool refused = false;
-  try {
-    static_cast<void>(embedding(places + 100, x));
-  } catch (error const& e) {
-    refused = std::string_view(e.what()).find("out of range") != std::string_view::npos;
-  }
-  assert(refused);
+  auto const is_refused = [](auto const& f) {
+    try {
+      f();
+    } catch (error const& e) {
+      return std::string_view(e.what()).find("out of range") != std::string_view::npos;
+    }
+    return false;
+  };
+  assert(is_refused([&] { static_cast<void>(embedding(places + 100, x)); }));
+  assert(is_refused([&] { static_cast<void>(gather(x, 0, chosen + 100)); }));
+  assert(is_refused([&] { static_cast<void>(scatter_add(x, 0, chosen + 100, given)); }));
 
   Result const alone = result_of(trained(1)), three = result_of(trained(3)), again = result_of(trained(3));
   assert(three.bytes == again.bytes && difference(alone, three) < 1e-4);

@@ -300,7 +300,11 @@ DFDX_INLINE constexpr X divide(X const& x, X const& y) {
     auto const by_zero = y == zero;
     if constexpr (std::is_signed_v<E>) {
       auto const by_minus_one = y == X(static_cast<E>(-1));
-      X const quotient = x / select(by_zero || by_minus_one, one, y);
+      X const by = select(by_zero || by_minus_one, one, y);
+      X quotient = one;
+      if constexpr (requires { lane_functions<X>::quotient(x, by); })
+        quotient = lane_functions<X>::quotient(x, by);
+      else quotient = x / by;
       return select(by_zero, zero, select(by_minus_one, zero - quotient, quotient));
     } else {
       return select(by_zero, zero, x / select(by_zero, one, y));
@@ -358,12 +362,14 @@ DFDX_INLINE constexpr X remainder(X const& x, X const& y) {
 template <class X>
 DFDX_INLINE constexpr X floor_divide(X const& x, X const& y) {
   using E = scalar_of<X>;
-  X const zero(static_cast<E>(0)), one(static_cast<E>(1)), r = math::fmod(x, y);
-  auto const below = r != zero && (r < zero) != (y < zero);
+  X const zero(static_cast<E>(0)), one(static_cast<E>(1));
+  auto const is_below = [&](X const& r) { return r != zero && (r < zero) != (y < zero); };
   if constexpr (std::is_integral_v<E>) {
-    X const q = math::divide(x, y);
-    return select(below && y != zero, static_cast<X>(math::minus(q, one)), q);
+    X const q = math::divide(x, y), r = math::minus(x, static_cast<X>(math::times(q, y)));
+    return select(is_below(r) && y != zero, static_cast<X>(math::minus(q, one)), q);
   } else {
+    X const r = math::fmod(x, y);
+    auto const below = is_below(r);
     X const quotient = math::divide(x, y), q = math::round(math::divide(static_cast<X>(x - r), y));
     return select(y == zero || (q == zero && !below), select(y == zero, quotient, quotient * zero),
                   select(below, q - one, q));

@@ -82,7 +82,7 @@ DFDX_INLINE constexpr X replaced(F const& f, X const& x, X const& y, C const& c)
 
 /// lgamma in double. a = |x| is brought to 2 + t by Gamma(a) = (a - 1) Gamma(a - 1), or goes through Stirling's series;
 /// negative x by Gamma(x) Gamma(-x) = -pi / (x sin(pi x)).
-template <bool near_zeros, class X>
+template <class X>
 constexpr X lgamma_double(X const& x) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   X const one(1.0), half(0.5), a = math::abs(x);
@@ -115,10 +115,41 @@ constexpr X lgamma_double(X const& x) {
   X const y = math::select(x < X(0.0) && mirrors, mirrored, positive);
   X const all =
       math::select(a == X(infinity) || a == X(0.0) || (x < X(0.0) && sine == X(0.0)), X(infinity), y);
-  if constexpr (!near_zeros) return all;
-  else
-    return replaced([](double v) { return lgamma_near_zero(v, gamma_coefficients); }, x, all,
-                    x < X(-2.0) && a < X(50.0) && math::abs(all) < X(0.5) + X(0.5) * of_size);
+  return replaced([](double v) { return lgamma_near_zero(v, gamma_coefficients); }, x, all,
+                  x < X(-2.0) && a < X(50.0) && math::abs(all) < X(0.5) + X(0.5) * of_size);
+}
+
+/// lgamma in double of numbers that were floats, for a result that is rounded to one: as above, but the products of the
+/// recurrence and of the mirror image are one number, whose logarithm is all that is added.
+template <class X>
+constexpr X lgamma_single(X const& x) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  X const one(1.0), a = math::abs(x);
+  auto const negative = x < X(0.0), large = a >= X(8.0);
+  // a = 2 + t + steps with |t| <= 1/2
+  X const steps = math::select(large, X(0.0), math::floor(a + X(0.5)) - X(2.0));
+  X const t = math::select(large, X(0.0), a - steps - X(2.0));
+  X above = one;
+  for (int i = 1; i < 7; ++i) above = math::select(steps >= X(double(i)), above * (a - X(double(i))), above);
+  X below = math::select(steps < X(0.0), a, one);
+  below = math::select(steps < X(-1.0), below * (a + one), below);
+  X const series =
+      t * horner(t, -5.72865310850801e-07, 1.2159620602745015e-06, -1.982565620739196e-06,
+                 4.2553702843110484e-06, -9.452938473714576e-06, 2.0535581020500523e-05,
+                 -4.492443535898787e-05, 9.945371368841632e-05, -0.00022315489463809116,
+                 0.0005096698119432116, -0.0011927539062598581, 0.0028905103192621994, -0.0073855510287714685,
+                 0.02058080842799012, -0.06735230105319759, 0.32246703342411215, 0.42278433509846713);
+  X const r = a - math::round(a), sine = math::abs(sin_pi_over_pi(r));
+  X const mirror = math::select(negative, math::select(large, one, a) * sine, one);
+  X const b = math::select(large, a, X(8.0)), z = math::divide(one, b);
+  X const log_b = math::log(b);
+  X const stirling = z * horner(static_cast<X>(z * z), -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12);
+  X const far = (b - X(0.5)) * (log_b - one) + (X(0.41893853320467274178) + stirling);
+  X const rest = math::log(static_cast<X>(math::divide(static_cast<X>(above * mirror), below)));
+  X const far_rest = math::select(negative, rest + log_b, X(0.0));
+  X const size = math::select(large, far + far_rest, series + rest);
+  X const y = math::select(negative, -size, size);
+  return math::select(a == X(infinity) || a == X(0.0) || (negative && sine == X(0.0)), X(infinity), y);
 }
 
 /// digamma in double: near its zero by a polynomial that has that zero, above by recurrence and then asymptotically;
@@ -211,8 +242,9 @@ DFDX_INLINE constexpr X lgamma(X const& x) {
   if constexpr (is_number<X>) return static_cast<X>(::lgamma(static_cast<double>(x)));
   else
 #endif
-    return detail::in_double(
-        [](auto const& v) { return detail::lgamma_double < sizeof(scalar_of<X>) == 8 > (v); }, x);
+      if constexpr (sizeof(scalar_of<X>) == 8)
+    return detail::lgamma_double(x);
+  else return detail::in_double([](auto const& v) { return detail::lgamma_single(v); }, x);
 }
 
 /// digamma - the derivative of lgamma.

@@ -70,12 +70,12 @@ class PlaneConv {
       for (index_t s = 0; s < g.batch; ++s) {
         fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
         E const* const ys = y + (s * g.groups + group) * g.out * positions;
-        for (index_t o = 0; o < g.out; o += detail::plane_rows)
+        for (index_t o = 0; o < g.out; o += detail::sums_rows)
           for (index_t k = 0, n; k < depth; k += n) {
             n = detail::next_panel(depth - k);
             E* const to = sums.get() + (o * depth + k) * W;
-            auto const dots = n == detail::plane_lanes ? detail::plane_dots_of<detail::plane_lanes, E>
-                                                       : detail::plane_dots_of<detail::plane_lanes - 1, E>;
+            auto const dots = n == detail::sums_lanes ? detail::plane_dots_of<detail::sums_lanes, E>
+                                                      : detail::plane_dots_of<detail::sums_lanes - 1, E>;
             dots(framed.get(), ys + o * positions, positions, g.out - o, places.get(), lanes, steps.get() + k,
                  n, to, depth * W);
           }
@@ -166,8 +166,9 @@ class PlaneConv {
     Places const places(static_cast<std::size_t>(lanes));
     list_places(frame, true, places.get());
     // Frames of more than the first cache go by a tile of lanes at a time, which all strips see before the next.
-    index_t const chunk =
-        frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024 ? lanes : detail::plane_lanes;
+    index_t const chunk = frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024
+                              ? lanes
+                              : detail::plane_lanes(g.out);
     for (index_t s = 0; s < g.batch; ++s) {
       fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
       for (index_t j = 0; j < lanes; j += chunk)
@@ -182,8 +183,8 @@ class PlaneConv {
   void in_panels(E const* x, E const* strips, E* y, index_t group) const {
     index_t const parts = std::max<index_t>(1, (depth + deepest - 1) / deepest),
                   deep = (depth + parts - 1) / parts;
-    index_t const fit =
-        std::clamp<index_t>(near / std::max<index_t>(deep, 1) / (4 * W), 1, 512 / (4 * W)) * 4 * W;
+    index_t const tile = detail::plane_lanes(g.out) * W,
+                  fit = std::clamp<index_t>(near / std::max<index_t>(deep, 1) / tile, 1, 512 / tile) * tile;
     index_t const row = std::min(fit, detail::lanes_of<E>(positions) * W);
     Scratch<detail::Place> const places(static_cast<std::size_t>(row / W));
     Table const packed = table(deep), in_place = table(deep);

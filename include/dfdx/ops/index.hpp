@@ -3,10 +3,40 @@
 // fused, each with a kernel of its own, `run`, over strided memory.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <dfdx/ops/comparison.hpp>
 #include <dfdx/ops/rows.hpp>
 
 namespace dfdx::op {
+
+namespace detail {
+
+/// for_slices - f(slice, axis, first) for slices of a shape, from place `first` of an axis on, by a thread each; never
+/// of the axis `but`. Where one throws, all is done again on one thread, which throws what it does without others.
+template <class F>
+void for_slices(Shape const& shape, int but, F const& f) {
+  if constexpr (kernels::has_threads) {
+    int axis = -1;
+    for (int i = 0; i < shape.rank; ++i)
+      if (i != but && (axis < 0 || shape[i] > shape[axis])) axis = i;
+    int const parts = axis < 0 ? 1 : kernels::parts_of(4 * shape.numel(), shape[axis]);
+    if (parts > 1) {
+      std::vector<char> failed(static_cast<std::size_t>(parts));
+      kernels::in_parallel(parts, [&](int i) {
+        kernels::Part const p = kernels::part_of(shape[axis], i, parts);
+        Shape some = shape;
+        some[axis] = p.end - p.begin;
+        if (dfdx::detail::caught([&] { f(some, axis, p.begin); })) failed[static_cast<std::size_t>(i)] = 1;
+      });
+      if (std::find(failed.begin(), failed.end(), 1) == failed.end()) return;
+    }
+  }
+  f(shape, 0, 0);
+}
+
+}  // namespace detail
 
 /// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis;
 /// with attrs.i[1] = 1 an element replaces what came before it. The result's shape is given with bind_as.
@@ -38,25 +68,32 @@ struct scatter : operation {
     Strides others = out.strides;
     others[axis] = 0;
     Strides const strides[3] = {in[0].strides, in[1].strides, others};
-    RowWalk row(in[1].meta.shape, strides, 3);
-    if (row.empty()) return;
-    Shape const& s = out.meta.shape;
+    Shape const &s = out.meta.shape, &index = in[1].meta.shape;
+    if (index.numel() == 0) return;
     bool const replace = a.i[1] != 0;
     char const* const by = detail::called(a, "gather");
+    index_t const extent = s[axis], along = out.strides[axis];
+    auto const place = [&](index_t at) {
+      return detail::checked_index(by, read_index(in[1], at), extent, axis, s);
+    };
+    // Threads have slices of other axes than the one along which places may meet: all is added in the same order.
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
-      index_t const step[] = {row.step[0], row.step[1], row.step[2]}, extent = s[axis],
-                    along = out.strides[axis];
-      do {
-        T const* DFDX_RESTRICT const x = static_cast<T const*>(in[0].data) + row.offset[0];
-        T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + row.offset[2];
-        for (index_t k = 0; k < row.size; ++k) {
-          index_t const i =
-              detail::checked_index(by, read_index(in[1], row.offset[1] + k * step[1]), extent, axis, s);
-          T& to = y[k * step[2] + i * along];
-          to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
-        }
-      } while (row.next());
+      auto const add = [&](Shape const& some, int sliced, index_t first) {
+        RowWalk row(some, strides, 3);
+        index_t const step[] = {row.step[0], row.step[1], row.step[2]};
+        index_t begin[3] = {};
+        for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
+        do {
+          T const* DFDX_RESTRICT const x = static_cast<T const*>(in[0].data) + begin[0] + row.offset[0];
+          T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + begin[2] + row.offset[2];
+          for (index_t k = 0; k < row.size; ++k) {
+            T& to = y[k * step[2] + place(begin[1] + row.offset[1] + k * step[1]) * along];
+            to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
+          }
+        } while (row.next());
+      };
+      detail::for_slices(index, axis, add);
     });
   }
 };
@@ -119,31 +156,38 @@ struct gather : operation {
     Strides others = in[0].strides;
     others[axis] = 0;
     Strides const strides[3] = {others, in[1].strides, out.strides};
-    RowWalk row(index, strides, 3);
-    if (row.empty()) return;
-    index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
-    do {
-      E* const y = static_cast<E*>(out.data) + row.offset[2];
-      E const* const x = static_cast<E const*>(in[0].data) + row.offset[0];
-      auto const source = [&](index_t at) {
-        return x + detail::checked_index(by, read_index(in[1], at), s[axis], axis, s) * in[0].strides[axis];
-      };
-      if (index_step != 0) {
-        index_t k = 0;
+    if (index.numel() == 0) return;
+    auto const place = [&](index_t at) {
+      return detail::checked_index(by, read_index(in[1], at), s[axis], axis, s);
+    };
+    auto const take = [&](Shape const& some, int sliced, index_t first) {
+      RowWalk row(some, strides, 3);
+      index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
+      index_t begin[3] = {};
+      for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
+      do {
+        E* const y = static_cast<E*>(out.data) + begin[2] + row.offset[2];
+        E const* const x = static_cast<E const*>(in[0].data) + begin[0] + row.offset[0];
+        index_t const at = begin[1] + row.offset[1];
+        auto const source = [&](index_t k) { return x + place(k) * in[0].strides[axis]; };
+        if (index_step != 0) {
+          index_t k = 0;
 #if defined(__riscv_vector)
-        index_t const along = in[0].strides[axis], first = row.offset[1];
-        k = detail::run_gather_row<E>(in[1],
-                                      {x, y, along, step, s[axis], first, index_step, to_step, row.size});
+          index_t const along = in[0].strides[axis];
+          k = detail::run_gather_row<E>(in[1],
+                                        {x, y, along, step, s[axis], at, index_step, to_step, row.size});
 #endif
-        for (; k < row.size; ++k) y[k * to_step] = source(row.offset[1] + k * index_step)[k * step];
-        continue;
-      }
-      // One index for the row, as where an index was expanded.
-      E const* const from = source(row.offset[1]);
-      if (step == 1 && to_step == 1) std::memcpy(y, from, static_cast<std::size_t>(row.size) * sizeof(E));
-      else
-        for (index_t k = 0; k < row.size; ++k) y[k * to_step] = from[k * step];
-    } while (row.next());
+          for (; k < row.size; ++k) y[k * to_step] = source(at + k * index_step)[k * step];
+          continue;
+        }
+        // One index for the row, as where an index was expanded.
+        E const* const from = source(at);
+        if (step == 1 && to_step == 1) std::memcpy(y, from, static_cast<std::size_t>(row.size) * sizeof(E));
+        else
+          for (index_t k = 0; k < row.size; ++k) y[k * to_step] = from[k * step];
+      } while (row.next());
+    };
+    detail::for_slices(index, -1, take);
   }
 };
 

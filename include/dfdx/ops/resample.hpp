@@ -73,17 +73,27 @@ struct resample : operation {
       rule.for_terms(p, [&](index_t i, double c) {
         terms.push_back({transposed ? p : i, transposed ? i : p, static_cast<C>(c)});
       });
-    std::vector<C> sums(static_cast<std::size_t>(m * inner));
-    for (index_t o = 0; o < outer; ++o, x += n * inner, y += m * inner) {
-      std::fill(sums.begin(), sums.end(), C(0));
-      for (Term const& t : terms) {
-        C* const DFDX_RESTRICT s = sums.data() + t.to * inner;
-        T const* const DFDX_RESTRICT v = x + t.from * inner;
-        for (index_t i = 0; i < inner; ++i)
-          s[i] = static_cast<C>(s[i] + t.coefficient * static_cast<C>(v[i]));
+    auto const each = static_cast<std::size_t>(m * inner);
+    int const parts = kernels::parts_of(outer * inner * static_cast<index_t>(2 * terms.size()), outer);
+    std::size_t const apart = each + 128 / sizeof(C);  // threads write to lines of their own
+    std::vector<C> sums(apart * static_cast<std::size_t>(parts));
+    kernels::in_parallel(parts, [&](int part) {
+      C* const all = sums.data() + static_cast<std::size_t>(part) * apart;
+      kernels::Part const mine = kernels::part_of(outer, part, parts);
+      for (index_t o = mine.begin; o < mine.end; ++o) {
+        T const* const from = x + o * n * inner;
+        index_t const wide = inner;
+        std::fill_n(all, each, C(0));
+        for (Term const& t : terms) {
+          C* const DFDX_RESTRICT s = all + t.to * wide;
+          T const* const DFDX_RESTRICT v = from + t.from * wide;
+          for (index_t i = 0; i < wide; ++i)
+            s[i] = static_cast<C>(s[i] + t.coefficient * static_cast<C>(v[i]));
+        }
+        T* const to = y + o * m * inner;
+        for (index_t i = 0; i < m * inner; ++i) to[i] = static_cast<T>(all[i]);
       }
-      for (index_t i = 0; i < m * inner; ++i) y[i] = static_cast<T>(sums[static_cast<std::size_t>(i)]);
-    }
+    });
   }
 };
 

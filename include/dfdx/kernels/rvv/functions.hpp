@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The elementary functions on symbols of formulas (math::lane_functions): those of kernels/exponential.hpp and
-// trigonometric.hpp, logarithms of their own, and for what is rare the platform's functions, number by number.
+// The elementary functions on symbols of formulas (math::lane_functions): those of kernels/exponential.hpp,
+// power.hpp and trigonometric.hpp, logarithms of their own, and for what is rare the platform's functions, one by one.
 #pragma once
 
 #include <cmath>
 
 #include <dfdx/core/special_math.hpp>
+#include <dfdx/kernels/power.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
 
 #if defined(DFDX_RVV)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/core/special_math.hpp>
+#include <dfdx/kernels/power.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
 
 #include <utility>
@@ -140,7 +141,7 @@ struct lane_functions<xsimd::batch<T, A>> {
   static DFDX_INLINE X pow(X const& x, X const& y) {
     if constexpr (std::is_integral_v<T>)
       return kernels::detail::one_by_one([](T v, T w) { return math::pow(v, w); }, x, y);
-    else return wide([](auto const& v, auto const& w) { return kernels::lane_pow(v, w); }, x, y);
+    else return wide([](auto const& v, auto const& w) { return kernels::lane_pow<single>(v, w); }, x, y);
   }
   static DFDX_INLINE X atan2(X const& y, X const& x) {
     return wide([](auto const& v, auto const& w) { return kernels::lane_atan2(v, w); }, y, x);
@@ -163,6 +164,25 @@ struct lane_functions<xsimd::batch<T, A>> {
     }
     return select(a == infinity || b == infinity, infinity, select(x == x && y == y, size, x + y));
   }
+#if defined(__SSE2__)
+  /// x / y of integers, y neither 0 nor -1. There is no instruction for it; quotients of doubles are exact, for what a
+  /// fraction of integers below 2^52 is short of a whole number is more than they round.
+  static DFDX_INLINE X quotient(X const& x, X const& y) {
+    constexpr std::size_t n = X::size;
+    if constexpr (sizeof(T) == 8) {
+#if defined(__AVX512DQ__)
+      X const low(-(T(1) << 52)), high(T(1) << 52);
+      if (!xsimd::all(x > low && x < high && y > low && y < high)) [[unlikely]]
+#endif
+        return x / y;
+    }
+    alignas(64) T a[n], b[n];
+    x.store_aligned(a), y.store_aligned(b);
+    for (std::size_t i = 0; i < n; ++i)
+      a[i] = static_cast<T>(static_cast<double>(a[i]) / static_cast<double>(b[i]));
+    return X::load_aligned(a);
+  }
+#endif
   static DFDX_INLINE X fmod(X const& x, X const& y) {
 #if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
     // Exact where the quotient is: one step at most too far.

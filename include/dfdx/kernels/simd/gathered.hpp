@@ -21,9 +21,9 @@ constexpr int gathered_rows(int lanes) { return tile_sums / lanes < 12 ? tile_su
 /// A multiple of the rows of all tiles.
 inline constexpr Index gathered_unit = 24;
 
-/// How many lanes the next of several equal panels has, when so many are left.
-constexpr int next_panel(Index left) {
-  Index const panels = (left + gathered_lanes - 1) / gathered_lanes;
+/// How many lanes the next of several equal panels of at most so many has, when so many are left.
+constexpr int next_panel(Index left, int most = gathered_lanes) {
+  Index const panels = (left + most - 1) / most;
   return static_cast<int>((left + panels - 1) / panels);
 }
 

@@ -15,8 +15,14 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
-/// Rows of a strip, and lanes of a tile.
-inline constexpr int plane_lanes = gathered_lanes, plane_rows = tile_sums / plane_lanes;
+/// Rows of a strip, and lanes of a tile of so many rows: three if registers suffice for eight rows. Lanes of x seldom
+/// begin where lines of memory do, and each that crosses one costs two reads; numbers of the strip never do.
+inline constexpr int plane_rows = tile_sums >= 24 ? 8 : tile_sums / gathered_lanes;
+constexpr int plane_lanes(Index rows) {
+  return rows * gathered_lanes <= tile_sums ? gathered_lanes : tile_sums / plane_rows;
+}
+/// Rows and products of plane_dots.
+inline constexpr int sums_lanes = gathered_lanes, sums_rows = tile_sums / sums_lanes;
 
 /// Place - a lane of positions: where it begins in x and in a row of the result, and how many of it there are.
 struct Place {
@@ -101,9 +107,10 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
 template <int C, class T>
 void plane_rows_of(T const* x, Place const* place, Index const* step, Index k, T const* a, Index rows, T* y,
                    Index y_row, bool more, Ahead<T> ahead) {
-  if constexpr (C <= plane_lanes) {
-    if (plane_rows > 4 && rows > 4)
-      plane_tile<plane_rows, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+  if constexpr (C <= gathered_lanes) {
+    constexpr int R = C * plane_rows <= tile_sums ? plane_rows : tile_sums / C, few = C == 3 ? 6 : R;
+    if (R > 4 && rows > few) plane_tile<R, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+    else if (R > 4 && rows > 4) plane_tile<few, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
     else if (rows > 2) plane_tile<4, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
     else plane_tile<2, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
   }
@@ -117,7 +124,7 @@ void plane_product(T const* x, Place const* places, Index lanes, Index const* st
                    Index depth, Index m, T* y, Index y_row, bool more, Ahead<T> ahead) {
   for (Index i = 0; i < m; i += plane_rows, a += depth * plane_rows)
     for (Index j = 0; j < lanes;) {
-      int const width = next_panel(lanes - j);
+      int const width = next_panel(lanes - j, plane_lanes(m - i));
       Place const* const p = places + j;
       T* const to = y + i * y_row;
       if (width == 1) plane_rows_of<1>(x, p, step, k, a, m - i, to, y_row, more, ahead);
@@ -166,8 +173,8 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
 template <int T, class E>
 void plane_dots_of(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
                    Index const* at, Index others, E* sums, Index sum_row) {
-  if (plane_rows > 4 && rows > 4)
-    plane_dots<plane_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  if (sums_rows > 4 && rows > 4)
+    plane_dots<sums_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
   else if (rows > 2) plane_dots<4, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
   else plane_dots<2, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
 }
