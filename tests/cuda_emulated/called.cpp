@@ -42,8 +42,9 @@ class Missed {
     static DeviceOps const* ops;
     return ops;
   }
-  static bool run(char const* name, Attrs const& attrs, Array const* const* x, int n, Array const& out) {
-    bool const done = real()->run(name, attrs, x, n, out);
+  static bool run(char const* name, ShapeRule rule, Attrs const& attrs, Array const* const* x, int n,
+                  Array const& out) {
+    bool const done = real()->run(name, rule, attrs, x, n, out);
     if (!done) names().push_back(name);
     return done;
   }
@@ -194,6 +195,41 @@ TEST_CASE("the tape on a device") {
   CHECK(std::fabs(s.grad().item() - sum(x).item()) < 1e-5);
 }
 
+TEST_CASE("cotangents lie where their values do") {
+  Array const v = from({1.f, 2.f, 3.f}), w = from({.5f, -1.f, .25f});
+  auto const leaf_of = [](Array x) { return x.requires_grad(true); };
+  // The end gradient comes from elsewhere, twice.
+  for (bool const far : {false, true}) {
+    Array a = leaf_of(far ? there(v) : to(Device{}, v));
+    Array const y = a + 0.0;
+    y.backward(there(w), {.retain_graph = true});
+    y.backward(w);
+    CHECK(a.grad().device() == a.device());
+    CHECK(array_equal(a.grad(), w * 2.0));
+  }
+  // What is on the CPU beside what is not.
+  for (Shape const& s : {make_shape(), make_shape(1)}) {
+    Array x = leaf_of(full(Extents(s), 2.0)), a = there(v);
+    Array const wide = broadcast_to(x, make_shape(3));
+    (sum(a * wide) + sum(v * wide)).backward();
+    CHECK(x.grad().device().is_cpu());
+    CHECK(x.grad().item() == 12);
+    Array const g =
+        gradients(sum(v * broadcast_to(x, make_shape(3))) * sum(a * x), {x}, {.create_graph = true})[0];
+    CHECK(g.item() == 2 * 2 * 36);
+  }
+  Array one = leaf_of(ones({1}));
+  Array const part = one[0] * 3.0, y = sum(there(v) * one);
+  (part + y).backward();
+  CHECK(one.grad().item() == 9);
+  Array hooked = leaf_of(there(v));
+  Array const h = hooked * 1.0;
+  h.register_hook([&](Array const&) { return w; });
+  sum(h).backward();
+  CHECK(hooked.grad().device() == cuda());
+  CHECK(array_equal(hooked.grad(), w));
+}
+
 TEST_CASE("changes in place on a device") {
   Array x = drawn(make_shape(4, 3), 1), a = there(x);
   for (Array* v : {&x, &a}) {
@@ -271,6 +307,59 @@ TEST_CASE("an index out of range is said when a result is read") {
   Array const y = embedding(at, a);
   CHECK_THROWS_AS(y.to_vector<float>(), error);
   CHECK(sum(a).item() == 6);  // and once
+}
+
+TEST_CASE("labels, places and lengths on a device are looked at") {
+  Array const scores = there(drawn(make_shape(4, 3), 1)), labels = there(from({0, 1, 9, 2}));
+  Array const loss = cross_entropy(scores, labels);
+  CHECK(tests::error_of([&] { loss.item(); }) ==
+        "cross_entropy: label 9 out of range for 3 classes on cuda:0: what was computed since is void");
+  CHECK_THROWS_AS(one_hot(labels, 3), error);
+  Array const rows = there(from({0, 3})), columns = there(from({1, 5}));
+  CHECK_THROWS_AS(scores(rows, columns).to_vector<float>(), error);
+  CHECK(array_equal(scores(rows, there(from({1, -1}))), to(Device{}, scores)(from({0, 3}), from({1, 2}))));
+}
+
+TEST_CASE("what looks at elements works on a device") {
+  Array const x = from({3.f, 0.f, 1.f, 0.f, 3.f}), a = there(x);
+  CHECK(array_equal(nonzero(a), nonzero(x)));
+  CHECK(array_equal(masked_select(a, a > 0.5), masked_select(x, x > 0.5)));
+  CHECK(array_equal(unique(a), unique(x)));
+  CHECK(unique(a).device() == cuda());
+  CHECK(array_equal(a(a > 0.5), x(x > 0.5)));
+  // Truths chosen by truths, into memory of truths.
+  Array const t = x > 0.5, f = x > 2.0;
+  CHECK(called([](auto const& c, auto const& p, auto const& q) { return where(c, p, q); }, f, t, f) == 0);
+  Array const room = there(zeros({64}, DType::boolean));
+  slice<0, 0, 5>(room).copy_(where(there(f), there(t), there(f)));
+  CHECK(sum(room).item() == sum(where(f, t, f)).item());
+  auto const [carry, ys] =
+      scan([](Array const& c, Array const& v) { return std::pair(c + v, c * v); }, there(full({}, 0.0)), a);
+  CHECK(carry.item() == 7);
+  CHECK(ys.device() == cuda());
+}
+
+// Has a name of the library's.
+struct relu_of_mine : op::arithmetic<relu_of_mine, 1> {
+  static constexpr char const* name = "relu";
+  static constexpr Code code = op::numbered(1024);
+  template <class X>
+  static constexpr X eval(X const& x) {
+    return math::times(x, x);
+  }
+};
+TEST_CASE("an op of one's own is not mistaken for the library's") {
+  Array const x = from({-2.f, 3.f});
+  CHECK(called([](auto const& v) { return apply<relu_of_mine>(v); }, x) == 0);
+  CHECK(array_equal(apply<relu_of_mine>(there(x)), square(x)));
+}
+
+TEST_CASE("a small product takes no workspace") {
+  std::size_t const before = machine().live();
+  Array const a = there(ones({2, 2}));
+  Array const b = matmul(a, a);
+  CHECK(machine().live() == before + 2);
+  CHECK(b.to_vector<float>() == std::vector<float>(4, 2.f));
 }
 
 TEST_CASE("without kernels of their own ops run on the CPU") {

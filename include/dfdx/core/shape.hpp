@@ -172,12 +172,14 @@ constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape c
       if (a < b) a *= from[i++];
       else b *= to[j++];
     if (b == 1) continue;
-    index_t step = 0, expected = -1;
+    index_t step = 0, expected = 0;
+    bool first = true;
     for (int k = i - 1; k >= i0; --k) {
       if (from[k] == 1) continue;
-      if (expected < 0) step = old[k];
+      if (first) step = old[k];
       else if (old[k] != expected) return Strides{-1, {}};
       expected = old[k] * from[k];
+      first = false;
     }
     for (int k = j - 1; k >= j0; --k) {
       r[k] = step;

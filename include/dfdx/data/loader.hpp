@@ -69,6 +69,10 @@ class Loader {
     each([rows](auto const& from, auto& to) {
       auto const bytes = static_cast<std::size_t>(to.size() / batch_size) * size_of(to.dtype());
       if (bytes == 0) return;
+      if (dfdx::detail::is_elsewhere(from, to)) {
+        for (index_t i = 0; i < batch_size; ++i) dfdx::detail::copy_values(from.part(rows[i]), to.part(i));
+        return;
+      }
       for (index_t i = 0; i < batch_size; ++i)
         std::memcpy(to.bytes() + static_cast<std::size_t>(i) * bytes,
                     from.bytes() + static_cast<std::size_t>(rows[i]) * bytes, bytes);

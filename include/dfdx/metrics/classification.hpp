@@ -21,7 +21,8 @@ void for_labels(char const* name, Array const& scores, Array const& labels, F co
   if (s.rank != 2 || l.rank != 1 || s[0] != l[0])
     raise(name, ": scores [B, C] and labels [B] required, got ", s, " and ", l);
   if (is_floating(labels.dtype())) raise(name, ": integer labels required, got ", labels.dtype());
-  Operand const x = scores.operand(), y = labels.operand();
+  Array const given[] = {dfdx::detail::here(scores), dfdx::detail::here(labels)};
+  Operand const x = given[0].operand(), y = given[1].operand();
   for (index_t i = 0; i < l[0]; ++i) {
     index_t const label = read_integer(y, i * y.strides[0]);
     if (label < 0 || label >= s[1])
@@ -43,7 +44,8 @@ void for_labels(char const* name, Array const& scores, Array const& labels, F co
 template <int = 0>
 index_t hits(Array const& scores, Array const& labels, index_t k = 1) {
   index_t r = 0;
-  Operand const x = scores.operand();
+  Array const given = dfdx::detail::here(scores);
+  Operand const x = given.operand();
   detail::for_labels("hits", scores, labels, [&](index_t row, index_t label) {
     auto const at = [&](index_t c) { return read_real(x, row + c * x.strides[1]); };
     double const mine = at(label);
@@ -80,7 +82,8 @@ double accuracy(Array const& scores, Array const& labels, index_t k = 1) {
 template <int = 0>
 double perplexity(Array const& scores, Array const& labels) {
   double sum = 0;
-  Operand const x = scores.operand();
+  Array const given = dfdx::detail::here(scores);
+  Operand const x = given.operand();
   detail::for_labels("perplexity", scores, labels, [&](index_t row, index_t label) {
     double most = -HUGE_VAL, total = 0;
     for (index_t c = 0; c < scores.shape()[1]; ++c)
@@ -186,9 +189,10 @@ class BasicConfusion {
   template <class F>
   static void each(char const* what, Array const& a, F const& f) {
     if (is_floating(a.dtype())) raise("confusion: integer ", what, " required, got ", a.dtype());
-    Operand const x = a.operand();
+    Array const given = dfdx::detail::here(a);
+    Operand const x = given.operand();
     Strides const strides[1] = {x.strides};
-    walk<1>(a.shape(), strides, [&](index_t const(&o)[1]) { f(read_integer(x, o[0])); });
+    walk<1>(given.shape(), strides, [&](index_t const(&o)[1]) { f(read_integer(x, o[0])); });
   }
   static Scores scores(std::int64_t right, std::int64_t said, std::int64_t is) {
     auto const ratio = [](double a, double b) { return b == 0 ? 0 : a / b; };

@@ -11,7 +11,8 @@ namespace dfdx::models::detail {
 // mapped is read where it is touched.
 class Fingerprint {
  public:
-  void add(Array const& a) {
+  void add(Array const& given) {
+    Array const a = dfdx::detail::here(given);
     index_t const count = a.ndim() == 1 ? a.size() : std::min(a.size(), few);
     for (index_t k = 0; k < count; ++k) {
       index_t at = 0, rest = place(k, count, a.size());

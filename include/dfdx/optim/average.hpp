@@ -132,8 +132,7 @@ Model average(Step& step, Model model) {
     ++i;
     Array r = leaf.detach();
     if (!a.empty() && !is_buffer<Leaf> && is_floating(leaf.dtype()) && detail::moves<O>(name)) {
-      r = Array(a.meta());
-      copy_elements(a.operand(), r.operand());
+      r = dfdx::detail::moved(a.device(), a);
     }
     leaf = Leaf(typename Leaf::Unchecked{}, r);
   });

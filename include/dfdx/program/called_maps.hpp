@@ -85,7 +85,7 @@ bool product_on_device(CalledOp const& c) {
       dfdx::kernels::Matmul<T, dfdx::kernels::cuda::AnyWalks<rank, rank, rank>, dfdx::kernels::store_sum>>;
   index_t slots[6 * rank];
   put_slots(slots, as_stacks(c[0], Stacks), as_stacks(c[1], Stacks), as_stacks(c.out, Stacks));
-  Array const workspace = bytes_on(c.device(), Step::workspace(slots));
+  Array const workspace = bytes_on(c.device(), Step::workspace_now(slots));
   void* const base[] = {c[0].bytes(), c[1].bytes(), c.out.bytes()};
   return c.started(Step::run(base, workspace.bytes(), slots, c.device(), c.stream()));
 }

@@ -14,45 +14,54 @@ using CalledKernel = bool (*)(CalledOp const&);
 
 class CalledKernels {
  public:
-  static CalledKernel find(char const* name) {
+  static CalledKernel find(char const* name, ShapeRule rule) {
     static CalledKernels const all;
     auto const at = all.by_name_.find(name);
-    return at == all.by_name_.end() ? nullptr : at->second;
+    bool const is_known = at != all.by_name_.end() && (rule == nullptr || rule == at->second.rule);
+    return is_known ? at->second.run : nullptr;
   }
 
  private:
   CalledKernels() {
     add_maps(std::make_index_sequence<256>{});
-    by_name_["copy"] = &copy_on_device;
-    by_name_["cast"] = &cast_on_device;
-    by_name_["sum"] = &reduce_on_device<loop_code::reduce_sum>;
-    by_name_["prod"] = &reduce_on_device<loop_code::reduce_prod>;
-    by_name_["max"] = &reduce_on_device<loop_code::reduce_max>;
-    by_name_["min"] = &reduce_on_device<loop_code::reduce_min>;
-    by_name_["matmul"] = &matmul_on_device;
-    by_name_["take"] = &take_on_device;
-    by_name_["rows_add"] = &rows_add_on_device;
-    by_name_["gather"] = &gather_on_device;
-    by_name_["scatter"] = &scatter_on_device;
-    by_name_["check_label"] = &check_label_on_device;
-    by_name_["conv"] = &conv_on_device<dfdx::kernels::cuda::ConvDoes::result>;
-    by_name_["conv_input"] = &conv_on_device<dfdx::kernels::cuda::ConvDoes::input>;
-    by_name_["conv_weight"] = &conv_on_device<dfdx::kernels::cuda::ConvDoes::weight>;
-    by_name_["window_argmax"] = &window_argmax_on_device;
-    by_name_["pad"] = &pad_on_device;
-    by_name_["flip"] = &flip_on_device;
-    by_name_["concat"] = &concat_on_device;
-    by_name_["cumsum"] = &cumsum_on_device;
-    by_name_["argmax"] = &argmax_on_device;
-    by_name_["argsort"] = &argsort_on_device;
-    by_name_["draw"] = &draw_on_device;
+    add<op::copy>(&copy_on_device);
+    add<op::cast>(&cast_on_device);
+    add<op::sum>(&reduce_on_device<loop_code::reduce_sum>);
+    add<op::prod>(&reduce_on_device<loop_code::reduce_prod>);
+    add<op::max>(&reduce_on_device<loop_code::reduce_max>);
+    add<op::min>(&reduce_on_device<loop_code::reduce_min>);
+    add<op::matmul>(&matmul_on_device);
+    add<op::take>(&take_on_device);
+    add<op::rows_add>(&rows_add_on_device);
+    add<op::gather>(&gather_on_device);
+    add<op::scatter>(&scatter_on_device);
+    add<op::check_label>(&check_label_on_device);
+    add<op::conv>(&conv_on_device<dfdx::kernels::cuda::ConvDoes::result>);
+    add<op::conv_input>(&conv_on_device<dfdx::kernels::cuda::ConvDoes::input>);
+    add<op::conv_weight>(&conv_on_device<dfdx::kernels::cuda::ConvDoes::weight>);
+    add<op::window_argmax>(&window_argmax_on_device);
+    add<op::pad>(&pad_on_device);
+    add<op::flip>(&flip_on_device);
+    add<op::concat>(&concat_on_device);
+    add<op::cumsum>(&cumsum_on_device);
+    add<op::argmax>(&argmax_on_device);
+    add<op::argsort>(&argsort_on_device);
+    add<op::draw>(&draw_on_device);
+  }
+  struct Entry {
+    ShapeRule rule;
+    CalledKernel run;
+  };
+  template <class Op>
+  void add(CalledKernel run) {
+    by_name_[Op::name] = {&Op::infer, run};
   }
   // Elementwise ops of the library, which are numbered.
   template <std::size_t N>
   void add_map() {
     if constexpr (requires { typename op::fused<static_cast<int>(N)>::type; }) {
       using Op = typename op::fused<static_cast<int>(N)>::type;
-      by_name_[Op::name] = &map_on_device<Op>;
+      add<Op>(&map_on_device<Op>);
     }
   }
   template <std::size_t... N>
@@ -60,12 +69,13 @@ class CalledKernels {
     (add_map<N>(), ...);
   }
 
-  std::unordered_map<std::string_view, CalledKernel> by_name_;
+  std::unordered_map<std::string_view, Entry> by_name_;
 };
 
-inline bool run_called(char const* name, Attrs const& attrs, Array const* const* x, int n, Array const& out) {
-  CalledKernel const kernel = CalledKernels::find(name);
-  if (kernel == nullptr) return false;
+inline bool run_called(char const* name, ShapeRule rule, Attrs const& attrs, Array const* const* x, int n,
+                       Array const& out) {
+  CalledKernel const kernel = CalledKernels::find(name, rule);
+  if (kernel == nullptr || device_among(name, x, n) != out.device()) return false;
   cuda_runtime::Current const current(out.device());
   cuda_runtime::Range const range(name);
   return kernel({attrs, x, n, out, name});

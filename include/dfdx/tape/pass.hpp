@@ -6,33 +6,13 @@
 #include <span>
 #include <vector>
 
+#include <dfdx/tape/add_to.hpp>
 #include <dfdx/tape/lists.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx::tape {
-
-namespace detail {
-
-// total += x, in the memory of total. (A template, as Pass is.)
-template <int Lazy>
-void add_to(Array const& total, Array const& x) {
-  Array const* const operands[] = {&total, &x};
-  double const none[2] = {};
-  if (dfdx::detail::is_elsewhere(total, x)) {
-    if (dfdx::detail::has_run("add", {}, operands, 2, total)) return;
-    return dfdx::detail::copy_values(apply<op::add>(total, x), total);
-  }
-  if (!total.contiguous_memory() || dfdx::detail::dense_among(operands, 2) == nullptr)
-    return op::detail::add_elements(x.operand(), total.operand());
-  bool const wide = total.dtype() == DType::f64;
-  dfdx::detail::run_dense(wide ? &kernels::map_block<op::add, double, double, double>
-                               : &kernels::map_block<op::add, float, float, float>,
-                          total, operands, none, 2);
-}
-
-}  // namespace detail
 
 /// Pass - a backward pass: made for a value and its cotangent, run once.
 ///
@@ -267,7 +247,7 @@ class Pass {
     int const to = place_below(n.in[0]);
     if (to < 0) return;
     dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
-    Array& total = total_of(to, p.whole, e);
+    Array& total = total_of(to, p.whole);
     if (!e.has_number) return detail::add_to<Lazy>(total.part(p.at), *e.ct);
     index_t const at = p.at * total.strides()[0];
     if (n.number == DType::f64) reinterpret_cast<double*>(total.bytes())[at] += e.number;
@@ -277,15 +257,15 @@ class Pass {
     TapeNode& n = *e.node;
     int const to = place_below(n.in[0]);
     if (to < 0) return;
-    Array& total = total_of(to, *dfdx::detail::arrays_of(n), e);
+    Array& total = total_of(to, *dfdx::detail::arrays_of(n));
     Array const ct = as_array(e, n.number);
     detail::add_to<Lazy>(n.rule->part(dfdx::detail::attrs_of(n), ct.meta(), total), ct);
   }
-  // The cotangent that an entry has so far, in memory that may be written to; zeros if none, where `added` lies.
-  Array& total_of(int at, dfdx::detail::PackedArray& like, detail::Entry const& added) {
+  // The cotangent that an entry has so far, in memory that may be written to; zeros if none.
+  Array& total_of(int at, dfdx::detail::PackedArray& like) {
     detail::Entry& e = entry(at);
     if (e.ct == nullptr) {
-      Device const device = added.ct != nullptr ? added.ct->device() : Device{};
+      Device const device = e.node->device();
       set_ct(e, Array(like.unpack().meta(), device));
       if (device.is_cpu()) op::detail::set_zero(e.ct->operand());
       else dfdx::detail::device_memory->zero(e.ct->bytes(), e.ct->storage()->bytes(), device);
@@ -339,6 +319,10 @@ class Pass {
     e.has_number = e.is_ours = false;
   }
 
+  // To where the node's value lies: that of a number on the CPU beside what lies on a device comes from there.
+  static Array brought(Array ct, TapeNode const& n) {
+    return ct.device() == n.device() ? ct : dfdx::detail::moved(n.device(), ct);
+  }
   void receive(int at, double ct, DType d) {
     detail::Entry& e = entry(at);
     if (e.ct != nullptr || !e.node->is_number()) return receive(at, from_number(ct, d));
@@ -348,6 +332,7 @@ class Pass {
   void receive(int at, Array&& ct) {
     detail::Entry& e = entry(at);
     if (!create_ && e.node->is_number() && e.ct == nullptr) return receive(at, number_of(ct), e.node->number);
+    if (ct.device() != e.node->device()) ct = brought(std::move(ct), *e.node);
     if (e.ct == nullptr) set_ct(e, std::move(ct));
     else add(*e.ct, ct);
   }
@@ -375,7 +360,7 @@ class Pass {
       if (!(changed.meta() == ct.meta()))
         raise("register_hook: gradient of ", ct.dtype(), " ", ct.shape(), " required, got ", changed.dtype(),
               " ", changed.shape());
-      ct = std::move(changed);
+      ct = brought(std::move(changed), n);
     }
     set_ct(e, std::move(ct));
   }

@@ -8,20 +8,25 @@
 
 namespace dfdx {
 
-/// DeviceOps - how a backend does ops that are called one by one. `run` starts the op of that name on n operands, into
-/// memory of a device, which `out` views. Operands lie there too, or are single numbers on the CPU. False if it has no
-/// kernel for them: then nothing has been started. Elementwise ops take any view for `out`, also one of their operands;
-/// "copy" takes any dtype.
+/// ShapeRule - an op's `infer`. It says with the name which op is meant, for an op of a user's may have a name of ours.
+using ShapeRule = Meta (*)(Attrs const&, Meta const*, Text*);
+
+/// DeviceOps - how a backend does ops that are called one by one. `run` starts the op of that name, and of that rule
+/// unless it is null, on n operands, into memory of a device, which `out` views. Operands lie there too, or are single
+/// numbers on the CPU. False if it has no kernel for them: then nothing has been started. Elementwise ops take any view
+/// for `out`, also one of their operands; "copy" takes any dtype.
 struct DeviceOps {
-  bool (*run)(char const* name, Attrs const& attrs, Array const* const* x, int n, Array const& out);
+  bool (*run)(char const* name, ShapeRule rule, Attrs const& attrs, Array const* const* x, int n,
+              Array const& out);
 };
 
 namespace detail {
 
 /// Of the CUDA backend, in a program that has <dfdx/cuda_ops.hpp> in one of its files; else null.
 inline constinit DeviceOps const* device_ops = nullptr;
-inline bool has_run(char const* op, Attrs const& attrs, Array const* const* x, int n, Array const& out) {
-  return device_ops != nullptr && device_ops->run(op, attrs, x, n, out);
+inline bool has_run(char const* op, ShapeRule rule, Attrs const& attrs, Array const* const* x, int n,
+                    Array const& out) {
+  return device_ops != nullptr && device_ops->run(op, rule, attrs, x, n, out);
 }
 
 /// is_elsewhere - whether a value lies on a device.
@@ -77,7 +82,7 @@ void copy_values(Array const& from, Array const& to) {
     return copy_values(dense, to);
   }
   Array const* const operands[] = {&from};
-  if (has_run("copy", {}, operands, 1, to)) return;
+  if (has_run("copy", nullptr, {}, operands, 1, to)) return;
   Reached const here(from), there(to);
   copy_elements(here.view(), there.view());
   there.put_back();
@@ -94,7 +99,13 @@ Array moved(Device device, Array const& x) {
 /// here - a value on the CPU: itself if it is there.
 template <int = 0>
 Array here(Array const& x) {
-  return is_elsewhere(x) ? moved(Device{}, x) : x.detach();
+  return is_elsewhere(x) ? moved(Device{}, x) : x;
+}
+
+/// beside - a value in memory of where another one lies.
+template <int = 0>
+Array beside(Array const& x, Array const& v) {
+  return x.device() == v.device() ? v : moved(x.device(), v);
 }
 
 /// device_among - where an op on these operands is done. Single numbers on the CPU go along with any.
@@ -121,11 +132,11 @@ Device device_among(char const* op, Array const* const* x, int n) {
 /// run_elsewhere - an op on values of which one lies on a device at least, by a kernel of that device; an empty value
 /// if it has none.
 template <int = 0>
-[[gnu::noinline]] Array run_elsewhere(char const* op, Meta const& meta, Attrs const& attrs,
+[[gnu::noinline]] Array run_elsewhere(char const* op, ShapeRule rule, Meta const& meta, Attrs const& attrs,
                                       Array const* const* x, int n) {
   Array out(meta, device_among(op, x, n));
   if (out.size() == 0) return out;
-  return has_run(op, attrs, x, n, out) ? out : Array();
+  return has_run(op, rule, attrs, x, n, out) ? out : Array();
 }
 
 }  // namespace detail

@@ -138,7 +138,7 @@ struct Stacked {
     if constexpr (N != dyn) allocate();
     Vec<Array> const from = detail::leaves_of(tree), to = detail::leaves_of((*this)[i]);
     for (std::size_t k = 0; k < to.size(); ++k)
-      if (from[k].bytes() != to[k].bytes()) copy_elements(from[k].operand(), to[k].operand());
+      if (from[k].bytes() != to[k].bytes()) detail::copy_values(from[k], to[k]);
   }
 
   /// The leaves "*.weight", ... as they are.

@@ -116,9 +116,14 @@ class TapeNode {
   /// The dtype, if its value is one f32 or f64; else boolean. What such nodes send and receive are numbers.
   DType number = DType::boolean;
   bool requires_grad = true;
-  bool retains_grad = false;
+  bool retains_grad : 1 = false;
   /// A backward pass has been here and has freed what it needs.
-  bool spent = false;
+  bool spent : 1 = false;
+  /// Where its value lies, and so its cotangent: the index of a CUDA device, -1 for the CPU.
+  std::int8_t cuda_index = -1;
+
+  Device device() const { return cuda_index < 0 ? Device{} : cuda(cuda_index); }
+  void device(Device d) { cuda_index = static_cast<std::int8_t>(d.is_cpu() ? -1 : d.index); }
 
   bool is_number() const { return number != DType::boolean; }
 

@@ -222,6 +222,7 @@ inline Array& Array::requires_grad(bool on) {
   if (on && recorded()) raise("requires_grad: the value is being recorded in a program");
   if (on && tape_ == nullptr) {
     put_on_tape(TapeNode::make(nullptr));
+    tape_->device(device());
     if (ndim() == 0 && (dtype() == DType::f32 || dtype() == DType::f64) && device().is_cpu())
       tape_->number = dtype();
     detail::extras_of(*tape_);

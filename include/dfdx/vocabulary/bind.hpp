@@ -174,9 +174,9 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
   else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
   else {
-    if (is_elsewhere(x...)) {
+    if (is_elsewhere(x...)) [[unlikely]] {
       Array const* const operands[] = {&x...};
-      Array const y = run_elsewhere(Op::name, meta, attrs, operands, sizeof...(X));
+      Array const y = run_elsewhere(Op::name, &Op::infer, meta, attrs, operands, sizeof...(X));
       if (!y.empty()) return y;
       return moved(device_among(Op::name, operands, sizeof...(X)), run_now<Op, T>(meta, attrs, here(x)...));
     }
@@ -196,12 +196,20 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   }
 }
 
+// Whether a value, whatever it is, lies on a device.
+template <class X>
+constexpr bool lies_elsewhere(X const& x) {
+  if constexpr (!std::is_base_of_v<Array, X>) return false;
+  else return !DFDX_IN_CONSTANT_EXPRESSION && !x.recorded() && is_elsewhere(x);
+}
+
 // f(x as an operand, place) for the elements of a value in memory, in row-major order; none while it is recorded. With
-// it functions refuse numbers that they cannot take, for which no program stops.
+// it functions refuse numbers that they cannot take, for which no program stops. What lies on a device is copied.
 template <class X, class F>
 constexpr void each_in_memory(X const& x, F const& f) {
   if constexpr (std::is_base_of_v<Array, X>) {
-    if (DFDX_IN_CONSTANT_EXPRESSION || x.recorded() || x.bytes() == nullptr || !x.device().is_cpu()) return;
+    if (DFDX_IN_CONSTANT_EXPRESSION || x.recorded() || x.bytes() == nullptr) return;
+    if (is_elsewhere(x)) return each_in_memory<Array, F>(here(x), f);
     Strides const strides[1] = {x.strides()};
     Operand const o = x.operand();
     walk<1>(x.shape(), strides, [&](index_t const(&at)[1]) { f(o, at[0]); });

@@ -24,7 +24,7 @@ Array const& with_elements(char const* name, X const& x) {
 // Calls f(index, whether element i is not 0) for all elements in row-major order.
 template <class F>
 void for_elements(Array const& x, F const& f) {
-  Array const dense = packed(x);
+  Array const dense = packed(here(x));
   Operand const in = dense.operand();
   for (index_t i = 0, n = x.size(); i < n; ++i) f(i, read_real(in, i) != 0);
 }
@@ -63,7 +63,7 @@ Array nonzero(X const& x) {
       r.data<std::int64_t>()[i * rank + axis] = at % extent;
       at /= extent;
     }
-  return r;
+  return detail::beside(x, r);
 }
 
 /// masked_select(x, mask) - the elements of x where the mask is not 0, as a list; both broadcast.
@@ -79,7 +79,8 @@ Array masked_select(X const& x, M const& mask) {
   Text why;
   Shape const shape = op::broadcast_shapes("masked_select", x.shape(), m.shape(), &why);
   if (!shape.valid()) raise(why);
-  Array const where = detail::flat_nonzero(broadcast_to(detail::lazy<sizeof(M)>(m), shape));
+  Array const where =
+      detail::beside(x, detail::flat_nonzero(broadcast_to(detail::lazy<sizeof(M)>(m), shape)));
   return take(reshape_to(broadcast_to(detail::lazy<sizeof(X)>(x), shape), make_shape(-1)), where);
 }
 
@@ -99,7 +100,7 @@ Array masked_rows(X const& x, M const& mask) {
   if (!fits) raise("masked_rows: mask ", m.shape(), " does not fit ", s);
   Shape rows = make_shape(m.size());
   for (int i = m.ndim(); i < s.rank; ++i) rows.push_back(s[i]);
-  return take(reshape_to(detail::untyped(x), rows), detail::flat_nonzero(m));
+  return take(reshape_to(detail::untyped(x), rows), detail::beside(x, detail::flat_nonzero(m)));
 }
 
 /// Unique - the different elements of a value in ascending order; where among them each element is, in the value's
@@ -118,7 +119,8 @@ struct Unique {
 template <class X>
   requires std::is_base_of_v<Array, X>
 Unique unique_all(X const& x) {
-  Array const flat = reshape_to(detail::packed(detail::with_elements("unique", x)), make_shape(x.size()));
+  Array const flat =
+      reshape_to(detail::packed(detail::here(detail::with_elements("unique", x))), make_shape(x.size()));
   Array const order = bind<op::argsort>(Attrs{{0}}, detail::lazy<sizeof(X)>(flat));
   index_t const size = flat.size();
   Unique r{{}, Array(Meta{DType::i64, x.shape()}), {}};
@@ -143,6 +145,7 @@ Unique unique_all(X const& x) {
   r.counts = Array(Meta{DType::i64, make_shape(n)});
   for (index_t k = 0; k < n; ++k)
     r.counts.data<std::int64_t>()[k] = (k + 1 < n ? begins[k + 1] : size) - begins[k];
+  for (Array* made : {&r.values, &r.inverse, &r.counts}) *made = detail::beside(x, *made);
   return r;
 }
 template <class X>

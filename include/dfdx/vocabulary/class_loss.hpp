@@ -148,14 +148,14 @@ constexpr auto over_classes(X const& scores, I const& labels, W const& weight, F
 template <ClassLoss L, class I>
 constexpr I checked_labels(I const& labels, index_t classes, std::int64_t ignored) {
   if (is_floating(labels.dtype())) return labels;
-  each_in_memory(labels, [&](Operand const& l, index_t at) {
-    op::check_label::check(class_loss_name<L>, read_index(l, at), classes, ignored);
-  });
   if constexpr (std::is_base_of_v<Array, I>)
-    if (labels.recorded() && classes >= 0) {
+    if ((labels.recorded() || lies_elsewhere(labels)) && classes >= 0) {
       Attrs const attrs{{classes, ignored, static_cast<index_t>(class_loss_caller<L>)}};
       return wrap<I>(bind<op::check_label>(attrs, untyped(labels)));
     }
+  each_in_memory(labels, [&](Operand const& l, index_t at) {
+    op::check_label::check(class_loss_name<L>, read_index(l, at), classes, ignored);
+  });
   return labels;
 }
 

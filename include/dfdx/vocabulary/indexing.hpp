@@ -160,17 +160,18 @@ class Indexing {
   // The numbers of the places on the axes of an array, counted from their fronts, as one number each.
   template <class A>
   A numbers(A const& index, int named, index_t extent) const {
-    if (index.dtype() == DType::boolean) return flat_nonzero(with_elements("at", index));
+    if (index.dtype() == DType::boolean) return beside(index, flat_nonzero(with_elements("at", index)));
     bool const alone = arrays_ == 1, negative = index.dtype() != DType::u8;
     bool const fits = alone && extent <= std::numeric_limits<std::int32_t>::max();
     A const wide = fits ? index : A(cast_to(index, DType::i64));
-    each_in_memory(wide, [&](Operand const& o, index_t at) {
-      index_t const n = read_index(o, at);
-      if (n < -extent || n >= extent)
-        raise("at: index ", Position{n}, " out of range for axis ", named, " of ", whole_);
-    });
+    if (!lies_elsewhere(wide))  // where they are looked at by what reads them
+      each_in_memory(wide, [&](Operand const& o, index_t at) {
+        index_t const n = read_index(o, at);
+        if (n < -extent || n >= extent)
+          raise("at: index ", Position{n}, " out of range for axis ", named, " of ", whole_);
+      });
     A const i = negative ? A(where(wide < 0, wide + static_cast<std::int64_t>(extent), wide)) : wide;
-    if (alone || !i.recorded()) return i;  // `take` looks whether they are there
+    if (alone || !(i.recorded() || lies_elsewhere(i))) return i;  // `take` looks whether they are there
     return where(logical_and(i >= 0, i < extent), i, -(std::int64_t{1} << 31));
   }
 

@@ -101,6 +101,7 @@ inline void link(TapeNode& node, Array& y, TapeNode* const* from, int n, unsigne
   if (y.storage() != nullptr) node.version = y.storage()->version();
   if (y.ndim() == 0 && (y.dtype() == DType::f32 || y.dtype() == DType::f64) && !is_elsewhere(y))
     node.number = y.dtype();
+  node.device(y.device());
   y.put_on_tape(&node);
 }
 

@@ -99,6 +99,7 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
     if (node->in[k] != nullptr) node->in[k]->retain();
   node->version = change.version;
   node->number = before->number;
+  node->cuda_index = before->cuda_index;
   if (before->retains_grad) {
     extras_of(*node);
     node->retains_grad = true;

@@ -214,12 +214,12 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
       std::size_t m = 0;
       visit(y, [&](auto const& leaf) {
         if (i == 0) {
-          stacked.push_back(Array(Meta{leaf.dtype(), with_first_axis(count, leaf.shape())}));
+          stacked.push_back(Array(Meta{leaf.dtype(), with_first_axis(count, leaf.shape())}, leaf.device()));
           rows.emplace_back();
         }
         // What is on the tape is joined there in the end.
         if (leaf.requires_grad() && is_grad_enabled()) rows[m].resize(static_cast<std::size_t>(count));
-        if (rows[m].empty()) copy_elements(leaf.operand(), stacked[m].part(at).operand());
+        if (rows[m].empty()) copy_values(leaf, stacked[m].part(at));
         else rows[m][static_cast<std::size_t>(at)] = leaf;
         ++m;
       });

@@ -73,6 +73,7 @@ DFDX_INLINE void stored(AnyOperand const& o, index_t at, R v) {
       case DType::i32: return put_element<std::int32_t>(o.data, at, v);
       case DType::u8: return put_element<std::uint8_t>(o.data, at, v);
       case DType::i8: return put_element<std::int8_t>(o.data, at, v);
+      case DType::boolean: return put_element<bool>(o.data, at, v);
       default: break;
     }
   }

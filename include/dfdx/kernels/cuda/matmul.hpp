@@ -149,6 +149,9 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     else return alignment + cublas_bytes + sums_bytes(symbols);
   }
 
+  /// The same for one call, with the options as they are now.
+  static index_t workspace_now(index_t const* symbols) { return is_large(symbols) ? workspace(symbols) : 0; }
+
   /// run - starts it on `stream`; returns what the runtime says.
   static cudaError_t run(void* const* base, [[maybe_unused]] void* workspace, index_t const* symbols,
                          [[maybe_unused]] Device device, cudaStream_t stream) {
