@@ -25,11 +25,13 @@ struct CalledOp {
       if (x[k]->device().is_cpu()) return false;
     return true;
   }
+  /// Errors    "cuda: exp [3, 4]: ...", with what the runtime says
   bool started(cudaError_t said) const {
-    cuda_runtime::check(name, said);
+    if (said != cudaSuccess) cuda_runtime::failed(make_text(name, " ", out.shape()).c_str(), said);
     return true;
   }
 };
+
 // f(a value of the type) for the dtype among these; false if it is none of them.
 template <class... T, class F>
 bool for_one_of(DType d, F const& f) {
