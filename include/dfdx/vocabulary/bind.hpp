@@ -166,6 +166,18 @@ Array const& first_of(Array const& a, X const&...) {
 }
 
 template <class Op, class T, class... X>
+Array run_now(Meta const& meta, Attrs const& attrs, X const&... x);
+
+// On a device: by its kernel, else on the CPU, on copies. Apart from what runs on the CPU, which is short.
+template <class Op, class T, class... X>
+[[gnu::noinline]] Array run_there(Meta const& meta, Attrs const& attrs, X const&... x) {
+  Array const* const operands[] = {&x...};
+  Array const y = run_elsewhere(Op::name, &Op::infer, meta, attrs, operands, sizeof...(X));
+  if (!y.empty()) return y;
+  return moved(device_among(Op::name, operands, sizeof...(X)), run_now<Op, T>(meta, attrs, here(x)...));
+}
+
+template <class Op, class T, class... X>
 Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   Array const& a = first_of(x...);
   if constexpr (std::is_same_v<Op, op::reshape>) return run_reshape(meta.shape, a);
@@ -174,12 +186,8 @@ Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
   else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
   else {
-    if (is_elsewhere(x...)) [[unlikely]] {
-      Array const* const operands[] = {&x...};
-      Array const y = run_elsewhere(Op::name, &Op::infer, meta, attrs, operands, sizeof...(X));
-      if (!y.empty()) return y;
-      return moved(device_among(Op::name, operands, sizeof...(X)), run_now<Op, T>(meta, attrs, here(x)...));
-    }
+    if (is_elsewhere(x...)) [[unlikely]]
+      return run_there<Op, T>(meta, attrs, x...);
     Array out(meta);
     if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
     else if constexpr (std::is_same_v<Op, op::cast>) kernels::convert(a.operand(), out.operand());
