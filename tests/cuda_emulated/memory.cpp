@@ -59,28 +59,14 @@ TEST_CASE("values and models go to the device and back", "[cuda]") {
   REQUIRE(machine().live() == before);
 }
 
-TEST_CASE("what runs on the CPU alone refuses memory of the device", "[cuda]") {
+TEST_CASE("what takes addresses of the CPU refuses memory of the device", "[cuda]") {
   auto const x = to(cuda(), Three::from({1, 2, 3}));
   Array const a = x;
   auto const refused = [](auto const& f) { return !error_of(f).empty(); };
-  REQUIRE(refused([&] { static_cast<void>(exp(x)); }));
-  REQUIRE(refused([&] { static_cast<void>(x + x); }));
-  REQUIRE(refused([&] { static_cast<void>(sum(x)); }));
-  REQUIRE(refused([&] { static_cast<void>(softmax(a)); }));
-  REQUIRE(refused([&] { static_cast<void>(max(a)); }));
   REQUIRE(refused([&] { static_cast<void>(x(0)); }));
+  REQUIRE(refused([&] { static_cast<void>(a.data<float>()); }));
+  REQUIRE(refused([&] { static_cast<void>(a.operand()); }));
   REQUIRE(refused([&] { static_cast<void>(a.item<float>()); }));
-  REQUIRE(refused([&] { static_cast<void>(zeros_like(x)); }));
-  REQUIRE(refused([&] { static_cast<void>(concat({a, a}, 0)); }));
-  REQUIRE(refused([&] { static_cast<void>(sort(a)); }));
-  REQUIRE(refused([&] { static_cast<void>(where(a > 0, a, a)); }));
-  REQUIRE(refused([&] { static_cast<void>(a.to(DType::f64)); }));
-  REQUIRE(refused(
-      [&] { static_cast<void>(matmul(reshape(a, make_shape(1, 3)), reshape(a, make_shape(3, 1)))); }));
-  REQUIRE(refused([&] {
-    Array b = a;
-    b += 1.0f;
-  }));
 }
 
 TEST_CASE("arguments on two devices are refused, as are views that are not contiguous", "[cuda]") {

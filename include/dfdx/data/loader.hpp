@@ -9,6 +9,7 @@
 
 #include <dfdx/core/random.hpp>
 #include <dfdx/data/split.hpp>
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/tensor.hpp>
 #include <dfdx/value/walk.hpp>
 

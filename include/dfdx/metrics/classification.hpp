@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/tensor.hpp>
 #include <dfdx/value/walk.hpp>

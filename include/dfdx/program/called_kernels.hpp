@@ -11,15 +11,22 @@
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/pool.hpp>
 #include <dfdx/program/called_maps.hpp>
+#include <dfdx/vocabulary/dense.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
+
+// Whether places in dense memory of its shape fit in 32 bits.
+inline bool is_small(Array const& x) { return x.size() <= INT32_MAX; }
 
 // Rows by an index, of any shapes: [N, R], [I], and [I, R] in `rows`; all dense, which slots [N, R, I] describe.
 struct Rows {
   static constexpr index_t n = dfdx::kernels::detail::slot(0), r = dfdx::kernels::detail::slot(1),
                            i = dfdx::kernels::detail::slot(2);
   using TableFirst = dfdx::kernels::Numbers<2, n, r, r, 1, 1, i, 1, 2, i, r, r, 1>;
-  using RowsFirst = dfdx::kernels::Numbers<2, i, r, r, 1, 1, i, 1, 2, n, r, r, 1>;
+  /// Places fit in 32 bits: of 64 ptxas spills one.
+  struct RowsFirst : dfdx::kernels::Numbers<2, i, r, r, 1, 1, i, 1, 2, n, r, r, 1> {
+    static constexpr bool is_small = true;
+  };
   Array table, index, rows;
   auto slots() const {
     return
@@ -42,7 +49,7 @@ inline bool take_on_device(CalledOp const& c) {
   });
 }
 inline bool rows_add_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c[0].size() == 0) return false;
+  if (!c.lies_there() || c[0].size() == 0 || !is_small(c[0]) || !is_small(c.out)) return false;
   Rows const r = as_rows(c, c.out, c[0]);
   return for_one_of<float, double, float16, bfloat16>(c.out.dtype(), [&](auto type) {
     using K =
@@ -169,8 +176,6 @@ inline Array as_image(Array const& x, int before) {
 template <int First>
 using CalledWindows =
     dfdx::kernels::Numbers<dfdx::kernels::detail::slot(First), dfdx::kernels::detail::slot(First + 1)>;
-// Whether places in dense memory of its shape fit in 32 bits.
-inline bool is_small(Array const& x) { return x.size() <= INT32_MAX; }
 // Of 16 bits in f32: tiles for tensor cores whose windows no compiler knows take more registers than there are.
 template <dfdx::kernels::cuda::ConvDoes Does>
 bool conv_on_device(CalledOp const& c) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/fields.hpp>
 #include <dfdx/value/walk.hpp>
 

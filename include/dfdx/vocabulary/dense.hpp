@@ -30,25 +30,23 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   return one.view(meta.shape, none);
 }
 
-/// iota_as - every element is its position along an axis, in the regime of `like`.
-///
-/// Shapes    -> [S...], as meta says
-/// Dtypes    any but bool
-/// Source    elementary
+namespace detail {
+
+// Every element is its position along an axis, in the regime of `like`.
 constexpr Sym iota_as(Sym const& like, Meta const& meta, int axis) {
   return like.graph->push(Node{&info<op::iota>, Attrs{{axis}}, meta, {}});
 }
 template <int = 0>
 constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
   if (like.recorded()) return Array(like.graph(), iota_as(like.sym(), meta, axis).id, meta);
-  if (detail::is_elsewhere(like)) {  // one line, which repeats
+  if (is_elsewhere(like)) {  // one line, which repeats
     Meta line{meta.dtype, {}};
     Strides steps;
     for (int i = 0; i < meta.shape.rank; ++i) {
       line.shape.push_back(i == axis ? meta.shape[i] : 1);
       steps.push_back(i == axis ? 1 : 0);
     }
-    return detail::moved(like.device(), iota_as(Array(), line, axis)).view(meta.shape, steps);
+    return moved(like.device(), iota_as(Array(), line, axis)).view(meta.shape, steps);
   }
   Array r(meta);
   dispatch(meta.dtype, [&](auto type) {
@@ -68,8 +66,6 @@ constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
   });
   return r;
 }
-
-namespace detail {
 
 // Which number a view on the CPU repeats.
 inline double one_number(Array const& x) {

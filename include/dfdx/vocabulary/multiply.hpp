@@ -9,7 +9,9 @@
 #include <dfdx/ops/rows.hpp>
 #include <dfdx/value/array.hpp>
 
-namespace dfdx::detail {
+namespace dfdx {
+
+namespace detail {
 
 // The product of matrices of element type E, each with rows or columns that lie close.
 template <class E>
@@ -123,4 +125,6 @@ void run_matmul(Array const& a, Array const& b, Array const& c) {
   });
 }
 
-}  // namespace dfdx::detail
+}  // namespace detail
+
+}  // namespace dfdx

@@ -27,10 +27,6 @@ struct ConvProduct {
                        y_at = Does == ConvDoes::result  ? 2
                               : Does == ConvDoes::input ? 0
                                                         : 1;
-  template <int Axis>
-  static DFDX_INLINE constexpr Window window(index_t const* s) {
-    return Window::of(kernels::detail::resolved(Windows::value[Axis], s));
-  }
 
   template <int K, int D>
   static DFDX_INLINE constexpr index_t extent(index_t const* s) {
@@ -160,19 +156,33 @@ struct ConvProduct {
           static_cast<place_t>(Does == ConvDoes::weight ? sample<read>(major, x) : channel<read>(major, x));
       bool const inside = find<read>(s, offset, [&](auto axis, place_t& i) {
         constexpr int a = decltype(axis)::value;
-        Window const w = window<a>(s);
-        auto const by = static_cast<place_t>(w.stride), apart = static_cast<place_t>(w.dilation),
-                   before = static_cast<place_t>(w.before);
-        if constexpr (Does == ConvDoes::result) i = by * c.place.i[a] + apart * other.i[a] - before;
-        else if constexpr (Does == ConvDoes::weight) i = by * other.i[a] + apart * c.place.i[a] - before;
-        else {
-          place_t const distance = c.place.i[a] + before - apart * other.i[a];
-          i = distance / by;
-          return distance >= 0 && distance % by == 0;
+        if constexpr (Windows::value[a] >= 0) {
+          constexpr Window w = Window::of(Windows::value[a]);
+          return position<a>(c, other, i, known<w.stride>{}, known<w.dilation>{}, known<w.before>{});
+        } else {
+          Window const w = Window::of(kernels::detail::resolved(Windows::value[a], s));
+          return position<a>(c, other, i, static_cast<place_t>(w.stride), static_cast<place_t>(w.dilation),
+                             static_cast<place_t>(w.before));
         }
-        return true;
       });
       return inside ? c.from[offset] : T{};
+    }
+
+   private:
+    template <index_t N>
+    using known = std::integral_constant<place_t, static_cast<place_t>(N)>;
+    // Where along axis A what is read lies; whether it is a position.
+    template <int A, class By, class Apart, class Before>
+    static DFDX_INLINE bool position(Column const& c, Place const& other, place_t& i, By by, Apart apart,
+                                     Before before) {
+      if constexpr (Does == ConvDoes::result) i = by * c.place.i[A] + apart * other.i[A] - before;
+      else if constexpr (Does == ConvDoes::weight) i = by * other.i[A] + apart * c.place.i[A] - before;
+      else {
+        place_t const distance = c.place.i[A] + before - apart * other.i[A];
+        i = distance / by;
+        return distance >= 0 && distance % by == 0;
+      }
+      return true;
     }
   };
 

@@ -65,12 +65,13 @@ struct RowsAddKernel {
       barrier();  // until all have used what lies there
       if (thread() % warp_size == 0) found[thread() / warp_size] = vote;
       barrier();
-      for (int at = 0; first && at < threads; ++at) {
-        unsigned const bits = found[at / warp_size] >> at % warp_size;
-        if (bits == 0) at |= warp_size - 1;  // none of this warp is left
-        if ((bits & 1u) == 0) continue;
-        first = begin + at >= i;
-        if (first) add(x, begin + at, y, row);
+      for (int w = 0; first && w < warps; ++w) {
+        unsigned bits = found[w];
+        for (index_t k = begin + w * warp_size; first && bits != 0; ++k, bits >>= 1) {
+          if ((bits & 1u) == 0) continue;
+          first = k >= i;
+          if (first) add(x, k, y, row);
+        }
       }
     }
   }
