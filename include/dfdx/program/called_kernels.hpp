@@ -96,40 +96,25 @@ inline bool concat_on_device(CalledOp const& c) {
   copy_values(c[1], c.out.view(c[1].shape(), c.out.strides(), first));
   return true;
 }
-inline bool cumsum_on_device(CalledOp const& c) {
-  namespace k = dfdx::kernels::cuda;
+// Of ops along an axis: Kernel<T, whether attrs.i[1] is set> for the dtypes T.
+template <template <class, bool> class Kernel, class... T>
+bool lines_on_device(CalledOp const& c) {
   auto const axis = static_cast<int>(c.attrs.i[0]);
-  return for_one_of<float, double, std::int64_t>(c.out.dtype(), [&](auto type) {
-    using Rule = k::SumRule<typename decltype(type)::type>;
-    using W = k::AnyWalks<3, 3>;
+  return for_one_of<T...>(c[0].dtype(), [&](auto type) {
+    using E = typename decltype(type)::type;
     Array const x = as_lines(c[0], axis), y = as_lines(c.out, axis);
-    if (c.attrs.i[1] != 0) return start_called<k::ScanKernel<W, Rule, 1, true>>(c, c.name, x, y);
-    return start_called<k::ScanKernel<W, Rule, 1, false>>(c, c.name, x, y);
+    if (c.attrs.i[1] != 0) return start_called<Kernel<E, true>>(c, c.name, x, y);
+    return start_called<Kernel<E, false>>(c, c.name, x, y);
   });
 }
-inline bool argmax_on_device(CalledOp const& c) {
-  namespace k = dfdx::kernels::cuda;
-  auto const axis = static_cast<int>(c.attrs.i[0]);
-  return for_one_of<float, double, float16, bfloat16, std::int32_t, std::int64_t>(
-      c[0].dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        using W = k::AnyWalks<3, 3>;
-        Array const x = as_lines(c[0], axis), y = as_lines(c.out, axis);
-        if (c.attrs.i[1] != 0) return start_called<k::ArgmaxKernel<W, T, 1, true>>(c, c.name, x, y);
-        return start_called<k::ArgmaxKernel<W, T, 1, false>>(c, c.name, x, y);
-      });
-}
-inline bool argsort_on_device(CalledOp const& c) {
-  namespace k = dfdx::kernels::cuda;
-  auto const axis = static_cast<int>(c.attrs.i[0]);
-  return for_one_of<float, double, std::int32_t, std::int64_t>(c[0].dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    using W = k::AnyWalks<3, 3>;
-    Array const x = as_lines(c[0], axis), y = as_lines(c.out, axis);
-    if (c.attrs.i[1] != 0) return start_called<k::SortKernel<W, T, 1, true>>(c, c.name, x, y);
-    return start_called<k::SortKernel<W, T, 1, false>>(c, c.name, x, y);
-  });
-}
+using CalledLines = dfdx::kernels::cuda::AnyWalks<3, 3>;
+template <class T, bool Backwards>
+using CalledSums =
+    dfdx::kernels::cuda::ScanKernel<CalledLines, dfdx::kernels::cuda::SumRule<T>, 1, Backwards>;
+template <class T, bool Smallest>
+using CalledArgmax = dfdx::kernels::cuda::ArgmaxKernel<CalledLines, T, 1, Smallest>;
+template <class T, bool Descending>
+using CalledSort = dfdx::kernels::cuda::SortKernel<CalledLines, T, 1, Descending>;
 inline bool draw_on_device(CalledOp const& c) {
   namespace k = dfdx::kernels::cuda;
   Array const key = c[1].device().is_cpu() ? moved(c.device(), c[1]) : c[1];

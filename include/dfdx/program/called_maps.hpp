@@ -28,10 +28,9 @@ bool map_on_device(CalledOp const& c, std::index_sequence<K...> operands) {
 template <class Op>
 bool map_on_device(CalledOp const& c) {
   constexpr auto operands = std::make_index_sequence<static_cast<std::size_t>(Op::arity)>{};
-  DType const as = dfdx::kernels::computed_as(c[c.n - 1].dtype());  // the last operand has the common dtype
-  if (as == DType::f64) return map_on_device<Op, double>(c, operands);
-  if (as == DType::f32) return map_on_device<Op, float>(c, operands);
-  return map_on_device<Op, std::int64_t>(c, operands);
+  // The last operand has the common dtype.
+  return kernels::computed_with<void>(
+      c[c.n - 1].dtype(), [&](auto number) { return map_on_device<Op, decltype(number)>(c, operands); });
 }
 
 inline bool copy_on_device(CalledOp const& c) {
@@ -42,12 +41,10 @@ inline bool copy_on_device(CalledOp const& c) {
   });
 }
 inline bool cast_on_device(CalledOp const& c) {
-  namespace k = dfdx::kernels::cuda;
-  switch (dfdx::kernels::computed_as(c[0].dtype())) {
-    case DType::f64: return c.started(k::start_any<k::AnyCast<double>>(c.x, c.out, c.stream()));
-    case DType::f32: return c.started(k::start_any<k::AnyCast<float>>(c.x, c.out, c.stream()));
-    default: return c.started(k::start_any<k::AnyCast<std::int64_t>>(c.x, c.out, c.stream()));
-  }
+  return kernels::computed_with<void>(c[0].dtype(), [&](auto number) {
+    return c.started(
+        kernels::cuda::start_any<kernels::cuda::AnyCast<decltype(number)>>(c.x, c.out, c.stream()));
+  });
 }
 inline Array cast_there(CalledOp const& c, Array const& x, DType d) {
   if (x.dtype() == d) return x;
@@ -60,14 +57,10 @@ inline Array as_i64(CalledOp const& c, Array const& index) { return cast_there(c
 
 template <index_t Do>
 bool reduce_on_device(CalledOp const& c) {
-  namespace k = dfdx::kernels::cuda;
-  Array const& x = c[0];
-  if (x.size() == 0) return false;
-  switch (dfdx::kernels::computed_as(x.dtype())) {
-    case DType::f64: return c.started(k::reduce_any<Do, double>(x, c.out, c.device(), c.stream()));
-    case DType::f32: return c.started(k::reduce_any<Do, float>(x, c.out, c.device(), c.stream()));
-    default: return c.started(k::reduce_any<Do, std::int64_t>(x, c.out, c.device(), c.stream()));
-  }
+  if (c[0].size() == 0) return false;
+  return kernels::computed_with<void>(c[0].dtype(), [&](auto number) {
+    return c.started(kernels::cuda::reduce_any<Do, decltype(number)>(c[0], c.out, c.device(), c.stream()));
+  });
 }
 
 // With at least one axis of stacks.

@@ -43,9 +43,10 @@ class CalledKernels {
     add<op::pad>(&pad_on_device);
     add<op::flip>(&flip_on_device);
     add<op::concat>(&concat_on_device);
-    add<op::cumsum>(&cumsum_on_device);
-    add<op::argmax>(&argmax_on_device);
-    add<op::argsort>(&argsort_on_device);
+    add<op::cumsum>(&lines_on_device<CalledSums, float, double, std::int64_t>);
+    add<op::argmax>(
+        &lines_on_device<CalledArgmax, float, double, float16, bfloat16, std::int32_t, std::int64_t>);
+    add<op::argsort>(&lines_on_device<CalledSort, float, double, std::int32_t, std::int64_t>);
     add<op::draw>(&draw_on_device);
   }
   struct Entry {
