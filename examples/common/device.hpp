@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where a model is trained: an option of the examples.
+// Where a model is trained or run: an option of the examples.
 #pragma once
 
 #include <dfdx/dfdx.hpp>
+#include <dfdx/vocabulary/to_device.hpp>
 
 #include <cstdlib>
 #include <string>
@@ -42,7 +43,7 @@ void add_device_option(App& app, dfdx::Device& device) {
          [&device, number](std::string const& name) {
            device = name == "cpu" ? dfdx::Device{} : dfdx::cuda(static_cast<short>(number(name)));
          },
-         "Where to train: cpu, or in a build for GPUs (cmake -DDFDX_CUDA_EXAMPLES=ON) cuda, cuda:1, ...")
+         "Where to compute: cpu, or in a build for GPUs (cmake -DDFDX_CUDA_EXAMPLES=ON) cuda, cuda:1, ...")
       ->check([number](std::string const& name) {
         return name == "cpu" || number(name) >= 0 ? std::string()
                                                   : "cpu, cuda or cuda:N required, got " + name;

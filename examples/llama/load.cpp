@@ -36,6 +36,7 @@ DType gpt2_dtype(std::string const& name) {
 template <class Model>
 models::AnyModel with_factors(Options const& o, Model model) {
   if (!o.lora.empty()) models::load_lora(o.lora, model);
+  if (!o.device.is_cpu()) model = to(o.device, model);
   return models::any_model(std::move(model));
 }
 

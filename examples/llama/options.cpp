@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../common/options.hpp"
+#include "../common/device.hpp"
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -86,6 +87,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       ->check(common::at_least(0));
   app.add_option("--stop", o.stop, "A text that ends what is said, and is not shown; may be given again")
       ->allow_extra_args(false);
+  common::add_device_option(app, o.device);
   app.add_option("--threads", o.threads, "Threads of OpenMP; 0 for as many as there are cores")
       ->check(common::at_least(0));
   auto& s = o.sampling;

@@ -2,6 +2,7 @@
 // The command line of `llama`.
 #pragma once
 
+#include <dfdx/core/device.hpp>
 #include <dfdx/models/sampling.hpp>
 
 #include <optional>
@@ -15,6 +16,7 @@ struct Options {
   std::vector<std::string> stop, prompts;
   bool chat = false, stats = false;
   long tokens = 256, context = 0, threads = 0, keep = 1;
+  dfdx::Device device{};
   dfdx::models::SamplingOptions sampling{.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
 };
 

@@ -19,8 +19,16 @@ inline constexpr int dtype_count = 9;
 
 namespace detail {
 
-// IEEE 754 binary16, round to nearest even; works on the bits so that it also runs in a constant expression.
+// IEEE 754 binary16, round to nearest even; works on the bits so that it also runs in a constant expression. GPUs have
+// instructions for it (PTX ISA, cvt), which give other bits for what is no number.
 DFDX_DEVICE constexpr std::uint16_t to_half_bits(float value) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    std::uint16_t r = 0;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(value));
+    return r;
+  }
+#endif
   std::uint32_t const x = std::bit_cast<std::uint32_t>(value);
   std::uint32_t const sign = (x >> 16) & 0x8000u;
   std::uint32_t const magnitude = x & 0x7fffffffu;
@@ -40,6 +48,13 @@ DFDX_DEVICE constexpr std::uint16_t to_half_bits(float value) {
 }
 
 DFDX_DEVICE constexpr float from_half_bits(std::uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    float r = 0;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits));
+    return r;
+  }
+#endif
   std::uint32_t const sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
   std::uint32_t const exponent = (bits >> 10) & 0x1fu;
   std::uint32_t const mantissa = bits & 0x3ffu;
@@ -50,6 +65,13 @@ DFDX_DEVICE constexpr float from_half_bits(std::uint16_t bits) {
 }
 
 DFDX_DEVICE constexpr std::uint16_t to_bfloat_bits(float value) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    std::uint16_t r = 0;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(value));
+    return r;
+  }
+#endif
   std::uint32_t const x = std::bit_cast<std::uint32_t>(value);
   if ((x & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((x >> 16) | 0x40u);
   return static_cast<std::uint16_t>((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);

@@ -121,17 +121,19 @@ struct Weight {
   }
   template <class Wide, class To>
   void read_by_way_of(index_t first, index_t n, To* out) const {
-    if constexpr (std::is_floating_point_v<Wide> && std::is_integral_v<To>) return;  // array() has refused it
-    Wide some[512];
-    for (index_t i = 0; i < n; i += 512) {
-      index_t const count = std::min<index_t>(512, n - i);
-      widen(bytes.data() + (first + i) * static_cast<index_t>(size_of(*dtype)), count, some);
-      for (index_t k = 0; k < count; ++k) {
-        Wide const x = some[k];
-        if constexpr (std::is_integral_v<Wide> && std::is_integral_v<To>)
-          if (static_cast<std::int64_t>(static_cast<To>(x)) != x)
-            fail(std::string("a number does not fit ") + name_of(dtype_v<To>));
-        out[i + k] = static_cast<To>(static_cast<compute_t<To>>(x));
+    // Of floats as integers nothing is read: array() has refused it.
+    if constexpr (std::is_integral_v<Wide> || !std::is_integral_v<To>) {
+      Wide some[512];
+      for (index_t i = 0; i < n; i += 512) {
+        index_t const count = std::min<index_t>(512, n - i);
+        widen(bytes.data() + (first + i) * static_cast<index_t>(size_of(*dtype)), count, some);
+        for (index_t k = 0; k < count; ++k) {
+          Wide const x = some[k];
+          if constexpr (std::is_integral_v<Wide> && std::is_integral_v<To>)
+            if (static_cast<std::int64_t>(static_cast<To>(x)) != x)
+              fail(std::string("a number does not fit ") + name_of(dtype_v<To>));
+          out[i + k] = static_cast<To>(static_cast<compute_t<To>>(x));
+        }
       }
     }
   }

@@ -39,7 +39,7 @@ struct AnyModel {
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
     if (!decoder.rotary()) capacity = std::min(capacity, decoder.learnt.rows);
     return KvCache::of(static_cast<index_t>(decoder.layers.size()), decoder.kv_heads, capacity,
-                       decoder.head_size, batch, encoding);
+                       decoder.head_size, batch, encoding, decoder.device);
   }
 };
 

@@ -17,7 +17,8 @@ namespace dfdx::models {
 ///
 /// Shapes    keys, values: a list over the layers, [B..., K, capacity, D] each; of Q8_0 D / 32 * 34 bytes in place of D
 /// Errors    "llama: a cache of Q8_0 needs heads of a multiple of 32, got 48"; "llama: a cache of Q4_0 is not
-///           supported"; "llama: a number too large for a cache of Q8_0, or none"
+///           supported"; "llama: a number too large for a cache of Q8_0, or none"; "llama: a cache of Q8_0 on cuda:0 is
+///           of use to a Decoder only"
 struct KvCache {
   std::vector<Array> keys, values;
   index_t length = 0, capacity = 0;
@@ -26,10 +27,12 @@ struct KvCache {
   Encoding encoding = DType::f32;
 
   bool quantized() const { return std::holds_alternative<Quant>(encoding); }
+  /// Where the keys and values lie.
+  Device device() const { return keys.empty() ? Device{} : keys[0].device(); }
 
   /// An empty one for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   static KvCache of(index_t layers, index_t heads, index_t capacity, index_t head_size,
-                    std::optional<index_t> batch, Encoding encoding) {
+                    std::optional<index_t> batch, Encoding encoding, Device device = {}) {
     KvCache r;
     r.capacity = capacity;
     r.encoding = encoding;
@@ -46,8 +49,8 @@ struct KvCache {
     Shape const one = make_shape(heads, capacity, row);
     Shape const s = batch ? with_first_axis(*batch, one) : one;
     for (index_t i = 0; i < layers; ++i) {
-      r.keys.push_back(Array(Meta{dtype, s}));
-      r.values.push_back(Array(Meta{dtype, s}));
+      r.keys.push_back(Array(Meta{dtype, s}, device));
+      r.values.push_back(Array(Meta{dtype, s}, device));
     }
     return r;
   }
@@ -85,6 +88,7 @@ struct KvCache {
   Array kept_in_blocks(Array const& all, Array const& fresh) const {
     if (fresh.requires_grad() && is_grad_enabled())
       raise("llama: what is kept in a cache of Q8_0 cannot be trained");
+    if (!device().is_cpu()) raise("llama: a cache of Q8_0 on ", device(), " is of use to a Decoder only");
     Array const x = fresh.detach().to(DType::f32).contiguous();
     Shape s = x.shape();
     index_t const n = s[s.rank - 2], d = s[s.rank - 1], heads = n * d == 0 ? 0 : x.size() / (n * d);

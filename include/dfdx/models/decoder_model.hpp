@@ -3,10 +3,10 @@
 // has a function decoder_model(m) beside it.
 #pragma once
 
-#include <dfdx/models/decoder_kernels.hpp>
+#include <dfdx/models/matrix_rows.hpp>
 #include <dfdx/models/parts.hpp>
 #include <dfdx/models/rotary.hpp>
-#include <dfdx/models/stored.hpp>
+#include <dfdx/value/device_ops.hpp>
 
 namespace dfdx::models {
 
@@ -41,9 +41,11 @@ struct BoundLayer {
 /// DecoderModel - sizes, layers, and what keeps the numbers alive. Numbers of f32 and of 16 bits, and matrices as
 /// stored, are the model's own; others are converted to f32 once, in memory of their own.
 ///
-/// Errors    "decoder: the model's numbers are not in this machine's memory"
+/// Errors    "decoder: the model's numbers are recorded"; "decoder: the model's numbers lie on cuda:0 and cpu"
 struct DecoderModel {
   char const* family = "llama";  // for messages
+  /// Where all its numbers lie: that of the model's, set before they are bound.
+  Device device{};
   index_t vocabulary = 0, width = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0;
   double norm_eps = 1e-5;
   /// Of the hidden numbers; with `gated` each is multiplied with one of `up`.
@@ -63,12 +65,17 @@ struct DecoderModel {
   /// matrix - an array's rows. turned - those of its transposed, in memory of their own.
   template <int = 0>
   detail::MatrixRows matrix(Array const& x) {
-    Array const a = kept(x, x.dtype() == DType::f16 || x.dtype() == DType::bf16 ? x.dtype() : DType::f32);
+    return matrix(x, device);
+  }
+  template <int = 0>
+  detail::MatrixRows matrix(Array const& x, Device where) {
+    bool const is_short = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+    Array const a = kept(x, is_short ? x.dtype() : DType::f32, where);
     return {a.dtype(), a.bytes(), a.shape()[0], a.shape()[1]};
   }
   template <int = 0>
   detail::MatrixRows turned(Array const& x) {
-    detail::MatrixRows const from = matrix(x);
+    detail::MatrixRows const from = matrix(dfdx::detail::here(x), Device{});
     Array to(Meta{std::get<DType>(from.encoding), make_shape(from.columns, from.rows)});
     // By tiles, so that neither side leaves the first cache.
     std::size_t const size = size_of(to.dtype());
@@ -77,16 +84,22 @@ struct DecoderModel {
         for (index_t k = i; k < std::min(from.rows, i + 32); ++k)
           std::memcpy(to.bytes() + static_cast<std::size_t>(j * from.rows + k) * size,
                       from.row(k) + static_cast<std::size_t>(j) * size, size);
+    if (!device.is_cpu()) to = dfdx::detail::moved(device, to);
+    require_here(x.device());
     arrays_.back() = to;
     return {to.dtype(), to.bytes(), from.columns, from.rows};
   }
-  detail::MatrixRows matrix(std::shared_ptr<StoredMatrix const> const& stored) {
+  template <class Stored>
+  detail::MatrixRows matrix(std::shared_ptr<Stored const> const& stored) {
     owners_.push_back(stored);
-    return stored->data;
+    detail::MatrixRows r = stored->data;
+    require_here(stored->there.device());
+    if (!device.is_cpu()) r.bytes = stored->there.bytes();
+    return r;
   }
   template <int = 0>
   float const* floats(Array const& x) {
-    return reinterpret_cast<float const*>(kept(x, DType::f32).bytes());
+    return reinterpret_cast<float const*>(kept(x, DType::f32, device).bytes());
   }
   /// factors - those that a projection has besides its matrix.
   template <class Projection>
@@ -98,16 +111,20 @@ struct DecoderModel {
   }
 
  private:
+  void require_here(Device where) const {
+    if (where != device) raise("decoder: the model's numbers lie on ", device, " and ", where);
+  }
   template <int = 0>
-  Array kept(Array const& x, DType dtype) {
-    if (x.recorded() || !x.device().is_cpu())
-      raise("decoder: the model's numbers are not in this machine's memory");
+  Array kept(Array const& x, DType dtype, Device where) {
+    if (x.recorded()) raise("decoder: the model's numbers are recorded");
+    if (x.device() != where) require_here(x.device());
     if (x.dtype() == dtype && x.contiguous_memory()) {
       arrays_.push_back(x.detach());
     } else {
       Weights one;
-      one.add("number", x.detach());
-      arrays_.push_back(one.array("number", dtype));
+      one.add("number", dfdx::detail::here(x.detach()));
+      Array const converted = one.array("number", dtype);
+      arrays_.push_back(where.is_cpu() ? converted : dfdx::detail::moved(where, converted));
     }
     return arrays_.back();
   }
@@ -125,13 +142,6 @@ void for_factors(DecoderModel const& m, F const& f) {
   for (BoundLayer const& l : m.layers)
     for (BoundMatrix const* w : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down})
       if (w->has_factors()) f(*w);
-}
-
-/// y = the norm of a row of the model's width; y may be x.
-template <int = 0>
-void normalize(DecoderModel const& m, BoundNorm const& by, float const* x, float* y) {
-  if (by.bias != nullptr) normalize_around(x, by.weight, by.bias, m.width, m.norm_eps, y);
-  else normalize(x, by.weight, m.width, m.norm_eps, y);
 }
 
 }  // namespace detail

@@ -44,12 +44,12 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
 }
 
 // The first n positions of what a layer keeps, [heads, positions, size], for others with room for them.
-inline void copy_positions(Array const& from, Array const& to, index_t n) {
-  auto const row = static_cast<std::size_t>(from.shape()[2]) * size_of(from.dtype());
-  for (index_t h = 0; h < from.shape()[0]; ++h)
-    std::memcpy(to.bytes() + static_cast<std::size_t>(h * to.shape()[1]) * row,
-                from.bytes() + static_cast<std::size_t>(h * from.shape()[1]) * row,
-                static_cast<std::size_t>(n) * row);
+template <int = 0>
+void copy_positions(Array const& from, Array const& to, index_t n) {
+  auto const first = [&](Array const& all) {
+    return all.view(make_shape(all.shape()[0], n, all.shape()[2]), all.strides());
+  };
+  dfdx::detail::copy_values(first(from), first(to));
 }
 
 }  // namespace detail

@@ -130,7 +130,7 @@ struct Gpt2 {
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
     return KvCache::of(config.layers, config.heads, std::min(capacity, config.context), config.head_size(),
-                       batch, encoding);
+                       batch, encoding, transformer.ln_f.weight.device());
   }
 
  private:
@@ -179,6 +179,7 @@ DecoderModel decoder_model(Model const& m) {
   Gpt2Config const& c = m.config;
   DecoderModel r;
   r.family = "gpt2";
+  r.device = m.transformer.ln_f.weight.device();
   r.vocabulary = c.vocabulary, r.width = c.width, r.hidden = c.hidden;
   r.heads = r.kv_heads = c.heads, r.head_size = c.head_size();
   r.norm_eps = c.norm_eps;

@@ -10,6 +10,7 @@
 #include <dfdx/models/decoder_model.hpp>
 #include <dfdx/models/llama_config.hpp>
 #include <dfdx/models/llama_sight.hpp>
+#include <dfdx/models/stored.hpp>
 #include <dfdx/nn/embedding.hpp>
 #include <dfdx/nn/linear.hpp>
 #include <dfdx/nn/norm.hpp>
@@ -230,7 +231,8 @@ struct LlamaModel {
   }
   /// An empty cache for a Decoder: where texts are generated or scored, as those of a Llama.
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
-    return KvCache::of(S.layers, S.kv_heads, capacity, S.head_size, batch, encoding);
+    return KvCache::of(S.layers, S.kv_heads, capacity, S.head_size, batch, encoding,
+                       model.norm.weight.device());
   }
   static constexpr auto layers = static_cast<std::size_t>(S.layers);
 };
@@ -273,7 +275,7 @@ struct LlamaModel<LlamaSizes{}, T> {
   /// An empty cache for sequences of up to `capacity` positions, `batch` of them (none for a single sequence).
   KvCache cache(index_t capacity, std::optional<index_t> batch = {}, Encoding encoding = DType::f32) const {
     return KvCache::of(static_cast<index_t>(model.layers.size()), config.kv_heads, capacity, config.head_size,
-                       batch, encoding);
+                       batch, encoding, model.norm.weight.device());
   }
 
  private:
@@ -323,6 +325,7 @@ template <LlamaSizes S, element T>
 DecoderModel decoder_model(LlamaModel<S, T> const& m) {
   auto const& c = m.config;
   DecoderModel r;
+  r.device = m.model.norm.weight.device();
   r.vocabulary = c.vocabulary, r.width = c.width, r.hidden = c.hidden;
   r.heads = c.heads, r.kv_heads = c.kv_heads, r.head_size = c.head_size;
   r.norm_eps = c.norm_eps;

@@ -6,7 +6,7 @@
 
 #include <dfdx/io/open_weights.hpp>
 #include <dfdx/kernels/reference/quantize.hpp>
-#include <dfdx/models/llama.hpp>
+#include <dfdx/models/llama_device.hpp>
 
 namespace dfdx::models {
 

@@ -36,9 +36,7 @@ void save_session(std::filesystem::path const& path, M const& model, Context<M> 
   std::map<std::string, Array> all{{"tokens", detail::token_row(context.tokens())}};
   detail::visit_rows(context.cache(), context.cache().length,
                      [&](std::string const& name, Array const& rows) {
-                       Array dense(rows.meta());
-                       copy_elements(rows.operand(), dense.operand());
-                       all.emplace(name, dense);
+                       all.emplace(name, dfdx::detail::moved(Device{}, rows));
                      });
   save_safetensors(path, all, {{"session_of", detail::fingerprint(model)}});
 }
@@ -72,7 +70,7 @@ Context<M> load_session(Weights const& w, M const& model, index_t capacity = 0, 
   w.check(wanted);
   detail::visit_rows(r.cache(), n, [&](std::string const& name, Array const& rows) {
     if (w.at(name).dtype != rows.dtype()) fail(": " + name + " is not of " + name_of(rows.dtype()));
-    copy_elements(w.array(name).operand(), rows.operand());
+    dfdx::detail::copy_values(w.array(name), rows);
   });
   Array const tokens = w.array("tokens");
   for (index_t i = 0; i < n; ++i)

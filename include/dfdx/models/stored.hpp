@@ -6,33 +6,17 @@
 #include <memory>
 
 #include <dfdx/core/parallel.hpp>
-#include <dfdx/io/weights.hpp>
+#include <dfdx/core/quantized_planes.hpp>
 #include <dfdx/kernels/quantized.hpp>
 #include <dfdx/kernels/simd/gemv.hpp>
 #include <dfdx/kernels/simd/panel.hpp>
+#include <dfdx/models/matrix_rows.hpp>
 #include <dfdx/value/array.hpp>
+#include <dfdx/value/device_ops.hpp>
 
 namespace dfdx::models {
 
 namespace detail {
-
-/// Rows of numbers of one encoding, contiguous.
-struct MatrixRows {
-  Encoding encoding = DType::f32;
-  std::byte const* bytes = nullptr;
-  index_t rows = 0, columns = 0;
-
-  std::size_t row_bytes() const {
-    if (Quant const* const q = std::get_if<Quant>(&encoding))
-      return static_cast<std::size_t>(columns / block_length(*q)) * block_bytes(*q);
-    return static_cast<std::size_t>(columns) * size_of(std::get<DType>(encoding));
-  }
-  std::byte const* row(index_t i) const { return bytes + static_cast<std::size_t>(i) * row_bytes(); }
-  static bool supports(Encoding const& e) {
-    DType const* const d = std::get_if<DType>(&e);
-    return d == nullptr || *d == DType::f32 || *d == DType::f16 || *d == DType::bf16;
-  }
-};
 
 inline void row_as_floats(MatrixRows const& w, index_t i, float* out) {
   if (Quant const* const q = std::get_if<Quant>(&w.encoding))
@@ -147,13 +131,38 @@ inline std::pair<index_t, index_t> share_of(index_t rows, int thread, int thread
 struct StoredMatrix {
   detail::MatrixRows data;
   std::shared_ptr<void const> owner;  // of the bytes
+  /// What `moved` has brought to a device; empty if nothing. Products and rows that are asked for one by one are those
+  /// of `data`.
+  Array there{};
 
-  /// product - x W'. The other factor is quantized to 8 bits where W is quantized.
+  /// moved - the same matrix, for decoders that run on a device.
+  ///
+  /// Errors    "storage: no memory on a CUDA device in this build"; "cuda: out of memory on cuda:0: ..."
+  template <int = 0>
+  std::shared_ptr<StoredMatrix const> moved(Device device) const {
+    StoredMatrix r{data, owner, {}};
+    if (!device.is_cpu()) {
+      Quant const* const q = std::get_if<Quant>(&data.encoding);
+      index_t const blocks = q != nullptr ? data.rows * (data.columns / block_length(*q)) : 0;
+      index_t const bytes =
+          q != nullptr ? planes_bytes(*q, blocks) : data.rows * static_cast<index_t>(data.row_bytes());
+      Array const here(Meta{DType::u8, make_shape(bytes)});
+      if (q != nullptr) to_planes(*q, data.bytes, blocks, here.bytes());
+      else std::memcpy(here.bytes(), data.bytes, static_cast<std::size_t>(bytes));
+      r.there = dfdx::detail::moved(device, here);
+    }
+    return std::make_shared<StoredMatrix const>(std::move(r));
+  }
+
+  /// product - x W'. The other factor is quantized to 8 bits where W is quantized. Where x lies on a device, the
+  /// product is computed on the CPU, on copies.
   ///
   /// Shapes    x: [..., columns] -> [..., rows]
   /// Errors    "llama: a matrix as it is stored cannot be trained: load the model with a dtype"; "llama: [..., 288]
   ///           required for a matrix [768, 288], got [5, 3]"
   Array product(Array const& x) const {
+    if (dfdx::detail::is_elsewhere(x) && !(x.requires_grad() && is_grad_enabled()))
+      return dfdx::detail::moved(x.device(), product(dfdx::detail::here(x.detach())));
     Shape s = x.shape();
     if (s.rank < 1 || s[s.rank - 1] != data.columns)
       raise("llama: [..., ", data.columns, "] required for a matrix ", make_shape(data.rows, data.columns),
@@ -185,6 +194,8 @@ struct StoredMatrix {
   /// Shapes    index: [I], integer -> [I, columns]
   /// Errors    "llama: token 600, there are 512"
   Array rows_at(Array const& index) const {
+    if (dfdx::detail::is_elsewhere(index))
+      return dfdx::detail::moved(index.device(), rows_at(dfdx::detail::here(index)));
     Array const at = index.to(DType::i64).contiguous();
     Shape s = index.shape();
     s.push_back(data.columns);

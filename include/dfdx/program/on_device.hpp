@@ -12,61 +12,11 @@
 
 #include <dfdx/kernels/cuda/loop.hpp>
 #include <dfdx/kernels/cuda/matmul.hpp>
-#include <dfdx/kernels/cuda/runtime.hpp>
+#include <dfdx/kernels/cuda/replay.hpp>
 #include <dfdx/program/own_step.hpp>
 #include <dfdx/program/program.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
-
-/// Replay - the work of one program with certain memory, as a graph of the CUDA runtime.
-class Replay {
- public:
-  Replay() = default;
-  Replay(Replay const&) = delete;
-  Replay& operator=(Replay const&) = delete;
-  ~Replay() { drop(); }
-
-  /// run - does `work` on the stream. `key` says with which memory: the second time in a row that it is the same, the
-  /// work is captured.
-  template <class Work>
-  void run(std::vector<std::uintptr_t> const& key, cudaStream_t stream, Work const& work) {
-    if (key != key_) {
-      drop();
-      key_ = key;
-      return work();
-    }
-    if (graph_ == nullptr) capture(stream, work);
-    cuda_runtime::check("launch of a captured program", cudaGraphLaunch(graph_, stream));
-  }
-
- private:
-  template <class Work>
-  void capture(cudaStream_t stream, Work const& work) {
-    using cuda_runtime::check;
-    check("capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    cudaGraph_t captured{};
-    try {
-      work();
-    } catch (...) {
-      if (cudaStreamEndCapture(stream, &captured) == cudaSuccess && captured != nullptr)
-        static_cast<void>(cudaGraphDestroy(captured));
-      static_cast<void>(cudaGetLastError());
-      throw;
-    }
-    check("capture", cudaStreamEndCapture(stream, &captured));
-    cudaError_t const made = cudaGraphInstantiate(&graph_, captured, 0);
-    static_cast<void>(cudaGraphDestroy(captured));
-    check("instantiation of a captured program", made);
-  }
-  void drop() {
-    if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
-    graph_ = nullptr;
-    key_.clear();
-  }
-
-  std::vector<std::uintptr_t> key_;
-  cudaGraphExec_t graph_ = nullptr;
-};
 
 /// OnDevice - program P on a device.
 template <class P>
@@ -154,7 +104,7 @@ class OnDevice {
     auto const steps = [&] { each_step(f, workspace, stream, [](int, auto const& start) { start(); }); };
     if constexpr (is_captured)
       if (cuda_options.capture) {
-        static thread_local Replay replay;
+        static thread_local cuda_runtime::Replay replay;
         cuda_runtime::Range const range("captured program");
         return replay.run(key_of(f), stream, steps);
       }

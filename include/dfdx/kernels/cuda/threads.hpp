@@ -58,6 +58,15 @@ DFDX_INLINE void multiply_add(float (&c)[4], std::uint32_t const (&a)[4], std::u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
+/// dot4 - c + the sum of the products of four integers of 8 bits with four others.
+DFDX_INLINE std::int32_t dot4(std::uint32_t a, std::uint32_t b, std::int32_t c) {
+#if defined(DFDX_CUDA_EMULATED)
+  for (int i = 0; i < 32; i += 8) c += static_cast<std::int8_t>(a >> i) * static_cast<std::int8_t>(b >> i);
+  return c;
+#else
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+#endif
+}
 /// shared - N numbers that the threads of a block have in common; one place for each Use.
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
@@ -78,6 +87,7 @@ DFDX_INLINE T exchanged(T x, int) {
 DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
+DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
   return nullptr;
@@ -85,9 +95,16 @@ DFDX_INLINE T* shared() {
 
 #endif
 
+/// least_blocks - how many blocks of a kernel a multiprocessor has to hold at once; 0 if the compiler may choose. Its
+/// choice may be a few registers too few.
+template <class K>
+inline constexpr int least_blocks = [] {
+  if constexpr (requires { K::least_blocks; }) return K::least_blocks;
+  else return 0;
+}();
 /// entry - kernel K, which is a struct: `threads` of a block, and `run(arguments)`.
 template <class K, class Arguments>
-__global__ void __launch_bounds__(K::threads) entry(Arguments const arguments) {
+__global__ void __launch_bounds__(K::threads, least_blocks<K>) entry(Arguments const arguments) {
   K::run(arguments);
 }
 
