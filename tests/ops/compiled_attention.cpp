@@ -46,3 +46,20 @@ TEST_CASE("attention by blocks: masks, shared heads, strides, gradients", "[ops]
   check_vjp(causal, randn<double, 1, 140, 4, 6>(Key{1}), randn<double, 1, 150, 2, 6>(Key{2}),
             randn<double, 1, 150, 2, 5>(Key{3}));
 }
+
+TEST_CASE("attention by blocks of 16 bits", "[ops]") {
+  auto const q = cast<float16>(randn<float, 2, 70, 12>(Key{1}));
+  auto const k = cast<float16>(randn<float, 1, 75, 12>(Key{2}));
+  auto const v = cast<float16>(randn<float, 1, 75, 9>(Key{3}));
+  CHECK(has_blocks(plain, q, k, v));
+  check(plain, q, k, v);
+  check_vjp(plain, q, k, v);
+  // Gradients of gradients, and tangents.
+  constexpr auto curvature = [](auto const& a, auto const& b, auto const& c) {
+    auto const loss = [](auto const&... x) { return sum(square(cast<float>(plain(x...)))); };
+    auto const g = grad(loss, wrt<0, 1, 2>)(a, b, c);
+    return sum(square(cast<float>(std::get<0>(g)))) + sum(square(cast<float>(std::get<1>(g)))) +
+           sum(square(cast<float>(std::get<2>(g))));
+  };
+  static_cast<void>(grad(curvature, wrt<0, 1, 2>)(q, k, v));
+}

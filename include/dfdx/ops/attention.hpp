@@ -19,6 +19,8 @@ template <class Op, int I, class V>
 constexpr V attention_vjp(V const& ct, Site<V> const& s);
 template <class Op, int I, class V>
 constexpr V attention_jvp(V const& t, Site<V> const& s);
+// What attention of operands of dtype d gives: weights computed again from logarithms in 16 bits would be far off.
+constexpr DType sums_of(DType d) { return d == DType::f64 ? d : DType::f32; }
 
 }  // namespace detail
 
@@ -28,7 +30,8 @@ constexpr V attention_jvp(V const& t, Site<V> const& s);
 ///
 /// Math      y_i = sum_j p_ij v_j, p_ij = exp(s_ij - l_i), l_i = ln sum_j exp s_ij, s = scale q k^T
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H -> [B H T E + B H T]
-/// Dtypes    floating; 16 bits are computed in f32
+/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32, which is the result's. Devices round p to 16 bits
+///           before it is multiplied with v, as do Dao et al.
 /// Errors    "attend: floating dtype required, got i32"; else scaled_dot_product_attention has asked
 /// Source    Vaswani et al. 2017; Milakov and Gimelshein 2018 for sums over blocks; Dao et al. 2022
 struct attend : operation {
@@ -39,7 +42,7 @@ struct attend : operation {
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     Shape const &q = in[0].shape, &v = in[2].shape;
     if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
-    return Meta{in[0].dtype, make_shape(rows(q) * (v[v.rank - 1] + 1))};
+    return Meta{detail::sums_of(in[0].dtype), make_shape(rows(q) * (v[v.rank - 1] + 1))};
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
@@ -64,7 +67,8 @@ struct attend : operation {
 ///
 /// Math      d_v = p^T ct, r = p (ct v^T - d), d_q = scale r k, d_k = scale r^T q
 /// Shapes    q, k, v: as attend; given: [B H T E + 2 B H T] -> [size of q + size of k + size of v]
-/// Dtypes    floating; 16 bits are computed in f32
+/// Dtypes    q, k, v: one, floating; given and the result: f64, or f32. Devices round p, r and ct to the dtype of q
+///           before products, if that has 16 bits
 /// Errors    "attend_back: floating dtype required, got i32"
 /// Source    Dao et al. 2022
 struct attend_back : operation {
@@ -73,7 +77,8 @@ struct attend_back : operation {
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
-    return Meta{in[0].dtype, make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
+    return Meta{detail::sums_of(in[0].dtype),
+                make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {

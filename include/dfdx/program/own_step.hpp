@@ -9,6 +9,7 @@
 #include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
+#include <dfdx/kernels/cuda/tensor_attention_back.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
@@ -87,10 +88,12 @@ class OwnStep {
     namespace k = dfdx::kernels::cuda;
     using E = element_of<0>;
     if constexpr (is<op::attend>) {
-      if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
+      if constexpr (k::TensorAttendKernel<Code, E>::tile != 0) return by<k::TensorAttendKernel<Code, E>>;
+      else if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
       else return by<OnHost>;
     } else if constexpr (is<op::attend_back>) {
-      if constexpr (k::AttentionFacts<Code, E, 4>::tile != 0) return by<k::AttendBackKernel<Code, E>>;
+      if constexpr (k::TensorAttendBackKernel<Code, E>::fits) return by<k::TensorAttendBackKernel<Code, E>>;
+      else if constexpr (k::AttentionFacts<Code, E, 4>::tile != 0) return by<k::AttendBackKernel<Code, E>>;
       else return by<OnHost>;
     } else {
       return by<OnHost>;

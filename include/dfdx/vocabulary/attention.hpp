@@ -126,7 +126,8 @@ struct Attend {
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
     if (goes_by_blocks(q, k, v)) {
-      V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(), q, k, v);
+      V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(), given_q,
+                                     given_k, given_v);
       return rounded_as(reshape_to(slice_axis(all, 0, 0, y.shape.numel()), y.shape), given_q);
     }
     V scores =

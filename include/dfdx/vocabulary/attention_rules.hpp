@@ -37,8 +37,8 @@ struct HeadMatrices {
     int const r = a.rank;
     queries = a[r - 2], keys = b[r - 2], size = a[r - 1], width = c[r - 1];
     heads = b.numel() / (keys * size), shared = a.numel() / (queries * size) / heads;
-    q = as_rows(s.x[0], size), v = reshape_to(s.x[2], make_shape(heads, keys, width));
-    k = reshape_to(s.x[1], make_shape(heads, keys, size));
+    q = as_rows(in_f32(s.x[0]), size), v = reshape_to(in_f32(s.x[2]), make_shape(heads, keys, width));
+    k = reshape_to(in_f32(s.x[1]), make_shape(heads, keys, size));
   }
   constexpr index_t rows() const { return heads * shared * queries; }
   constexpr V as_rows(V const& x, index_t n) const {
@@ -87,10 +87,11 @@ struct AttendRules : HeadMatrices<V> {
     V const all = bind<op::attend_back>(s.attrs, s.x[0], s.x[1], s.x[2], given);
     index_t first = 0;
     for (int i = 0; i < I; ++i) first += s.x[i].shape().numel();
-    return reshape_to(slice_axis(all, 0, first, s.x[I].shape().numel()), s.x[I].shape());
+    return rounded_as(reshape_to(slice_axis(all, 0, first, s.x[I].shape().numel()), s.x[I].shape()), s.x[I]);
   }
   template <int I>
-  constexpr V jvp(V const& t) const {
+  constexpr V jvp(V const& given) const {
+    V const t = in_f32(given);
     V const p = this->weights(log_sums);
     if constexpr (I == 2) {
       V const t_v = reshape_to(t, this->v.shape());
@@ -118,9 +119,13 @@ struct AttendBackRules : HeadMatrices<V> {
     dp = M::times(ct, M::turned(this->v)) - d;
     r = p * dp;
   }
-  // a, b and c are the cotangents of d_q, d_k and d_v.
   template <int I>
   constexpr V vjp(V const& all, Site<V> const& s) const {
+    return rounded_as(pulled<I>(all, s), s.x[I]);
+  }
+  // a, b and c are the cotangents of d_q, d_k and d_v.
+  template <int I>
+  constexpr V pulled(V const& all, Site<V> const& s) const {
     index_t const of_q = s.x[0].shape().numel(), of_k = s.x[1].shape().numel();
     V const a = this->part(all, 0, this->size) * this->o.scale,
             b = this->keys_part(all, of_q, this->size) * this->o.scale,
@@ -136,7 +141,8 @@ struct AttendBackRules : HeadMatrices<V> {
     else return M::list(M::times(ct_dp, this->v) + M::times(p, c), -M::row_sum(ct_s), -M::row_sum(ct_dp));
   }
   template <int I>
-  constexpr V jvp(V const& t) const {
+  constexpr V jvp(V const& given) const {
+    V const t = in_f32(given);
     V t_p{}, t_r{}, t_q{}, t_k{}, t_ct{};
     if constexpr (I < 2) {
       if constexpr (I == 0) t_q = this->as_rows(t, this->size);

@@ -10,8 +10,8 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// AttentionFacts - what is known of attend (operands q, k, v) and attend_back (and `given`) when they are compiled:
-/// all extents. 8 threads share a row of a tile.
+/// AttentionFacts - what is known of attend (operands q, k, v of T) and attend_back (and `given`) when they are
+/// compiled: all extents. Results and `given` are numbers C. 8 threads share a row of a tile.
 template <class Code, class T, int Tiles>
 struct AttentionFacts {
   using W = Walks<Code>;
@@ -144,13 +144,13 @@ struct AttendKernel {
       }
     }
     if (query >= F::queries) return;
-    T* const to = static_cast<T*>(x.base[3]);
+    C* const to = static_cast<C*>(x.base[3]);
     index_t const at = head * F::queries + query;
     DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
       index_t const c = lane + u * F::lanes;
-      if (c < F::width) to[at * F::width + c] = static_cast<T>(y[u] / total);
+      if (c < F::width) to[at * F::width + c] = y[u] / total;
     }
-    if (lane == 0) to[F::rows * F::width + at] = static_cast<T>(largest + math::log(total));
+    if (lane == 0) to[F::rows * F::width + at] = largest + math::log(total);
   }
 };
 
@@ -188,7 +188,7 @@ struct AttendBackKernel {
  private:
   // Element i of the list of cotangents, logarithms of sums, and sums of rows.
   static DFDX_INLINE C given(OwnArguments const& x, index_t i) {
-    return static_cast<C>(static_cast<T const*>(x.base[3])[i * F::W::template stride<3, 0>(nullptr)]);
+    return static_cast<C const*>(x.base[3])[i * F::W::template stride<3, 0>(nullptr)];
   }
   static DFDX_INLINE void bring_cotangents(C* to, OwnArguments const& x, index_t head, index_t first) {
     for (index_t i = thread(); i < tile * F::width; i += threads) {
@@ -302,11 +302,11 @@ struct AttendBackKernel {
   }
   template <index_t N>
   static DFDX_INLINE void write(OwnArguments const& x, index_t first, C const (&sums)[F::per_thread(N)]) {
-    T* const to = static_cast<T*>(x.base[4]) + first;
+    C* const to = static_cast<C*>(x.base[4]) + first;
     constexpr index_t columns = F::per_thread(N);
     DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
       index_t const c = F::lane() + u * F::lanes;
-      if (c < N) to[c] = static_cast<T>(sums[u]);
+      if (c < N) to[c] = sums[u];
     }
   }
 };

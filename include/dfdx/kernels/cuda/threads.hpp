@@ -67,6 +67,60 @@ DFDX_INLINE std::int32_t dot4(std::uint32_t a, std::uint32_t b, std::int32_t c) 
   return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
 #endif
 }
+/// load_matrices - four matrices of 8 x 8 numbers of 16 bits from shared memory, by a warp: lane i says where row i % 8
+/// of matrix i / 8 is, 16 bytes that are aligned. With g = lane / 4, t = 2 (lane % 4) a thread is given row g, columns
+/// t and t + 1 of each; Turned: rows t and t + 1 of column g. (PTX ISA, ldmatrix.)
+template <bool Turned>
+DFDX_INLINE void load_matrices(std::uint32_t (&to)[4], void const* row) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::load_matrices(to, row, Turned);
+#else
+  auto const at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (Turned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+#endif
+}
+/// pair_of - two numbers T of 16 bits, the first in the lower half.
+template <class T>
+DFDX_INLINE std::uint32_t pair_of(float first, float second) {
+#if defined(DFDX_CUDA_EMULATED)
+  return static_cast<std::uint32_t>(T(first).bits) | static_cast<std::uint32_t>(T(second).bits) << 16;
+#else
+  std::uint32_t r;
+  if constexpr (std::is_same_v<T, bfloat16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(second), "f"(first));
+  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(second), "f"(first));
+  return r;
+#endif
+}
+/// copy_later - 4 or 16 bytes, both aligned, from memory of the device to memory of the block, which has them when this
+/// thread has called copies_made. (PTX ISA, cp.async.)
+template <int Bytes>
+DFDX_INLINE void copy_later(void* to, void const* from) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::copy_later(to, from, Bytes);
+#else
+  auto const at = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(at), "l"(from) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" : : "r"(at), "l"(from) : "memory");
+#endif
+}
+DFDX_INLINE void copies_made() {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::copies_made();
+#else
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
 /// shared - N numbers that the threads of a block have in common; one place for each Use.
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
@@ -88,6 +142,15 @@ DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
+template <bool Turned>
+DFDX_INLINE void load_matrices(std::uint32_t (&)[4], void const*) {}
+template <class T>
+DFDX_INLINE std::uint32_t pair_of(float, float) {
+  return 0;
+}
+template <int Bytes>
+DFDX_INLINE void copy_later(void*, void const*) {}
+DFDX_INLINE void copies_made() {}
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
   return nullptr;

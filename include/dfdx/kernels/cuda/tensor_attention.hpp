@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSL-1.0
+// Attention of 16-bit floats on devices, by tensor cores (Dao 2023, "FlashAttention-2"): a warp has 16 rows of a tile
+// of scores in the registers in which it sums them, which are those it has them in as a factor of the next product; so
+// neither scores nor weights are ever in memory, not even in that of the block.
+//
+// Numerics: sums, scores, largest scores and sums of weights are f32. Weights are rounded to the dtype of the operands
+// before they are multiplied with values, relative to the largest score so far, so that none is above 1.
+#pragma once
+
+#include <dfdx/kernels/cuda/attention.hpp>
+#include <dfdx/kernels/cuda/packs.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// TensorRows - what a warp does with tiles of numbers T in shared memory whose rows of N are `pitch` apart: 16 bytes
+/// more than they need, so that 8 rows below each other lie in different banks.
+template <class T, int N>
+struct TensorRows {
+  static constexpr int pitch = N + 8, steps = N / 16, blocks = N / 8;
+  /// A power of 2, and as many as bring a row at least, 16 bytes each.
+  static constexpr int lanes_of_row = blocks <= 2    ? 2
+                                      : blocks <= 4  ? 4
+                                      : blocks <= 8  ? 8
+                                      : blocks <= 16 ? 16
+                                                     : 32;
+  static DFDX_INLINE int lane() { return thread() % warp_size; }
+  static DFDX_INLINE int warp() { return thread() / warp_size; }
+
+  /// Columns [16 step, 16 step + 16) of this warp's 16 rows, as the left factor of a product.
+  static DFDX_INLINE void left(std::uint32_t (&to)[4], T const* tile, int step) {
+    load_matrices<false>(to, tile + (warp() * 16 + lane() % 16) * pitch + lane() / 16 * 8 + step * 16);
+  }
+  static DFDX_INLINE void left(std::uint32_t (&to)[steps][4], T const* tile) {
+    DFDX_UNROLL for (int i = 0; i < steps; ++i) left(to[i], tile, i);
+  }
+  /// sums += a b^T for the rows b of a tile, 8 for each block of sums; a is this warp's 16 rows.
+  template <int Blocks>
+  static DFDX_INLINE void multiply(float (&sums)[Blocks][4], std::uint32_t const (&a)[4], T const* b,
+                                   int step) {
+    T const* const at = b + (lane() % 8 + lane() / 16 * 8) * pitch + lane() / 8 % 2 * 8 + step * 16;
+    DFDX_UNROLL for (int j = 0; j < Blocks; j += 2) {
+      std::uint32_t rows[4];
+      load_matrices<false>(rows, at + j * 8 * pitch);
+      multiply_add<T>(sums[j], a, {rows[0], rows[1]});
+      multiply_add<T>(sums[j + 1], a, {rows[2], rows[3]});
+    }
+  }
+  template <int Blocks>
+  static DFDX_INLINE void multiply(float (&sums)[Blocks][4], std::uint32_t const (&a)[steps][4], T const* b) {
+    DFDX_UNROLL for (int i = 0; i < steps; ++i) multiply(sums, a[i], b, i);
+  }
+  template <int Blocks>
+  static DFDX_INLINE void multiply(float (&sums)[Blocks][4], T const* a, T const* b) {
+    DFDX_UNROLL for (int i = 0; i < steps; ++i) {
+      std::uint32_t rows[4];
+      left(rows, a, i);
+      multiply(sums, rows, b, i);
+    }
+  }
+  /// sums += f b, where f was summed: 16 of its columns, which are two blocks, meet 16 rows of the tile b.
+  template <int Blocks>
+  static DFDX_INLINE void add(float (&sums)[blocks][4], float const (&f)[Blocks][4], T const* b) {
+    T const* const at = b + lane() % 16 * pitch + lane() / 16 * 8;
+    DFDX_UNROLL for (int i = 0; i < Blocks; i += 2) {
+      std::uint32_t const factor[4] = {pair_of<T>(f[i][0], f[i][1]), pair_of<T>(f[i][2], f[i][3]),
+                                       pair_of<T>(f[i + 1][0], f[i + 1][1]),
+                                       pair_of<T>(f[i + 1][2], f[i + 1][3])};
+      DFDX_UNROLL for (int j = 0; j < blocks; j += 2) {
+        std::uint32_t columns[4];
+        load_matrices<true>(columns, at + i * 8 * pitch + j * 8);
+        multiply_add<T>(sums[j], factor, {columns[0], columns[1]});
+        multiply_add<T>(sums[j + 1], factor, {columns[2], columns[3]});
+      }
+    }
+  }
+  /// Element i of block j of sums: its row among those of the tile, and its column.
+  static DFDX_INLINE int row(int i) { return warp() * 16 + lane() / 4 + i / 2 * 8; }
+  static DFDX_INLINE int column(int j, int i) { return j * 8 + lane() % 4 * 2 + i % 2; }
+};
+
+/// TensorAttention - what is known of attention of 16-bit floats T when it is compiled. Rows are as long as a multiple
+/// of 16 for tensor cores: behind their elements they have zeros.
+template <class Code, class T>
+struct TensorAttention {
+  using F = AttentionFacts<Code, T, 2>;
+  static constexpr int threads = 128, rows = 64;
+  static constexpr int whole(index_t n) { return static_cast<int>((n + 15) / 16 * 16); }
+  static constexpr int size = whole(F::size), width = whole(F::width);
+  using OfSize = TensorRows<T, size>;
+  using OfWidth = TensorRows<T, width>;
+  static constexpr index_t most_elements = F::most_bytes / 2;
+  static constexpr bool is_narrow = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+  static constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
+  static constexpr float least = -std::numeric_limits<float>::infinity();
+
+  /// Rows of a matrix of N columns into shared memory where they are `To::pitch` apart: as many as there are of Rows,
+  /// and zeros. Those that are aligned are there when their copies are made. Threads keep to their columns: how far it
+  /// is from one row of theirs to the next is known, and needs no registers.
+  template <class To, int Rows, index_t N, index_t ByRow, index_t ByColumn>
+  static DFDX_INLINE void bring(T* to, T const* from, index_t left) {
+    constexpr int lanes = To::lanes_of_row, by = threads / lanes;
+    constexpr bool may_be_wide = ByColumn == 1 && ByRow % 8 == 0 && N % 8 == 0;
+    int const c = thread() % lanes * 8, first = thread() / lanes;
+    int const rest = (left < Rows ? static_cast<int>(left) : Rows) - first, all = Rows - first;
+    if (To::blocks < lanes && c >= To::blocks * 8) return;
+    to += first * To::pitch + c;
+    from += first * ByRow + c * ByColumn;
+    if (may_be_wide && detail::is_aligned<uint4>(from)) {
+      DFDX_UNROLL for (int r = 0; r < Rows; r += by) {
+        if (r < rest && c < N) copy_later<16>(to + r * To::pitch, from + r * ByRow);
+        else if (Rows % by == 0 || r < all) *reinterpret_cast<uint4*>(to + r * To::pitch) = uint4{0, 0, 0, 0};
+      }
+      return;
+    }
+    for (int r = 0; r < all; r += by) {
+      Pack<T, 8> x{};
+      DFDX_UNROLL for (int j = 0; j < 8; ++j) {
+        if (r < rest && c + j < N) x.x[j] = from[r * ByRow + j * ByColumn];
+      }
+      *reinterpret_cast<uint4*>(to + r * To::pitch) = std::bit_cast<uint4>(x);
+    }
+  }
+  /// Rows `first` and on of matrix `index` of operand K.
+  template <int K, int Rows>
+  static DFDX_INLINE void bring(T* to, OwnArguments const& x, index_t index, index_t first) {
+    using W = typename F::W;
+    constexpr index_t n = W::template extent<K, F::rank - 2>(nullptr),
+                      columns = W::template extent<K, F::rank - 1>(nullptr),
+                      by_row = W::template stride<K, F::rank - 2>(nullptr),
+                      by_column = W::template stride<K, F::rank - 1>(nullptr);
+    T const* const from = static_cast<T const*>(x.base[K]) +
+                          W::template offset<K, 0, F::rank - 2>(index, nullptr) + first * by_row;
+    bring<std::conditional_t<K == 2, OfWidth, OfSize>, Rows, columns, by_row, by_column>(to, from, n - first);
+  }
+  /// Columns of a tile of scores, whose first is `key`, that a query sees: of `most`.
+  static DFDX_INLINE int seen(op::AttentionOptions const& o, index_t query, index_t key, int most) {
+    index_t n = F::keys - key;
+    if (o.causal && query + o.offset + 1 - key < n) n = query + o.offset + 1 - key;
+    return n < most ? static_cast<int>(n) : most;
+  }
+};
+
+/// TensorAttendKernel - AttendKernel for 16-bit floats: a block for 64 queries of a head, 16 for each warp.
+template <class Code, class T>
+struct TensorAttendKernel {
+  using A = TensorAttention<Code, T>;
+  using F = typename A::F;
+  using OfSize = typename A::OfSize;
+  using OfWidth = typename A::OfWidth;
+  static constexpr int rows = A::rows;
+  static constexpr int room(int keys) {
+    int const both = keys * (OfSize::pitch + OfWidth::pitch), queries = rows * OfSize::pitch;
+    return both > queries ? both : queries;
+  }
+  /// Keys of a tile, as many as registers and shared memory hold; 0 if rows are too long for any.
+  static constexpr int tile = !A::is_narrow || A::size > 256 || A::width > 256 ? 0
+                              : A::size + A::width <= 256                      ? 64
+                              : A::size + A::width <= 384                      ? 32
+                                                                               : 16;
+  static_assert(room(tile) <= A::most_elements || tile == 0);
+  static constexpr int threads = A::threads;
+  static constexpr index_t tiles = (F::queries + rows - 1) / rows;
+  static constexpr index_t work(index_t const*) { return F::heads * tiles * threads; }
+  struct OfTiles;
+
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    // Blocks of the last queries, which see the most keys, begin first.
+    for (index_t t = block(); t < F::heads * tiles; t += blocks())
+      some(x, t / tiles, (tiles - 1 - t % tiles) * rows);
+  }
+
+ private:
+  static constexpr int scored = tile / 8;
+  static DFDX_INLINE void some(OwnArguments const& x, index_t head, index_t first) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    T* const keys = reinterpret_cast<T*>(shared<OfTiles, uint4, room(tile) / 8>());
+    T* const values = keys + tile * OfSize::pitch;
+    index_t const keyed = head / F::sharing, last_seen = first + rows + o.offset;
+    index_t const end = o.causal && last_seen < F::keys ? last_seen : F::keys;
+    auto const scale = static_cast<float>(o.scale) * A::log2_e;
+    std::uint32_t q[OfSize::steps][4];
+    barrier();  // until all have used what lies there
+    A::template bring<0, rows>(keys, x, head, first);
+    copies_made();
+    barrier();
+    OfSize::left(q, keys);
+    barrier();
+    A::template bring<1, tile>(keys, x, keyed, 0);
+    float largest[2] = {A::least, A::least}, total[2] = {};
+    float y[OfWidth::blocks][4] = {};
+    for (index_t k0 = 0; k0 < end; k0 += tile) {
+      // Values are on their way while scores are computed, and the next keys while values are added.
+      copies_made();
+      barrier();
+      A::template bring<2, tile>(values, x, keyed, k0);
+      float s[scored][4] = {};
+      OfSize::multiply(s, q, keys);
+      copies_made();
+      barrier();
+      if (k0 + tile < end) A::template bring<1, tile>(keys, x, keyed, k0 + tile);
+      float factor[2];
+      weigh(s, o, scale, first, k0, largest, total, factor);
+      DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) y[j][i] *= factor[i / 2];
+      }
+      OfWidth::add(y, s, values);
+    }
+    store(x, head, first, y, largest, total);
+  }
+
+  // Scores become weights relative to the largest in their row so far; `factor` is what those before are to be
+  // multiplied with. Each thread adds up its own part of the rows.
+  static DFDX_INLINE void weigh(float (&s)[scored][4], op::AttentionOptions const& o, float scale,
+                                index_t first, index_t k0, float (&largest)[2], float (&total)[2],
+                                float (&factor)[2]) {
+    DFDX_UNROLL for (int j = 0; j < scored; ++j) { DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale; }
+    index_t const upper = first + OfSize::warp() * 16;
+    if (A::seen(o, upper, k0, tile) < tile) {
+      int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, tile),
+                           A::seen(o, first + OfSize::row(2), k0, tile)};
+      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+          if (OfSize::column(j, i) >= seen[i / 2]) s[j][i] = A::least;
+        }
+      }
+    }
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      float most = largest[r];
+      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) most = s[j][i] > most ? s[j][i] : most;
+      }
+      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) {
+        float const other = exchanged(most, m);
+        most = other > most ? other : most;
+      }
+      // A row that has seen nothing yet stays as it is.
+      float const shift = most == A::least ? 0.f : most;
+      factor[r] = math::exp2(largest[r] - shift);
+      largest[r] = most;
+      float part = 0;
+      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          s[j][i] = math::exp2(s[j][i] - shift);
+          part += s[j][i];
+        }
+      }
+      total[r] = total[r] * factor[r] + part;
+    }
+  }
+
+  static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t first,
+                                float const (&y)[OfWidth::blocks][4], float const (&largest)[2],
+                                float const (&total)[2]) {
+    auto* const to = static_cast<float*>(x.base[3]);
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      float sum = total[r];
+      sum += exchanged(sum, 1);
+      sum += exchanged(sum, 2);
+      index_t const query = first + OfWidth::row(2 * r), at = head * F::queries + query;
+      if (query >= F::queries) continue;
+      float const by = 1 / sum;
+      DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          int const c = OfWidth::column(j, i);
+          if (c < F::width) to[at * F::width + c] = y[j][i] * by;
+        }
+      }
+      if (OfWidth::lane() % 4 == 0) to[F::rows * F::width + at] = (largest[r] + math::log2(sum)) * A::ln_2;
+    }
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

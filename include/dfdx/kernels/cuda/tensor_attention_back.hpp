@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSL-1.0
+// Gradients of attention of 16-bit floats on devices, by tensor cores (Dao 2023): weights are computed again, by blocks
+// of queries for the gradient of those and by blocks of keys for the gradients of keys and values, so that each is
+// summed in one order. What tiles hold next is on its way while they are used.
+//
+// Numerics: sums are f32. Cotangents, weights, and what scores are pulled back to are rounded to the dtype of the
+// operands before products.
+#pragma once
+
+#include <dfdx/kernels/cuda/tensor_attention.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// TensorAttendBackKernel - AttendBackKernel for 16-bit floats: a block for 64 queries of a head, or for 64 keys, 16
+/// for each warp.
+template <class Code, class T>
+struct TensorAttendBackKernel {
+  using A = TensorAttention<Code, T>;
+  using F = typename A::F;
+  using OfSize = typename A::OfSize;
+  using OfWidth = typename A::OfWidth;
+  static constexpr int threads = A::threads, rows = A::rows;
+  static constexpr bool fits = A::is_narrow && A::size <= 128 && A::width <= 128;
+  static constexpr index_t query_tiles = (F::queries + rows - 1) / rows,
+                           key_tiles = (F::keys + rows - 1) / rows;
+  struct OfTiles;
+
+  /// Cotangents of results as numbers T, in rows of `width`.
+  static constexpr index_t workspace(index_t const*) {
+    return (F::rows * A::width + 8) * static_cast<index_t>(sizeof(T));
+  }
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    cudaError_t said = start<Rounded>(x, blocks_for(F::rows * A::width / 2, Rounded::threads), stream);
+    if (said == cudaSuccess)
+      said = start<TensorAttendBackKernel>(x, blocks_for(F::heads * query_tiles, 1), stream);
+    if (said == cudaSuccess) said = start<Keys>(x, blocks_for(F::key_heads * key_tiles, 1), stream);
+    return said;
+  }
+
+  struct Rounded {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      auto* const to = reinterpret_cast<std::uint32_t*>(cotangents(x));
+      constexpr index_t pairs = A::width / 2;
+      for (index_t i = block() * threads + thread(); i < F::rows * pairs; i += blocks() * threads) {
+        index_t const row = i / pairs, c = i % pairs * 2;
+        auto const at = [&](index_t k) { return k < F::width ? *given(x, row * F::width + k) : 0.f; };
+        to[i] = pair_of<T>(at(c), at(c + 1));
+      }
+    }
+  };
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    // Blocks of the last queries, which see the most keys, begin first.
+    for (index_t t = block(); t < F::heads * query_tiles; t += blocks())
+      queries(x, t / query_tiles, (query_tiles - 1 - t % query_tiles) * rows);
+  }
+  struct Keys {
+    static constexpr int threads = A::threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      for (index_t t = block(); t < F::key_heads * key_tiles; t += blocks())
+        keys(x, t / key_tiles, t % key_tiles * rows);
+    }
+  };
+
+ private:
+  // Element i of the list of cotangents, logarithms of sums, and sums of rows.
+  static DFDX_INLINE float const* given(OwnArguments const& x, index_t i) {
+    return static_cast<float const*>(x.base[3]) + i * F::W::template stride<3, 0>(nullptr);
+  }
+  static DFDX_INLINE T* cotangents(OwnArguments const& x) {
+    auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
+    return reinterpret_cast<T*>((at + 15) / 16 * 16);
+  }
+  template <int Rows>
+  static DFDX_INLINE void bring_cotangents(T* to, OwnArguments const& x, index_t head, index_t first) {
+    A::template bring<OfWidth, Rows, A::width, A::width, 1>(
+        to, cotangents(x) + (head * F::queries + first) * A::width, F::queries - first);
+  }
+  // This warp's sums, times `by`, to rows of the result that are `count` from element `at` on.
+  template <class Of, index_t N>
+  static DFDX_INLINE void store(OwnArguments const& x, index_t at, index_t count, float by,
+                                float const (&sums)[Of::blocks][4]) {
+    float* const to = static_cast<float*>(x.base[4]) + at;
+    DFDX_UNROLL for (int j = 0; j < Of::blocks; ++j) {
+      DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+        int const r = Of::row(i), c = Of::column(j, i);
+        if (r < count && c < N) to[r * N + c] = sums[j][i] * by;
+      }
+    }
+  }
+
+  // --- the gradient of queries ---
+  static constexpr int key_tile = 32, of_pair = key_tile * (OfSize::pitch + OfWidth::pitch);
+
+  static DFDX_INLINE void queries(OwnArguments const& x, index_t head, index_t first) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    static_assert(2 * of_pair <= A::most_elements || !fits);
+    // Two pairs of tiles of keys and values; before, the queries and cotangents.
+    T* const tiles = reinterpret_cast<T*>(shared<OfTiles, uint4, 2 * of_pair / 8>());
+    index_t const keyed = head / F::sharing, last_seen = first + rows + o.offset;
+    index_t const end = o.causal && last_seen < F::keys ? last_seen : F::keys;
+    auto const scale = static_cast<float>(o.scale) * A::log2_e;
+    std::uint32_t q[OfSize::steps][4], ct[OfWidth::steps][4];
+    barrier();  // until all have used what lies there
+    A::template bring<0, rows>(tiles, x, head, first);
+    bring_cotangents<rows>(tiles + rows * OfSize::pitch, x, head, first);
+    copies_made();
+    barrier();
+    OfSize::left(q, tiles);
+    OfWidth::left(ct, tiles + rows * OfSize::pitch);
+    float log_sums[2] = {}, less[2] = {};
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      index_t const query = first + OfSize::row(2 * r), at = F::rows * F::width + head * F::queries + query;
+      if (query >= F::queries) continue;
+      log_sums[r] = *given(x, at) * A::log2_e;
+      less[r] = *given(x, at + F::rows);
+    }
+    barrier();
+    auto const bring = [&](int which, index_t k0) {
+      T* const to = tiles + which * of_pair;
+      A::template bring<1, key_tile>(to, x, keyed, k0);
+      A::template bring<2, key_tile>(to + key_tile * OfSize::pitch, x, keyed, k0);
+    };
+    float dq[OfSize::blocks][4] = {};
+    bring(0, 0);
+    int which = 0;
+    for (index_t k0 = 0; k0 < end; k0 += key_tile, which ^= 1) {
+      copies_made();
+      barrier();
+      if (k0 + key_tile < end) bring(which ^ 1, k0 + key_tile);
+      T const *const of_keys = tiles + which * of_pair, *const values = of_keys + key_tile * OfSize::pitch;
+      float s[key_tile / 8][4] = {}, back[key_tile / 8][4] = {};
+      OfSize::multiply(s, q, of_keys);
+      OfWidth::multiply(back, ct, values);
+      DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = math::exp2(s[j][i] * scale - log_sums[i / 2]);
+      }
+      if (A::seen(o, first + OfSize::warp() * 16, k0, key_tile) < key_tile) {
+        int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, key_tile),
+                             A::seen(o, first + OfSize::row(2), k0, key_tile)};
+        DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
+          DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+            if (OfSize::column(j, i) >= seen[i / 2]) s[j][i] = 0;
+          }
+        }
+      }
+      DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) back[j][i] = s[j][i] * (back[j][i] - less[i / 2]);
+      }
+      OfSize::add(dq, back, of_keys);
+    }
+    store<OfSize, F::size>(x, (head * F::queries + first) * F::size, F::queries - first,
+                           static_cast<float>(o.scale), dq);
+  }
+
+  // --- the gradients of keys and values ---
+  // Registers hold keys, but not values as well; where rows are long, shared memory has room for 16 queries.
+  static constexpr int query_tile = A::size + A::width <= 160 ? 32 : 16;
+  static constexpr int of_queries = query_tile * (OfSize::pitch + OfWidth::pitch) + 4 * query_tile;
+  static constexpr int of_values = rows * OfWidth::pitch;
+  static constexpr int larger(int a, int b) { return a > b ? a : b; }
+  static constexpr int keys_room = of_values + larger(2 * of_queries, rows* OfSize::pitch);
+
+  // A tile of queries and of their cotangents, then the logarithms of their sums, and the sums of their rows.
+  struct Tile {
+    T* queries;
+    DFDX_INLINE T* cotangents() const { return queries + query_tile * OfSize::pitch; }
+    DFDX_INLINE float* numbers() const {
+      return reinterpret_cast<float*>(cotangents() + query_tile * OfWidth::pitch);
+    }
+    DFDX_INLINE void bring(OwnArguments const& x, index_t head, index_t first) const {
+      A::template bring<0, query_tile>(queries, x, head, first);
+      bring_cotangents<query_tile>(cotangents(), x, head, first);
+      if (int const i = thread(); i < 2 * query_tile) {
+        index_t const query = first + i % query_tile;
+        // Queries behind the last have weights of 0.
+        if (query >= F::queries) numbers()[i] = i < query_tile ? -A::least : 0.f;
+        else
+          copy_later<4>(numbers() + i,
+                        given(x, F::rows * (F::width + i / query_tile) + head * F::queries + query));
+      }
+    }
+  };
+
+  static DFDX_INLINE void keys(OwnArguments const& x, index_t key_head, index_t k0) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    static_assert(keys_room <= A::most_elements || !fits);
+    T* const values = reinterpret_cast<T*>(shared<OfTiles, uint4, (keys_room + 7) / 8>());
+    T* const tiles = values + of_values;  // before, the keys
+    auto const scale = static_cast<float>(o.scale) * A::log2_e;
+    std::uint32_t k[OfSize::steps][4];
+    barrier();  // until all have used what lies there
+    A::template bring<1, rows>(tiles, x, key_head, k0);
+    A::template bring<2, rows>(values, x, key_head, k0);
+    copies_made();
+    barrier();
+    OfSize::left(k, tiles);
+    barrier();
+    float dk[OfSize::blocks][4] = {}, dv[OfWidth::blocks][4] = {};
+    // Queries before the first that sees a key have no part in it.
+    index_t const unseen = o.causal && k0 > o.offset ? (k0 - o.offset) / query_tile * query_tile : 0;
+    index_t const last = unseen < F::queries ? (key_head + 1) * F::sharing : 0;
+    index_t head = key_head * F::sharing, first = unseen;
+    if (head < last) Tile{tiles}.bring(x, head, first);
+    int which = 0;
+    while (head < last) {
+      copies_made();
+      barrier();
+      index_t next_head = head, next = first + query_tile;
+      if (next >= F::queries) ++next_head, next = unseen;
+      if (next_head < last) Tile{tiles + (which ^ 1) * of_queries}.bring(x, next_head, next);
+      Tile const tile{tiles + which * of_queries};
+      float s[query_tile / 8][4] = {}, back[query_tile / 8][4] = {};
+      OfSize::multiply(s, k, tile.queries);
+      OfWidth::multiply(back, static_cast<T const*>(values), tile.cotangents());
+      // A key of this warp is behind what the first query sees.
+      bool const hides = o.causal && k0 + OfSize::warp() * 16 + 15 > first + o.offset;
+      index_t const ahead = k0 - first - o.offset;
+      DFDX_UNROLL for (int j = 0; j < query_tile / 8; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+          int const query = OfSize::column(j, i);
+          s[j][i] = math::exp2(s[j][i] * scale - tile.numbers()[query] * A::log2_e);
+          if (hides && ahead + OfSize::row(i) > query) s[j][i] = 0;
+          back[j][i] = s[j][i] * (back[j][i] - tile.numbers()[query_tile + query]);
+        }
+      }
+      OfWidth::add(dv, s, tile.cotangents());
+      OfSize::add(dk, back, tile.queries);
+      head = next_head, first = next, which ^= 1;
+    }
+    constexpr index_t of_q = F::rows * F::size, of_k = F::key_heads * F::keys * F::size;
+    index_t const at = key_head * F::keys + k0;
+    store<OfSize, F::size>(x, of_q + at * F::size, F::keys - k0, static_cast<float>(o.scale), dk);
+    store<OfWidth, F::width>(x, of_q + of_k + at * F::width, F::keys - k0, 1.f, dv);
+  }
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+// Attention of 16-bit floats by tensor cores, on the emulated device: results and gradients are the CPU's, which are
+// computed in f32 from the same operands, up to the rounding of weights and of results.
+#include "emulated.hpp"
+
+#include <dfdx/vocabulary/attention.hpp>
+
+using namespace emulated;
+
+namespace {
+
+template <bool Causal, index_t Offset>
+struct Attend {
+  constexpr auto operator()(auto const& q, auto const& k, auto const& v) const {
+    return scaled_dot_product_attention(q, k, v, {.causal = Causal, .offset = Offset});
+  }
+};
+// [T, H, D], as models have them; values the other way round.
+struct AttendTurned {
+  constexpr auto operator()(auto const& q, auto const& k, auto const& v) const {
+    return scaled_dot_product_attention(transpose<0, 1>(q), transpose<0, 1>(k), transpose<1, 2>(v),
+                                        {.causal = true, .scale = 0.4});
+  }
+};
+// Some heads of more, whose rows begin where no 16 bytes do.
+struct AttendParts {
+  constexpr auto operator()(auto const& x) const {
+    auto const of = [&](auto part) { return slice<1, part.value * 64 + 1, part.value * 64 + 33>(x); };
+    using std::integral_constant;
+    return scaled_dot_product_attention(of(integral_constant<index_t, 0>{}),
+                                        of(integral_constant<index_t, 1>{}),
+                                        of(integral_constant<index_t, 2>{}));
+  }
+};
+// The gradients of a sum of squares have cotangents of all sizes.
+template <class F>
+struct SquaresOf {
+  constexpr auto operator()(auto const&... x) const { return sum(square(cast<float>(F{}(x...)))); }
+};
+
+struct Made {
+  std::uint64_t products = cuda_fake::tensor_products, wide = cuda_fake::wide_copies;
+  bool has_products() const { return cuda_fake::tensor_products > products; }
+  bool has_wide() const { return cuda_fake::wide_copies > wide; }
+};
+template <class E>
+constexpr double rounding = std::is_same_v<E, float16> ? 2e-3 : 1.6e-2;
+
+// The largest difference of any leaf's numbers, relative to the largest of them.
+template <class A, class B>
+double apart_in_leaves(A const& found, B const& expected) {
+  std::vector<std::vector<double>> of[2];
+  visit(found, [&](auto const& leaf) { of[0].push_back(numbers(leaf)); });
+  visit(expected, [&](auto const& leaf) { of[1].push_back(numbers(leaf)); });
+  double worst = 0;
+  for (std::size_t i = 0; i < of[1].size(); ++i) {
+    double largest = 0, most = 0;
+    for (std::size_t j = 0; j < of[1][i].size(); ++j) {
+      if (std::isnan(of[0][i][j])) return INFINITY;
+      largest = std::fmax(largest, std::fabs(of[1][i][j]));
+      most = std::fmax(most, std::fabs(of[0][i][j] - of[1][i][j]));
+    }
+    worst = std::fmax(worst, largest == 0 ? most : most / largest);
+  }
+  return worst;
+}
+template <class F, class... X>
+void check_one(F const& f, double bound, X const&... x) {
+  Made const before;
+  auto compiled = compile(F{});
+  auto const expected = compiled(x...);
+  double const d = apart_in_leaves(compiled(to(cuda(), x)...), expected);
+  INFO("apart: " << d << " of the largest");
+  CHECK(d < bound);
+  CHECK(before.has_products());
+  CHECK(apart(f, x...) < bound);  // with the threads of blocks in any order
+}
+// Whether results and gradients are the CPU's and are made by tensor cores.
+template <class F, class Q, class... X>
+void check(Q const& q, X const&... x) {
+  double const bound = rounding<typename Q::value_type>;
+  check_one(F{}, bound, q, x...);
+  if constexpr (sizeof...(X) == 0) check_one(grad(SquaresOf<F>{}), 2 * bound, q);
+  else check_one(grad(SquaresOf<F>{}, wrt<0, 1, 2>), 2 * bound, q, x...);
+}
+template <class E, bool Causal, index_t Offset, index_t Heads, index_t KeyHeads, index_t Queries,
+          index_t Keys, index_t Size, index_t Width = Size>
+void check_heads() {
+  check<Attend<Causal, Offset>>(filled<Tensor<E, Heads, Queries, Size>>(1),
+                                filled<Tensor<E, KeyHeads, Keys, Size>>(2),
+                                filled<Tensor<E, KeyHeads, Keys, Width>>(3));
+}
+
+}  // namespace
+
+TEST_CASE("attention of 16 bits: whole tiles", "[cuda]") {
+  Made const before;
+  check_heads<float16, false, 0, 2, 2, 64, 64, 64>();
+  CHECK(before.has_wide());
+  check_heads<bfloat16, true, 0, 1, 1, 128, 128, 32>();
+}
+TEST_CASE("attention of 16 bits: lengths that fill no tile", "[cuda]") {
+  check_heads<float16, false, 0, 1, 1, 1, 4100, 16>();
+  check_heads<bfloat16, false, 0, 1, 1, 4100, 1, 16>();
+  check_heads<float16, false, 0, 2, 2, 17, 250, 32>();
+  check_heads<bfloat16, true, 0, 2, 2, 65, 65, 64>();
+  check_heads<float16, true, 0, 1, 1, 130, 130, 64>();
+}
+TEST_CASE("attention of 16 bits: heads that share keys, offsets, fewer keys than queries", "[cuda]") {
+  check_heads<float16, true, 5, 4, 2, 70, 75, 24>();
+  check_heads<bfloat16, true, 100, 3, 1, 40, 140, 48>();
+  check_heads<float16, true, 3, 4, 1, 130, 50, 16>();
+}
+TEST_CASE("attention of 16 bits: sizes of heads", "[cuda]") {
+  check_heads<float16, false, 0, 1, 1, 65, 70, 128>();
+  check_heads<bfloat16, true, 0, 2, 1, 65, 70, 80, 112>();
+  check_heads<float16, true, 2, 2, 2, 66, 67, 9, 13>();
+  check_heads<float16, false, 0, 1, 1, 66, 67, 40, 128>();
+  check_heads<bfloat16, false, 0, 1, 1, 66, 67, 128, 16>();
+}
+TEST_CASE("attention of 16 bits: long rows", "[cuda]") {
+  // Results alone: gradients are computed by other kernels.
+  check_heads<bfloat16, true, 0, 1, 1, 65, 64, 256>();
+  check_heads<float16, false, 0, 1, 1, 64, 65, 192>();
+}
+TEST_CASE("attention of 16 bits: strides", "[cuda]") {
+  check<AttendTurned>(filled<Tensor<float16, 70, 2, 24>>(1), filled<Tensor<float16, 70, 2, 24>>(2),
+                      filled<Tensor<float16, 2, 16, 70>>(3));
+  check<AttendParts>(filled<Tensor<bfloat16, 66, 192>>(1));
+}
