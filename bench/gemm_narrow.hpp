@@ -54,9 +54,10 @@ void narrow_row(char const* types, char const* layout, std::int64_t m, std::int6
                 double roof) {
   constexpr bool is_bf16 = std::is_same_v<A, dfdx::bfloat16>;
   bool const turned = layout[1] == 'T';
-  std::vector<A> a(static_cast<std::size_t>(m * k));
-  std::vector<B> b(static_cast<std::size_t>(k * n));
-  std::vector<C> c(static_cast<std::size_t>(m * n));
+  // Where programs have their numbers: at the beginning of a cache line.
+  std::vector<A, xsimd::aligned_allocator<A, 64>> a(static_cast<std::size_t>(m * k));
+  std::vector<B, xsimd::aligned_allocator<B, 64>> b(static_cast<std::size_t>(k * n));
+  std::vector<C, xsimd::aligned_allocator<C, 64>> c(static_cast<std::size_t>(m * n));
   auto const fill = [](auto& v) {
     using T = std::remove_reference_t<decltype(v[0])>;
     for (std::size_t i = 0; i < v.size(); ++i) {

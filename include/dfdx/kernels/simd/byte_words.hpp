@@ -92,6 +92,27 @@ DFDX_INLINE __m128i widened(__m128i x) {
 }
 #endif
 
+/// The sums of the lanes of four.
+DFDX_INLINE void sum_lanes(ByteWords const (&x)[4], std::int32_t (&sums)[4]) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  // Quarters of registers with one sum of each, which are then added up.
+#if defined(__AVX512F__)
+  auto const pair = [](__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  };
+  __m512i const ab = pair(x[0], x[1]), cd = pair(x[2], x[3]);
+  __m512i const all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  __m256i const half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+#else
+  __m256i const half = _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
+#endif
+  __m128i const sum = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), sum);
+#else
+  for (int i = 0; i < 4; ++i) sums[i] = xsimd::reduce_add(x[i]);
+#endif
+}
+
 /// Words of numbers that follow each other, byte_group a word.
 template <byte_number T>
 DFDX_INLINE ByteWords load_words(T const* p) {
@@ -175,13 +196,14 @@ DFDX_INLINE ByteWords words_across(T const* p, std::int64_t step, int rows, int 
   return ByteWords::load_aligned(reinterpret_cast<std::int32_t const*>(words));
 }
 
-/// Four lanes of words of four rows, of the first 64 numbers of each, with some bits turned over.
+/// Lanes of words, of up to 64 numbers of `rows` rows, 1 to 4, that are `step` apart; what is missing is zero.
 #if DFDX_BYTE_GROUP == 4 && defined(__AVX512F__)
 inline constexpr bool has_wide_rows = true;
 template <byte_number T>
-DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, ByteWords turned, std::int32_t* to) {
+DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, int rows, std::int64_t columns,
+                                       int lanes, std::int32_t* to) {
   __m512i row[4], pair[4], word[4];
-  DFDX_UNROLL for (int r = 0; r < 4; ++r) row[r] = _mm512_loadu_si512(p + r * step);
+  DFDX_UNROLL for (int r = 0; r < 4; ++r) row[r] = load_words(p + r * step, r < rows ? columns : 0);
   DFDX_UNROLL for (int r = 0; r < 4; r += 2) {
     pair[r] = _mm512_unpacklo_epi8(row[r], row[r + 1]);
     pair[r + 1] = _mm512_unpackhi_epi8(row[r], row[r + 1]);
@@ -199,12 +221,14 @@ DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, ByteWords 
     word[2 * h] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0x88);
     word[2 * h + 1] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0xdd);
   }
-  DFDX_UNROLL for (int t = 0; t < 4; ++t)(ByteWords(word[t]) ^ turned).store_unaligned(to + t * word_lanes);
+  DFDX_UNROLL for (int t = 0; t < 4; ++t) {
+    if (t < lanes) _mm512_storeu_si512(to + t * word_lanes, word[t]);
+  }
 }
 #else
 inline constexpr bool has_wide_rows = false;
 template <byte_number T>
-void put_wide_words_across(T const*, std::int64_t, ByteWords, std::int32_t*) {}
+void put_wide_words_across(T const*, std::int64_t, int, std::int64_t, int, std::int32_t*) {}
 #endif
 
 #undef DFDX_BYTE_GROUP
