@@ -24,6 +24,7 @@ class DeviceRoom {
       memory_ = Array(Meta{DType::u8, make_shape(std::max<index_t>(bytes, 1))}, device);
     return reinterpret_cast<T*>(memory_.bytes());
   }
+  void const* bytes() const { return memory_.bytes(); }
 
  private:
   Array memory_;
@@ -36,6 +37,10 @@ class DeviceFactor {
   void set(float const* x, index_t rows, index_t columns) {
     x_ = x, rows_ = rows, columns_ = columns;
     for (bool& h : has_) h = false;
+  }
+  /// Where its forms lie now.
+  void add_to(std::vector<std::uintptr_t>& key) const {
+    for (DeviceRoom const& r : room_) key.push_back(reinterpret_cast<std::uintptr_t>(r.bytes()));
   }
   /// Puts into p what a matrix of that encoding is multiplied with.
   void give(Encoding const& e, gpu::RowProduct& p, Device device, cudaStream_t stream) {
@@ -243,6 +248,7 @@ class DeviceRunner final : public DecoderRunner {
           static_cast<void const*>(y_), static_cast<void const*>(hidden_), static_cast<void const*>(logits_),
           static_cast<void const*>(low_), static_cast<void const*>(seen_), static_cast<void const*>(caches_)})
       key_.push_back(reinterpret_cast<std::uintptr_t>(p));
+    factor_.add_to(key_), low_factor_.add_to(key_);
     key_.push_back(static_cast<std::uintptr_t>(rows_));
     key_.push_back(static_cast<std::uintptr_t>(results_) * 2 + together_);
     key_.push_back(static_cast<std::uintptr_t>(parts_));
