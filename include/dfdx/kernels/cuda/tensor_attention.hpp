@@ -170,7 +170,7 @@ struct TensorAttendKernel {
   }
 
  private:
-  static constexpr int scored = tile / 8;
+  static constexpr int scored = tile == 0 ? 1 : tile / 8;  // what is not chosen is read too
   static DFDX_INLINE void some(OwnArguments const& x, index_t head, index_t first) {
     auto const o = op::AttentionOptions::of(x.attrs);
     T* const keys = reinterpret_cast<T*>(shared<OfTiles, uint4, room(tile) / 8>());
