@@ -138,6 +138,21 @@ TEST_CASE("matrices of blocks on a device", "[cuda]") {
   }
 }
 
+TEST_CASE("a stored matrix that is asked for by itself beside values of a device", "[cuda]") {
+  models::Llama const m = models::quantized(random_model(of_blocks()), Quant::q5_1);
+  models::Llama const there = to(cuda(), m);
+  auto const &here = *m.model.layers[0].mlp.up_proj.stored,
+             &moved = *there.model.layers[0].mlp.up_proj.stored;
+  CHECK(moved.there.device() == cuda());
+  Array const x = randn(Extents{3, 256}, Key{1}), y = moved.product(to(cuda(), x));
+  CHECK(y.device() == cuda());
+  CHECK(array_equal(to(Device{}, y), here.product(x)));
+  Array const at = models::detail::token_row(some_tokens(4, 131));
+  auto const& table = *there.model.embed_tokens.stored;
+  CHECK(array_equal(to(Device{}, table.rows_at(to(cuda(), at))), m.model.embed_tokens.stored->rows_at(at)));
+  CHECK(to(Device{}, there).model.embed_tokens.stored->there.bytes() == nullptr);
+}
+
 TEST_CASE("what is seen of long texts and of caches of every kind", "[cuda]") {
   models::LlamaConfig c = of_blocks();
   c.layers = 1, c.width = 32, c.hidden = 32, c.head_size = 32;

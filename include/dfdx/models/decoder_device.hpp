@@ -144,7 +144,6 @@ class DeviceRunner final : public DecoderRunner {
   }
 
  private:
-  using Matrix = gpu::RowProduct::Matrix;
   // A matrix and where its products go.
   struct Into {
     BoundMatrix const* w;

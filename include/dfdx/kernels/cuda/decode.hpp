@@ -91,7 +91,7 @@ struct Q8Row {
     return size / 32 * static_cast<index_t>(block_bytes(Quant::q8_0));
   }
 };
-/// row_bytes - of a row of `size` numbers in a cache of numbers E, or of blocks.
+/// cache_row_bytes - of a row of `size` numbers in a cache of numbers E, or of blocks.
 template <class E>
 DFDX_INLINE constexpr index_t cache_row_bytes(index_t size) {
   if constexpr (std::is_same_v<E, Q8Row>) return Q8Row::bytes(size);

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include <dfdx/core/quantized_planes.hpp>
 #include <dfdx/kernels/cuda/lanes.hpp>
