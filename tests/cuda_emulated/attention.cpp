@@ -128,3 +128,11 @@ TEST_CASE("attention of 16 bits: strides", "[cuda]") {
                       filled<Tensor<float16, 2, 16, 70>>(3));
   check<AttendParts>(filled<Tensor<bfloat16, 66, 192>>(1));
 }
+TEST_CASE("attention of 16 bits: by autocast", "[cuda]") {
+  auto const q = filled<Tensor<float, 2, 70, 32>>(1), k = filled<Tensor<float, 2, 70, 32>>(2),
+             v = filled<Tensor<float, 2, 70, 32>>(3);
+  using F = Attend<true, 0>;
+  double const bound = rounding<float16>;
+  check_one(autocast<float16>(F{}), bound, q, k, v);
+  check_one(grad(SquaresOf<Autocast<F, float16>>{}, wrt<0, 1, 2>), 2 * bound, q, k, v);
+}

@@ -61,6 +61,18 @@ constexpr int products_in() {
   return n;
 }
 
+constexpr auto attended = [](auto const& q, auto const& k, auto const& v) {
+  return scaled_dot_product_attention(q, k, v, {.causal = true});
+};
+using Attended = std::remove_const_t<decltype(attended)>;
+template <class F>
+struct Curved {
+  constexpr auto operator()(auto const&... x) const {
+    auto const y = F{}(x...);
+    return sum(y * sin(y));
+  }
+};
+
 }  // namespace
 
 TEST_CASE("autocast: products in 16 bits, forward and backward, and nothing else", "[optim]") {
@@ -82,6 +94,20 @@ TEST_CASE("autocast: products in 16 bits, forward and backward, and nothing else
   // Integers and f64 keep their dtype.
   auto const d = randn<double, 3, 3>(Key{3});
   CHECK(array_equal(compile(autocast<float16>(product))(d, d), compile(product)(d, d)));
+}
+
+TEST_CASE("autocast: attention by blocks takes rounded operands", "[optim]") {
+  auto const q = randn<float, 2, 70, 16>(Key{1}), k = randn<float, 2, 70, 16>(Key{2}),
+             v = randn<float, 2, 70, 16>(Key{3});
+  auto const rounded = [](auto const& x) { return cast<float>(cast<bfloat16>(x)); };
+  CHECK(array_equal(compile(autocast<bfloat16>(attended))(q, k, v),
+                    compile(attended)(rounded(q), rounded(k), rounded(v))));
+  // So are gradients, which are not rounded again.
+  auto const found = compile(grad(Curved<Autocast<Attended, bfloat16>>{}, wrt<0, 1, 2>))(q, k, v);
+  auto const expected = compile(grad(Curved<Attended>{}, wrt<0, 1, 2>))(rounded(q), rounded(k), rounded(v));
+  CHECK(array_equal(std::get<0>(found), std::get<0>(expected)));
+  CHECK(array_equal(std::get<1>(found), std::get<1>(expected)));
+  CHECK(array_equal(std::get<2>(found), std::get<2>(expected)));
 }
 
 TEST_CASE("autocast: a network of convolutions reaches what f32 reaches", "[optim]") {

@@ -126,8 +126,11 @@ struct Attend {
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
     if (goes_by_blocks(q, k, v)) {
-      V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(), given_q,
-                                     given_k, given_v);
+      auto const operand = [&](V const& x) {  // rounded where autocast asks for that
+        return x.dtype() == DType::f32 ? cast_to(x, recorder_of(q)->products) : x;
+      };
+      V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(),
+                                     operand(given_q), operand(given_k), operand(given_v));
       return rounded_as(reshape_to(slice_axis(all, 0, 0, y.shape.numel()), y.shape), given_q);
     }
     V scores =
@@ -149,15 +152,14 @@ struct Attend {
   }
 
  private:
-  // In programs the weights of long sequences are never in memory at once. (Not where autocast asks for products of
-  // 16 bits.)
+  // In programs the weights of long sequences are never in memory at once.
   template <class V>
   constexpr bool goes_by_blocks(V const& q, V const& k, V const& v) const {
     Shape const &a = q.shape(), &b = k.shape(), &c = v.shape();
     bool const plain = masks == 0 && keys == 0 && !o.alibi && o.offset >= 0;
     Graph const* const g = recorder_of(q);
-    return g != nullptr && g->products == DType::f32 && plain && a.is_static() && b.is_static() &&
-           c.is_static() && a.numel() > 0 && c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
+    return g != nullptr && plain && a.is_static() && b.is_static() && c.is_static() && a.numel() > 0 &&
+           c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
   }
   static constexpr index_t least_weights = 64 * 64;
 
@@ -256,7 +258,8 @@ struct Rotate {
 ///
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H; mask: broadcasts to
 ///           [B..., H, T, S] -> [B..., H, T, E]
-/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end
+/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end. autocast rounds f32 operands
+///           and leaves the result in f32
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
 /// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
 ///           has 2^12 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
