@@ -194,9 +194,11 @@ class GatheredConv {
     index_t const fit = static_cast<index_t>(256 * 1024 / sizeof(E)) / (lanes * W);
     return std::clamp<index_t>(fit / detail::gathered_unit, 1, 8) * detail::gathered_unit;
   }
+  // Whole lines, if tiles of a lane are of neighbours.
   template <class F>
-  static void in_blocks(index_t rows, index_t lanes, F const& f) {
-    index_t const block = block_rows(lanes);
+  void in_blocks(index_t rows, index_t lanes, F const& f) const {
+    index_t const most = block_rows(lanes), whole = most / g.y[2] * g.y[2],
+                  block = lanes == 1 && whole > 0 ? whole : most;
     for (index_t p = 0; p < rows; p += block) f(p, std::min(block, rows - p));
   }
 

@@ -62,23 +62,31 @@ class PlaneConv {
     std::fill_n(framed.get(), frame.room<E>(g.in), E(0));
     Table const steps = table(depth);
     list_windows(frame, steps.get());
-    index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
+    index_t const lines = g.y[0] * g.y[1], lanes = lines * detail::lanes_of<E>(g.y[2]);
     Places const places(static_cast<std::size_t>(lanes));
     list_places(frame, false, places.get());
+    // What many channels of y are multiplied with is copied: then lanes need not end where lines do.
+    index_t const block = g.out < 12 ? 0 : std::min(lines, windows_near / (depth * g.y[2])),
+                  row = detail::lanes_of<E>(block * g.y[2]) * W;
+    Numbers const copies = some(depth * row + (block > 0 ? W : 0));
+    Places const whole(static_cast<std::size_t>(row / W));
     for (index_t group = 0; group < g.groups; ++group) {
       std::fill_n(sums.get(), g.out * depth * W, E(0));
       for (index_t s = 0; s < g.batch; ++s) {
         fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
         E const* const ys = y + (s * g.groups + group) * g.out * positions;
-        for (index_t o = 0; o < g.out; o += detail::sums_rows)
-          for (index_t k = 0, n; k < depth; k += n) {
-            n = detail::next_panel(depth - k);
-            E* const to = sums.get() + (o * depth + k) * W;
-            auto const dots = n == detail::sums_lanes ? detail::plane_dots_of<detail::sums_lanes, E>
-                                                      : detail::plane_dots_of<detail::sums_lanes - 1, E>;
-            dots(framed.get(), ys + o * positions, positions, g.out - o, places.get(), lanes, steps.get() + k,
-                 n, to, depth * W);
-          }
+        if (block == 0) add_products(framed.get(), ys, places.get(), lanes, steps.get(), sums.get());
+        for (index_t line = 0; block > 0 && line < lines; line += block) {
+          index_t const n = std::min(block, lines - line) * g.y[2];
+          copy_windows(framed.get(), places.get() + line * (lanes / lines), n, steps.get(), copies.get(),
+                       row);
+          for (index_t i = 0; i < n; i += W)
+            whole.get()[i / W] = {i, i, static_cast<int>(std::min(W, n - i))};
+          Table const rows = table(depth);
+          for (index_t k = 0; k < depth; ++k) rows.get()[k] = k * row;
+          add_products(copies.get(), ys + line * g.y[2], whole.get(), detail::lanes_of<E>(n), rows.get(),
+                       sums.get());
+        }
       }
       for (index_t i = 0; i < g.out * depth; ++i)
         w[group * g.out * depth + i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
@@ -86,7 +94,8 @@ class PlaneConv {
   }
 
  private:
-  static constexpr index_t W = lane_size<E>, deepest = 512, near = 256 * 1024 / sizeof(E);
+  static constexpr index_t W = lane_size<E>, deepest = 512, near = 256 * 1024 / sizeof(E),
+                           windows_near = 24 * 1024 / sizeof(E);
   using Numbers = Scratch<E>;
   using Table = Scratch<index_t>;
   using Places = Scratch<detail::Place>;
@@ -152,6 +161,34 @@ class PlaneConv {
         *to++ = {i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1] + at,
                  i * n + at, static_cast<int>(std::min(W, n - at))};
       }
+  }
+  // sums += the products of places of all channels of y with those of x that lie at steps on.
+  void add_products(E const* x, E const* y, detail::Place const* places, index_t lanes, index_t const* steps,
+                    E* sums) const {
+    constexpr int some = detail::sums_lanes, window = detail::window_lanes;
+    bool const by_windows = detail::tile_sums >= 24 && depth % window == 0;
+    index_t const together = by_windows ? detail::window_rows : detail::sums_rows;
+    for (index_t o = 0; o < g.out; o += together)
+      for (index_t k = 0, n; k < depth; k += n) {
+        n = by_windows ? window : detail::next_panel(depth - k);
+        auto const dots = by_windows  ? detail::plane_dots_of<window, E>
+                          : n == some ? detail::plane_dots_of<some, E>
+                                      : detail::plane_dots_of<some - 1, E>;
+        dots(x, y + o * positions, positions, g.out - o, places, lanes, steps + k, n,
+             sums + (o * depth + k) * W, depth * W);
+      }
+  }
+  // The elements of windows of n positions, those of a line from `place` on, as rows.
+  void copy_windows(E const* x, detail::Place const* place, index_t n, index_t const* steps, E* to,
+                    index_t row) const {
+    index_t const of_line = detail::lanes_of<E>(g.y[2]), length = g.y[2];
+    for (index_t k = 0; k < depth; ++k, to += row) {
+      E const* const from = x + steps[k];
+      detail::Place const* line = place;
+      for (index_t i = 0; i < n; i += length, line += of_line)
+        for (index_t q = 0; q < length; q += W)
+          lane<E>::load_unaligned(from + line->from + q).store_unaligned(to + i + q);
+    }
   }
   void fill(Plane const& frame, E const* x, E* to) const {
     for (index_t c = 0; c < g.in; ++c) frame.fill(x + c * g.x_size(), g.x, to + c * frame.size());

@@ -7,6 +7,8 @@
 // the columns of the other factor, which is packed in panels.
 #pragma once
 
+#include <utility>
+
 #include <dfdx/kernels/simd/gemm_micro.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
@@ -55,32 +57,32 @@ void pack_panels(T const* src, Index src_column, Index n, Index k, T* panels, In
 }
 
 /// R rows and C lanes of sums over k, added to what is there or not: row r goes to `to + target[r]`. Rows from `rows`
-/// on do not exist.
-template <int R, int C, class T>
+/// on do not exist. `Beside`: they all do, and are neighbours in x, so that one address serves them.
+template <int R, int C, bool Beside = false, class T>
 void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, Index k,
                    T const* DFDX_RESTRICT b, T* DFDX_RESTRICT to, Index const* target, bool more, Index ask) {
   using V = lane<T>;
   constexpr int W = lane_size<T>;
-  T const* at[R];
+  T const* at[Beside ? 1 : R];
   V sum[R][C];
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
-    at[r] = x + row[r < rows ? r : rows - 1];
+    if (!Beside || r == 0) at[r] = x + row[r < rows ? r : rows - 1];
     DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = V(T(0));
   }
   for (Index p = 0; p < k; ++p, b += C * W) {
     Index const s = step[p];
-    if ((p & ask) == 0) {  // what the next tile reads
+    if (!Beside && (p & ask) == 0) {  // what the next tile reads
       DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_read(x + row[R + r < rows ? R + r : rows - 1] + s);
     }
     V y[C];
     DFDX_UNROLL for (int c = 0; c < C; ++c) y[c] = V::load_aligned(b + c * W);
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      V const factor(at[r][s]);
+      V const factor(Beside ? (at[0] + s)[r] : at[Beside ? 0 : r][s]);
       DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, y[c], sum[r][c]);
     }
   }
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
-    if (r < rows) {
+    if (Beside || r < rows) {
       T* const put = to + target[r];
       DFDX_UNROLL for (int c = 0; c < C; ++c) {
         if (more) sum[r][c] = sum[r][c] + V::load_aligned(put + c * W);
@@ -90,13 +92,40 @@ void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, 
   }
 }
 
+/// Neighbours of a tile of one lane: addresses for each of as many rows would not fit into registers.
+inline constexpr int fewest_beside = 7, most_beside = tile_sums >= 24 ? 14 : 0;
+
+/// A tile of the neighbours that rows begin with, or a part of them; how many rows those were.
+template <class T>
+Index gathered_beside(T const* x, Index const* row, Index rows, Index const* step, Index k, T const* b, T* to,
+                      Index const* target, bool more) {
+  Index n = 1;
+  while (n < rows && row[n] == row[0] + n) ++n;
+  if (n < fewest_beside) return 0;
+  int const size = next_panel(n, most_beside);
+  auto const tile = [&]<int N>(std::integral_constant<int, N>) {
+    if (size == N) gathered_tile<N, 1, true>(x, row, N, step, k, b, to, target, more, -1);
+  };
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (tile(std::integral_constant<int, fewest_beside + I>{}), ...);
+  }(std::make_integer_sequence<int, most_beside - fewest_beside + 1>{});
+  return size;
+}
+
 template <int C, class T>
 void gathered_panel(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b, T* to,
                     Index const* target, bool more, Index ask) {
   if constexpr (C <= gathered_lanes) {
     constexpr int R = gathered_rows(C);
-    for (Index i = 0; i < m; i += R)
+    for (Index i = 0; i < m;) {
+      if constexpr (C == 1 && most_beside > 0)
+        if (Index const n = gathered_beside(x, row + i, m - i, step, k, b, to, target + i, more); n > 0) {
+          i += n;
+          continue;
+        }
       gathered_tile<R, C>(x, row + i, m - i, step, k, b, to, target + i, more, ask);
+      i += R;
+    }
   }
 }
 

@@ -152,11 +152,11 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
     DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = V(E(0));
   }
   auto const add = [&](Index i, auto const& load) {
-    V u[T];
-    DFDX_UNROLL for (int t = 0; t < T; ++t) u[t] = load(from[t] + place[i].from);
-    DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      V const v = load(row[r] + place[i].to);
-      DFDX_UNROLL for (int t = 0; t < T; ++t) sum[r][t] = xsimd::fma(v, u[t], sum[r][t]);
+    V v[R];
+    DFDX_UNROLL for (int r = 0; r < R; ++r) v[r] = load(row[r] + place[i].to);
+    DFDX_UNROLL for (int t = 0; t < T; ++t) {
+      V const u = load(from[t] + place[i].from);
+      DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r][t] = xsimd::fma(v[r], u, sum[r][t]);
     }
   };
   for (Index i = 0; i < places; ++i) {
@@ -170,10 +170,15 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
     }
   }
 }
+/// Products of the nine elements of a window, and rows beside them.
+inline constexpr int window_lanes = 9, window_rows = 3;
+
 template <int T, class E>
 void plane_dots_of(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
                    Index const* at, Index others, E* sums, Index sum_row) {
-  if (sums_rows > 4 && rows > 4)
+  if constexpr (T == window_lanes)
+    return plane_dots<window_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
+  else if (sums_rows > 4 && rows > 4)
     plane_dots<sums_rows, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
   else if (rows > 2) plane_dots<4, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
   else plane_dots<2, T>(x, y, y_row, rows, place, places, at, others, sums, sum_row);
