@@ -269,6 +269,36 @@ TEST_CASE("a token after the second is one launch", "[cuda]") {
   CHECK(std::equal(want.begin(), want.end(), last.begin(), last.end()));
 }
 
+TEST_CASE("a decoder goes on after memory was out, wherever it was", "[cuda]") {
+  models::Llama const m = models::quantized(random_model(of_blocks()), Quant::q4_0), there = to(cuda(), m);
+  Tokens const some = some_tokens(9, 131);
+  models::KvCache good = there.cache(16);
+  models::Decoder plain(there, 16);
+  std::span<float const> const first = plain(some, good);
+  std::vector<float> const want(first.begin(), first.end());
+  int failures = 0;
+  for (bool fits = false; !fits; ++failures) {
+    models::KvCache cache = there.cache(16);
+    models::Decoder decode(there, 16);
+    auto const before = machine().total_bytes;
+    machine().total_bytes = machine().used_bytes + 4096 * static_cast<std::size_t>(failures);
+    try {
+      decode(some, cache);
+      fits = true;
+    } catch (error const& e) {
+      CHECK(std::string(e.what()).find("out of memory on cuda:0") != std::string::npos);
+      CHECK(cache.length == 0);
+    }
+    machine().total_bytes = before;
+    for (int again = 0; again < 3; ++again) {
+      cache.length = 0;
+      std::span<float const> const got = decode(some, cache);
+      CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
+    }
+  }
+  CHECK(failures > 5);
+}
+
 TEST_CASE("the order of threads does not show in what a decoder gives", "[cuda]") {
   models::Llama const plain = random_model(of_blocks());
   for (models::Llama const& m : {plain, models::quantized(plain, Quant::q6_k)}) {

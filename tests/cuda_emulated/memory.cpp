@@ -119,6 +119,26 @@ TEST_CASE("a program is captured when it is called again with the same memory", 
   REQUIRE(m.captures == captures + 2);
 }
 
+TEST_CASE("work that failed is done once before it is captured", "[cuda]") {
+  auto& m = machine();
+  cuda_runtime::Replay replay;
+  Array memory;
+  bool fails = true;
+  auto const run = [&] {
+    replay.run({7}, cuda_runtime::stream(cuda()), [&] {
+      if (fails) raise("too soon");
+      if (memory.bytes() == nullptr) memory = Array(Meta{DType::f32, make_shape(3)}, cuda());
+    });
+  };
+  int const captures = m.captures;
+  REQUIRE(error_of(run) == "too soon");
+  fails = false;
+  run();
+  REQUIRE(m.captures == captures);
+  run();
+  REQUIRE(m.captures == captures + 1);
+}
+
 TEST_CASE("bound programs run on the device", "[cuda]") {
   auto const x = to(cuda(), Three::from({1, 2, 3}));
   auto f = compile(twice);
