@@ -59,6 +59,20 @@ TEST_CASE("values and models go to the device and back", "[cuda]") {
   REQUIRE(machine().live() == before);
 }
 
+TEST_CASE("a copy between two devices is waited for on both sides", "[cuda]") {
+  machine().devices = 8;
+  auto const x = to(cuda(), Three::from({1, 2, 3}));
+  int const before = machine().waits;
+  auto const y = to(cuda(7), x);
+  REQUIRE(machine().waits == before + 2);
+  REQUIRE(y.device() == cuda(7));
+  REQUIRE(numbers(y) == std::vector<double>{1, 2, 3});
+  int const after = machine().waits;
+  static_cast<void>(to(cuda(), x));
+  REQUIRE(machine().waits == after);
+  machine().devices = 1;
+}
+
 TEST_CASE("what takes addresses of the CPU refuses memory of the device", "[cuda]") {
   auto const x = to(cuda(), Three::from({1, 2, 3}));
   Array const a = x;

@@ -79,7 +79,7 @@ class Machine {
   /// What the next launch, or every call from now on, reports.
   cudaError_t next_launch = cudaSuccess, lost = cudaSuccess;
   cudaError_t last = cudaSuccess;
-  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0;
+  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
 
   cudaError_t say(cudaError_t e) {
     if (lost != cudaSuccess) e = lost;
@@ -302,6 +302,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   return cuda_fake::machine().say(cudaSuccess);
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  ++cuda_fake::machine().waits;
   return cuda_fake::machine().say(is_captured(s) ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }
 inline cudaError_t cudaDeviceSynchronize() { return cuda_fake::machine().say(cudaSuccess); }
