@@ -125,6 +125,23 @@ TEST_CASE("matrices of 16 bits on a device", "[cuda]") {
   }
 }
 
+TEST_CASE("matrices that begin where no word does on a device", "[cuda]") {
+  models::Llama const m = random_model(small());
+  models::Llama there = to(cuda(), m);
+  Array& up = *there.model.layers[0].mlp.up_proj.weight;
+  Array const dense = to(Device{}, up), flat(Meta{DType::f32, make_shape(dense.size() + 1)});
+  std::copy_n(dense.data<float>(), dense.size(), flat.data<float>() + 1);
+  up = slice(to(cuda(), flat), 0, 1, dense.size() + 1).view(dense.shape(), dense.strides());
+  CHECK(up.device() == cuda());
+  CHECK(reinterpret_cast<std::uintptr_t>(up.bytes()) % 16 == 4);
+  models::KvCache a = m.cache(30), b = there.cache(30);
+  models::Decoder here(m, 30), decode(there, 30);
+  for (index_t n : {1, 20}) {
+    std::span<float const> const want = here(some_tokens(n, 131), a), got = decode(some_tokens(n, 131), b);
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(want[i] - got[i]) < 1e-4f);
+  }
+}
+
 TEST_CASE("matrices of blocks on a device", "[cuda]") {
   models::Llama const m = random_model(of_blocks());
   for (Quant q : {Quant::q4_0, Quant::q4_1, Quant::q5_0, Quant::q5_1, Quant::q8_0, Quant::q4_k, Quant::q5_k,
