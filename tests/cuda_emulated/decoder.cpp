@@ -348,6 +348,20 @@ TEST_CASE("a text so far, written from a device and read to another place", "[cu
   for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(want[i] - got[i]) < 1e-4f);
 }
 
+TEST_CASE("a text that begins as another one takes it over on the device", "[cuda]") {
+  models::Llama const there = to(cuda(), random_model(of_blocks()));
+  for (Encoding const e : {Encoding(DType::f32), Encoding(DType::f16), Encoding(Quant::q8_0)}) {
+    Tokens const text = some_tokens(21, 131);
+    models::Context one(there, 40, e), other(there, 60, e);
+    one.add(std::span(text).first(20));
+    int const waits = machine().waits;
+    other.begin_as(one, 20);
+    CHECK(machine().waits == waits);  // nothing came by way of the host
+    std::span<float const> const want = one.step(text[20]), got = other.step(text[20]);
+    CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
+  }
+}
+
 TEST_CASE("what a decoder on a device refuses", "[cuda]") {
   auto const error_of = [](auto const& f) -> std::string {
     try {

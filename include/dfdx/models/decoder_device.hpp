@@ -217,7 +217,7 @@ class DeviceRunner final : public DecoderRunner {
   void set_parts(index_t positions) {
     gpu::SeePositionsArguments x = seeing();
     index_t const most = (positions + 127) / 128;
-    constexpr index_t enough = 264;
+    constexpr index_t enough = gpu::most_parts;
     with_queries(x, [&](auto queries) {
       index_t const blocks = gpu::See<float, decltype(queries)::value>::work(x);
       parts_ = std::clamp<index_t>(enough / std::max<index_t>(blocks, 1), 1, std::max<index_t>(most, 1));
