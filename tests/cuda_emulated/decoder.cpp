@@ -386,6 +386,12 @@ TEST_CASE("what a decoder on a device refuses", "[cuda]") {
   models::Llama const too_wide = to(cuda(), random_model(wide));
   CHECK(error_of([&] { models::Decoder(too_wide, 8); }) ==
         "decoder: heads of 258 on cuda:0, at most 256 are supported");
+  wide.head_size = 256, wide.heads = wide.kv_heads = 64, wide.width = wide.hidden = 32, wide.layers = 1;
+  models::Llama const of_many = to(cuda(), random_model(wide));
+  models::KvCache short_one = of_many.cache(8);
+  models::Decoder many(of_many, 8);
+  CHECK(error_of([&] { many(some_tokens(43691, 131), short_one); }) ==
+        "decoder: 43691 tokens at once on cuda:0, at most 43690 are supported");
   // A number that no block of a cache holds; then the cache is as before.
   models::Llama loud = random_model(of_blocks());
   Array const norm = *loud.model.layers[0].self_attn.v_proj.weight;
