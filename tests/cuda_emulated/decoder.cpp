@@ -125,6 +125,23 @@ TEST_CASE("matrices of 16 bits on a device", "[cuda]") {
   }
 }
 
+TEST_CASE("matrices that begin where no word does on a device", "[cuda]") {
+  models::Llama const m = random_model(small());
+  models::Llama there = to(cuda(), m);
+  Array& up = *there.model.layers[0].mlp.up_proj.weight;
+  Array const dense = to(Device{}, up), flat(Meta{DType::f32, make_shape(dense.size() + 1)});
+  std::copy_n(dense.data<float>(), dense.size(), flat.data<float>() + 1);
+  up = slice(to(cuda(), flat), 0, 1, dense.size() + 1).view(dense.shape(), dense.strides());
+  CHECK(up.device() == cuda());
+  CHECK(reinterpret_cast<std::uintptr_t>(up.bytes()) % 16 == 4);
+  models::KvCache a = m.cache(30), b = there.cache(30);
+  models::Decoder here(m, 30), decode(there, 30);
+  for (index_t n : {1, 20}) {
+    std::span<float const> const want = here(some_tokens(n, 131), a), got = decode(some_tokens(n, 131), b);
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(want[i] - got[i]) < 1e-4f);
+  }
+}
+
 TEST_CASE("matrices of blocks on a device", "[cuda]") {
   models::Llama const m = random_model(of_blocks());
   for (Quant q : {Quant::q4_0, Quant::q4_1, Quant::q5_0, Quant::q5_1, Quant::q8_0, Quant::q4_k, Quant::q5_k,
@@ -269,6 +286,36 @@ TEST_CASE("a token after the second is one launch", "[cuda]") {
   CHECK(std::equal(want.begin(), want.end(), last.begin(), last.end()));
 }
 
+TEST_CASE("a decoder goes on after memory was out, wherever it was", "[cuda]") {
+  models::Llama const m = models::quantized(random_model(of_blocks()), Quant::q4_0), there = to(cuda(), m);
+  Tokens const some = some_tokens(9, 131);
+  models::KvCache good = there.cache(16);
+  models::Decoder plain(there, 16);
+  std::span<float const> const first = plain(some, good);
+  std::vector<float> const want(first.begin(), first.end());
+  int failures = 0;
+  for (bool fits = false; !fits; ++failures) {
+    models::KvCache cache = there.cache(16);
+    models::Decoder decode(there, 16);
+    auto const before = machine().total_bytes;
+    machine().total_bytes = machine().used_bytes + 4096 * static_cast<std::size_t>(failures);
+    try {
+      decode(some, cache);
+      fits = true;
+    } catch (error const& e) {
+      CHECK(std::string(e.what()).find("out of memory on cuda:0") != std::string::npos);
+      CHECK(cache.length == 0);
+    }
+    machine().total_bytes = before;
+    for (int again = 0; again < 3; ++again) {
+      cache.length = 0;
+      std::span<float const> const got = decode(some, cache);
+      CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
+    }
+  }
+  CHECK(failures > 5);
+}
+
 TEST_CASE("the order of threads does not show in what a decoder gives", "[cuda]") {
   models::Llama const plain = random_model(of_blocks());
   for (models::Llama const& m : {plain, models::quantized(plain, Quant::q6_k)}) {
@@ -301,6 +348,20 @@ TEST_CASE("a text so far, written from a device and read to another place", "[cu
   for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(want[i] - got[i]) < 1e-4f);
 }
 
+TEST_CASE("a text that begins as another one takes it over on the device", "[cuda]") {
+  models::Llama const there = to(cuda(), random_model(of_blocks()));
+  for (Encoding const e : {Encoding(DType::f32), Encoding(DType::f16), Encoding(Quant::q8_0)}) {
+    Tokens const text = some_tokens(21, 131);
+    models::Context one(there, 40, e), other(there, 60, e);
+    one.add(std::span(text).first(20));
+    int const waits = machine().waits;
+    other.begin_as(one, 20);
+    CHECK(machine().waits == waits);  // nothing came by way of the host
+    std::span<float const> const want = one.step(text[20]), got = other.step(text[20]);
+    CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
+  }
+}
+
 TEST_CASE("what a decoder on a device refuses", "[cuda]") {
   auto const error_of = [](auto const& f) -> std::string {
     try {
@@ -325,6 +386,12 @@ TEST_CASE("what a decoder on a device refuses", "[cuda]") {
   models::Llama const too_wide = to(cuda(), random_model(wide));
   CHECK(error_of([&] { models::Decoder(too_wide, 8); }) ==
         "decoder: heads of 258 on cuda:0, at most 256 are supported");
+  wide.head_size = 256, wide.heads = wide.kv_heads = 64, wide.width = wide.hidden = 32, wide.layers = 1;
+  models::Llama const of_many = to(cuda(), random_model(wide));
+  models::KvCache short_one = of_many.cache(8);
+  models::Decoder many(of_many, 8);
+  CHECK(error_of([&] { many(some_tokens(43691, 131), short_one); }) ==
+        "decoder: 43691 tokens at once on cuda:0, at most 43690 are supported");
   // A number that no block of a cache holds; then the cache is as before.
   models::Llama loud = random_model(of_blocks());
   Array const norm = *loud.model.layers[0].self_attn.v_proj.weight;

@@ -59,6 +59,20 @@ TEST_CASE("values and models go to the device and back", "[cuda]") {
   REQUIRE(machine().live() == before);
 }
 
+TEST_CASE("a copy between two devices is waited for on both sides", "[cuda]") {
+  machine().devices = 8;
+  auto const x = to(cuda(), Three::from({1, 2, 3}));
+  int const before = machine().waits;
+  auto const y = to(cuda(7), x);
+  REQUIRE(machine().waits == before + 2);
+  REQUIRE(y.device() == cuda(7));
+  REQUIRE(numbers(y) == std::vector<double>{1, 2, 3});
+  int const after = machine().waits;
+  static_cast<void>(to(cuda(), x));
+  REQUIRE(machine().waits == after);
+  machine().devices = 1;
+}
+
 TEST_CASE("what takes addresses of the CPU refuses memory of the device", "[cuda]") {
   auto const x = to(cuda(), Three::from({1, 2, 3}));
   Array const a = x;
@@ -117,6 +131,26 @@ TEST_CASE("a program is captured when it is called again with the same memory", 
   REQUIRE(m.graphs <= graphs + 1);
   REQUIRE(numbers(f(y)) == other);
   REQUIRE(m.captures == captures + 2);
+}
+
+TEST_CASE("work that failed is done once before it is captured", "[cuda]") {
+  auto& m = machine();
+  cuda_runtime::Replay replay;
+  Array memory;
+  bool fails = true;
+  auto const run = [&] {
+    replay.run({7}, cuda_runtime::stream(cuda()), [&] {
+      if (fails) raise("too soon");
+      if (memory.bytes() == nullptr) memory = Array(Meta{DType::f32, make_shape(3)}, cuda());
+    });
+  };
+  int const captures = m.captures;
+  REQUIRE(error_of(run) == "too soon");
+  fails = false;
+  run();
+  REQUIRE(m.captures == captures);
+  run();
+  REQUIRE(m.captures == captures + 1);
 }
 
 TEST_CASE("bound programs run on the device", "[cuda]") {

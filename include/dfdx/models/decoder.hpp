@@ -32,7 +32,8 @@ class Decoder {
   /// Of a Llama or a Gpt2. `threads` is the most that take part: 0 for as many as OpenMP has, 1 without it.
   ///
   /// Errors    those of DecoderModel; "decoder: the model lies on cuda:0, and no file of this program includes
-  ///           <dfdx/cuda_models.hpp>"; "decoder: heads of 258 on cuda:0, at most 256 are supported"
+  ///           <dfdx/cuda_models.hpp>"; "decoder: heads of 258 on cuda:0, at most 256 are supported"; of a call
+  ///           "decoder: 400000 tokens at once on cuda:0, at most 349525 are supported"
   template <class M>
     requires requires(M const& m) { decoder_model(m); }
   explicit Decoder(M const& m, index_t capacity, int threads = 0)

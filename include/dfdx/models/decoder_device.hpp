@@ -103,6 +103,9 @@ class DeviceRunner final : public DecoderRunner {
 
   void reserve(index_t rows, index_t results) override {
     DecoderModel const& c = model_;
+    // Attention counts numbers in 32 bits.
+    if (index_t const most = INT32_MAX / ((c.heads + 2 * c.kv_heads) * c.head_size); rows > most)
+      raise("decoder: ", rows, " tokens at once on ", c.device, ", at most ", most, " are supported");
     h_ = rooms_[0].take<float>(rows * c.width, c.device);
     x_ = rooms_[1].take<float>(rows * c.width, c.device);
     qkv_ = rooms_[2].take<float>(rows * (c.heads + 2 * c.kv_heads) * c.head_size, c.device);
@@ -217,7 +220,7 @@ class DeviceRunner final : public DecoderRunner {
   void set_parts(index_t positions) {
     gpu::SeePositionsArguments x = seeing();
     index_t const most = (positions + 127) / 128;
-    constexpr index_t enough = 264;
+    constexpr index_t enough = gpu::most_parts;
     with_queries(x, [&](auto queries) {
       index_t const blocks = gpu::See<float, decltype(queries)::value>::work(x);
       parts_ = std::clamp<index_t>(enough / std::max<index_t>(blocks, 1), 1, std::max<index_t>(most, 1));

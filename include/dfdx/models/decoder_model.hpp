@@ -39,7 +39,8 @@ struct BoundLayer {
 }  // namespace detail
 
 /// DecoderModel - sizes, layers, and what keeps the numbers alive. Numbers of f32 and of 16 bits, and matrices as
-/// stored, are the model's own; others are converted to f32 once, in memory of their own.
+/// stored, are the model's own; others are converted to f32 once, in memory of their own, and so are copied on devices
+/// those that begin where no 16 bytes do.
 ///
 /// Errors    "decoder: the model's numbers are recorded"; "decoder: the model's numbers lie on cuda:0 and cpu"
 struct DecoderModel {
@@ -118,7 +119,9 @@ struct DecoderModel {
   Array kept(Array const& x, DType dtype, Device where) {
     if (x.recorded()) raise("decoder: the model's numbers are recorded");
     if (x.device() != where) require_here(x.device());
-    if (x.dtype() == dtype && x.contiguous_memory()) {
+    // Kernels of devices read words of 16 bytes.
+    bool const has_words = where.is_cpu() || reinterpret_cast<std::uintptr_t>(x.bytes()) % 16 == 0;
+    if (x.dtype() == dtype && x.contiguous_memory() && has_words) {
       arrays_.push_back(x.detach());
     } else {
       Weights one;

@@ -43,13 +43,14 @@ inline Array token_row(std::span<std::int32_t const> tokens) {
   return r;
 }
 
-// The first n positions of what a layer keeps, [heads, positions, size], for others with room for them.
+// The first n positions of what a layer keeps, [heads, positions, size], for others with room for them. Those of a head
+// lie beside each other: a device copies them by itself.
 template <int = 0>
 void copy_positions(Array const& from, Array const& to, index_t n) {
-  auto const first = [&](Array const& all) {
-    return all.view(make_shape(all.shape()[0], n, all.shape()[2]), all.strides());
-  };
-  dfdx::detail::copy_values(first(from), first(to));
+  for (index_t h = 0; h < from.shape()[0]; ++h) {
+    auto const first = [&](Array const& all) { return slice(slice(all, 0, h, h + 1), 1, 0, n); };
+    dfdx::detail::copy_values(first(from), first(to));
+  }
 }
 
 }  // namespace detail

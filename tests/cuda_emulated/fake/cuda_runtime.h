@@ -79,7 +79,7 @@ class Machine {
   /// What the next launch, or every call from now on, reports.
   cudaError_t next_launch = cudaSuccess, lost = cudaSuccess;
   cudaError_t last = cudaSuccess;
-  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0;
+  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
 
   cudaError_t say(cudaError_t e) {
     if (lost != cudaSuccess) e = lost;
@@ -259,10 +259,16 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   return cudaSuccess;
 }
 
-inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
+// What dfdx never asks of a stream that is captured. (CUDA allows some of it; memory would be the graph's.)
+inline bool is_captured(cudaStream_t s) { return s != nullptr && s->capturing != nullptr; }
+inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t s) {
+  if (is_captured(s)) return cuda_fake::machine().say(cudaErrorStreamCaptureUnsupported);
   return cuda_fake::machine().take(p, bytes);
 }
-inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return cuda_fake::machine().give(p); }
+inline cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
+  if (is_captured(s)) return cuda_fake::machine().say(cudaErrorStreamCaptureUnsupported);
+  return cuda_fake::machine().give(p);
+}
 inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
   *p = std::malloc(bytes);
   return cudaSuccess;
@@ -295,7 +301,10 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   ++cuda_fake::machine().streams;
   return cuda_fake::machine().say(cudaSuccess);
 }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_fake::machine().say(cudaSuccess); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  ++cuda_fake::machine().waits;
+  return cuda_fake::machine().say(is_captured(s) ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+}
 inline cudaError_t cudaDeviceSynchronize() { return cuda_fake::machine().say(cudaSuccess); }
 
 // Events know when the work before them was done, which is at once.

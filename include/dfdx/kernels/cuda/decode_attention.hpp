@@ -8,6 +8,9 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
+/// most_parts - among how many blocks at most the positions of a text are divided.
+inline constexpr int most_parts = 264;
+
 /// SeePositions - rows of qkv: [rows, heads + 2 key_heads, size] and caches, to y: [rows, heads, size]. Rows of one
 /// text (`together`) lie beside each other, and their queries share keys. With `parts` above 1, what each part has seen
 /// goes to `seen`: [rows, heads, parts, size + 2], sums, the largest score and the sum of weights.
@@ -195,15 +198,20 @@ struct JoinParts {
   static constexpr int threads = 128;
   static DFDX_INLINE void run(SeePositionsArguments const& x) {
     int const n = x.size;
-    for (index_t t = block(); t < x.rows * x.heads; t += blocks()) {
+    float* const weights = shared<JoinParts, float, most_parts>();
+    for (index_t t = block(); t < index_t{x.rows} * x.heads; t += blocks()) {
       float const* const parts = x.seen + t * x.parts * (n + 2);
       float most = -std::numeric_limits<float>::infinity(), total = 0;
-      for (int p = 0; p < x.parts; ++p) most = std::fmax(most, parts[p * (n + 2) + n]);
-      auto const weight = [&](int p) { return std::exp(parts[p * (n + 2) + n] - most); };
-      for (int p = 0; p < x.parts; ++p) total += weight(p) * parts[p * (n + 2) + n + 1];
+      for (int p = thread(); p < x.parts; p += threads) most = std::fmax(most, parts[p * (n + 2) + n]);
+      most = block_reduce<loop_code::reduce_max, threads>(most);  // all have used the weights before
+      for (int p = thread(); p < x.parts; p += threads) {
+        weights[p] = std::exp(parts[p * (n + 2) + n] - most);
+        total += weights[p] * parts[p * (n + 2) + n + 1];
+      }
+      total = block_reduce<loop_code::reduce_sum, threads>(total);
       for (int c = thread(); c < n; c += threads) {
         float sum = 0;
-        for (int p = 0; p < x.parts; ++p) sum += weight(p) * parts[p * (n + 2) + c];
+        for (int p = 0; p < x.parts; ++p) sum += weights[p] * parts[p * (n + 2) + c];
         x.y[t * n + c] = sum / total;
       }
     }

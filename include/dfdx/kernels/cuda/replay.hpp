@@ -21,9 +21,11 @@ class Replay {
   template <class Work>
   void run(std::vector<std::uintptr_t> const& key, cudaStream_t stream, Work const& work) {
     if (key != key_) {
+      // What failed half way has not been done once: it may still have to take memory, which a graph cannot.
       drop();
+      work();
       key_ = key;
-      return work();
+      return;
     }
     if (graph_ == nullptr) capture(stream, work);
     check("launch of a captured program", cudaGraphLaunch(graph_, stream));

@@ -236,8 +236,11 @@ inline void copy(void* to, Device to_device, void const* from, Device from_devic
     if (e != cudaSuccess) failed("copy of " + std::to_string(bytes) + " bytes", e);
   };
   if (!to_device.is_cpu() && !from_device.is_cpu()) {
+    // What is asked of the other device before and after waits for the copy, which its stream knows nothing of.
     if (from_device != to_device) synchronize(from_device);
-    return say(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
+    say(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
+    if (from_device != to_device) say(cudaStreamSynchronize(s));
+    return;
   }
   static constexpr std::size_t few = std::size_t{64} << 10;
   if (to_device.is_cpu() ? false : bytes <= few)  // the runtime keeps few bytes itself
