@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSL-1.0
+// Convolutions of several channels, with both gradients, against their definition in double: numbers of channels and
+// lengths of lines around those that each kernel is chosen for, flush with pages that cannot be touched.
+#include <dfdx/kernels/conv.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "flush.hpp"
+
+namespace {
+
+using namespace dfdx;
+
+struct Case {
+  index_t batch, groups, in, out, x[3];
+  Window w[3];
+};
+
+ConvGeometry geometry(Case const& c) {
+  ConvGeometry g{};
+  g.batch = c.batch, g.groups = c.groups, g.in = c.in, g.out = c.out;
+  for (int i = 0; i < 3; ++i) {
+    g.x[i] = c.x[i], g.w[i] = c.w[i];
+    g.y[i] = (c.x[i] + 2 * c.w[i].before - c.w[i].reach()) / c.w[i].stride + 1;
+  }
+  return g;
+}
+
+// f(place in x, in w, in y) for all products of a convolution.
+template <class F>
+void each_product(ConvGeometry const& g, F const& f) {
+  index_t const taps = g.w_size();
+  for (index_t s = 0; s < g.batch * g.groups; ++s)
+    for (index_t q = 0; q < g.y_size(); ++q)
+      for (index_t t = 0; t < taps; ++t) {
+        index_t const at[] = {q / (g.y[1] * g.y[2]), q / g.y[2] % g.y[1], q % g.y[2]};
+        index_t const k[] = {t / (g.w[1].size * g.w[2].size), t / g.w[2].size % g.w[1].size, t % g.w[2].size};
+        index_t place = 0;
+        bool inside = true;
+        for (int i = 0; i < 3; ++i) {
+          index_t const p = at[i] * g.w[i].stride + k[i] * g.w[i].dilation - g.w[i].before;
+          inside = inside && p >= 0 && p < g.x[i];
+          place = place * g.x[i] + p;
+        }
+        if (!inside) continue;
+        for (index_t o = 0; o < g.out; ++o)
+          for (index_t c = 0; c < g.in; ++c)
+            f((s * g.in + c) * g.x_size() + place, ((s % g.groups * g.out + o) * g.in + c) * taps + t,
+              (s * g.out + o) * g.y_size() + q);
+      }
+}
+
+template <class E>
+std::vector<E> numbers(index_t n, int seed) {
+  std::vector<E> v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] =
+        static_cast<E>(static_cast<int>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 2003) - 1001) /
+        1000;
+  return v;
+}
+
+// The largest error of the three products, relative to the sum of the sizes of what is added up.
+template <class E>
+double error_of(Case const& c) {
+  ConvGeometry const g = geometry(c);
+  auto const size = [](index_t n) { return static_cast<std::size_t>(n); };
+  std::size_t const nx = size(g.batch * g.groups * g.in * g.x_size()),
+                    nw = size(g.groups * g.out * g.in * g.w_size()),
+                    ny = size(g.batch * g.groups * g.out * g.y_size());
+  std::vector<E> const x = numbers<E>(static_cast<index_t>(nx), 1),
+                       w = numbers<E>(static_cast<index_t>(nw), 2),
+                       y = numbers<E>(static_cast<index_t>(ny), 3);
+  std::vector<double> to_x(nx), to_w(nw), to_y(ny), of_x(nx), of_w(nw), of_y(ny);
+  each_product(g, [&](index_t i, index_t j, index_t k) {
+    std::size_t const a = size(i), b = size(j), d = size(k);
+    auto const add = [](double& sum, double& sizes, double v) { sum += v, sizes += std::fabs(v); };
+    add(to_y[d], of_y[d], static_cast<double>(x[a]) * static_cast<double>(w[b]));
+    add(to_x[a], of_x[a], static_cast<double>(y[d]) * static_cast<double>(w[b]));
+    add(to_w[b], of_w[b], static_cast<double>(x[a]) * static_cast<double>(y[d]));
+  });
+  double worst = 0;
+  auto const compare = [&](E const* found, std::vector<double> const& sums,
+                           std::vector<double> const& sizes) {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      double const d = std::fabs(static_cast<double>(found[i]) - sums[i]);
+      worst = std::isnan(d) ? INFINITY : std::max(worst, d / (sizes[i] + 1e-30));
+    }
+  };
+  auto const flush = [](std::vector<E> const& from, Flush<E> const& to) {
+    std::copy(from.begin(), from.end(), to.data);
+  };
+  auto const length = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  Flush<E> const xs(length(nx)), ws(length(nw)), ys(length(ny)), got_x(length(nx)), got_w(length(nw)),
+      got_y(length(ny));
+  flush(x, xs), flush(w, ws), flush(y, ys);
+  kernels::Conv<E> const conv(g);
+  conv.forward(xs.data, ws.data, got_y.data);
+  conv.input(got_x.data, ws.data, ys.data);
+  conv.weight(xs.data, got_w.data, ys.data);
+  compare(got_x.data, to_x, of_x), compare(got_w.data, to_w, of_w), compare(got_y.data, to_y, of_y);
+  return worst;
+}
+void check(Case const& c) {
+  INFO("channels " << c.in << " to " << c.out << ", groups " << c.groups << ", lines of " << c.x[2]);
+  CHECK(error_of<float>(c) < 1e-5);
+  CHECK(error_of<double>(c) < 1e-13);
+}
+
+constexpr Window one{}, three{3, 1, 1, 0}, padded{3, 1, 1, 1}, by_two{3, 2, 1, 1}, five{5, 1, 1, 0};
+
+}  // namespace
+
+TEST_CASE("convolution kernels: gradients of few weights, from copied windows", "[kernels]") {
+  for (index_t const out : {11, 12, 16, 33}) check({2, 1, 1, out, {1, 28, 28}, {one, three, three}});
+  for (index_t const line : {9, 17, 18, 31, 34, 50})
+    check({2, 1, 1, 13, {1, 9, line}, {one, padded, padded}});
+  check({2, 1, 3, 14, {1, 30, 33}, {one, padded, padded}});  // several blocks of lines
+  check({1, 1, 2, 12, {1, 40, 61}, {one, by_two, by_two}});
+  check({2, 2, 1, 12, {1, 12, 20}, {one, three, {3, 1, 2, 2}}});
+  check({1, 1, 1, 15, {5, 7, 19}, {three, three, padded}});
+  check({1, 1, 1, 12, {1, 11, 23}, {one, {4, 1, 1, 0}, {5, 1, 1, 2}}});
+  check({1, 1, 1, 12, {1, 3, 3000}, {one, three, three}});  // lines longer than a block
+}
+
+TEST_CASE("convolution kernels: lines of neighbours of one lane of channels", "[kernels]") {
+  for (index_t line = 8; line <= 34; ++line) check({1, 1, 20, 13, {1, 9, line}, {one, three, three}});
+  check({3, 1, 6, 16, {1, 14, 14}, {one, five, five}});
+  check({2, 2, 20, 16, {1, 11, 13}, {one, padded, by_two}});
+  check({1, 1, 40, 16, {3, 8, 16}, {padded, padded, padded}});
+}
