@@ -70,6 +70,8 @@ class PlaneConv {
                   row = detail::lanes_of<E>(block * g.y[2]) * W;
     Numbers const copies = some(depth * row + (block > 0 ? W : 0));
     Places const whole(static_cast<std::size_t>(row / W));
+    Table const rows = table(depth);
+    for (index_t k = 0; k < depth; ++k) rows.get()[k] = k * row;
     for (index_t group = 0; group < g.groups; ++group) {
       std::fill_n(sums.get(), g.out * depth * W, E(0));
       for (index_t s = 0; s < g.batch; ++s) {
@@ -82,8 +84,6 @@ class PlaneConv {
                        row);
           for (index_t i = 0; i < n; i += W)
             whole.get()[i / W] = {i, i, static_cast<int>(std::min(W, n - i))};
-          Table const rows = table(depth);
-          for (index_t k = 0; k < depth; ++k) rows.get()[k] = k * row;
           add_products(copies.get(), ys + line * g.y[2], whole.get(), detail::lanes_of<E>(n), rows.get(),
                        sums.get());
         }
