@@ -93,7 +93,7 @@ void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, 
 }
 
 /// Neighbours of a tile of one lane: addresses for each of as many rows would not fit into registers.
-inline constexpr int fewest_beside = 7, most_beside = tile_sums >= 24 ? 14 : 0;
+inline constexpr int fewest_beside = 7, most_beside = tile_sums >= 24 ? 14 : fewest_beside - 1;
 
 /// A tile of the neighbours that rows begin with, or a part of them; how many rows those were.
 template <class T>
@@ -118,7 +118,7 @@ void gathered_panel(T const* x, Index const* row, Index m, Index const* step, In
   if constexpr (C <= gathered_lanes) {
     constexpr int R = gathered_rows(C);
     for (Index i = 0; i < m;) {
-      if constexpr (C == 1 && most_beside > 0)
+      if constexpr (C == 1 && most_beside >= fewest_beside)
         if (Index const n = gathered_beside(x, row + i, m - i, step, k, b, to, target + i, more); n > 0) {
           i += n;
           continue;
