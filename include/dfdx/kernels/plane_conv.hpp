@@ -165,8 +165,9 @@ class PlaneConv {
   // sums += the products of places of all channels of y with those of x that lie at steps on.
   void add_products(E const* x, E const* y, detail::Place const* places, index_t lanes, index_t const* steps,
                     E* sums) const {
-    constexpr int some = detail::sums_lanes, window = detail::window_lanes;
-    bool const by_windows = detail::tile_sums >= 24 && depth % window == 0;
+    constexpr bool fits = detail::tile_sums >= detail::window_lanes * (detail::window_rows - 1);
+    constexpr int some = detail::sums_lanes, window = fits ? detail::window_lanes : some;
+    bool const by_windows = fits && depth % window == 0;
     index_t const together = by_windows ? detail::window_rows : detail::sums_rows;
     for (index_t o = 0; o < g.out; o += together)
       for (index_t k = 0, n; k < depth; k += n) {
