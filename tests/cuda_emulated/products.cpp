@@ -108,6 +108,64 @@ TEST_CASE("products that cuBLASLt has nothing for are computed all the same", "[
   cuda_fake::products.refuse = false;
   REQUIRE(d < 1e-5);
 }
+TEST_CASE("cuBLASLt adds a bias and a residual by itself", "[cuda]") {
+  CublasFrom const always(0);
+  constexpr auto biased = [](auto const& x, auto const& w, auto const& b) { return matmul(x, w) + b; };
+  constexpr auto added = [](auto const& x, auto const& w, auto const& r) { return r + matmul(x, w); };
+  constexpr auto both = [](auto const& x, auto const& w, auto const& b, auto const& r) {
+    return r + (matmul(x, w) + b);
+  };
+  constexpr auto part = [](auto const& x, auto const& w, auto const& r) {
+    return matmul(x, w) + slice<1, 3, 23>(r);
+  };
+  constexpr auto turned = [](auto const& x, auto const& w, auto const& r) {
+    return matmul(x, w) + transpose(r);
+  };
+  constexpr auto column = [](auto const& x, auto const& w, auto const& b) {
+    return matmul(x, w) + reshape<33, 1>(b);
+  };
+  constexpr auto twice = [](auto const& x, auto const& w, auto const& r) { return matmul(x, w) + r + r; };
+  constexpr auto less = [](auto const& x, auto const& w, auto const& r) { return matmul(x, w) - r; };
+  auto const x = filled<Tensor<float, 33, 9>>(1);
+  auto const w = filled<Tensor<float, 9, 20>>(2);
+  auto const b = filled<Tensor<float, 20>>(3);
+  auto const r = filled<Tensor<float, 33, 20>>(4);
+  // Whether biases and addends were added for a function, whose result is right.
+  auto const counts = [](auto const& f, double within, auto const&... xs) {
+    int const biases = cuda_fake::products.biases, addends = cuda_fake::products.addends;
+    REQUIRE(apart(f, xs...) < within);
+    return std::pair(cuda_fake::products.biases > biases ? 1 : 0,
+                     cuda_fake::products.addends > addends ? 1 : 0);
+  };
+  REQUIRE(counts(biased, 1e-5, x, w, b) == std::pair(1, 0));
+  REQUIRE(counts(added, 1e-5, x, w, r) == std::pair(0, 1));
+  REQUIRE(counts(both, 1e-5, x, w, b, r) == std::pair(1, 1));
+  REQUIRE(counts(part, 1e-5, x, w, filled<Tensor<float, 33, 31>>(4)) == std::pair(0, 1));
+  REQUIRE(counts(residual, 1e-12, filled<Tensor<double, 33, 20>>(1), filled<Tensor<double, 20, 20>>(2)) ==
+          std::pair(0, 0));
+  REQUIRE(counts(added, 1e-12, filled<Tensor<double, 33, 9>>(1), filled<Tensor<double, 9, 20>>(2),
+                 filled<Tensor<double, 33, 20>>(4)) == std::pair(0, 1));
+  REQUIRE(counts(biased, 1e-12, filled<Tensor<double, 33, 9>>(1), filled<Tensor<double, 9, 20>>(2),
+                 filled<Tensor<double, 20>>(4)) == std::pair(0, 0));
+  REQUIRE(counts(biased, 1e-5, filled<Tensor<float, 1, 9>>(1), w, b) == std::pair(1, 0));
+  constexpr auto onto_itself = [](auto const& given, auto const& weight) {
+    return matmul(given, weight) + given;
+  };
+  REQUIRE(counts(biased, 1e-5, filled<Tensor<float, dyn, 9>>(1, 7, 9), w, b) == std::pair(1, 0));
+  REQUIRE(counts(onto_itself, 1e-5, filled<Tensor<float, dyn, 20>>(1, 7, 20),
+                 filled<Tensor<float, 20, 20>>(2)) == std::pair(0, 1));
+  // What it cannot add, or not alone, is added by the kernel after it.
+  REQUIRE(counts(turned, 1e-5, x, w, filled<Tensor<float, 20, 33>>(4)) == std::pair(0, 0));
+  REQUIRE(counts(column, 1e-5, x, w, filled<Tensor<float, 33>>(4)) == std::pair(0, 0));
+  REQUIRE(counts(twice, 1e-5, x, w, r) == std::pair(0, 0));
+  REQUIRE(counts(less, 1e-5, x, w, r) == std::pair(0, 0));
+  REQUIRE(counts(dense, 1e-5, x, w, b) == std::pair(0, 0));
+  cuda_fake::products.refuse_bias = true;
+  auto const other = filled<Tensor<float, 34, 9>>(1);
+  auto const refused = counts(biased, 1e-5, other, w, b);
+  cuda_fake::products.refuse_bias = false;
+  REQUIRE(refused == std::pair(0, 0));
+}
 TEST_CASE("how a product is computed is chosen once, in full precision unless asked", "[cuda]") {
   CublasFrom const always(0);
   auto const x = filled<Tensor<float, 21, 22>>(1);
@@ -119,6 +177,18 @@ TEST_CASE("how a product is computed is chosen once, in full precision unless as
   cuda_options.tf32 = true;
   REQUIRE(apart(product, x, y) < 1e-5);
   REQUIRE(cuda_fake::products.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+TEST_CASE("kinds of products that no one asks for again are forgotten", "[cuda]") {
+  CublasFrom const always(0);
+  using Any = Tensor<float, dyn, dyn>;
+  constexpr int most = 5 * static_cast<int>(cuda_runtime::Cublas::most_kinds);  // descriptors of a kind
+  auto const y = filled<Any>(2, 3, 2);
+  int const before = cuda_fake::products.choices;
+  for (index_t m = 1; m <= 1100; ++m) {
+    REQUIRE(apart(product, filled<Any>(1, m, 3), y) < 1e-5);
+    REQUIRE(cuda_fake::products.descriptors <= most);
+  }
+  REQUIRE(cuda_fake::products.choices >= before + 1100);
 }
 TEST_CASE("a barrier that products lack shows", "[cuda]") {
   CublasFrom const never(std::int64_t{1} << 60);

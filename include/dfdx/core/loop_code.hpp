@@ -74,6 +74,8 @@ enum Level : index_t { element_level = 0, row_level = 1 };
 /// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32
 /// on).
 inline constexpr index_t first_op = 32;
+/// Of these, what a library's product can do after it, so that kernels know it by its number.
+inline constexpr int add = 64;
 enum Do : index_t {
   load = 1,
   constant,

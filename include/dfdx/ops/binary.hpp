@@ -15,7 +15,7 @@ namespace dfdx::op {
 /// Source    elementary calculus
 struct add : arithmetic<add, 2> {
   static constexpr char const* name = "add";
-  static constexpr Code code = numbered(64);
+  static constexpr Code code = numbered(loop_code::add);
   static constexpr auto eval(auto const& x, auto const& y) { return math::plus(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
@@ -23,7 +23,7 @@ struct add : arithmetic<add, 2> {
   }
 };
 template <>
-struct fused<64> {
+struct fused<loop_code::add> {
   using type = add;
 };
 

@@ -21,7 +21,13 @@ enum cublasComputeType_t {
   CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
-enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
+enum cublasLtMatmulDescAttributes_t {
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_TRANSB = 4,
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
+};
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
 enum cublasLtMatrixLayoutAttribute_t {
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
@@ -39,6 +45,8 @@ namespace cuda_fake {
 struct Description {
   cublasComputeType_t compute;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void const* bias = nullptr;
 };
 struct Layout {
   cudaDataType_t type;
@@ -50,14 +58,16 @@ struct Preference {
 };
 struct Products {
   int choices = 0, products = 0;
-  bool refuse = false;
+  int descriptors = 0;  // that are alive
+  int biases = 0, addends = 0;  // that products did add
+  bool refuse = false, refuse_bias = false;
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;  // of the last one
 };
 inline Products products;
 
 template <class T, class Sum>
 void multiply(Description const& d, void const* pa, Layout const& la, void const* pb, Layout const& lb,
-              void* pc, Layout const& lc) {
+              void const* addend, Layout const& ladd, void* pc, Layout const& lc) {
   auto const* const a = static_cast<T const*>(pa);
   auto const* const b = static_cast<T const*>(pb);
   auto* const c = static_cast<T*>(pc);
@@ -71,6 +81,9 @@ void multiply(Description const& d, void const* pa, Layout const& la, void const
                      a[i * la.batch_step + (d.a == CUBLAS_OP_N ? k * la.step + m : m * la.step + k)]) *
                  static_cast<Sum>(
                      b[i * lb.batch_step + (d.b == CUBLAS_OP_N ? n * lb.step + k : k * lb.step + n)]);
+        if (addend != nullptr)
+          sum += static_cast<Sum>(static_cast<T const*>(addend)[i * ladd.batch_step + n * ladd.step + m]);
+        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<Sum>(static_cast<T const*>(d.bias)[m]);
         c[i * lc.batch_step + n * lc.step + m] = static_cast<T>(sum);
       }
 }
@@ -99,25 +112,41 @@ inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* h) {
 inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
                                                cudaDataType_t scale) {
   if ((compute == CUBLAS_COMPUTE_64F) != (scale == CUDA_R_64F)) return CUBLAS_STATUS_INVALID_VALUE;
-  static std::vector<std::unique_ptr<cuda_fake::Description>> all;
-  *d = all.emplace_back(new cuda_fake::Description{compute}).get();
+  *d = new cuda_fake::Description{compute};
+  ++cuda_fake::products.descriptors;
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
+  delete d;
+  --cuda_fake::products.descriptors;
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
                                                      cublasLtMatmulDescAttributes_t what, void const* value,
                                                      std::size_t bytes) {
-  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
-  (what == CUBLASLT_MATMUL_DESC_TRANSA ? d->a : d->b) = *static_cast<cublasOperation_t const*>(value);
-  return CUBLAS_STATUS_SUCCESS;
+  auto const take = [&](auto& to) {
+    if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return take(d->a);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return take(d->b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(d->epilogue);
+    default: return take(d->bias);
+  }
 }
 inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType_t type,
                                                  std::uint64_t rows, std::uint64_t columns,
                                                  std::int64_t step) {
   if (rows == 0 || columns == 0 || step < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
-  static std::vector<std::unique_ptr<cuda_fake::Layout>> all;
-  *l = all.emplace_back(new cuda_fake::Layout{type, static_cast<std::int64_t>(rows),
-                                              static_cast<std::int64_t>(columns), step})
-           .get();
+  *l = new cuda_fake::Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), step};
+  ++cuda_fake::products.descriptors;
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) {
+  delete l;
+  --cuda_fake::products.descriptors;
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
@@ -149,7 +178,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 }
 inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                                      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                                                     cublasLtMatrixLayout_t add, cublasLtMatrixLayout_t c,
                                                      cublasLtMatmulPreference_t p, int most,
                                                      cublasLtMatmulHeuristicResult_t* r, int* n) {
   ++cuda_fake::products.choices;
@@ -162,31 +191,45 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
       op(*a, d->a, false) != op(*b, d->b, true) || a->batch != c->batch || b->batch != c->batch ||
       a->type != c->type || b->type != c->type)
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (add->rows != c->rows || add->columns != c->columns || add->batch != c->batch || add->type != c->type)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if ((d->compute == CUBLAS_COMPUTE_64F) != (c->type == CUDA_R_64F)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (d->epilogue == CUBLASLT_EPILOGUE_BIAS) {
+    if (cuda_fake::products.refuse_bias || c->type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d->bias == nullptr || reinterpret_cast<std::uintptr_t>(d->bias) % p->alignment[2] != 0)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
   *n = most;
   r->algo = {p->workspace, p->alignment[0]};
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const*, void const* a,
                                      cublasLtMatrixLayout_t la, void const* b, cublasLtMatrixLayout_t lb,
-                                     void const*, void const* c, cublasLtMatrixLayout_t, void* to,
+                                     void const* beta, void const* c, cublasLtMatrixLayout_t ladd, void* to,
                                      cublasLtMatrixLayout_t lc, cublasLtMatmulAlgo_t const* how,
                                      void* workspace, std::size_t bytes, cudaStream_t stream) {
   auto const aligned = [](void const* p, std::uintptr_t n) {
     return reinterpret_cast<std::uintptr_t>(p) % n == 0;
   };
-  if (bytes < how->workspace || !aligned(workspace, 256) || c != to) return CUBLAS_STATUS_INVALID_VALUE;
-  for (void const* p : {a, b, c})
+  bool const adds =
+      lc->type == CUDA_R_64F ? *static_cast<double const*>(beta) == 1 : *static_cast<float const*>(beta) == 1;
+  bool const biased = d->epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bytes < how->workspace || !aligned(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (adds ? c == to && ladd->step != lc->step : c != to) return CUBLAS_STATUS_INVALID_VALUE;
+  for (void const* p : {a, b, c, static_cast<void const*>(to), biased ? d->bias : c})
     if (!aligned(p, how->alignment)) return CUBLAS_STATUS_INVALID_VALUE;
   ++cuda_fake::products.products;
   cuda_fake::products.compute = d->compute;
-  cuda_fake::submit(stream, [d = *d, a, la = *la, b, lb = *lb, to, lc = *lc, workspace, bytes] {
+  cuda_fake::products.biases += biased;
+  cuda_fake::products.addends += adds;
+  void const* const addend = adds ? c : nullptr;
+  cuda_fake::submit(stream, [d = *d, a, la = *la, b, lb = *lb, addend, ladd = *ladd, to, lc = *lc, workspace, bytes] {
     std::memset(workspace, 0xff, bytes);  // it may write there
     switch (lc.type) {
-      case CUDA_R_64F: return cuda_fake::multiply<double, double>(d, a, la, b, lb, to, lc);
-      case CUDA_R_32F: return cuda_fake::multiply<float, float>(d, a, la, b, lb, to, lc);
-      case CUDA_R_16F: return cuda_fake::multiply<dfdx::float16, float>(d, a, la, b, lb, to, lc);
-      default: return cuda_fake::multiply<dfdx::bfloat16, float>(d, a, la, b, lb, to, lc);
+      case CUDA_R_64F: return cuda_fake::multiply<double, double>(d, a, la, b, lb, addend, ladd, to, lc);
+      case CUDA_R_32F: return cuda_fake::multiply<float, float>(d, a, la, b, lb, addend, ladd, to, lc);
+      case CUDA_R_16F: return cuda_fake::multiply<dfdx::float16, float>(d, a, la, b, lb, addend, ladd, to, lc);
+      default: return cuda_fake::multiply<dfdx::bfloat16, float>(d, a, la, b, lb, addend, ladd, to, lc);
     }
   });
   return CUBLAS_STATUS_SUCCESS;

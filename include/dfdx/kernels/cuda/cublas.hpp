@@ -8,8 +8,10 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 
 #if !defined(DFDX_NO_CUBLAS)
 #include <cublasLt.h>
@@ -58,14 +60,25 @@ constexpr FactorOf as_factor(std::int64_t rows, std::int64_t columns, std::int64
   return {};
 }
 
+/// Memory - where a product's operands lie; a bias and an addend only if the product has them.
+struct Memory {
+  void const *a = nullptr, *b = nullptr;
+  void* c = nullptr;
+  void const *bias = nullptr, *addend = nullptr;
+};
+
 /// Product - c = a b, all by columns: what of it decides how it is computed.
 struct Product {
   DType dtype = DType::f32;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   Factor a, b;
   std::int64_t c_step = 0, c_batch_step = 0;
+  /// Whether a column of m numbers is added to all columns, and how far those of a matrix are apart that is added to
+  /// the product (0 if there is none).
+  bool has_bias = false;
+  std::int64_t addend_step = 0;
 
-  using Key = std::array<std::int64_t, 17>;
+  using Key = std::array<std::int64_t, 19>;
   Key key(int device, std::int64_t alignment, std::int64_t workspace) const {
     return {static_cast<std::int64_t>(dtype),
             m,
@@ -80,6 +93,8 @@ struct Product {
             b.transposed,
             c_step,
             c_batch_step,
+            has_bias,
+            addend_step,
             device,
             alignment,
             workspace,
@@ -93,8 +108,7 @@ inline constexpr bool has_cublas = false;
 
 /// Cublas - takes no product.
 struct Cublas {
-  static bool multiply(Product const&, void const*, void const*, void*, void*, std::size_t, Device,
-                       cudaStream_t) {
+  static bool multiply(Product const&, Memory const&, void*, std::size_t, Device, cudaStream_t) {
     return false;
   }
 };
@@ -109,31 +123,50 @@ inline void require(cublasStatus_t said, char const* what) {
     raise(std::string("cuda: cuBLASLt, ") + what + ": " + cublasLtGetStatusString(said));
 }
 
-/// Chosen - descriptors and the algorithm of a kind of product.
+/// Chosen - descriptors, which it owns, and the algorithm of a kind of product.
 struct Chosen {
   cublasLtMatmulDesc_t product{};
-  cublasLtMatrixLayout_t a{}, b{}, c{};
+  cublasLtMatrixLayout_t a{}, b{}, c{}, addend{};
   cublasLtMatmulAlgo_t algorithm{};
   bool found = false;
+
+  Chosen() = default;
+  Chosen(Chosen const&) = delete;
+  Chosen& operator=(Chosen const&) = delete;
+  ~Chosen() {
+    if (product != nullptr) static_cast<void>(cublasLtMatmulDescDestroy(product));
+    for (cublasLtMatrixLayout_t const l : {a, b, c, addend})
+      if (l != nullptr) static_cast<void>(cublasLtMatrixLayoutDestroy(l));
+  }
 };
 
 class Cublas {
  public:
+  /// As many kinds of products are remembered; then all are forgotten, so that a program whose extents always change
+  /// does not grow.
+  static constexpr std::size_t most_kinds = 1024;
+
   /// multiply - asks for a product; false if cuBLASLt has no algorithm for it.
   ///
   /// Errors    "cuda: cuBLASLt, product: ...", with what it says
-  static bool multiply(Product const& x, void const* a, void const* b, void* c, void* workspace,
-                       std::size_t workspace_bytes, Device device, cudaStream_t stream) {
-    auto const alignment = static_cast<std::int64_t>(aligned_to(a, aligned_to(b, aligned_to(c, 256))));
-    Chosen const* const chosen = find(x, device, alignment, workspace_bytes);
+  static bool multiply(Product const& x, Memory const& at, void* workspace, std::size_t workspace_bytes,
+                       Device device, cudaStream_t stream) {
+    std::uintptr_t aligned = 256;
+    for (void const* const p : {at.a, at.b, static_cast<void const*>(at.c), at.bias, at.addend})
+      aligned = aligned_to(p, aligned);
+    auto const alignment = static_cast<std::int64_t>(aligned);
+    std::shared_ptr<Chosen const> const chosen = find(x, device, alignment, workspace_bytes);
     if (!chosen->found) return false;
-    double const one64 = 1, zero64 = 0;
-    float const one32 = 1, zero32 = 0;
-    bool const wide = x.dtype == DType::f64;
+    bool const adds = x.addend_step != 0, wide = x.dtype == DType::f64;
+    double const one64 = 1, beta64 = adds;
+    float const one32 = 1, beta32 = adds;
     void const* const alpha = wide ? static_cast<void const*>(&one64) : &one32;
-    void const* const beta = wide ? static_cast<void const*>(&zero64) : &zero32;
-    require(cublasLtMatmul(handle(device), chosen->product, alpha, a, chosen->a, b, chosen->b, beta, c,
-                           chosen->c, c, chosen->c, &chosen->algorithm, workspace, workspace_bytes, stream),
+    void const* const beta = wide ? static_cast<void const*>(&beta64) : &beta32;
+    auto description = *chosen->product;  // a copy, for others may use it with another bias
+    if (x.has_bias) set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+    require(cublasLtMatmul(handle(device), &description, alpha, at.a, chosen->a, at.b, chosen->b, beta,
+                           adds ? at.addend : at.c, adds ? chosen->addend : chosen->c, at.c, chosen->c,
+                           &chosen->algorithm, workspace, workspace_bytes, stream),
             "product");
     return true;
   }
@@ -152,29 +185,28 @@ class Cublas {
     if (h == nullptr) require(cublasLtCreate(&h), "handle");
     return h;
   }
-  static Chosen const* find(Product const& x, Device device, std::int64_t alignment,
-                            std::size_t workspace_bytes) {
-    static std::map<Product::Key, Chosen> known;
+  // Another thread may forget a kind while this one uses it.
+  static std::shared_ptr<Chosen const> find(Product const& x, Device device, std::int64_t alignment,
+                                            std::size_t workspace_bytes) {
+    // Never destroyed: at the program's end cuBLASLt may have gone before it.
+    static auto& known = *new std::map<Product::Key, std::shared_ptr<Chosen const>>;
     static std::mutex mutex;
     std::lock_guard const lock(mutex);
-    auto const [i, fresh] =
-        known.try_emplace(x.key(device.index, alignment, static_cast<std::int64_t>(workspace_bytes)));
-    if (fresh) try {
-        choose(i->second, x, device, alignment, workspace_bytes);
-      } catch (...) {
-        known.erase(i);
-        throw;
-      }
-    return &i->second;
+    Product::Key const key = x.key(device.index, alignment, static_cast<std::int64_t>(workspace_bytes));
+    if (auto const i = known.find(key); i != known.end()) return i->second;
+    auto const fresh = std::make_shared<Chosen>();
+    choose(*fresh, x, device, alignment, workspace_bytes);
+    if (known.size() >= most_kinds) known.clear();
+    known.emplace(key, fresh);
+    return fresh;
   }
 
   template <class T>
   static void set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, T value) {
     require(cublasLtMatmulDescSetAttribute(d, what, &value, sizeof value), "description");
   }
-  static cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
-                                       std::int64_t step, std::int64_t batch, std::int64_t batch_step) {
-    cublasLtMatrixLayout_t r{};
+  static void describe(cublasLtMatrixLayout_t& r, cudaDataType_t type, std::int64_t rows,
+                       std::int64_t columns, std::int64_t step, std::int64_t batch, std::int64_t batch_step) {
     require(cublasLtMatrixLayoutCreate(&r, type, static_cast<std::uint64_t>(rows),
                                        static_cast<std::uint64_t>(columns), step),
             "layout");
@@ -184,7 +216,6 @@ class Cublas {
     require(cublasLtMatrixLayoutSetAttribute(r, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_step,
                                              sizeof batch_step),
             "layout");
-    return r;
   }
   static void choose(Chosen& c, Product const& x, Device device, std::int64_t alignment,
                      std::size_t workspace) {
@@ -200,11 +231,20 @@ class Cublas {
             "description");
     set(c.product, CUBLASLT_MATMUL_DESC_TRANSA, x.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(c.product, CUBLASLT_MATMUL_DESC_TRANSB, x.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    c.a = layout(type, x.a.rows, x.a.columns, x.a.step, x.batch, x.a.batch_step);
-    c.b = layout(type, x.b.rows, x.b.columns, x.b.step, x.batch, x.b.batch_step);
-    c.c = layout(type, x.m, x.n, x.c_step, x.batch, x.c_batch_step);
+    describe(c.a, type, x.a.rows, x.a.columns, x.a.step, x.batch, x.a.batch_step);
+    describe(c.b, type, x.b.rows, x.b.columns, x.b.step, x.batch, x.b.batch_step);
+    describe(c.c, type, x.m, x.n, x.c_step, x.batch, x.c_batch_step);
+    if (x.addend_step != 0) describe(c.addend, type, x.m, x.n, x.addend_step, x.batch, 0);
+    if (x.has_bias) {
+      set(c.product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      // Of the address it is only asked here how well it is aligned.
+      set(c.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(alignment));
+    }
     cublasLtMatmulPreference_t wish{};
     require(cublasLtMatmulPreferenceCreate(&wish), "preference");
+    std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, decltype([](auto* p) {
+                      static_cast<void>(cublasLtMatmulPreferenceDestroy(p));
+                    })> const owned(wish);
     auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
       require(cublasLtMatmulPreferenceSetAttribute(wish, what, &value, sizeof value), "preference");
     };
@@ -215,9 +255,8 @@ class Cublas {
       prefer(what, static_cast<std::uint32_t>(alignment));
     cublasLtMatmulHeuristicResult_t best{};
     int n = 0;
-    cublasStatus_t const said =
-        cublasLtMatmulAlgoGetHeuristic(handle(device), c.product, c.a, c.b, c.c, c.c, wish, 1, &best, &n);
-    static_cast<void>(cublasLtMatmulPreferenceDestroy(wish));
+    cublasStatus_t const said = cublasLtMatmulAlgoGetHeuristic(
+        handle(device), c.product, c.a, c.b, c.addend != nullptr ? c.addend : c.c, c.c, wish, 1, &best, &n);
     if (said != CUBLAS_STATUS_NOT_SUPPORTED) require(said, "choice of an algorithm");
     c.found = n != 0 && best.state == CUBLAS_STATUS_SUCCESS;
     c.algorithm = best.algo;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// A matrix product on a device. Large ones are cuBLASLt's, with what is to be done to the sums in a kernel after it.
+// A matrix product on a device. Large ones are cuBLASLt's, with what is to be done to the sums in a kernel after it
+// unless cuBLASLt does that too (kernels/cuda/cublas_sums.hpp).
 // The others are computed by a kernel for every dtype, stride and epilogue (kernels/cuda/tiles.hpp).
 #pragma once
 
 #include <dfdx/kernels/cuda/cublas.hpp>
+#include <dfdx/kernels/cuda/cublas_sums.hpp>
 #include <dfdx/kernels/cuda/tensor_tiles.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
 #include <dfdx/kernels/matmul.hpp>
@@ -164,8 +166,10 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
         auto at = reinterpret_cast<std::uintptr_t>(workspace);
         at = (at + alignment - 1) / alignment * alignment;
         auto* const work = reinterpret_cast<std::byte*>(at);
+        if constexpr (addends<T, Epilogue>.found)
+          if (multiply<true>(x, base[2], work, device, stream)) return cudaSuccess;
         void* const sums = sums_bytes(symbols) != 0 ? work + cublas_bytes : base[2];
-        if (multiply(x, sums, work, device, stream)) {
+        if (multiply<false>(x, sums, work, device, stream)) {
           if constexpr (has_epilogue) {
             index_t const blocks = (rows(symbols) * columns(symbols) + 255) / 256;
             return start<EpilogueKernel>(EpilogueArguments{x, static_cast<T const*>(sums)},
@@ -222,6 +226,8 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   }
 
   // By columns the result is its own transpose, the product of those of the factors in the other order.
+  // With Adds what the epilogue adds, too.
+  template <bool Adds>
   static bool multiply(Arguments const& x, void* to, void* work, Device device, cudaStream_t stream) {
     using namespace cuda_runtime;
     index_t const* const symbols = x.symbols;
@@ -232,13 +238,28 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     left.factor.batch_step = batch_step<1>(symbols);
     right.factor.batch_step = batch_step<0>(symbols);
     index_t const at_once = joined(symbols), all = matrices(symbols);
-    Product const product{dtype_v<T>, n, m, k, at_once, left.factor, right.factor, n, m * n};
-    for (index_t i = 0; i < all; i += at_once)
-      if (!Cublas::multiply(product, static_cast<T const*>(x.base[1]) + matrix<1>(i, symbols),
-                            static_cast<T const*>(x.base[0]) + matrix<0>(i, symbols),
-                            static_cast<T*>(to) + i * m * n, work, static_cast<std::size_t>(cublas_bytes),
-                            device, stream))
+    Product product{dtype_v<T>, n, m, k, at_once, left.factor, right.factor, n, m * n};
+    Memory memory;
+    if constexpr (Adds) {
+      constexpr Addends sums = addends<T, Epilogue>;
+      if constexpr (sums.row >= 0) {
+        product.has_bias = true;
+        memory.bias = x.base[3 + sums.row];
+      }
+      if constexpr (sums.matrix >= 0) {
+        product.addend_step = row_step<sums.matrix>(std::type_identity<Epilogue>{}, symbols);
+        memory.addend = x.base[3 + sums.matrix];
+        // In place only as it is stored.
+        if (product.addend_step < n || (memory.addend == to && product.addend_step != n)) return false;
+      }
+    }
+    for (index_t i = 0; i < all; i += at_once) {
+      memory.a = static_cast<T const*>(x.base[1]) + matrix<1>(i, symbols);
+      memory.b = static_cast<T const*>(x.base[0]) + matrix<0>(i, symbols);
+      memory.c = static_cast<T*>(to) + i * m * n;
+      if (!Cublas::multiply(product, memory, work, static_cast<std::size_t>(cublas_bytes), device, stream))
         return false;
+    }
     return true;
   }
 };
