@@ -154,6 +154,15 @@ TEST_CASE("cuBLASLt adds a bias and a residual by itself", "[cuda]") {
   REQUIRE(counts(biased, 1e-5, filled<Tensor<float, dyn, 9>>(1, 7, 9), w, b) == std::pair(1, 0));
   REQUIRE(counts(onto_itself, 1e-5, filled<Tensor<float, dyn, 20>>(1, 7, 20),
                  filled<Tensor<float, 20, 20>>(2)) == std::pair(0, 1));
+  // Of two products the second is added to the first where that lies; a row may lie where it is stored.
+  constexpr auto two = [](auto const& x, auto const& w, auto const& y, auto const& v) {
+    return matmul(x, w) + matmul(y, v);
+  };
+  REQUIRE(counts(two, 1e-5, x, w, filled<Tensor<float, 33, 7>>(5), filled<Tensor<float, 7, 20>>(6)) ==
+          std::pair(0, 1));
+  REQUIRE(counts(two, 1e-5, filled<Tensor<float, 1, 9>>(1), w, filled<Tensor<float, 1, 7>>(5),
+                 filled<Tensor<float, 7, 20>>(6))
+              .second == 0);
   // What it cannot add, or not alone, is added by the kernel after it.
   REQUIRE(counts(turned, 1e-5, x, w, filled<Tensor<float, 20, 33>>(4)) == std::pair(0, 0));
   REQUIRE(counts(column, 1e-5, x, w, filled<Tensor<float, 33>>(4)) == std::pair(0, 0));

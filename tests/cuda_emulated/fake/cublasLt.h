@@ -216,6 +216,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, v
   bool const biased = d->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bytes < how->workspace || !aligned(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
   if (adds ? c == to && ladd->step != lc->step : c != to) return CUBLAS_STATUS_INVALID_VALUE;
+  if (biased && d->bias == to) return CUBLAS_STATUS_INVALID_VALUE;  // read by tiles after others are stored
   for (void const* p : {a, b, c, static_cast<void const*>(to), biased ? d->bias : c})
     if (!aligned(p, how->alignment)) return CUBLAS_STATUS_INVALID_VALUE;
   ++cuda_fake::products.products;

@@ -225,6 +225,10 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     else return stride<Operand, batches - 1>(symbols);
   }
 
+  static bool overlap(T const* a, index_t of_a, T const* b, index_t of_b) {
+    return a < b + of_b && b < a + of_a;
+  }
+
   // By columns the result is its own transpose, the product of those of the factors in the other order.
   // With Adds what the epilogue adds, too.
   template <bool Adds>
@@ -245,12 +249,17 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
       if constexpr (sums.row >= 0) {
         product.has_bias = true;
         memory.bias = x.base[3 + sums.row];
+        if (overlap(static_cast<T const*>(memory.bias), n, static_cast<T const*>(to), m * n)) return false;
       }
       if constexpr (sums.matrix >= 0) {
         product.addend_step = row_step<sums.matrix>(std::type_identity<Epilogue>{}, symbols);
         memory.addend = x.base[3 + sums.matrix];
-        // In place only as it is stored.
-        if (product.addend_step < n || (memory.addend == to && product.addend_step != n)) return false;
+        // In place only where each element is read just before it is stored.
+        auto const* const addend = static_cast<T const*>(memory.addend);
+        index_t const step = product.addend_step;
+        if (step < n || (overlap(addend, (m - 1) * step + n, static_cast<T const*>(to), m * n) &&
+                         (addend != to || step != n)))
+          return false;
       }
     }
     for (index_t i = 0; i < all; i += at_once) {
