@@ -19,8 +19,11 @@ using torch::Tensor;
 using Tensors = std::vector<Tensor>;
 namespace F = torch::nn::functional;
 
-// Libtorch 1.13 has no fused attention of its own for C++ callers, so it is written out.
+// Libtorch 1 has no fused attention for C++ callers, so it is written out there.
 Tensor attention(Tensors const& in, bool causal) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(in[0], in[1], in[2], std::nullopt, 0.0, causal);
+#else
   auto const scale = 1 / std::sqrt(static_cast<double>(in[0].size(-1)));
   auto scores = torch::matmul(in[0] * scale, in[1].transpose(-2, -1));
   if (causal) {
@@ -31,6 +34,7 @@ Tensor attention(Tensors const& in, bool causal) {
     scores = scores.masked_fill(mask, -std::numeric_limits<float>::infinity());
   }
   return torch::matmul(torch::softmax(scores, -1), in[2]);
+#endif
 }
 
 // What a work computes from its inputs; the last input is the cotangent of the result unless it is a scalar.

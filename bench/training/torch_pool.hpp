@@ -15,7 +15,22 @@ namespace torch_trainer {
 /// Pool - keeps blocks that were given back for the next tensor of that size, and counts. Not for several threads.
 class Pool final : public c10::Allocator {
  public:
-  c10::DataPtr allocate(std::size_t bytes) const override {
+#if TORCH_VERSION_MAJOR >= 2
+  c10::DataPtr allocate(std::size_t bytes) override { return take(bytes); }
+  void copy_data(void* to, void const* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+#else
+  c10::DataPtr allocate(std::size_t bytes) const override { return take(bytes); }
+#endif
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  std::size_t peak() const { return peak_; }
+  void forget_peak() { peak_ = live_; }
+
+ private:
+  static constexpr std::size_t front = 64;
+  static void give_back(void* block);
+  c10::DataPtr take(std::size_t bytes) const {
     auto& kept = free_[bytes];
     char* block = nullptr;  // its size stands in front
     if (kept.empty()) {
@@ -29,13 +44,6 @@ class Pool final : public c10::Allocator {
     peak_ = std::max(peak_, live_ += bytes);
     return {block, block, &give_back, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
-  std::size_t peak() const { return peak_; }
-  void forget_peak() { peak_ = live_; }
-
- private:
-  static constexpr std::size_t front = 64;
-  static void give_back(void* block);
   mutable std::unordered_map<std::size_t, std::vector<char*>> free_;
   mutable std::size_t live_ = 0, peak_ = 0;
 };
