@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# run.sh [NAME...]: builds the named benchmarks (ad tape transforms words fashion mlp gpt gemm conv llama elementwise
-# normalise attention movement inference scaling threads compile; all without a name) in release below build/bench, runs
-# them, prints one table and writes it to build/bench/results.json and, with charts, report.html. peers.sh installs what
-# they compare with. On their own: `run.sh rvv` counts instructions on RISC-V vectors, `run.sh cuda` measures a GPU.
+# run.sh [NAME...]: builds the named benchmarks (those of `names` below; all without a name) in release below
+# build/bench, runs them, prints one table and writes it to build/bench/results.json and, with charts, report.html.
+# peers.sh installs what they compare with. On their own: `run.sh rvv` counts instructions on RISC-V vectors,
+# `run.sh cuda` measures a GPU.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- ad tape transforms words fashion mlp gpt gemm conv llama \
-  elementwise normalise attention movement inference scaling threads compile
+names='maths ad tape transforms words fashion mlp gpt gemm conv llama elementwise normalise attention movement
+  inference scaling threads compile'
+[ $# -gt 0 ] || set -- $names
 if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross
   exec python3 bench/rvv/count.py build/bench/rvv -Iinclude -isystem build/deps/usr/include
@@ -15,12 +16,9 @@ fi
 [ "$1" != cuda ] || exec sh bench/cuda/run.sh
 targets='bench_roof'
 for name in "$@"; do
-  case $name in
-    ad | tape | transforms | words | fashion | mlp | gpt | gemm | conv | llama | elementwise | normalise | attention | \
-      movement | inference | scaling | threads) targets="$targets bench_$name" ;;
-    compile) ;;
-    *) echo "run.sh: no benchmark $name; there are ad, tape, transforms, words, fashion, mlp, gpt, gemm, conv, llama," \
-      "elementwise, normalise, attention, movement, inference, scaling, threads and compile" >&2 && exit 1 ;;
+  case " $(echo $names) " in
+    *" $name "*) [ "$name" = compile ] || targets="$targets bench_$name" ;;
+    *) echo "run.sh: no benchmark $name; there are $(echo $names)" >&2 && exit 1 ;;
   esac
 done
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
