@@ -6,6 +6,7 @@
 
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/power.hpp>
+#include <dfdx/kernels/single_angles.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
 
 #include <utility>
@@ -105,14 +106,19 @@ struct lane_functions<xsimd::batch<T, A>> {
     return wide([](auto const& v) { return kernels::lane_cos(v); }, x);
   }
   static DFDX_INLINE X tan(X const& x) {
+    if constexpr (single)
+      if (xsimd::all(xsimd::abs(x) <= X(few_turns))) [[likely]]
+        return kernels::single_tan(x);
     return wide([](auto const& v) { return kernels::lane_tan(v); }, x);
   }
   static DFDX_INLINE X asin(X const& x) {
-    return wide([](auto const& v) { return xsimd::asin(v); }, x);
+    if constexpr (single) return kernels::single_asin(x);
+    else return xsimd::asin(x);
   }
   static DFDX_INLINE X acos(X const& x) { return xsimd::acos(x); }
   static DFDX_INLINE X atan(X const& x) {
-    return wide([](auto const& v) { return kernels::lane_atan(v); }, x);
+    if constexpr (single) return kernels::single_atan(x);
+    else return kernels::lane_atan(x);
   }
   static DFDX_INLINE X sinh(X const& x) { return kernels::lane_sinh(x); }
   static DFDX_INLINE X cosh(X const& x) { return kernels::lane_cosh(x); }
@@ -144,7 +150,8 @@ struct lane_functions<xsimd::batch<T, A>> {
     else return wide([](auto const& v, auto const& w) { return kernels::lane_pow<single>(v, w); }, x, y);
   }
   static DFDX_INLINE X atan2(X const& y, X const& x) {
-    return wide([](auto const& v, auto const& w) { return kernels::lane_atan2(v, w); }, y, x);
+    if constexpr (single) return kernels::single_atan2(y, x);
+    else return kernels::lane_atan2(y, x);
   }
   static DFDX_INLINE X hypot(X const& x, X const& y) {
     X const a = xsimd::abs(x), b = xsimd::abs(y), infinity(std::numeric_limits<T>::infinity());
