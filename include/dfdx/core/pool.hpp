@@ -45,12 +45,13 @@ namespace detail {
 // Blocks of several huge pages are made of them where the system does so when asked (Linux): walking 40 MB is 20 of
 // them, or 10,000 pages that each cost a fault when first touched and a look-up in tables that hold some 3,000.
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
+// Blocks of so many bytes begin where a page does, so that large operands lie alike within theirs (graph/layout.hpp).
+inline constexpr std::size_t page = 4096, paged_block = 8 * page;
 inline std::align_val_t alignment_of_block(std::size_t bytes) {
 #if defined(DFDX_KNOWS_HUGE_PAGES)
   if (bytes >= 2 * huge_page) return std::align_val_t{huge_page};
 #endif
-  static_cast<void>(bytes);
-  return std::align_val_t{64};
+  return std::align_val_t{bytes >= paged_block ? page : 64};
 }
 [[gnu::noinline]] inline void* allocate_block(std::size_t bytes) {
   void* const p = ::operator new(bytes, alignment_of_block(bytes));

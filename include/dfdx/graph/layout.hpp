@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include <dfdx/core/pool.hpp>
 #include <dfdx/graph/views.hpp>
 
 namespace dfdx::graph {
@@ -124,10 +125,21 @@ constexpr index_t turned(Turns const& turns, int turn, index_t const* position, 
 
 namespace detail {
 
+/// whole - bytes up to a multiple of what a buffer of so many is aligned to. Large ones begin where pages do, as large
+/// tensors do (core/pool.hpp): processors compare addresses by their last 12 bits first, and where what is read lies up
+/// to some hundred bytes behind what was just stored they take the one for the other, and wait. Loops took up to three
+/// times as long.
+constexpr index_t whole(index_t bytes, index_t of) {
+  constexpr auto page = static_cast<index_t>(dfdx::detail::page),
+                 paged = static_cast<index_t>(dfdx::detail::paged_block);
+  index_t const unit = of >= paged ? page : 64;
+  return (bytes + unit - 1) / unit * unit;
+}
+
 /// bytes_of - what a buffer takes in an arena.
 constexpr index_t bytes_of(Buffer const& b, index_t const* symbols) {
   index_t const bytes = extent::resolve(b.elements, symbols) * static_cast<index_t>(size_of(b.dtype));
-  return bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+  return bytes == 0 ? 64 : whole(bytes, bytes);
 }
 
 /// first_fit - offsets for buffers in the order of `order`, each at the first place that is free: those before it whose
@@ -158,7 +170,7 @@ constexpr index_t first_fit(Buffers const& buffers, Vec<index_t> const& sizes, V
           *next++ = k;
           placed = true;
         } else if (begin + bytes[other] > at) {
-          at = begin + bytes[other];
+          at = whole(begin + bytes[other], size);
         }
       }
       *next++ = other;
@@ -202,7 +214,7 @@ constexpr index_t largest_first(Buffers const& buffers, Vec<index_t> const& size
     for (Block const* p = start; p != end; ++p) {
       if (p->last < first || p->first > last) continue;
       if (p->begin - at >= bytes) break;
-      at = p->end > at ? p->end : at;
+      at = p->end > at ? whole(p->end, bytes) : at;
     }
     offsets[static_cast<std::size_t>(i)] = at;
     total = at + bytes > total ? at + bytes : total;
@@ -215,10 +227,10 @@ constexpr index_t largest_first(Buffers const& buffers, Vec<index_t> const& size
 
 }  // namespace detail
 
-/// place_buffers - offsets in bytes for buffers that live at overlapping times, 64-byte aligned; returns the size of
-/// the arena. First fit backwards in time, which for a training step is nearly always best, for its large values live
-/// long; or forwards, or the largest first, whichever takes least, where that leaves gaps. Symbolic sizes are resolved
-/// with `symbols`.
+/// place_buffers - offsets in bytes for buffers that live at overlapping times, aligned to 64 bytes or to a page;
+/// returns the size of the arena. First fit backwards in time, which for a training step is nearly always best, for its
+/// large values live long; or forwards, or the largest first, whichever takes least, where that leaves gaps. Symbolic
+/// sizes are resolved with `symbols`.
 template <class Buffers, class Offsets>
 constexpr index_t place_buffers(Buffers const& buffers, index_t const* symbols, Offsets& offsets) {
   int steps = 0;
