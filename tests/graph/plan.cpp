@@ -36,7 +36,7 @@ void check_layout(graph::Plan const& plan) {
     return plan.buffers[i].elements * static_cast<index_t>(size_of(plan.buffers[i].dtype));
   };
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    CHECK(offsets[i] % 64 == 0);
+    CHECK(offsets[i] % (bytes(i) >= 32 * 1024 ? 4096 : 64) == 0);
     CHECK(offsets[i] + bytes(i) <= total);
     for (std::size_t j = 0; j < i; ++j) {
       bool const together =
@@ -109,6 +109,26 @@ TEST_CASE("softmax and cross entropy, forward and backward, are loops over rows 
   CHECK(count(f, graph::Group::Kind::loop) == 2);    // the other counts the labels
   CHECK(count(f, graph::Group::Kind::opaque) == 1);  // which are looked at before
   CHECK(f.groups.size() == 3);
+}
+
+TEST_CASE("layer norm, forward and backward, is one loop with all of its gradients", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(8, 16)), single(make_shape(16)), single(make_shape(16)),
+                                   single(make_shape(8, 16))};
+  Graph g = testing::record([](V v) { return std::vector<Array>{layer_norm(v[0], v[1], v[2])}; }, metas);
+  std::vector<Sym> const ends = {Sym{&g, g.outputs[0]}}, cts = {Sym{&g, 3}};
+  std::vector<int> const wrt = {0, 1, 2};
+  for (Sym const& d : graph::pull_back(g, ends, cts, wrt)) g.outputs.push_back(d.id);
+  CHECK(graph::fuse(graph::prepare(graph::simplify(g), {})).groups.size() == 1);
+}
+
+TEST_CASE("a sum over rows of an input is part of a loop that walks the input", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(8, 16)), single(make_shape(8, 16))};
+  auto const groups = [&](F const& f) { return graph::fuse(ready(f, metas)).groups.size(); };
+  CHECK(groups([](V v) { return std::vector<Array>{sum<0>(v[0]), tanh(v[0] * v[1])}; }) == 1);
+  CHECK(groups([](V v) { return std::vector<Array>{tanh(v[0] * v[1]), sum<0>(v[0])}; }) == 1);
+  // Not of one that reads the sum, which is whole only when all rows are done; and by itself where nothing else is.
+  CHECK(groups([](V v) { return std::vector<Array>{sum<0>(v[0]) + v[0]}; }) == 2);
+  CHECK(groups([](V v) { return std::vector<Array>{sum<0>(v[0]), exp(v[1])}; }) == 2);
 }
 
 TEST_CASE("a sum over leading axes adds up in memory", "[graph]") {
@@ -484,6 +504,17 @@ TEST_CASE("buffers lie as they fit best, the largest first", "[graph]") {
     CHECK(best <= graph::detail::first_fit(plan.buffers, sizes, order, false, offsets));
     CHECK(best <= graph::detail::largest_first(plan.buffers, sizes, offsets));
   }
+}
+
+TEST_CASE("large buffers begin where pages do", "[graph]") {
+  graph::Plan plan;  // three at once, numbers between them, and one that comes when two are gone
+  for (auto const& [elements, first, last] : std::vector<std::array<index_t, 3>>{
+           {1, 0, 5}, {8192, 0, 2}, {3, 1, 4}, {8200, 1, 3}, {20000, 1, 2}, {9000, 3, 5}})
+    plan.buffers.push_back(
+        graph::Buffer{elements, DType::f32, static_cast<int>(first), static_cast<int>(last)});
+  check_layout(plan);
+  auto const x = zeros({8192});  // and large tensors, 64 bytes after
+  CHECK(reinterpret_cast<std::uintptr_t>(x.data<float>()) % 4096 == 64);
 }
 
 TEST_CASE("a loop that one other loop alone reads is part of it", "[graph]") {

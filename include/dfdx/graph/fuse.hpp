@@ -137,8 +137,10 @@ class Fuser {
 
   // A cheap value of inputs alone has no group to join: it waits for the first that reads it, and is computed there,
   // or else by itself. So the mask of a cross entropy does not keep its loops apart.
+  // So does a sum of an input over its rows: a loop that walks that input computes it too.
   constexpr bool may_wait(Node const& n) const {
-    bool ok = n.op->elementwise && n.op->cost <= 2;
+    bool ok =
+        (n.op->elementwise && n.op->cost <= 2) || (is_reduction(n) && !sums_rows(n) && walks_all_of(n.in[0]));
     for (int k = 0; k < n.op->arity; ++k) {
       int const root = access_[n.in[k]].root;
       ok = ok && place_[root].group < 0 && !waits(root);
@@ -149,12 +151,15 @@ class Fuser {
   // Whether an operand, if it waits, can be computed where n is: n walks all of it.
   constexpr bool adoptable(Node const& n, int operand) const {
     int const root = access_[operand].root;
-    return !waits(root) || (operand == root && nodes_[root].region == n.region && !is_view(n) &&
-                            nodes_[root].meta.shape == walked(n));
+    return !waits(root) ||
+           (operand == root && !is_reduction(nodes_[root]) && nodes_[root].region == n.region &&
+            !is_view(n) && nodes_[root].meta.shape == walked(n));
   }
   constexpr void settle(int id) {
     if (waiting_[id] == 0) return;
     stop_waiting(id);
+    Node const& n = nodes_[id];
+    if (is_reduction(n) && try_join(id, walker_[access_[n.in[0]].root])) return;
     start(id, Group::Kind::loop);
   }
 
