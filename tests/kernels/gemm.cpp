@@ -159,6 +159,11 @@ TEST_CASE("a vector times a small matrix: lanes, tails and rows that are far apa
     CHECK(agrees<gemm_nt<float, 1, 33, 100>>(epilogue));
     CHECK(agrees<gemm_nt<float, 50, 1, 70>>(epilogue));
     CHECK(agrees<gemm_nt<double, 1, 17, 41>>(epilogue));
+    CHECK(agrees<gemm_nt<float, 1, 211, 199>>(epilogue));  // which asks for the rows after the next
+    CHECK(agrees<gemm_nt<double, 1, 131, 130>>(epilogue));
+    CHECK(agrees<gemm_nt<float, 205, 1, 200>>(epilogue));
+    CHECK(agrees<gemm_tn<float, 50, 1, 70>>(epilogue));
+    CHECK(agrees<gemm_tn<double, 37, 1, 3>>(epilogue));
     CHECK(agrees<gemm_shape<float, 1, 40, 64, 64, 1, 1, 75, 40>>(epilogue));
   }
 }
@@ -216,8 +221,8 @@ TEST_CASE("run-time products of every layout", "[kernels]") {
 TEST_CASE("run-time products that cross every block boundary", "[kernels]") {
   for (int layout : {0, 1, 2, 3}) {
     for (int epilogue : {0, 1, 2}) {
-      CHECK(agrees<run_time_shape>(epilogue, sizes(203, 150, 530, layout, 1)));
-      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(130, 70, 570, layout, 0)));
+      CHECK(agrees<run_time_shape>(epilogue, sizes(571, 150, 530, layout, 1)));
+      CHECK(agrees<run_time_shape_f64>(epilogue, sizes(270, 70, 570, layout, 0)));
     }
   }
   CHECK(agrees<run_time_shape>(0, sizes(7, 1601, 300, 0, 0)));

@@ -3,9 +3,10 @@
 // gemm_blocked - the matrix product for large or run-time sizes: packed operands, blocked for the caches.
 //
 //   for a block of columns that fits the last cache        (nc)
-//     for a block of k                                     (kc)   pack B: panels of nr columns, k-major
+//     for a block of k                                     (kc)
 //       for a block of rows that fits the second cache     (mc)   pack A: panels of mr rows, k-major
-//         for every panel of B, for every panel of A: one register tile -> buffer -> C
+//         for every panel of B:                                   pack it the first time: nr columns, k-major
+//           for every panel of A: one register tile -> buffer -> C, and ask for what the next panel of B is made of
 //
 // All sizes are run-time values, so one instantiation per element type and epilogue serves every shape. It
 // allocates nothing (the caller lends the workspace) and starts no threads.
@@ -27,14 +28,23 @@ struct blocking {
   static constexpr int mr = tile_sums / C;
   static constexpr int nr = C * W;
   static constexpr Index kc = 512;
-  static constexpr Index mc = round_up(192 * 4 / static_cast<Index>(sizeof(T)), mr);
   static constexpr Index nc = round_up(1024, nr);
+  /// Elements of a block of A: where registers have 512 bits, the second cache has a megabyte.
+  static constexpr Index of_a = (C == 4 ? 144 : 96) * 1024 * 4 / static_cast<Index>(sizeof(T));
 };
 
 /// Cuts `total` into equal blocks of at most `limit`, each a multiple of `unit`.
 constexpr Index block_size(Index total, Index limit, Index unit) {
   if (total <= 0) return unit;
   return round_up(ceil_div(total, ceil_div(total, limit)), unit);
+}
+
+/// Rows of a block of A that is so deep; m may be unknown.
+template <class T>
+constexpr Index rows_of_block(Index m, Index depth) {
+  using B = blocking<T>;
+  Index const most = B::of_a / depth > B::mr ? B::of_a / depth : B::mr;
+  return block_size(m < 0 ? most : m, most, B::mr);
 }
 
 /// A strided operand.
@@ -113,6 +123,29 @@ void pack_all_columns(strided<T> b, Index k, Index n, bool in_place, T* dst) {
   }
 }
 
+/// Asks for what a panel of B will be made of, step by step, so that it has come near when it is packed or read.
+template <class T>
+class panel_ahead {
+ public:
+  /// Of a panel of so many columns that is asked for in so many steps.
+  panel_ahead(strided<T> b, Index k, Index columns, Index steps) : b_(b), across_(b.col == 1 ? columns : k) {
+    if (columns > 0 && b.col == 1) left_ = k;
+    else if (b.row == 1) left_ = columns;
+    each_ = ceil_div(left_, steps);
+  }
+  DFDX_INLINE void step() {
+    constexpr Index line = 64 / static_cast<Index>(sizeof(T));
+    for (Index i = 0; i < each_ && left_ > 0; ++i, --left_) {
+      for (Index j = 0; j < across_; j += line) ask_to_read(b_.at + j);
+      b_.at += b_.col == 1 ? b_.row : b_.col;
+    }
+  }
+
+ private:
+  strided<T> b_;
+  Index across_, left_ = 0, each_;
+};
+
 /// Where a tile's lanes go: rows of a buffer or of C.
 template <class T>
 struct into_rows {
@@ -186,11 +219,11 @@ constexpr bool epilogue_reads_c() {
 template <class T, class Epilogue>
 constexpr Index blocked_workspace(Index m, Index n, Index k) {
   using B = blocking<T>;
-  Index const rows = m < 0 ? B::mc : block_size(m, B::mc, B::mr),
-              depth = k < 0 ? B::kc : block_size(k, B::kc, 1);
+  Index const depth = k < 0 ? B::kc : block_size(k, B::kc, 1),
+              of_a = k < 0 ? B::of_a + B::mr * depth : rows_of_block<T>(m, depth) * depth;
   Index const columns = n < 0 ? B::nc : block_size(n, B::nc, B::nr);
   Index const partial = epilogue_reads_c<Epilogue>() && (k < 0 || k > B::kc) ? m * columns : 0;
-  return round_up(rows * depth + B::W, B::W) + columns * depth + partial;
+  return round_up(of_a + B::W, B::W) + columns * depth + partial;
 }
 
 /// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
@@ -205,10 +238,10 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 }
 
 /// The product of one block of A and one of B, tile by tile: along columns of C, so that a panel of B is read again at
-/// once, or along its rows.
+/// once, or along its rows. If `packs`, panels of B are packed here, each right before it is read.
 template <class T, class Epilogue>
 void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strided<T> b, bool a_in_place,
-                     bool b_in_place, bool along_rows, T* packed_a, T const* packed_b, Index m, Index n,
+                     bool b_in_place, bool along_rows, bool packs, T* packed_a, T* packed_b, Index m, Index n,
                      block_sums<T> const& to, T* c, Index c_row, Epilogue const& epilogue) {
   using B = blocking<T>;
   // Sums that nothing is done with go where they belong at once.
@@ -248,8 +281,17 @@ void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strid
   }
   for (Index j = 0; j < columns;) {
     int const lanes = panel_lanes_of<T>(columns - j);
-    for (Index i = 0; i < rows; i += B::mr) one_tile(i, j, lanes);
-    j += lanes * B::W;
+    Index const width = lanes * Index(B::W), here = columns - j < width ? columns - j : width;
+    strided<T> panel{b.at + j * b.col, b.row, b.col};
+    if (packs) pack_all_columns(panel, depth, here, b_in_place, packed_b + j * depth);
+    panel.at += here * b.col;
+    Index const next = columns - j - here < B::nr ? columns - j - here : Index(B::nr);
+    panel_ahead<T> ahead(panel, depth, packs ? next : 0, ceil_div(rows, B::mr));
+    for (Index i = 0; i < rows; i += B::mr) {
+      ahead.step();
+      one_tile(i, j, lanes);
+    }
+    j += width;
   }
 }
 
@@ -257,8 +299,7 @@ template <class T, class Epilogue>
 void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                   Epilogue const& epilogue) {
   using B = blocking<T>;
-  Index const mc = block_size(m, B::mc, B::mr), nc = block_size(n, B::nc, B::nr),
-              kc = block_size(k, B::kc, 1);
+  Index const kc = block_size(k, B::kc, 1), mc = rows_of_block<T>(m, kc), nc = block_size(n, B::nc, B::nr);
   T* const packed_a = workspace;
   T* const packed_b =
       packed_a + round_up(mc * kc + B::W, B::W);  // A's last panel may be stored a little over
@@ -266,7 +307,7 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   // Packing pays when an operand does not fit the second cache or is read often.
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
   bool const a_in_place = m * k <= near || n <= 2 * B::nr;
-  bool const b_in_place = b.col == 1 && (n * k <= near || m <= B::mc);
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= mc);
   // A C that no cache holds is written along rows, as memory likes it, if a block of B stays in the second cache.
   constexpr Index near_c = 1024 * 1024 / static_cast<Index>(sizeof(T));
   bool const along_rows = m * n > near_c && (n < nc ? n : nc) * (k < kc ? k : kc) <= near_c / 2;
@@ -278,11 +319,12 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
       block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0,
                              pc == 0, pc + depth >= k};
       strided<T> const b_block{b.at + pc * b.row + jc * b.col, b.row, b.col};
-      pack_all_columns(b_block, depth, columns, b_in_place, packed_b);
+      if (along_rows) pack_all_columns(b_block, depth, columns, b_in_place, packed_b);
       for (Index ic = 0; ic < m; ic += mc)
         multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
                         strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place,
-                        b_in_place, along_rows, packed_a, packed_b, ic, jc, to, c, c_row, epilogue);
+                        b_in_place, along_rows, !along_rows && ic == 0, packed_a, packed_b, ic, jc, to, c,
+                        c_row, epilogue);
       pc += depth;
     } while (pc < k);
   }

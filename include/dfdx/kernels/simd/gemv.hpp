@@ -136,8 +136,13 @@ inline constexpr Index halves_up_to = 256;
 inline constexpr Index halves_up_to = 32;
 #endif
 
+// A matrix of so many bytes stays in a cache from one use to the next.
+inline constexpr Index in_first_caches = 128 * 1024;
+
 /// The first Count of W rows of a matrix with a vector: lanes of sums, then their sum. Rows are Col apart, and K long.
-template <int Count, Index K, Index Col, class T>
+/// If Ahead, the rows after the next W are asked for on the way, in the order in which they lie in memory: W streams of
+/// short rows are more than processors follow by themselves.
+template <int Count, Index K, Index Col, bool Ahead, class T>
 DFDX_INLINE lane<T> dot_rows(T const* x, T const* b) {
   constexpr bool in_halves = std::is_same_v<T, float> && half_size<T> == 8 && K <= halves_up_to;
   using V = std::conditional_t<in_halves, half_lane<T>, lane<T>>;
@@ -146,8 +151,10 @@ DFDX_INLINE lane<T> dot_rows(T const* x, T const* b) {
   DFDX_UNROLL for (int i = 0; i < W; ++i) sum[i] = V(T(0));
   for (Index p = 0; p + wide <= K; p += wide) {
     V const factor = V::load_unaligned(x + p);
-    DFDX_UNROLL for (int i = 0; i < Count; ++i) sum[i] =
-        xsimd::fma(factor, V::load_unaligned(b + i * Col + p), sum[i]);
+    DFDX_UNROLL for (int i = 0; i < Count; ++i) {
+      if (Ahead && i % (64 / sizeof(V)) == 0) ask_to_read(b + p * Count + i * wide, 2 * W * Col * sizeof(T));
+      sum[i] = xsimd::fma(factor, V::load_unaligned(b + i * Col + p), sum[i]);
+    }
   }
   if constexpr (rest > 0) {
     auto const last = [](T const* p) {
@@ -167,8 +174,10 @@ DFDX_INLINE lane<T> dot_rows(T const* x, T const* b) {
 template <Index N, Index K, Index Col, class T, class Put>
 DFDX_INLINE void gemv_static(T const* x, T const* b, Put const& put_dots) {
   constexpr int W = lane_size<T>, rest = static_cast<int>(N % W);
-  for (Index n = 0; n + W <= N; n += W) put_dots(dot_rows<W, K, Col>(x, b + n * Col), n, W);
-  if constexpr (rest > 0) put_dots(dot_rows<rest, K, Col>(x, b + (N - rest) * Col), N - rest, rest);
+  constexpr Index bytes = N * K * static_cast<Index>(sizeof(T));
+  constexpr bool ahead = bytes > in_first_caches && bytes <= 2 * in_first_caches;
+  for (Index n = 0; n + W <= N; n += W) put_dots(dot_rows<W, K, Col, ahead>(x, b + n * Col), n, W);
+  if constexpr (rest > 0) put_dots(dot_rows<rest, K, Col, false>(x, b + (N - rest) * Col), N - rest, rest);
 }
 
 /// A vector, its numbers XStep apart, times a matrix whose rows, Row apart, are contiguous and few enough for the
