@@ -156,6 +156,59 @@ TEST_CASE("the largest and the smallest of infinities alone", "[program]") {
   CHECK((array_equal(c, high) && array_equal(d, high)));
 }
 
+TEST_CASE("the largest and the smallest of a row wherever they stand, and NaN from any place", "[program]") {
+  constexpr auto f = [](auto const& x) { return std::tuple(max<1>(x), min<1>(x), prod<1>(x)); };
+  constexpr std::size_t n = 37;  // whole lanes and a tail
+  auto const run = [&]<class T>(T) {
+    auto x = full<T, n, n>(T(1));
+    for (std::size_t i = 0; i < n; ++i) x.data()[i * n + i] = static_cast<T>(i % 2 == 0 ? 3 : -2);
+    auto const [most, least, product] = compile(f)(x);
+    for (std::size_t i = 0; i < n; ++i) {
+      INFO("row " << i);
+      CHECK(most(i) == (i % 2 == 0 ? T(3) : T(1)));
+      CHECK(least(i) == (i % 2 == 0 ? T(1) : T(-2)));
+      CHECK(product(i) == (i % 2 == 0 ? T(3) : T(-2)));
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+      for (std::size_t i = 0; i < n; ++i) x.data()[i * n + i] = std::numeric_limits<T>::quiet_NaN();
+      auto const [a, b, c] = compile(f)(x);
+      for (std::size_t i = 0; i < n; ++i) CHECK((std::isnan(a(i)) && std::isnan(b(i)) && std::isnan(c(i))));
+    }
+  };
+  run(1.0f);
+  run(1.0);
+  run(std::int32_t{1});
+  run(std::int64_t{1});
+}
+
+TEST_CASE("functions of one number for each row, of rows long and short", "[program]") {
+  constexpr auto f = [](auto const& x) {
+    auto const total = sum<1>(square(x));
+    return std::tuple(log(total), tanh(total * 1e-3), pow(total, total * 1e-4),
+                      x * exp(unsqueeze<1>(total) * -1e-3));
+  };
+  auto const agree = [&](auto const& x, double tolerance) {
+    auto const [a, b, c, d] = compile(f)(x);
+    auto const [p, q, r, s] = f(x);
+    CHECK(allclose(a, p, tolerance, 0));
+    CHECK(allclose(b, q, tolerance, 0));
+    CHECK(allclose(c, r, tolerance, 0));
+    CHECK(allclose(d, s, tolerance, 1e-30));
+  };
+  agree(randn<float, 5, 700>(Key{1}), 2e-6);
+  agree(randn<float, 5, 7>(Key{2}), 2e-6);
+  agree(randn<double, 5, 700>(Key{3}), 1e-13);
+  // Where the function has no number, or none that is finite.
+  constexpr auto logs = [](auto const& x) { return log(sum<1>(x)); };
+  auto x = zeros<float, 3, 600>();
+  for (int i = 0; i < 600; ++i) x.data()[600 + i] = -1;
+  x.data()[1200] = std::numeric_limits<float>::infinity();
+  auto const y = compile(logs)(x);
+  CHECK(y(0) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(y(1)));
+  CHECK(y(2) == std::numeric_limits<float>::infinity());
+}
+
 TEST_CASE("the last lanes of a row write nothing behind it", "[program]") {
   constexpr auto f = [](Tensor<float, 21, 3> const& x, Tensor<float, 3> const& y) {
     return std::tuple(x < y, cast<float16>(x * y), x + y);

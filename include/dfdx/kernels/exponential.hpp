@@ -78,7 +78,7 @@ DFDX_INLINE constexpr X power_of_two(X const& n) {
 
 /// scaled - x 2^n, rounded once, for |n| up to twice the largest exponent.
 template <class X>
-DFDX_INLINE constexpr X scaled(X const& x, X const& n) {
+DFDX_INLINE constexpr X scaled(X x, X n) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(typename X::register_type) == 64) {
     if constexpr (is_single<X>) return X(_mm512_scalef_ps(x, n));
@@ -110,9 +110,8 @@ DFDX_INLINE constexpr Power<X> natural_power(X const& x, Low const&... low) {
   if constexpr (is_single<X>) {
     X const r = (vectors::fnma(n, X(-2.12194440e-4f), vectors::fnma(n, X(0.693359375f), x)) + ... + low),
             z = r * r;
-    X const p =
-        paired_polynomial(r, z, 0.00019891981313977690212, 0.0013934541928270264477, 0.0083333100242252924299,
-                          0.041666456809677876034, 0.16666666682534356071, 0.50000000142862234172);
+    X const p = paired_polynomial(r, z, X(0.00138637565227275f), 0.008367509129556916, 0.04166723877391903,
+                                  0.16666533803490655, 0.5);
     return {vectors::fma(z, p, r), n};
   } else {
     X const exact = x - n * X(0x1.62e42fefa3800p-1);  // n times the upper bits of ln 2 is exact

@@ -247,6 +247,8 @@ struct VectorLanes {
   template <index_t Do, class T>
   static DFDX_INLINE T horizontal(type<T> const& x) {
     if constexpr (Do == loop_code::reduce_sum) return xsimd::reduce_add(x);
+    else if constexpr (!std::is_same_v<T, bool> && !byte_number<T>)  // in halves
+      return xsimd::reduce([](auto const& a, auto const& b) { return Combination<Do>::apply(a, b); }, x);
     alignas(64) T buffer[size];
     x.store_aligned(buffer);
     T r = buffer[0];

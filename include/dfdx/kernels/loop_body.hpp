@@ -35,6 +35,7 @@ class LoopBody : protected LoopFacts<Code> {
   using value_t = compute_t<element_t<static_cast<DType>(field(I, loop_code::type))>>;
 
   // Variables, since a compiler has less work with them than with functions.
+  static constexpr bool long_rows = extent_code(dims - 1) < 0 || extent_code(dims - 1) >= 512;
   template <int K, int D>
   static constexpr index_t stride = stride_code(K, D);
   template <int K>
@@ -139,8 +140,9 @@ class LoopBody : protected LoopFacts<Code> {
       if constexpr (c >= 0)
         s.cells[I].template set<T>(Op::eval(row_value<a>(s), row_value<b>(s), row_value<c>(s)));
       else if constexpr (b >= 0)
-        s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s), row_value<b>(s))));
-      else s.cells[I].template set<T>(static_cast<T>(Op::eval(row_value<a>(s))));
+        s.cells[I].template set<T>(
+            detail::applied_once<L, Op, T, long_rows>(row_value<a>(s), row_value<b>(s)));
+      else s.cells[I].template set<T>(detail::applied_once<L, Op, T, long_rows>(row_value<a>(s)));
     }
   }
 

@@ -129,6 +129,9 @@ concept self_applying = sizeless<L> || L::applies_itself;
 template <class L>
 concept blockwise = L::is_block;
 
+// What an op costs that is a function of the C library where it is computed of one number.
+inline constexpr int costly = 8;
+
 /// fill_with_identity - n numbers at p.
 template <index_t Do, class M>
 DFDX_INLINE void fill_with_identity(void* p, index_t n) {
@@ -142,6 +145,24 @@ DFDX_INLINE auto applied(X const&... x) {
   if constexpr (self_applying<L>) return L::template apply<Op, T, Of...>(x...);
   else if constexpr (sizeof...(X) == 3) return choose<L, T>(x...);
   else return uniform<L, T>(Op::eval(x...));
+}
+/// applied_once - an op on numbers; a number of type T. In loops over long rows functions that take long are computed
+/// by lanes as well: a call of the C library's may change all vector registers, so that none could keep a constant of
+/// those loops.
+template <class L, class Op, class T, bool LongRows, class... X>
+DFDX_INLINE T applied_once(X const&... x) {
+#if !defined(__CUDACC__)
+  if constexpr (LongRows && !self_applying<L> && std::is_floating_point_v<T> &&
+                (std::is_same_v<X, T> && ...) && Op::cost >= costly) {
+    using V = typename L::template type<T>;
+    if constexpr (known_size<L> > 1 && sizeof(T) * static_cast<std::size_t>(known_size<L>) == sizeof(V)) {
+      alignas(64) T all[known_size<L>];
+      V(Op::eval(V(x)...)).store_aligned(all);
+      return all[0];
+    }
+  }
+#endif
+  return static_cast<T>(Op::eval(x...));
 }
 /// joined - two lane values of type T combined.
 template <class L, index_t Do, class T, class X>

@@ -171,7 +171,7 @@ struct Attend {
     V const m = largest<"scaled_dot_product_attention">(x, last);
     V const e = exp(x - where(m == -std::numeric_limits<double>::infinity(), zeros_like(m), m));
     V const total = reduce<op::sum>(e, last);
-    return e / where(total == 0, ones_like(total), total);
+    return e * (1.0 / where(total == 0, ones_like(total), total));
   }
 };
 

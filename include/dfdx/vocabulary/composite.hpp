@@ -28,11 +28,12 @@ constexpr auto largest(X const& x, P const& over) {
 template <int... A>
 inline constexpr Fixed<Over{Axes{A...}, true}> keeping{};
 
-// Differences from the largest element, rounded to 16 bits, would leave their exponentials five units off.
+// Differences from the largest element, rounded to 16 bits, would leave their exponentials five units off. The sum is
+// at least 1, so that its reciprocal may take the place of a division for each element.
 template <Literal Name = "softmax", class P, operand X>
 constexpr auto softmax_over(X const& x, P const& over) {
   auto const e = exp(in_f32(floating<Name>(x)) - largest<Name>(x, over));
-  return rounded_as(e / reduce<op::sum>(e, over), x);
+  return rounded_as(e * (1.0 / reduce<op::sum>(e, over)), x);
 }
 template <class P, operand X>
 constexpr auto log_softmax_over(X const& x, P const& over) {
