@@ -90,3 +90,14 @@ TEST_CASE("convolution kernels: lines of neighbours of one lane of channels", "[
   check({2, 2, 20, 16, {1, 11, 13}, {one, padded, by_two}});
   check({1, 1, 40, 16, {3, 8, 16}, {padded, padded, padded}});
 }
+
+TEST_CASE("convolution kernels: windows of many channels that reach beyond the input", "[kernels]") {
+  constexpr Window wide{5, 1, 1, 2}, beyond{3, 1, 1, 3};
+  check({3, 1, 65, 40, {1, 5, 6}, {one, padded, padded}});
+  check({2, 2, 64, 33, {1, 7, 7}, {one, padded, by_two}});
+  check({1, 1, 70, 17, {3, 4, 5}, {padded, padded, padded}});
+  check({1, 1, 64, 20, {1, 6, 9}, {one, {3, 1, 2, 2}, padded}});
+  check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});  // some see nothing of it
+  check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});  // more samples than at a time
+  check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});    // and more positions
+}

@@ -68,6 +68,7 @@ class GatheredConv {
       : g(geometry), places(g.w_size()), depth(g.in * places), positions(g.y_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
+    if (g.in >= 4 * W && has_elements() && share_inside() < 0.94) return by_elements<true>(x, w, y);
     index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.out);
     Frame const frame = input_frame();
     Table const rows = places_for(chunk * positions), steps = places_for(depth);
@@ -120,60 +121,85 @@ class GatheredConv {
     }
   }
 
-  /// Whether input() is for this geometry: its lists, of each element of a window at each position, stay in a cache,
-  /// and there are channels enough to make them for.
-  bool has_input() const {
-    return g.in >= 2 * W && places * samples_for(192) * positions <= index_t{1} << 17;
-  }
+  /// Whether input() is for this geometry: there are channels enough to make its lists for.
+  bool has_input() const { return g.in >= 2 * W && has_elements(); }
   /// Of each element of a window the product of y with its weights, added to where it lies in x.
-  void input(E* x, E const* w, E const* y) const {
-    index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.in), pitch = lanes * W,
-                  most = chunk * positions;
-    Table const rows = places_for(places * most), targets = places_for(places * most),
-                steps = places_for(g.out), starts = places_for(places + 1), next = places_for(places);
-    for (index_t o = 0; o < g.out; ++o) steps.get()[o] = o * positions;
-    list_targets(chunk, pitch, rows.get(), targets.get(), starts.get());
-    Numbers const panels = some(places * g.out * pitch), sums = some(chunk * g.x_size() * pitch);
-    for (index_t group = 0; group < g.groups; ++group) {
-      // Of each element of a window a matrix of output by input channels.
-      for (index_t o = 0; o < g.out; ++o)
-        detail::for_panels<E>(lanes, [&](index_t j, int width) {
-          if (places == 1) {  // as they are
-            std::copy_n(w + (group * g.out + o) * g.in + j, std::min(g.in - j, width * W),
-                        panels.get() + j * g.out + o * width * W);
-            return;
-          }
-          transpose<true>(w + ((group * g.out + o) * g.in + j) * places, places,
-                          std::min(g.in - j, width * W), places, panels.get() + j * g.out + o * width * W,
-                          g.out * pitch);
-        });
-      for (index_t s = 0; s < g.batch; s += chunk) {
-        index_t const samples = std::min(chunk, g.batch - s), block = block_rows(lanes);
-        E const* const from = y + (s * g.groups + group) * g.out * positions;
-        std::fill_n(sums.get(), samples * g.x_size() * pitch, E(0));
-        std::copy_n(starts.get(), places, next.get());
-        // Positions in blocks, whose sums stay in a cache from one element to the next.
-        for (index_t end = block; end - block < samples * positions; end += block)
-          for (index_t k = 0; k < places; ++k) {
-            index_t& at = next.get()[k];
-            index_t const begin = at, last = offset_of(std::min(end, samples * positions));
-            while (at < starts.get()[k + 1] && rows.get()[at] < last) ++at;
-            detail::gathered_product(from, rows.get() + begin, at - begin, steps.get(), g.out,
-                                     panels.get() + k * g.out * pitch, lanes, sums.get(),
-                                     targets.get() + begin, true);
-          }
-        for (index_t i = 0; i < samples; ++i)
-          transpose(sums.get() + i * g.x_size() * pitch, pitch, g.x_size(), g.in,
-                    x + ((s + i) * g.groups + group) * g.in * g.x_size(), g.x_size());
-      }
-    }
-  }
+  void input(E* x, E const* w, E const* y) const { by_elements<false>(y, w, x); }
 
  private:
-  static constexpr index_t W = lane_size<E>;
+  static constexpr index_t W = lane_size<E>, element_rows = 32 * detail::gathered_unit;
   using Frame = detail::Frame;
   using Numbers = Scratch<E>;
   using Table = Scratch<index_t>;
+
+  // Whether lists of each element of a window at each position stay in a cache.
+  bool has_elements() const { return places * samples_for(element_rows / 2) * positions <= index_t{1} << 17; }
+  // Of the elements of all windows the share that lies within x.
+  double share_inside() const {
+    double share = 1;
+    for (int i = 0; i < 3; ++i) {
+      index_t inside = 0;
+      for (index_t p = 0; p < g.y[i]; ++p)
+        for (index_t k = 0; k < g.w[i].size; ++k) {
+          index_t const at = g.w[i].at(p, k);
+          inside += at >= 0 && at < g.x[i] ? 1 : 0;
+        }
+      share *= static_cast<double>(inside) / static_cast<double>(std::max<index_t>(g.y[i] * g.w[i].size, 1));
+    }
+    return share;
+  }
+  // The product of each element of a window with a matrix of weights of its own, added up: forward to y from x, else to
+  // x from y. Nothing is multiplied with what windows reach beyond x.
+  template <bool Forward>
+  void by_elements(E const* source, E const* w, E* result) const {
+    index_t const deep = Forward ? g.in : g.out, wide = Forward ? g.out : g.in;
+    index_t const source_size = Forward ? g.x_size() : positions, size = Forward ? positions : g.x_size();
+    index_t const chunk = samples_for(element_rows / 2), lanes = detail::lanes_of<E>(wide), pitch = lanes * W,
+                  most = chunk * positions;
+    Table const rows = places_for(places * most), targets = places_for(places * most),
+                steps = places_for(deep), starts = places_for(places + 1), next = places_for(places);
+    for (index_t p = 0; p < deep; ++p) steps.get()[p] = p * source_size;
+    list_elements<Forward>(chunk, pitch, rows.get(), targets.get(), starts.get());
+    index_t const* const order =
+        (Forward ? targets : rows).get();  // ascends with the positions of an element
+    Numbers const panels = some(places * deep * pitch), sums = some(chunk * size * pitch);
+    for (index_t group = 0; group < g.groups; ++group) {
+      pack_elements<Forward>(w + group * g.out * depth, deep, wide, panels.get());
+      for (index_t s = 0; s < g.batch; s += chunk) {
+        index_t const samples = std::min(chunk, g.batch - s);
+        E const* const from = source + (s * g.groups + group) * deep * source_size;
+        std::fill_n(sums.get(), samples * size * pitch, E(0));
+        std::copy_n(starts.get(), places, next.get());
+        // Positions in blocks, of whose sums those of a panel stay in a cache. Weights are read again for each block.
+        for (index_t end = element_rows; end - element_rows < samples * positions; end += element_rows)
+          for (index_t k = 0; k < places; ++k) {
+            index_t& at = next.get()[k];
+            index_t const begin = at, limit = std::min(end, samples * positions),
+                          last = Forward ? limit * pitch : offset_of(limit);
+            while (at < starts.get()[k + 1] && order[at] < last) ++at;
+            detail::gathered_product(from, rows.get() + begin, at - begin, steps.get(), deep,
+                                     panels.get() + k * deep * pitch, lanes, sums.get(),
+                                     targets.get() + begin, true);
+          }
+        for (index_t i = 0; i < samples; ++i)
+          transpose(sums.get() + i * size * pitch, pitch, size, wide,
+                    result + ((s + i) * g.groups + group) * wide * size, size);
+      }
+    }
+  }
+  // Of each element of a window a matrix of weights, channels that are added up by the others.
+  template <bool Forward>
+  void pack_elements(E const* w, index_t deep, index_t wide, E* to) const {
+    index_t const pitch = detail::lanes_of<E>(wide) * W;
+    for (index_t p = 0; p < deep; ++p)
+      detail::for_panels<E>(detail::lanes_of<E>(wide), [&](index_t j, int width) {
+        E const* const from = w + (Forward ? j * g.in + p : p * g.in + j) * places;
+        E* const panel = to + j * deep + p * width * W;
+        index_t const n = std::min(wide - j, width * W);
+        if (places == 1 && !Forward) std::copy_n(from, n, panel);  // as they are
+        else transpose<true>(from, Forward ? depth : places, n, places, panel, deep * pitch);
+      });
+  }
 
   static Table places_for(index_t n) { return Table(static_cast<std::size_t>(n)); }
   // Rows of so many lanes, one after the other.
@@ -230,8 +256,10 @@ class GatheredConv {
   }
   // Where position p of some samples in a row begins in y: of the sample p / positions.
   index_t offset_of(index_t p) const { return p / positions * g.groups * g.out * positions + p % positions; }
-  // For each element of a window the positions that have it within x, in order: where they are in y, and where in x.
-  void list_targets(index_t samples, index_t pitch, index_t* rows, index_t* targets, index_t* starts) const {
+  // For each element of a window the positions that have it within x, in order: where they are in what is read, and
+  // where their sums go.
+  template <bool Forward>
+  void list_elements(index_t samples, index_t pitch, index_t* rows, index_t* targets, index_t* starts) const {
     index_t k[3], p[3], at = 0, i[3];
     auto const inside = [&](int axis) {
       i[axis] = g.w[axis].at(p[axis], k[axis]);
@@ -248,8 +276,11 @@ class GatheredConv {
                 if (!inside(1)) continue;
                 for (p[2] = 0; p[2] < g.y[2]; ++p[2])
                   if (inside(2)) {
-                    rows[at] = offset_of(s * positions + (p[0] * g.y[1] + p[1]) * g.y[2] + p[2]);
-                    targets[at++] = (s * g.x_size() + (i[0] * g.x[1] + i[1]) * g.x[2] + i[2]) * pitch;
+                    index_t const in_y = (p[0] * g.y[1] + p[1]) * g.y[2] + p[2],
+                                  in_x = (i[0] * g.x[1] + i[1]) * g.x[2] + i[2];
+                    rows[at] =
+                        Forward ? s * g.groups * g.in * g.x_size() + in_x : offset_of(s * positions + in_y);
+                    targets[at++] = (Forward ? s * positions + in_y : s * g.x_size() + in_x) * pitch;
                   }
               }
             }
