@@ -12,7 +12,7 @@
 
 namespace dfdx {
 
-/// DType - the element types an Array can hold.
+/// DType - the element types an Array can hold. What a number of one is in another: core/convert.hpp.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean };
 
 inline constexpr int dtype_count = 9;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Sums, differences and products of integers modulo their range, as vectors of them are computed: C++ leaves the
-// overflow of signed numbers undefined.
+// overflow of signed numbers undefined. Real numbers become integers by the same rule (core/convert.hpp).
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include <dfdx/core/config.hpp>
@@ -39,17 +37,6 @@ template <class X>
 DFDX_INLINE constexpr auto negated(X const& x) {
   if constexpr (wraps<X>) return minus(X(0), x);
   else return -x;
-}
-
-/// integer_of - a number as an integer of type T: without its fraction, modulo the range of T. What 64 bits do not hold
-/// becomes the least or the greatest of them first, NaN 0.
-template <class T>
-constexpr T integer_of(double x) {
-  constexpr double limit = 0x1p63;
-  if (!(x == x)) return T(0);
-  if (x >= limit) return static_cast<T>(std::numeric_limits<std::int64_t>::max());
-  if (x < -limit) return static_cast<T>(std::numeric_limits<std::int64_t>::min());
-  return static_cast<T>(static_cast<std::int64_t>(x));
 }
 
 }  // namespace dfdx::math

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -55,19 +56,8 @@ class Rewriter {
     return changed;
   }
   static constexpr int become_constant(Node& n, double v) {
-    return become(n, Node{&info<op::constant>, Attrs{{}, {rounded(n.meta.dtype, v)}}, n.meta, {}});
+    return become(n, Node{&info<op::constant>, Attrs{{}, {math::computed_as(n.meta.dtype, v)}}, n.meta, {}});
   }
-  static constexpr double rounded(DType d, double v) {
-    if (d == DType::f32) return static_cast<float>(v);
-    if (d == DType::boolean) return v != 0 ? 1 : 0;
-    if (is_floating(d)) return v;
-    auto const i = math::integer_of<index_t>(v);
-    return static_cast<double>(d == DType::u8    ? i & 255
-                               : d == DType::i8  ? static_cast<std::int8_t>(i)
-                               : d == DType::i32 ? static_cast<std::int32_t>(i)
-                                                 : i);
-  }
-
   // Integers are not folded where they are not what double makes of them: divided by 0, rounded, wrapped.
   static constexpr bool is_folded(Node const& n, double by) {
     Code const c = n.op->code;
@@ -87,7 +77,7 @@ class Rewriter {
   constexpr int replace(Node& n) const {
     if (n.op->arity == 0) {
       if (n.op->code == Code::constant && !is_floating(n.meta.dtype))
-        n.attrs.f[0] = rounded(n.meta.dtype, n.attrs.f[0]);
+        n.attrs.f[0] = math::held_by(n.meta.dtype, n.attrs.f[0]);
       return unchanged;
     }
     int const a = n.in[0];
@@ -113,7 +103,10 @@ class Rewriter {
         return is_constant(a) ? become_constant(n, value(a)) : unchanged;
       case Code::cast:
         if (graph[a].meta.dtype == n.meta.dtype) return a;
-        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+        if (!is_constant(a)) return unchanged;
+        // An integer is made of the number that memory would hold, which of halves is a rounded one.
+        return become_constant(
+            n, is_floating(n.meta.dtype) ? value(a) : math::held_by(graph[a].meta.dtype, value(a)));
       case Code::reduce_sum: return replace_sum(n, a);
       case Code::reduce_prod:
       case Code::reduce_max:

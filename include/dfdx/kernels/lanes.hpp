@@ -6,12 +6,14 @@
 
 #include <limits>
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/core/loop_code.hpp>
 #include <dfdx/core/math.hpp>
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/bytes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/kernels/simd/integers.hpp>
 #include <dfdx/kernels/simd/truths.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -36,13 +38,6 @@ struct Combination {
     else return L::has_infinity ? L::infinity() : L::max();
   }
 };
-
-/// convert_number - a number in another type; to bool it asks "not zero".
-template <class To, class From>
-DFDX_INLINE constexpr To convert_number(From const& x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else return static_cast<To>(x);
-}
 
 /// Lanes - one width. This one is a number at a time, for every dtype and in constant expressions.
 template <index_t Width>
@@ -70,7 +65,11 @@ struct Lanes {
   }
   template <class To, class From>
   static DFDX_INLINE constexpr To convert(From const& x) {
-    return convert_number<To>(x);
+#if defined( \
+    __AVX2__)  // which shifts each element by as many places as it needs: compilers make vectors of the loop
+    if constexpr (math::makes_integers<To, From>) return math::integer_without_branch<To>(x);
+#endif
+    return math::convert_number<To>(x);
   }
   template <class T>
   static DFDX_INLINE constexpr T positions(index_t first, index_t step) {
@@ -220,7 +219,7 @@ struct VectorLanes {
         return select(xsimd::batch_bool_cast<I>(x), Integers(I(1)), Integers(I(0)));
       else return select(x, Floats(F(1)), Floats(F(0)));
     } else if constexpr (std::is_same_v<To, I>) {
-      return xsimd::batch_cast<I>(x);
+      return integers_of(x);
     } else {
       return xsimd::batch_cast<F>(x);
     }

@@ -110,7 +110,7 @@ class LoopBody : protected LoopFacts<Code> {
   static DFDX_INLINE auto row_value(State const& s) {
     using T = value_t<I>;
     if constexpr (field(I, loop_code::code) == loop_code::constant)
-      return static_cast<T>(std::bit_cast<double>(field(I, loop_code::immediate)));
+      return math::convert_number<T>(std::bit_cast<double>(field(I, loop_code::immediate)));
     else return s.cells[I].template get<T>();
   }
 
@@ -125,7 +125,7 @@ class LoopBody : protected LoopFacts<Code> {
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
-      s.cells[I].template set<T>(convert_number<T>(row_value<a>(s)));
+      s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
       if constexpr (Stores) L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate && !Stores) {

@@ -69,13 +69,14 @@ struct fused<83> {
   using type = copy;
 };
 
-/// cast - the same numbers in another dtype; to an integer it truncates, to bool it asks "not zero".
+/// cast - the same numbers in another dtype (core/convert.hpp). An integer of b bits is x truncated towards zero,
+/// modulo 2^b: 300 as u8 is 44, -1 is 255; NaN and infinities become 0. A truth is whether x is not zero, as NaN is.
 ///
 /// Math      y = x, dy/dx = 1 between floating dtypes
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    any to any
 /// Errors    none
-/// Source    elementary
+/// Source    elementary; PyTorch's for u8 and i8 of numbers that 64 bits hold
 struct cast : operation {
   static constexpr char const* name = "cast";
   static constexpr Examples examples = Examples::same;

@@ -2,6 +2,9 @@
 // Ops that lay elements out anew: concat, pad and flip. Not fused: each has its kernel here.
 #pragma once
 
+#include <algorithm>
+
+#include <dfdx/core/convert.hpp>
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/views.hpp>
 
@@ -45,7 +48,7 @@ struct pad : operation {
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* y = static_cast<T*>(out.data);
-      for (index_t i = 0, n = out.meta.shape.numel(); i < n; ++i) y[i] = static_cast<T>(a.f[0]);
+      std::fill_n(y, out.meta.shape.numel(), math::convert_number<T>(a.f[0]));
     });
     Operand inner = part(out, a.i[1] * out.strides[axis(a)], 0);
     inner.meta.shape = in[0].meta.shape;

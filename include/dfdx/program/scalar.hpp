@@ -3,6 +3,7 @@
 // expressions.
 #pragma once
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/program/program.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -24,7 +25,7 @@ constexpr auto as_numbers(std::tuple<T...> const& t) {
 // The same for values of the interpreter, taken in order of the leaves.
 template <class T>
 constexpr T next_number(std::type_identity<Tensor<T>>, double const*& p) {
-  return static_cast<T>(*p++);
+  return math::convert_number<T>(*p++);
 }
 template <class A, class B>
 constexpr auto next_number(std::type_identity<std::pair<A, B>>, double const*& p) {
@@ -83,7 +84,7 @@ class ScalarRun {
     else if (n.op->code == Code::matmul) r = x[0] * x[1];
     else if (n.op->elementwise) r = n.op->fold(x);
     else if (n.op->code == Code::opaque) raise(n.op->name, ": cannot be computed in a constant expression");
-    value(id) = n.meta.dtype == DType::f32 ? static_cast<float>(r) : r;
+    value(id) = math::computed_as(n.meta.dtype, r);
   }
 
   double const* inputs_;

@@ -68,9 +68,7 @@ class LoopRun {
     return c == loop_code::reduce_max ? math::maximum(a, b) : math::minimum(a, b);
   }
   static double rounded(DType d, double v) {
-    if (d == DType::f32 || d == DType::f16 || d == DType::bf16) return static_cast<float>(v);
-    if (d == DType::boolean) return v != 0 ? 1 : 0;
-    return is_floating(d) ? v : std::trunc(v);
+    return d == DType::f16 || d == DType::bf16 ? static_cast<float>(v) : math::held_by(d, v);
   }
   OpInfo const& op_numbered(index_t number) const {
     for (Node const& n : graph_.nodes)

@@ -4,7 +4,7 @@
 // Plain switches rather than dispatch(): every program that includes the library compiles them.
 #pragma once
 
-#include <dfdx/core/integers.hpp>
+#include <dfdx/core/convert.hpp>
 #include <dfdx/value/array.hpp>
 
 namespace dfdx {
@@ -36,7 +36,7 @@ inline std::int64_t read_integer(Operand const& x, index_t offset) {
   }
 }
 
-/// write_real - stores a number, rounded to the dtype; bool is whether it is not 0.
+/// write_real - stores a number as the dtype has it (math::convert_number).
 inline void write_real(Operand const& x, index_t offset, double value) {
   switch (x.meta.dtype) {
     case DType::f32: static_cast<float*>(x.data)[offset] = static_cast<float>(value); break;

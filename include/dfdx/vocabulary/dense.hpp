@@ -3,6 +3,7 @@
 // for all ops.
 #pragma once
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/vocabulary/bind.hpp>
 
 namespace dfdx {
@@ -21,8 +22,7 @@ constexpr Array full_as(Array const& like, Meta const& meta, double value) {
   Array one(Meta{meta.dtype, Shape{}});
   dispatch(meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    if constexpr (is_byte(dtype_v<T>)) *one.data<T>() = static_cast<T>(static_cast<int>(value));
-    else *one.data<T>() = static_cast<T>(static_cast<compute_t<T>>(value));
+    *one.data<T>() = math::convert_number<T>(value);
   });
   if (detail::is_elsewhere(like)) one = detail::moved(like.device(), one);
   Strides none;
@@ -59,7 +59,7 @@ constexpr Array iota_as(Array const& like, Meta const& meta, int axis) {
     index_t const n = meta.shape[axis];
     for (; outer > 0; --outer, p += n * inner)
       for (index_t k = 0; k < n; ++k) {
-        T const x = static_cast<T>(static_cast<compute_t<T>>(k));
+        T const x = math::convert_number<T>(k);
         if (inner == 1) p[k] = x;
         else std::fill_n(p + k * inner, inner, x);
       }

@@ -191,10 +191,11 @@ constexpr decltype(applied<op::greater_equal, X, Y>())::type operator>=(X const&
   return apply<op::greater_equal>(x, y);
 }
 
-/// cast<T> - the value with element type T.
+/// cast<T> - the value with element type T, in every regime the same: an integer of b bits is x truncated towards zero,
+/// modulo 2^b (300 as u8 is 44, -1 is 255), and 0 for NaN and infinities; a truth is whether x is not zero, as NaN is.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    any to any; to an integer it truncates, to bool it asks "not zero"
+/// Dtypes    any to any
 /// Source    elementary
 template <element T, operand X>
 constexpr auto cast(X const& x) {

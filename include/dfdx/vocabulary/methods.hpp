@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/value/device_ops.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/vocabulary/indexing.hpp>
@@ -152,7 +153,7 @@ auto ArrayMethods::to_vector() const {
         r.push_back(static_cast<T>(read_integer(dense.operand(), i)));
         continue;
       }
-    r.push_back(static_cast<T>(read_real(dense.operand(), i)));
+    r.push_back(math::convert_number<T>(read_real(dense.operand(), i)));
   }
   return r;
 }

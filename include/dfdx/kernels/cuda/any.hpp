@@ -33,11 +33,11 @@ namespace detail {
 
 template <class To, class M>
 DFDX_INLINE To element_as(void const* p, index_t at) {
-  return convert_number<To>(static_cast<compute_t<M>>(static_cast<M const*>(p)[at]));
+  return math::convert_number<To>(static_cast<compute_t<M>>(static_cast<M const*>(p)[at]));
 }
 template <class M, class From>
 DFDX_INLINE void put_element(void* p, index_t at, From v) {
-  static_cast<M*>(p)[at] = convert_number<M>(static_cast<compute_t<From>>(v));
+  static_cast<M*>(p)[at] = math::convert_number<M>(static_cast<compute_t<From>>(v));
 }
 
 /// loaded - an element as the number it is computed as: a double, a float, a 64-bit integer, or a truth.

@@ -66,7 +66,7 @@ struct Lanes<Width> {
   }
   template <class To, class From>
   static DFDX_INLINE To convert(From const& x) {
-    return convert_number<To>(x);
+    return math::convert_number<To>(x);
   }
   template <class T>
   static DFDX_INLINE T positions(index_t first, index_t step) {

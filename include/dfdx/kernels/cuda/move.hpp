@@ -17,7 +17,7 @@ struct PadKernel {
     auto const* const from = static_cast<T const*>(x.base[0]);
     auto* const to = static_cast<T*>(x.base[1]);
     index_t const n = work(s), inner = W::template count<1, Axis + 1, rank>(s);
-    auto const constant = static_cast<T>(static_cast<compute_t<T>>(x.attrs.f[0]));
+    auto const constant = math::convert_number<T>(x.attrs.f[0]);
     for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
       index_t const at = W::remainder(W::quotient(t, inner), W::template extent<1, Axis>(s)) - x.attrs.i[1];
       bool const inside = at >= 0 && at % (Gap + 1) == 0 && at / (Gap + 1) < W::template extent<0, Axis>(s);

@@ -98,7 +98,7 @@ struct PackLanes {
   }
   template <class To, class From>
   static DFDX_INLINE type<To> convert(type<From> const& x) {
-    return each<To>([&](int i) { return convert_number<To>(x.x[i]); });
+    return each<To>([&](int i) { return math::convert_number<To>(x.x[i]); });
   }
   template <class T>
   static DFDX_INLINE type<T> positions(index_t from, index_t step) {

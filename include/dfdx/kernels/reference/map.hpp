@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/core/math.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -31,10 +32,7 @@ void convert(Operand const& in, Operand const& out) {
   Strides const strides[2] = {in.strides, out.strides};
   auto* y = static_cast<R*>(out.data);
   auto const* x = static_cast<T const*>(in.data);
-  walk<2>(out.meta.shape, strides, [&](index_t const(&o)[2]) {
-    if constexpr (std::is_same_v<R, bool>) y[o[1]] = static_cast<compute_t<T>>(x[o[0]]) != compute_t<T>(0);
-    else y[o[1]] = static_cast<R>(static_cast<compute_t<T>>(x[o[0]]));
-  });
+  walk<2>(out.meta.shape, strides, [&](index_t const(&o)[2]) { y[o[1]] = math::convert_number<R>(x[o[0]]); });
 }
 
 /// reduce - out = identity, then out = combine(out, in) over all elements; `out` has the rank of `in`, extent 1 on

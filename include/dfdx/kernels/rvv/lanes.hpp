@@ -3,6 +3,7 @@
 // VectorLanes in kernels/lanes.hpp, but for the number of lanes, which only the running program knows.
 #pragma once
 
+#include <dfdx/core/convert.hpp>
 #include <dfdx/core/loop_code.hpp>
 #include <dfdx/kernels/rvv/evaluate.hpp>
 #include <dfdx/kernels/rvv/functions.hpp>
@@ -16,6 +17,20 @@ template <template <index_t> class Combination, index_t Do>
 struct Joined {
   static constexpr auto eval(auto const& x, auto const& y) { return Combination<Do>::apply(x, y); }
 };
+
+/// convert - numbers of another type, as math::convert_number has them.
+template <class To, class From>
+DFDX_INLINE vector_t<To> convert(vector_t<From> const& x) {
+  if constexpr (math::makes_integers<To, From>) {
+    Mask const holds = __riscv_vmflt(__riscv_vfabs(x, every), math::wide_end<To, From>, every);
+    if (__riscv_vfirst(__riscv_vmnot(holds, every), every) >= 0) [[unlikely]] {
+      // Where integers do not hold all of them, those that they become, which are real numbers too.
+      constexpr auto held = +[](From v) { return static_cast<From>(math::integer_of<math::wide_t<To>>(v)); };
+      return detail::convert_lanes<To, From>(detail::call_each(held, x));
+    }
+  }
+  return detail::convert_lanes<To, From>(x);
+}
 
 /// Lanes - Combination says what reductions do.
 template <template <index_t> class Combination>
@@ -52,7 +67,7 @@ struct Lanes {
 
   template <class To, class From>
   static DFDX_INLINE type<To> convert(type<From> const& x) {
-    return detail::convert_lanes<To, From>(x);
+    return rvv::convert<To, From>(x);
   }
   template <class T>
   static DFDX_INLINE type<T> positions(index_t first, index_t step) {

@@ -116,7 +116,7 @@ DFDX_INLINE V truncated(V const& x) {
   return __riscv_vfsgnj(__riscv_vmerge(n, less, beyond, every), x, every);
 }
 
-/// convert_lanes - numbers of another type, as a cast of C++ has them.
+/// convert_lanes - numbers of another type, as the instructions have them: integers for numbers that they hold.
 template <class To, class From>
 DFDX_INLINE vector_t<To> convert_lanes(vector_t<From> const& x) {
   if constexpr (byte_number<To> && !std::is_same_v<To, From>) {

@@ -83,19 +83,12 @@ DFDX_INLINE void store_bytes(M* p, xsimd::batch<I, A> const& x) {
   for (int i = 0; i < size; ++i) p[i] = static_cast<M>(part[i]);
 }
 
-/// convert_bytes - floats from numbers of eight bits, or the other way, as a cast of C++ has them: as many of n as
-/// whole lanes hold, which it returns. None of other types.
-template <class To, class From>
-std::int64_t convert_bytes([[maybe_unused]] To* y, [[maybe_unused]] From const* x,
-                           [[maybe_unused]] std::int64_t n) {
+/// convert_bytes - floats from numbers of eight bits: as many of n as whole lanes hold, which it returns.
+template <byte_number From>
+std::int64_t convert_bytes(float* y, From const* x, std::int64_t n) {
   std::int64_t i = 0;
-  if constexpr (std::is_same_v<To, float> && byte_number<From>) {
-    for (constexpr int w = lane_size<float>; i + w <= n; i += w)
-      xsimd::batch_cast<float>(load_bytes<std::int32_t>(x + i)).store_unaligned(y + i);
-  } else if constexpr (std::is_same_v<From, float> && byte_number<To>) {
-    for (constexpr int w = lane_size<float>; i + w <= n; i += w)
-      store_bytes(y + i, xsimd::batch_cast<std::int32_t>(lane<float>::load_unaligned(x + i)));
-  }
+  for (constexpr int w = lane_size<float>; i + w <= n; i += w)
+    xsimd::batch_cast<float>(load_bytes<std::int32_t>(x + i)).store_unaligned(y + i);
   return i;
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+// Casts to integers of numbers that they do not hold, in programs: on a device, of constants, and in constant
+// expressions. (tests/kernels/casts.cpp has those on the CPU.)
+#include "casts.hpp"
+#include "ops/compiled.hpp"
+
+namespace {
+
+using namespace casts;
+
+// A program of one number, interpreted while this file is compiled.
+template <class To>
+constexpr auto one = compile(cast_as<To>);
+static_assert(one<std::uint8_t>(300.9f) == 44 && one<std::uint8_t>(-1.0f) == 255);
+static_assert(one<std::int8_t>(-129.5) == 127 && one<std::int32_t>(0x1p32 + 5) == 5);
+static_assert(one<std::int64_t>(0x1p63) == INT64_MIN && one<std::int32_t>(not_a_number) == 0);
+static_assert(one<bool>(not_a_number) && one<bool>(0.25) && !one<bool>(-0.0));
+// Also on the way to something else.
+constexpr auto there_and_back =
+    compile([](auto const& x) { return cast<float>(cast<std::uint8_t>(x)) * 0.5f; });
+static_assert(there_and_back(300.9f) == 22.0f && there_and_back(-1.0f) == 127.5f);
+
+// Constants, which are cast while the program is made.
+constexpr double chosen[] = {-0.5,   127.9,       128,        -129,  255.9, 300,  65536,    70000,
+                             2049.5, -0x1p31 - 1, 0x1p32 + 5, -1e10, 1e20,  1e30, infinity, not_a_number};
+template <class To, std::size_t... I>
+constexpr auto folded_as(std::index_sequence<I...>) {
+  return [](auto const& x) { return std::tuple(cast<To>(full_like(x, chosen[I]))...); };
+}
+template <class To>
+constexpr auto folded = folded_as<To>(std::make_index_sequence<std::size(chosen)>{});
+
+template <class To, class From>
+void check_folded() {
+  auto const x = zeros<From, 3>();
+  auto const eager = compiled::leaves(folded<To>(x)), made = compiled::leaves(compile(folded<To>)(x));
+  REQUIRE(made.size() == std::size(chosen));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    auto const stored = static_cast<double>(
+        static_cast<compute_t<From>>(static_cast<From>(static_cast<compute_t<From>>(chosen[i]))));
+    INFO(name_of(dtype_v<From>) << " " << chosen[i] << " as " << name_of(dtype_v<To>));
+    CHECK(read_integer(made[i].operand(), 0) == expected(dtype_v<To>, stored));
+    CHECK(read_integer(eager[i].operand(), 0) == expected(dtype_v<To>, stored));
+  }
+}
+template <class From>
+void check_folded_as_all() {
+  check_folded<std::int32_t, From>();
+  check_folded<std::int64_t, From>();
+  check_folded<std::uint8_t, From>();
+  check_folded<bool, From>();
+}
+
+}  // namespace
+
+TEST_CASE("constants cast to integers", "[ops]") {
+  check_folded_as_all<double>();
+  check_folded_as_all<float>();
+  check_folded_as_all<float16>();
+  check_folded_as_all<bfloat16>();
+}
+
+#if defined(DFDX_WITH_CUDA)
+TEST_CASE("programs on a device that cast to integers", "[ops]") {
+  auto const there = [](auto program, auto const&... x) {
+    auto const y = program(to(cuda(), x)...);
+    return to(Device{}, y);
+  };
+  check_compiled<double>(there);
+  check_compiled<float>(there);
+  check_compiled<float16>(there);
+  check_compiled<bfloat16>(there);
+}
+#endif
