@@ -8,7 +8,13 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 macro(dfdx_cross triple emulator)
   set(CMAKE_SYSTEM_NAME Linux)
-  set(CMAKE_FIND_ROOT_PATH /usr/${triple})
+  # zlib, put there by install_dependencies.sh cross, and what the compiler brings.
+  get_filename_component(dfdx_cross_libraries "${CMAKE_CURRENT_LIST_DIR}/../build/deps/cross/${triple}" ABSOLUTE)
+  set(CMAKE_FIND_ROOT_PATH "${dfdx_cross_libraries}" /usr/${triple})
+  if(EXISTS "${dfdx_cross_libraries}/usr/include/zlib.h")
+    # Forced, for a build folder from before it was there remembers this machine's.
+    set(ZLIB_INCLUDE_DIR "${dfdx_cross_libraries}/usr/include" CACHE PATH "zlib for ${triple}" FORCE)
+  endif()
   set(CMAKE_EXE_LINKER_FLAGS_INIT -static)  # so that the emulator needs no libraries of the other machine
   find_program(DFDX_EMULATOR_${emulator} NAMES ${emulator}-static ${emulator})
   if(DFDX_EMULATOR_${emulator})

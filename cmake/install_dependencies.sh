@@ -4,7 +4,7 @@
 # place it only looks at a few files. System packages come from the machine's own apt sources, which stay as they are;
 # headers that these sources have only in too old a version (xsimd >= 13, Catch2 >= 3) come from a newer suite of the
 # same mirror and are unpacked below build/deps, where cmake/dependencies.cmake looks first. `cross` gets what the presets
-# rvv and neon need: compilers for other processors, qemu, and the source of Catch2.
+# rvv and neon need: compilers for other processors, qemu, the source of Catch2, and zlib for those processors.
 set -eu
 what=${1:-test}
 cd "$(dirname "$0")/.."
@@ -45,6 +45,12 @@ has_catch2() {
   done
   return 1
 }
+has_zlib_for() {
+  for root in $deps/cross/"$1"/usr /usr/"$1"; do
+    [ ! -e "$root/include/zlib.h" ] || [ ! -e "$root/lib/libz.a" ] || return 0
+  done
+  return 1
+}
 
 # --- what is missing ---------------------------------------------------------------------------------------------
 [ -n "${CXX:-}" ] || has_command g++ || has_command clang++ || want 'a C++ compiler' g++
@@ -63,6 +69,9 @@ if [ "$what" = cross ]; then
   has_command aarch64-linux-gnu-g++ || want 'g++ for Arm' g++-aarch64-linux-gnu
   has_command qemu-riscv64-static || has_command qemu-riscv64 || want qemu-user qemu-user-static
   [ -e $deps/src/catch2/CMakeLists.txt ] || missing="$missing, the source of Catch2"
+  for triple in riscv64-linux-gnu aarch64-linux-gnu; do
+    has_zlib_for $triple || missing="$missing, zlib for $triple"
+  done
 fi
 if [ "$what" = test ]; then
   has_header zlib.h || want zlib zlib1g-dev
@@ -156,7 +165,9 @@ if [ -n "$tables" ]; then
 fi
 
 # --- newer headers, below build/deps -----------------------------------------------------------------------------
-# own_apt SUITE TYPE COMMAND... - apt-get with a state of its own: its lists, cache and sources lie below build/deps/apt
+# own_apt SUITE TYPE COMMAND... - apt-get with a state of its own: its lists, cache and sources lie below build/deps/apt.
+# $architecture is whose packages, where they are not this machine's.
+architecture=''
 own_apt() {
   state=$PWD/$deps/apt/$1
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/etc/parts"
@@ -173,7 +184,8 @@ own_apt() {
       -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache" \
       -o Dir::Etc::sourcelist="$state/etc/sources.list" -o Dir::Etc::sourceparts="$state/etc/parts" \
       -o Dir::Etc::preferencesparts="$state/etc/parts" -o Dir::Etc::preferences="$state/etc/none" \
-      -o Acquire::Languages=none -o APT::Sandbox::User=root "$@"
+      -o Acquire::Languages=none -o APT::Sandbox::User=root \
+      ${architecture:+-o APT::Architecture=$architecture -o APT::Architectures=$architecture} "$@"
   }
   run own_apt_get update || return 1
   (cd "$state" && own_apt_get "$@") >>$log 2>&1
@@ -190,9 +202,27 @@ unpack_catch2_source() {
   run tar -x -f "$state"/catch2_*.orig.tar.* -C $deps/src/catch2 --strip-components=1 || return 1
   rm -rf "$state"
 }
+# unpack_zlib ARCHITECTURE TRIPLE - headers and archive, in folders of their own, for this machine's must not be those;
+# from the next suite where a mirror does not have all of this architecture
+unpack_zlib() {
+  architecture=$1
+  own_apt trixie deb download zlib1g-dev || own_apt forky deb download zlib1g-dev || return 1
+  to=$deps/cross/$2/usr
+  rm -rf "$to" && mkdir -p "$to/include" "$to/lib" "$state/unpacked" || return 1
+  run dpkg-deb -x "$state"/zlib1g-dev_*.deb "$state/unpacked" || return 1
+  mv "$state"/unpacked/usr/include/*.h "$to/include" || return 1
+  mv "$state/unpacked/usr/lib/$2/libz.a" "$to/lib" || return 1
+  rm -rf "$state"
+}
 for entry in $private; do
   unpack "${entry%/*}" "${entry#*/}" ||
     echo "install_dependencies: no ${entry#*/} from ${entry%/*} ($log); cmake will try to download its source" >&2
 done
 [ "$what" != cross ] || [ -e $deps/src/catch2/CMakeLists.txt ] || unpack_catch2_source ||
   echo "install_dependencies: no source of Catch2 ($log); cmake will try to download it" >&2
+if [ "$what" = cross ]; then
+  for entry in riscv64/riscv64-linux-gnu arm64/aarch64-linux-gnu; do
+    has_zlib_for "${entry#*/}" || unpack_zlib "${entry%/*}" "${entry#*/}" ||
+      echo "install_dependencies: no zlib for ${entry#*/} ($log); what reads compressed files is not tested there" >&2
+  done
+fi
