@@ -223,7 +223,7 @@ TEST_CASE("rvv conversions", "[kernels]") {
     Flush<To> y(w);
     for (index_t i = 0; i < w; ++i) x.data[i] = static_cast<From>((static_cast<double>(i) - 3.5) * 1.7);
     L::store<false>(y.data, 1, L::convert<To, From>(L::load<false>(x.data, 1, 0)), 0);
-    for (index_t i = 0; i < w; ++i) count += y.data[i] != convert_number<To>(x.data[i]);
+    for (index_t i = 0; i < w; ++i) count += y.data[i] != math::convert_number<To>(x.data[i]);
     return count;
   };
   auto const to_all = [&](auto from) {
