@@ -31,7 +31,7 @@ inline std::string deflated(std::string const& s, int window = -MAX_WBITS) {
   z.next_out = reinterpret_cast<unsigned char*>(out.data());
   z.avail_out = static_cast<unsigned>(out.size());
   deflate(&z, Z_FINISH);
-  out.resize(out.size() - z.avail_out);
+  out.resize(z.total_out);  // out.size() - z.avail_out makes g++ 12 warn of numbers below zero at -O1
   deflateEnd(&z);
   return out;
 }
