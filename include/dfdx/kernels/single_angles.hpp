@@ -11,7 +11,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 
 namespace detail {
 
-inline constexpr double half_pi = 1.57079637050628662109, half_pi_low = -4.37113900018624283e-8;
+inline constexpr float half_pi = 1.57079637050628662109f, half_pi_low = -4.37113900018624283e-8f;
 
 /// short_arc - atan of numbers from 0 to 1.
 template <class X>
@@ -31,7 +31,7 @@ DFDX_INLINE constexpr X single_atan(X const& x) {
   X const a = vectors::abs(x), one(1.0f);
   auto const large = a > one;
   X const r = detail::short_arc(select(large, one / a, a));
-  X const turned = X(float(detail::half_pi)) - (r - X(float(detail::half_pi_low)));
+  X const turned = X(detail::half_pi) - (r - X(detail::half_pi_low));
   return vectors::copysign(select(large, turned, r), x);
 }
 
@@ -42,7 +42,7 @@ DFDX_INLINE constexpr X single_atan2(X const& y, X const& x) {
   // Equal ones, infinite ones among them, have the quotient 1; of zeros it is 0.
   X const q = select(a == b, one, select(steep, b, a) / select(steep, a, b));
   X const r = detail::short_arc(select(a == zero && b == zero, zero, q));
-  X const pi_half(float(detail::half_pi)), low(float(detail::half_pi_low));
+  X const pi_half(detail::half_pi), low(detail::half_pi_low);
   X const upper = select(steep, pi_half - (r - low), r);
   // In the left half it is pi less that: of what is steep pi/2 and the arc.
   X const left = select(steep, pi_half + (r + low), (pi_half + pi_half) - (r - (low + low)));
@@ -59,7 +59,7 @@ DFDX_INLINE constexpr X single_asin(X const& x) {
   X const p = detail::polynomial(z, 0.04216630776051473, 0.024179515163568706, 0.0454703758404642,
                                  0.07495297644253571, 0.16666752481977487);
   X const rest = t * z * p;
-  X const pi_half(float(detail::half_pi)), low(float(detail::half_pi_low));
+  X const pi_half(detail::half_pi), low(detail::half_pi_low);
   X const less = pi_half - (t + t), lost = (pi_half - less) - (t + t);
   X const turned = less + ((lost + low) - (rest + rest));
   return vectors::copysign(select(large, turned, t + rest), x);
