@@ -99,8 +99,8 @@ TEST_CASE("a file's model of static sizes, compiled", "[models]") {
     INFO(name);
     auto const m = models::load_llama<stories>(folder / name);
     auto const logits = run(m, tokens);
-    CHECK(largest_difference(logits, expected) < 2e-5);
-    // Each is within 2e-5 of what is exact.
+    // What f32 rounds depends on the order of sums, so on the processor: 2.2e-5 were seen on a Zen 4.
+    CHECK(largest_difference(logits, expected) < 3e-5);
     CHECK(largest_difference(logits, models::load_llama(folder / name)(tokens)) < 4e-5);
   }
   using P = decltype(run)::program_for<models::LlamaModel<stories>, Tensor<std::int32_t, 256>>;
