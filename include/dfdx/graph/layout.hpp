@@ -214,7 +214,7 @@ constexpr index_t largest_first(Buffers const& buffers, Vec<index_t> const& size
     for (Block const* p = start; p != end; ++p) {
       if (p->last < first || p->first > last) continue;
       if (p->begin - at >= bytes) break;
-      at = p->end > at ? whole(p->end, bytes) : at;
+      at = p->end > at ? p->end : at;  // where a page begins for large ones, for those before are larger
     }
     offsets[static_cast<std::size_t>(i)] = at;
     total = at + bytes > total ? at + bytes : total;
