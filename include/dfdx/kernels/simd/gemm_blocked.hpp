@@ -6,12 +6,14 @@
 //     for a block of k                                     (kc)
 //       for a block of rows that fits the second cache     (mc)   pack A: panels of mr rows, k-major
 //         for every panel of B:                                   pack it the first time: nr columns, k-major
-//           for every panel of A: one register tile -> buffer -> C, and ask for what the next panel of B is made of
+//           for every panel of A: one register tile -> buffer -> C, and ask for a part of B's next panel meanwhile
 //
 // All sizes are run-time values, so one instantiation per element type and epilogue serves every shape. It
 // allocates nothing (the caller lends the workspace) and starts no threads.
 // Source: Goto, van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 34 (2008).
 #pragma once
+
+#include <bit>
 
 #include <dfdx/kernels/simd/gemm_small.hpp>
 
@@ -46,6 +48,29 @@ constexpr Index rows_of_block(Index m, Index depth) {
   Index const most = B::of_a / depth > B::mr ? B::of_a / depth : B::mr;
   return block_size(m < 0 ? most : m, most, B::mr);
 }
+
+/// The blocks of a product of known extents, and how it goes through them.
+template <class T>
+struct blocks_of {
+  Index kc, mc, nc;
+  /// A C that no cache holds is written along rows, as memory likes it, if a block of B stays in the second cache.
+  bool along_rows;
+  /// All rows are one block: a panel of B is done with before the next is packed, in its place.
+  bool one_panel;
+
+  constexpr blocks_of(Index m, Index n, Index k)
+      : kc(block_size(k, blocking<T>::kc, 1)),
+        mc(rows_of_block<T>(m, kc)),
+        nc(block_size(n, blocking<T>::nc, blocking<T>::nr)) {
+    constexpr Index near = 1024 * 1024 / static_cast<Index>(sizeof(T));
+    along_rows = m * n > near && (n < nc ? n : nc) * (k < kc ? k : kc) <= near / 2;
+    one_panel = m <= mc && !along_rows;
+  }
+  constexpr Index packed_a() const {  // its last panel may be stored a little over
+    return round_up(mc * kc + blocking<T>::W, blocking<T>::W);
+  }
+  constexpr Index packed_b() const { return (one_panel ? Index(blocking<T>::nr) : nc) * kc; }
+};
 
 /// A strided operand.
 template <class T>
@@ -123,27 +148,39 @@ void pack_all_columns(strided<T> b, Index k, Index n, bool in_place, T* dst) {
   }
 }
 
-/// Asks for what a panel of B will be made of, step by step, so that it has come near when it is packed or read.
+/// What a panel of B is made of, to be asked for by the tiles of the panel before it, a little in each of their steps, so
+/// that it has come near when it is packed or read. The first tiles ask for all of it, each for `each` of its lines in
+/// every step: where rows of B are contiguous for lines of row p, else for what these steps read of some columns.
 template <class T>
-class panel_ahead {
- public:
-  /// Of a panel of so many columns that is asked for in so many steps.
-  panel_ahead(strided<T> b, Index k, Index columns, Index steps) : b_(b), across_(b.col == 1 ? columns : k) {
-    if (columns > 0 && b.col == 1) left_ = k;
-    else if (b.row == 1) left_ = columns;
-    each_ = ceil_div(left_, steps);
-  }
-  DFDX_INLINE void step() {
-    constexpr Index line = 64 / static_cast<Index>(sizeof(T));
-    for (Index i = 0; i < each_ && left_ > 0; ++i, --left_) {
-      for (Index j = 0; j < across_; j += line) ask_to_read(b_.at + j);
-      b_.at += b_.col == 1 ? b_.row : b_.col;
+struct panel_ahead {
+  static constexpr Index line = 64 / static_cast<Index>(sizeof(T));
+  struct lines {
+    T const* at;
+    Index within, near, far, each, apart;
+    int group;
+    DFDX_INLINE void ask(Index p) const {
+      T const* from = at + (p & within) * near + (p >> group) * far;
+      for (Index i = 0; i < each; ++i, from += apart) ask_to_read(from);
     }
-  }
+  };
 
- private:
-  strided<T> b_;
-  Index across_, left_ = 0, each_;
+  strided<T> b{};
+  Index columns = 0;
+
+  /// What the tile `i` of so many asks for; nothing if `each` is 0.
+  lines of_tile(Index i, Index tiles) const {
+    Index const all = ceil_div(columns, line), most = ceil_div(all, tiles), from = i * most;
+    Index const each = from >= all ? 0 : all - from < most ? all - from : most;
+    if (b.col == 1) return {b.at + from * line, 0, 0, b.row, each, line, 0};
+    if (b.row != 1) return {nullptr, 0, 0, 0, 0, 0, 0};
+    return {b.at + from * line * b.col,
+            line - 1,
+            b.col,
+            line,
+            each,
+            line * b.col,
+            std::countr_zero(static_cast<unsigned>(line))};
+  }
 };
 
 /// Where a tile's lanes go: rows of a buffer or of C.
@@ -160,20 +197,26 @@ struct into_rows {
 
 /// A tile of two panels, packed or in place; at least `rows` of its rows.
 template <class T, int C>
-void panel_tile(int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to) {
+void panel_tile(int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to,
+                typename panel_ahead<T>::lines const& ahead) {
   constexpr int W = lane_size<T>, mr = blocking<T>::mr;
   if constexpr (C <= blocking<T>::C) {
-    if (mr > 4 && rows > 4) gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
-    else if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+    if (rows > (mr > 4 ? 4 : 2)) {
+      // Narrow panels stand alone.
+      if (2 * C > blocking<T>::C && ahead.each > 0)
+        gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row, ahead);
+      else gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+    } else if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
     else gemm_tile<T, 2, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
   }
 }
 template <class T>
-void any_tile(int lanes, int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to) {
-  if (lanes == 4) panel_tile<T, 4>(rows, a, b, b_row, k, to);
-  else if (lanes == 3) panel_tile<T, 3>(rows, a, b, b_row, k, to);
-  else if (lanes == 2) panel_tile<T, 2>(rows, a, b, b_row, k, to);
-  else panel_tile<T, 1>(rows, a, b, b_row, k, to);
+void any_tile(int lanes, int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to,
+              typename panel_ahead<T>::lines const& ahead) {
+  if (lanes == 4) panel_tile<T, 4>(rows, a, b, b_row, k, to, ahead);
+  else if (lanes == 3) panel_tile<T, 3>(rows, a, b, b_row, k, to, ahead);
+  else if (lanes == 2) panel_tile<T, 2>(rows, a, b, b_row, k, to, ahead);
+  else panel_tile<T, 1>(rows, a, b, b_row, k, to, ahead);
 }
 
 /// Where the sums of one block of k go: into `partial` (not the last block), or through the epilogue into C.
@@ -219,6 +262,11 @@ constexpr bool epilogue_reads_c() {
 template <class T, class Epilogue>
 constexpr Index blocked_workspace(Index m, Index n, Index k) {
   using B = blocking<T>;
+  if (m >= 0 && n >= 0 && k >= 0) {
+    blocks_of<T> const blocks(m, n, k);
+    return blocks.packed_a() + blocks.packed_b() +
+           (epilogue_reads_c<Epilogue>() && k > B::kc ? m * blocks.nc : 0);
+  }
   Index const depth = k < 0 ? B::kc : block_size(k, B::kc, 1),
               of_a = k < 0 ? B::of_a + B::mr * depth : rows_of_block<T>(m, depth) * depth;
   Index const columns = n < 0 ? B::nc : block_size(n, B::nc, B::nr);
@@ -237,44 +285,57 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 #endif
 }
 
+/// One product: its blocks, which of its operands are read in place, and where the others are packed.
+template <class T>
+struct blocked_product {
+  blocks_of<T> blocks;
+  bool a_in_place, b_in_place;
+  T *packed_a, *packed_b;
+  T* c;
+  Index c_row;
+};
+
 /// The product of one block of A and one of B, tile by tile: along columns of C, so that a panel of B is read again at
-/// once, or along its rows. If `packs`, panels of B are packed here, each right before it is read.
+/// once, or along its rows. Along columns the first block of rows packs the panels of B, each right before it is read.
+/// `after` is the panel that follows those of this block.
 template <class T, class Epilogue>
-void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strided<T> b, bool a_in_place,
-                     bool b_in_place, bool along_rows, bool packs, T* packed_a, T* packed_b, Index m, Index n,
-                     block_sums<T> const& to, T* c, Index c_row, Epilogue const& epilogue) {
+void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, Index depth, strided<T> a,
+                     strided<T> b, panel_ahead<T> const& after, Index m, Index n, block_sums<T> const& to,
+                     Epilogue const& epilogue) {
   using B = blocking<T>;
   // Sums that nothing is done with go where they belong at once.
   constexpr bool is_plain = std::is_same_v<Epilogue, store_sum>;
   alignas(64) T buffer[B::mr * B::nr];
   Index const last = rows - rows % B::mr;  // the panel that is not whole, if there is one, is always packed
-  if (a_in_place)
-    pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, packed_a + last * depth);
-  else pack_rows(a, rows, depth, packed_a);
-  auto const one_tile = [&](Index i, Index j, int lanes) {
+  if (all.a_in_place)
+    pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, all.packed_a + last * depth);
+  else pack_rows(a, rows, depth, all.packed_a);
+  auto const packed_panel = [&](Index j) { return all.packed_b + (all.blocks.one_panel ? 0 : j * depth); };
+  auto const one_tile = [&](Index i, Index j, int lanes, panel_ahead<T> const& ahead) {
     int const width = lanes * B::W, valid = columns - j < width ? static_cast<int>(columns - j) : width;
-    bool const in_place = b_in_place && valid == width;
-    T const* const b_panel = in_place ? b.at + j * b.col : packed_b + j * depth;
+    bool const in_place = all.b_in_place && valid == width;
+    T const* const b_panel = in_place ? b.at + j * b.col : packed_panel(j);
     Index const b_row = in_place ? b.row : width;
-    strided<T> const a_panel = a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
-                                                      : strided<T>{packed_a + i * depth, 1, B::mr};
+    strided<T> const a_panel = all.a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
+                                                          : strided<T>{all.packed_a + i * depth, 1, B::mr};
     int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-    T* const here = to.first && to.last ? c + (m + i) * c_row + n + j
+    T* const here = to.first && to.last ? all.c + (m + i) * all.c_row + n + j
                                         : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
-    Index const here_row = to.first && to.last ? c_row : to.partial_row;
+    Index const here_row = to.first && to.last ? all.c_row : to.partial_row;
     prefetch_tile(here, here_row, height);
+    auto const lines = ahead.of_tile(i / B::mr, rows < B::mr ? 1 : rows / B::mr);
     if (to.first && (is_plain || !to.last) && valid == width && height % 2 == 0) {
-      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row});
+      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row}, lines);
     } else {
-      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width});
-      finish_tile(buffer, width, height, valid, m + i, n + j, to, c, c_row, epilogue);
+      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width}, lines);
+      finish_tile(buffer, width, height, valid, m + i, n + j, to, all.c, all.c_row, epilogue);
     }
   };
-  if (along_rows) {
+  if (all.blocks.along_rows) {
     for (Index i = 0; i < rows; i += B::mr)
       for (Index j = 0; j < columns;) {
         int const lanes = panel_lanes_of<T>(columns - j);
-        one_tile(i, j, lanes);
+        one_tile(i, j, lanes, {});
         j += lanes * B::W;
       }
     return;
@@ -283,14 +344,12 @@ void multiply_blocks(Index rows, Index columns, Index depth, strided<T> a, strid
     int const lanes = panel_lanes_of<T>(columns - j);
     Index const width = lanes * Index(B::W), here = columns - j < width ? columns - j : width;
     strided<T> panel{b.at + j * b.col, b.row, b.col};
-    if (packs) pack_all_columns(panel, depth, here, b_in_place, packed_b + j * depth);
+    if (m == 0) pack_all_columns(panel, depth, here, all.b_in_place, packed_panel(j));
     panel.at += here * b.col;
-    Index const next = columns - j - here < B::nr ? columns - j - here : Index(B::nr);
-    panel_ahead<T> ahead(panel, depth, packs ? next : 0, ceil_div(rows, B::mr));
-    for (Index i = 0; i < rows; i += B::mr) {
-      ahead.step();
-      one_tile(i, j, lanes);
-    }
+    Index const left = columns - j - here;
+    panel_ahead<T> ahead = after;
+    if (left > 0) ahead = {panel, m > 0 ? 0 : left < B::nr ? left : Index(B::nr)};
+    for (Index i = 0; i < rows; i += B::mr) one_tile(i, j, lanes, ahead);
     j += width;
   }
 }
@@ -299,32 +358,34 @@ template <class T, class Epilogue>
 void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, Index c_row, T* workspace,
                   Epilogue const& epilogue) {
   using B = blocking<T>;
-  Index const kc = block_size(k, B::kc, 1), mc = rows_of_block<T>(m, kc), nc = block_size(n, B::nc, B::nr);
-  T* const packed_a = workspace;
-  T* const packed_b =
-      packed_a + round_up(mc * kc + B::W, B::W);  // A's last panel may be stored a little over
+  blocks_of<T> const blocks(m, n, k);
+  Index const kc = blocks.kc, mc = blocks.mc, nc = blocks.nc;
+  T* const packed_b = workspace + blocks.packed_a();
   constexpr bool reads_c = epilogue_reads_c<Epilogue>();
   // Packing pays when an operand does not fit the second cache or is read often.
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
   bool const a_in_place = m * k <= near || n <= 2 * B::nr;
   bool const b_in_place = b.col == 1 && (n * k <= near || m <= mc);
-  // A C that no cache holds is written along rows, as memory likes it, if a block of B stays in the second cache.
-  constexpr Index near_c = 1024 * 1024 / static_cast<Index>(sizeof(T));
-  bool const along_rows = m * n > near_c && (n < nc ? n : nc) * (k < kc ? k : kc) <= near_c / 2;
+  blocked_product<T> const all{blocks, a_in_place, b_in_place, workspace, packed_b, c, c_row};
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc;
     Index pc = 0;
     do {  // k == 0 is one empty block: C still goes through the epilogue
       Index const depth = k - pc < kc ? k - pc : kc;
-      block_sums<T> const to{reads_c ? packed_b + nc * kc : c, reads_c ? nc : c_row, reads_c ? jc : 0,
-                             pc == 0, pc + depth >= k};
-      strided<T> const b_block{b.at + pc * b.row + jc * b.col, b.row, b.col};
-      if (along_rows) pack_all_columns(b_block, depth, columns, b_in_place, packed_b);
+      block_sums<T> const to{reads_c ? packed_b + blocks.packed_b() : c, reads_c ? nc : c_row,
+                             reads_c ? jc : 0, pc == 0, pc + depth >= k};
+      auto const block_at = [&](Index p, Index j) {
+        return strided<T>{b.at + p * b.row + j * b.col, b.row, b.col};
+      };
+      if (blocks.along_rows) pack_all_columns(block_at(pc, jc), depth, columns, b_in_place, packed_b);
+      // What the last tiles ask for; the next block of k may have a few rows less than they go through.
+      panel_ahead<T> after{};
+      if (pc + 2 * depth <= k) after = {block_at(pc + depth, jc), columns < B::nr ? columns : Index(B::nr)};
+      else if (pc + depth >= k && n - jc >= nc + B::nr) after = {block_at(0, jc + nc), B::nr};
       for (Index ic = 0; ic < m; ic += mc)
-        multiply_blocks(m - ic < mc ? m - ic : mc, columns, depth,
-                        strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, b_block, a_in_place,
-                        b_in_place, along_rows, !along_rows && ic == 0, packed_a, packed_b, ic, jc, to, c,
-                        c_row, epilogue);
+        multiply_blocks(all, m - ic < mc ? m - ic : mc, columns, depth,
+                        strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, block_at(pc, jc),
+                        ic + mc < m ? panel_ahead<T>{} : after, ic, jc, to, epilogue);
       pc += depth;
     } while (pc < k);
   }

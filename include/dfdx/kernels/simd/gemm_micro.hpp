@@ -151,15 +151,22 @@ template <class T, int R, int C, class Out>
     for (int c = 0; c < C; ++c) out.store(lane<T>::load_aligned(sums + (r * C + c) * W), r, c);
 }
 
+/// Nothing is asked for while a tile is computed.
+struct nothing_ahead {
+  DFDX_INLINE void ask(Index) const {}
+};
+
 /// One tile: out.finish(sum, r, c) for each lane of A[r, :] B[:, c * W ...], then out.store(value, r, c).
 ///
 /// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
 /// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing.
-/// `out` travels by value and is inlined: through a reference it would be read again after every store.
-template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out>
+/// `out` travels by value and is inlined: through a reference it would be read again after every store. ahead.ask(p) is
+/// called in every step of k: a prefetch there costs nothing, where a row of them would fill the queue of misses and wait.
+template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out,
+          class Ahead = nothing_ahead>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
                            Index a_row_at_run_time = 0, Index a_col_at_run_time = 0,
-                           Index b_row_at_run_time = 0) {
+                           Index b_row_at_run_time = 0, Ahead const ahead = {}) {
   using V = lane<T>;
   constexpr int W = lane_size<T>;
   constexpr bool half = Last <= half_size<T>;
@@ -175,6 +182,7 @@ DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, I
   // What the epilogue reads is far away, and arrives while the sums are computed.
   if constexpr (Out::heavy) out.prefetch(R);
   for (Index p = 0; p < k; ++p) {
+    ahead.ask(p);
     V row[whole > 0 ? whole : 1];
     [[maybe_unused]] half_lane<T> half_row;
     DFDX_UNROLL for (int c = 0; c < whole; ++c) {
