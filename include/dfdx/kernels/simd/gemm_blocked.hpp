@@ -86,10 +86,40 @@ constexpr int panel_lanes_of(Index columns) {
   return static_cast<int>(ceil_div(lanes, ceil_div(lanes, blocking<T>::C)));
 }
 
+/// Panels of mr rows of an A whose columns are contiguous, as many as there are eight rows from the first row of each on;
+/// returns the rows done. Several at a time: each line of A is read once.
+template <class T>
+Index pack_row_chunks(strided<T> a, Index m, Index k, T* dst) {
+  constexpr int mr = blocking<T>::mr;
+  using Chunk = xsimd::make_sized_batch_t<T, 8>;  // void where the target has none
+  if constexpr (std::is_void_v<Chunk> || mr > 8) return 0;
+  else {
+    constexpr Index most = 8;
+    Index i = 0;
+    while (i + 8 <= m) {
+      Index const fit = (m - i - 8) / mr + 1, panels = fit < most ? fit : most;
+      for (Index p = 0; p < k; ++p)
+        for (Index q = 0; q < panels; ++q) {
+          T const* const from = a.at + (i + q * mr) + p * a.col;
+          T* const to = dst + (i + q * mr) * k + p * mr;
+          // Eight are stored: what runs over is overwritten by the next store, but for that into the next panel.
+          if (p + 1 < k) Chunk::load_unaligned(from).store_unaligned(to);
+          else std::memcpy(to, from, mr * sizeof(T));
+        }
+      i += panels * mr;
+    }
+    return i;
+  }
+}
+
 /// A[m, k] -> panels of mr rows: dst[panel][p][r], rows past m zero.
 template <class T>
 void pack_rows(strided<T> a, Index m, Index k, T* dst) {
   constexpr int mr = blocking<T>::mr;
+  if (a.row == 1) {
+    Index const done = pack_row_chunks(a, m, k, dst);
+    a.at += done, m -= done, dst += done * k;
+  }
   using Square = xsimd::make_sized_batch_t<T, 8>;  // void where the target has none
   for (Index i = 0; i < m; i += mr, dst += mr * k) {
     T const* const from = a.at + i * a.row;
