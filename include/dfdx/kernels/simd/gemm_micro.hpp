@@ -160,8 +160,9 @@ struct nothing_ahead {
 ///
 /// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
 /// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing.
-/// `out` travels by value and is inlined: through a reference it would be read again after every store. ahead.ask(p) is
-/// called in every step of k: a prefetch there costs nothing, where a row of them would fill the queue of misses and wait.
+/// `out` travels by value and is inlined: through a reference it would be read again after every store.
+/// ahead.ask(p) is called in every step of k: a prefetch there is free, where a row of them would fill the queue of
+/// misses and wait.
 template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, class Out,
           class Ahead = nothing_ahead>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,
