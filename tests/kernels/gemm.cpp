@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Matrix products against the definition summed in a wider type. Every operand ends flush with a page that
 // cannot be touched, so a read or write past an end is a crash.
+#include <algorithm>
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -200,6 +201,31 @@ TEST_CASE("the workspace of unknown sizes is enough for any", "[kernels]") {
   for (Index m : {1, 200, 5000})
     for (Index n : {1, 1000, 5000})
       for (Index k : {1, 300, 5000}) CHECK(workspace_bytes<shape>({.m = m, .n = n, .k = k}) <= most);
+}
+
+// A smaller product may have deeper blocks, or be written along rows, which takes more.
+TEST_CASE("the workspace of the largest sizes is enough for all up to them", "[kernels]") {
+  using shape = gemm_shape<float, -1, -1, -1, -1, -1, -1, -1, -1>;
+  Index const sizes[]{0, 1, 7, 44, 64, 128, 257, 300, 512, 513, 1025, 3072, 4096};
+  bool more = false;
+  for (Index m : sizes)
+    for (Index n : sizes)
+      for (Index k : sizes) {
+        CAPTURE(m, n, k);
+        std::size_t most = 0, most_added = 0;
+        for (Index a : sizes)
+          for (Index b : sizes)
+            for (Index c : sizes) {
+              if (a > m || b > n || c > k) continue;
+              gemm_sizes const s{.m = a, .n = b, .k = c};
+              most = std::max(most, workspace_bytes<shape>(s));
+              most_added = std::max(most_added, workspace_bytes<shape, add_scaled<float>>(s));
+            }
+        more = more || most > workspace_bytes<shape>({.m = m, .n = n, .k = k});
+        REQUIRE(most <= workspace_bytes_up_to<float>(m, n, k));
+        REQUIRE(most_added <= workspace_bytes_up_to<float, add_scaled<float>>(m, n, k));
+      }
+  CHECK(more);
 }
 
 TEST_CASE("run-time products of every layout", "[kernels]") {

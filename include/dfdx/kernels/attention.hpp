@@ -161,14 +161,11 @@ class BlockedAttention {
   T* sums() const { return largest() + rows; }
   void* product_memory() const { return sums() + rows; }
   std::size_t workspace() const {
+    index_t const size = std::max(h.size, h.width);
     std::size_t most = 0;
-    for (auto const& [m, n, k] : {Product{rows, columns, std::max(h.size, h.width)},
-                                  Product{rows, std::max(h.size, h.width), columns},
-                                  Product{columns, std::max(h.size, h.width), rows}}) {
-      gemm_sizes s;
-      s.m = m, s.n = n, s.k = k;
-      most = std::max(most, multiply_workspace<Any, detail::add_scaled_sum<T>>(s));
-    }
+    for (auto const& [m, n, k] :
+         {Product{rows, columns, size}, Product{rows, size, columns}, Product{columns, size, rows}})
+      most = std::max(most, multiply_workspace_up_to<T, detail::add_scaled_sum<T>>(m, n, k));
     return most + 64;
   }
   struct Product {

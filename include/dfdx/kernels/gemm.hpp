@@ -27,6 +27,17 @@ constexpr std::size_t multiply_workspace(gemm_sizes const& s = {}) {
 #endif
 }
 
+/// multiply_workspace_up_to - the bytes that suffice for every product of run-time extents up to these.
+template <class T, class Epilogue = store_sum>
+constexpr std::size_t multiply_workspace_up_to([[maybe_unused]] std::int64_t m, std::int64_t n,
+                                               std::int64_t k) {
+#if defined(DFDX_RVV)
+  return rvv::gemm_workspace<T>(n, k, true);
+#else
+  return workspace_bytes_up_to<T, Epilogue>(m, n, k);
+#endif
+}
+
 namespace detail {
 
 template <class Shape, class Epilogue>

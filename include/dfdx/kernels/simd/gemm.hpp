@@ -160,6 +160,12 @@ constexpr std::size_t workspace_bytes(gemm_sizes const& s = {}) {
   return static_cast<std::size_t>(elements) * sizeof(T);
 }
 
+/// workspace_bytes_up_to - what suffices for every product of run-time extents up to these, all of which are given.
+template <class T, class Epilogue = store_sum>
+constexpr std::size_t workspace_bytes_up_to(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return static_cast<std::size_t>(detail::blocked_workspace_up_to<T, Epilogue>(m, n, k)) * sizeof(T);
+}
+
 /// gemm - C[m, n] = epilogue(sum_k A[m, k] B[k, n], m, n) for all m, n; C overlaps neither A nor B.
 ///
 /// The epilogue is called with a lane of sums for columns n .. n+W-1, or with one scalar sum, and returns

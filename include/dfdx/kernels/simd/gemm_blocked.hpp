@@ -94,20 +94,26 @@ constexpr bool epilogue_reads_c() {
   else return true;
 }
 
+/// Elements of workspace that suffice for every C (m,n) = A (m,k) B (k,n) of extents up to these; -1 is any extent, of
+/// m only where the epilogue does not read C. A smaller product may need more than a larger one: it has other blocks.
+template <class T, class Epilogue>
+constexpr Index blocked_workspace_up_to(Index m, Index n, Index k) {
+  using B = blocking<T>;
+  auto const up_to = [](Index x, Index most) { return x < 0 || x > most ? most : x > 0 ? x : 1; };
+  Index const depth = up_to(k, B::kc), most_of_a = B::of_a + B::mr * depth;
+  Index const of_a = up_to(m < 0 ? m : round_up(up_to(m, m), B::mr) * depth, most_of_a);
+  Index const columns = round_up(up_to(n, B::nc), B::nr);
+  Index const partial = epilogue_reads_c<Epilogue>() && (k < 0 || k > B::kc) ? m * columns : 0;
+  return round_up(of_a + B::W, B::W) + columns * depth + partial;
+}
+
 /// Elements of workspace for C (m,n) = A (m,k) B (k,n); an extent that is not known yet is -1.
 template <class T, class Epilogue>
 constexpr Index blocked_workspace(Index m, Index n, Index k) {
-  using B = blocking<T>;
-  if (m >= 0 && n >= 0 && k >= 0) {
-    blocks_of<T> const blocks(m, n, k);
-    return blocks.packed_a() + blocks.packed_b() +
-           (epilogue_reads_c<Epilogue>() && k > B::kc ? m * blocks.nc : 0);
-  }
-  Index const depth = k < 0 ? B::kc : block_size(k, B::kc, 1),
-              of_a = k < 0 ? B::of_a + B::mr * depth : rows_of_block<T>(m, depth) * depth;
-  Index const columns = n < 0 ? B::nc : block_size(n, B::nc, B::nr);
-  Index const partial = epilogue_reads_c<Epilogue>() && (k < 0 || k > B::kc) ? m * columns : 0;
-  return round_up(of_a + B::W, B::W) + columns * depth + partial;
+  if (m < 0 || n < 0 || k < 0) return blocked_workspace_up_to<T, Epilogue>(m, n, k);
+  blocks_of<T> const blocks(m, n, k);
+  return blocks.packed_a() + blocks.packed_b() +
+         (epilogue_reads_c<Epilogue>() && k > blocking<T>::kc ? m * blocks.nc : 0);
 }
 
 /// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
