@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Matrix products against the definition summed in a wider type. Every operand ends flush with a page that
 // cannot be touched, so a read or write past an end is a crash.
-#include <algorithm>
 #include <dfdx/kernels/simd/gemm.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
