@@ -5,6 +5,7 @@
 
 #define DFDX_CUDA_EMULATED 1
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -76,6 +77,8 @@ class Machine {
 
   int devices = 1, device = 0;
   std::size_t total_bytes = std::size_t{256} << 20, used_bytes = 0;
+  /// The least total with which something that was refused would have been given.
+  std::size_t lacking_bytes = std::size_t(-1);
   /// What the next launch, or every call from now on, reports.
   cudaError_t next_launch = cudaSuccess, lost = cudaSuccess;
   cudaError_t last = cudaSuccess;
@@ -89,7 +92,11 @@ class Machine {
 
   cudaError_t take(void** p, std::size_t bytes) {
     std::size_t const size = (bytes + 255) / 256 * 256;
-    if (lost != cudaSuccess || used_bytes + size > total_bytes) return say(cudaErrorMemoryAllocation);
+    if (lost != cudaSuccess) return say(cudaErrorMemoryAllocation);
+    if (used_bytes + size > total_bytes) {
+      lacking_bytes = std::min(lacking_bytes, used_bytes + size);
+      return say(cudaErrorMemoryAllocation);
+    }
     std::size_t at = 0;
     for (auto const& [begin, n] : live_) {
       if (begin - at >= size) break;

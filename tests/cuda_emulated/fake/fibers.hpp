@@ -43,7 +43,7 @@ class Fibers {
     count_ = threads;
     body_ = f;
     argument_ = argument;
-    for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh;
+    for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
     for (;;) {
       bool moved = false;
       for (unsigned k = 0; k < threads; ++k) {
@@ -71,35 +71,27 @@ class Fibers {
   T exchange(T x, unsigned mask) {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     unsigned const me = current, other = me / warp * warp + ((me % warp) ^ mask);
-    std::memcpy(slots_[me], &x, sizeof x);
-    wait(State::at_warp);
+    Slots const& slots = shown(x);
     T y;
-    std::memcpy(&y, slots_[other], sizeof y);
-    wait(State::at_warp);
+    std::memcpy(&y, slots[other], sizeof y);
     return y;
   }
 
   /// What each thread of the warp has.
   template <class T>
   void all(T const& x, T (&of)[warp]) {
-    static_assert(sizeof(T) <= sizeof(slots_[0]));
     unsigned const first = current / warp * warp;
-    std::memcpy(slots_[current], &x, sizeof x);
-    wait(State::at_warp);
-    for (unsigned i = 0; i < warp && first + i < count_; ++i)
-      std::memcpy(&of[i], slots_[first + i], sizeof x);
-    wait(State::at_warp);
+    Slots const& slots = shown(x);
+    for (unsigned i = 0; i < warp && first + i < count_; ++i) std::memcpy(&of[i], slots[first + i], sizeof x);
   }
 
   /// A bit for each thread of the warp.
   unsigned votes(bool yes) {
     unsigned const first = current / warp * warp;
-    slots_[current][0] = yes ? 1 : 0;
-    wait(State::at_warp);
+    Slots const& slots = shown(static_cast<unsigned char>(yes));
     unsigned r = 0;
     for (unsigned i = 0; i < warp && first + i < count_; ++i)
-      r |= static_cast<unsigned>(slots_[first + i][0]) << i;
-    wait(State::at_warp);
+      r |= static_cast<unsigned>(slots[first + i][0]) << i;
     return r;
   }
 
@@ -111,7 +103,21 @@ class Fibers {
     ucontext_t context;
     std::jmp_buf here;
     State state = State::fresh;
+    unsigned shows = 0;
   };
+
+  using Slots = unsigned char[most][24];
+
+  // What all threads of the warp show, once they have. The next time they use the other slots, and the time after that
+  // all have read these: so they need not wait again until all have.
+  template <class T>
+  Slots const& shown(T const& x) {
+    static_assert(sizeof(T) <= sizeof(slots_[0][0]));
+    Slots& slots = slots_[fibers_[current]->shows++ % 2];
+    std::memcpy(slots[current], &x, sizeof x);
+    wait(State::at_warp);
+    return slots;
+  }
 
   unsigned nth(unsigned k) {
     if (turns == Turns::forward) return k;
@@ -173,7 +179,7 @@ class Fibers {
   void* argument_ = nullptr;
   unsigned count_ = 0;
   std::uint64_t random_ = 1;
-  unsigned char slots_[most][24] = {};
+  Slots slots_[2] = {};
 };
 
 }  // namespace cuda_fake
