@@ -101,7 +101,7 @@ constexpr Index blocked_workspace_up_to(Index m, Index n, Index k) {
   using B = blocking<T>;
   auto const up_to = [](Index x, Index most) { return x < 0 || x > most ? most : x > 0 ? x : 1; };
   Index const depth = up_to(k, B::kc), most_of_a = B::of_a + B::mr * depth;
-  Index const of_a = up_to(m < 0 ? m : round_up(up_to(m, m), B::mr) * depth, most_of_a);
+  Index const of_a = up_to(m < 0 ? m : round_up(m > 0 ? m : 1, B::mr) * depth, most_of_a);
   Index const columns = round_up(up_to(n, B::nc), B::nr);
   Index const partial = epilogue_reads_c<Epilogue>() && (k < 0 || k > B::kc) ? m * columns : 0;
   return round_up(of_a + B::W, B::W) + columns * depth + partial;
