@@ -61,6 +61,7 @@ SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 SPDX_FILES = (*SOURCES, ".py", ".sh", ".cmake")
 FOLDERS = ("include", "tests", "examples", "bench", "cmake", "tools")
 TIMESTAMP = re.compile(r"__DATE__|__TIME__|__TIMESTAMP__")
+GENERATION = re.compile(r"__CUDA_ARCH__\s*[<>=!]")
 
 findings: list[str] = []
 
@@ -107,6 +108,8 @@ def check_text(path: pathlib.Path) -> None:
                 report(f"{where}:{number}", "tab or trailing space")
             if TIMESTAMP.search(line):
                 report(f"{where}:{number}", "a time of compilation makes builds differ")
+            if GENERATION.search(line):
+                report(f"{where}:{number}", "code for one generation of GPUs: cuda_tests.cmake compiles one PTX for all")
 
 
 def folder_of(name: str) -> str | None:
