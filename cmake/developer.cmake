@@ -15,9 +15,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Where there is memory for it, g++ collects garbage later: a fifth of the time that large programs take to build.
   cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)  # MiB
   cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
-  math(EXPR memory_per_core "${memory} / ${cores}")
-  if(memory_per_core GREATER 6000)
-    target_compile_options(dfdx_developer INTERFACE --param=ggc-min-heapsize=1000000)
+  math(EXPR heap "${memory} / ${cores} / 3 * 1000")  # kB
+  if(heap GREATER 4000000)
+    set(heap 4000000)
+  endif()
+  if(heap GREATER 1000000)
+    target_compile_options(dfdx_developer INTERFACE --param=ggc-min-heapsize=${heap})
   endif()
 endif()
 if(DFDX_SANITIZE)
@@ -36,6 +39,14 @@ target_link_libraries(dfdx_native INTERFACE dfdx_developer)
 if(DFDX_NATIVE)
   target_compile_options(dfdx_native INTERFACE -march=native)
 endif()
+
+# And with the ops compiled once, for programs that need not compile them themselves (tape/separate.hpp).
+file(CONFIGURE OUTPUT separate.cpp CONTENT "#include <dfdx/dfdx.hpp>\n")
+add_library(dfdx_separate STATIC EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/separate.cpp")
+target_link_libraries(dfdx_separate PUBLIC dfdx_native)
+target_compile_definitions(dfdx_separate PUBLIC DFDX_SEPARATE PRIVATE DFDX_IMPLEMENTATION)
+target_compile_options(dfdx_separate PRIVATE -UNDEBUG)
+set_target_properties(dfdx_separate PROPERTIES CXX_EXTENSIONS OFF)
 
 # For the tests that call a compiler themselves.
 set(DFDX_COMPILE_FLAGS -std=c++20 -Wall -Wextra -Wpedantic "-I${PROJECT_SOURCE_DIR}/include")

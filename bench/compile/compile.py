@@ -24,6 +24,10 @@ CASES = (  # name, file, switches, target in seconds
     ("residual MLP, 10 blocks, in an array", "blocks.cpp", ["-DBLOCKS=10", "-DUNROLLED"], None),
     ("residual MLP, 50 blocks, in an array", "blocks.cpp", ["-DBLOCKS=50", "-DUNROLLED"], 8.0),
     *((f"training a character GPT of {n} layers", "gpt.cpp", [f"-DLAYERS={n}"], 20.0) for n in (1, 4, 16, 24, 64)),
+    ("lesson 10, the tape", "../../examples/10_tape.cpp", [], None),
+    ("lesson 10, ops compiled elsewhere", "../../examples/10_tape.cpp", ["-DDFDX_SEPARATE"], None),
+    ("lesson 10, all ops for other files as well", "../../examples/10_tape.cpp",
+     ["-DDFDX_SEPARATE", "-DDFDX_IMPLEMENTATION"], None),
 )
 COMPILERS = {  # for each what it says when a limit is too low for a large graph, and the switch that lifts it
     "g++": {"-fconstexpr-ops-limit": "-fconstexpr-ops-limit=2000000000"},

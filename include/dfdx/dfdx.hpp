@@ -52,6 +52,7 @@
 #include <dfdx/program/train_step.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/tape/backward.hpp>
+#include <dfdx/tape/separate.hpp>
 #include <dfdx/transforms/custom_jvp.hpp>
 #include <dfdx/transforms/eager.hpp>
 #include <dfdx/transforms/fixed_point.hpp>

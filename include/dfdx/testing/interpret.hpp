@@ -10,6 +10,7 @@
 
 #include <dfdx/graph/differentiate.hpp>
 #include <dfdx/graph/simplify.hpp>
+#include <dfdx/ops/each_op.hpp>
 #include <dfdx/testing/reference.hpp>
 #include <dfdx/vocabulary/attention_rules.hpp>
 #include <dfdx/vocabulary/compare.hpp>
@@ -41,20 +42,11 @@ struct KnownOps {
 };
 
 /// LibraryOps - all that run eagerly. Each has a record in tests/ops: those that are not elementwise in primitives.cpp.
-using LibraryOps =
-    KnownOps<op::neg, op::exp, op::expm1, op::log, op::log1p, op::sqrt, op::rsqrt, op::square, op::abs,
-             op::sign, op::exp2, op::log2, op::log10, op::cbrt, op::tan, op::asin, op::acos, op::atan,
-             op::sinh, op::cosh, op::asinh, op::acosh, op::atanh, op::erfc, op::lgamma, op::digamma,
-             op::polygamma, op::floor, op::ceil, op::round, op::trunc, op::atan2, op::hypot, op::fmod,
-             op::remainder, op::floor_divide, op::logaddexp, op::sin, op::cos, op::tanh, op::sigmoid, op::erf,
-             op::relu, op::add, op::sub, op::mul, op::div, op::pow, op::maximum, op::minimum, op::equal,
-             op::not_equal, op::less, op::less_equal, op::greater, op::greater_equal, op::logical_and,
-             op::logical_or, op::logical_not, op::where, op::stop_gradient, op::vanishing, op::copy, op::cast,
-             op::sum, op::prod, op::max, op::min, op::reshape, op::permute, op::expand, op::slice, op::matmul,
-             op::take, op::rows_add, op::check_label, op::gather, op::scatter, op::index_copy, op::argmax,
-             op::pad, op::concat, op::flip, op::cumsum, op::argcummax, op::argsort, op::searchsorted,
-             op::solve_triangular, op::solve, op::cholesky, op::slogdet, op::qr, op::conv, op::conv_input,
-             op::conv_weight, op::window_argmax, op::resample, op::draw, op::attend, op::attend_back>;
+#define DFDX_OP(name) op::name
+#define DFDX_NEXT_OP(name) , op::name
+using LibraryOps = KnownOps<DFDX_EACH_OP(DFDX_OP, DFDX_NEXT_OP)>;
+#undef DFDX_OP
+#undef DFDX_NEXT_OP
 
 namespace detail {
 // Not inline, so that one source file may compile it for many (see the end of this header).
@@ -292,9 +284,8 @@ inline double dot(Array const& a, Array const& b) {
   return r;
 }
 
-#if defined(DFDX_TESTING_SEPARATE)
-// A program of many source files defines this for all of them, and in one file instantiates what it declares: the rules
-// and the plain kernels of all ops are then compiled once.
+#if defined(DFDX_SEPARATE)
+// As tape/separate.hpp: a program of several source files instantiates these in one of them.
 extern template struct detail::Finder<LibraryOps>;
 extern template struct detail::Runners<LibraryOps>;
 #endif

@@ -248,13 +248,6 @@ struct ElementwiseRule {
 };
 
 // Scalars in memory are computed with as the numbers they are, without the loops, and the checks, of arrays.
-template <class Op>
-constexpr bool is_numeric() {
-  Meta metas[max_arity] = {};
-  for (Meta& m : metas) m.dtype = DType::f64;
-  return Op::infer(Attrs{}, metas, nullptr) == metas[0] && Op::operand_dtype(0, DType::f64) == DType::f64;
-}
-
 inline bool is_scalar_of(DType d, Array const& x) {
   return x.ndim() == 0 && x.dtype() == d && x.bytes() != nullptr && x.device().is_cpu();
 }
@@ -286,7 +279,7 @@ R apply_to_scalars(X const&... x) {
     for (Array const* o : operands)
       if (o != nullptr && o->tape() != nullptr) {
         double const values[] = {static_cast<double>(scalar_value<E>(x))..., static_cast<double>(value)};
-        record_numbers<static_cast<int>(sizeof...(X))>(tape_rule<Op>, values, y, operands);
+        record_numbers<static_cast<int>(sizeof...(X))>(tape_rule<Op>(), values, y, operands);
         break;
       }
   return y;
@@ -296,11 +289,6 @@ template <class X>
 double number_or_0(X const& x) {
   if constexpr (operand<X>) return 0;
   else return static_cast<double>(x);
-}
-template <class Op, class E, std::size_t N>
-Array apply_to_dense(Array const& like, Array const* const* arrays, double const* numbers) {
-  return apply_to_dense(map_block_of<Op, E>(std::make_index_sequence<N>{}), tape_rule<Op>, like, arrays,
-                        numbers, static_cast<int>(N));
 }
 
 // R is Array, or the type of a scalar; X... are erased, and T, Fitting and MayBeScalar what is known of them.
@@ -318,11 +306,9 @@ constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
       if (Array const* const like = dense_among(arrays, sizeof...(X))) {
         double const numbers[] = {number_or_0(x)...};
         if constexpr (std::is_void_v<T> || std::is_same_v<T, double>)
-          if (like->dtype() == DType::f64)
-            return wrap<R>(apply_to_dense<Op, double, sizeof...(X)>(*like, arrays, numbers));
+          if (like->dtype() == DType::f64) return wrap<R>(apply_to_dense<Op, double>(*like, arrays, numbers));
         if constexpr (std::is_void_v<T> || std::is_same_v<T, float>)
-          if (like->dtype() == DType::f32)
-            return wrap<R>(apply_to_dense<Op, float, sizeof...(X)>(*like, arrays, numbers));
+          if (like->dtype() == DType::f32) return wrap<R>(apply_to_dense<Op, float>(*like, arrays, numbers));
       }
     }
   }

@@ -106,14 +106,13 @@ constexpr kernels::HalfOperation half_operation() {
                                        : HalfOperation::none;
 }
 #endif
-template <class Op, class T, class... X>
-void run_elementwise(Array const& out, X const&... x) {
+template <class Op, class T>
+void run_elementwise(Array const& out, Array const* const* operands) {
   constexpr bool as_computed = [] {
     if constexpr (std::is_void_v<T>) return false;
     else return std::is_same_v<T, block_number<T>>;
   }();
-  Array const* const operands[] = {&x...};
-  constexpr int n = sizeof...(X);
+  constexpr int n = Op::arity;
   if constexpr (std::is_same_v<Op, op::copy>)
     if (kernels::copy_transposed(operands[0]->operand(), out.operand())) return;
 #if !defined(__CUDACC__)
@@ -160,41 +159,42 @@ inline Array run_expand(Meta const& meta, Array const& x) {
   return x.view(meta.shape, t);
 }
 
-template <class... X>
-Array const& first_of(Array const& a, X const&...) {
-  return a;
-}
-
-template <class Op, class T, class... X>
-Array run_now(Meta const& meta, Attrs const& attrs, X const&... x);
+template <class Op, class T>
+Array run_now(Meta const& meta, Attrs const& attrs, Array const* const* x);
 
 // On a device: by its kernel, else on the CPU, on copies. Apart from what runs on the CPU, which is short.
-template <class Op, class T, class... X>
-[[gnu::noinline]] Array run_there(Meta const& meta, Attrs const& attrs, X const&... x) {
-  Array const* const operands[] = {&x...};
-  Array const y = run_elsewhere(Op::name, &Op::infer, meta, attrs, operands, sizeof...(X));
+template <class Op, class T>
+[[gnu::noinline]] Array run_there(Meta const& meta, Attrs const& attrs, Array const* const* x) {
+  Array const y = run_elsewhere(Op::name, &Op::infer, meta, attrs, x, Op::arity);
   if (!y.empty()) return y;
-  return moved(device_among(Op::name, operands, sizeof...(X)), run_now<Op, T>(meta, attrs, here(x)...));
+  Array copies[Op::arity];
+  Array const* at[Op::arity];
+  for (int k = 0; k < Op::arity; ++k) at[k] = &(copies[k] = here(*x[k]));
+  return moved(device_among(Op::name, x, Op::arity), run_now<Op, T>(meta, attrs, at));
 }
 
-template <class Op, class T, class... X>
-Array run_now(Meta const& meta, Attrs const& attrs, X const&... x) {
-  Array const& a = first_of(x...);
+// An op on its operands in memory. Not inline, and a template of nothing but the op and T, so that one source file may
+// compile it for many (separate.hpp).
+template <class Op, class T>
+Array run_now(Meta const& meta, Attrs const& attrs, Array const* const* x) {
+  Array const& a = *x[0];
   if constexpr (std::is_same_v<Op, op::reshape>) return run_reshape(meta.shape, a);
   else if constexpr (Op::code == Code::custom_vjp) return a.detach();
   else if constexpr (std::is_same_v<Op, op::permute>) return run_permute(attrs, meta, a);
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
   else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
   else {
-    if (is_elsewhere(x...)) [[unlikely]]
-      return run_there<Op, T>(meta, attrs, x...);
+    for (int k = 0; k < Op::arity; ++k)
+      if (is_elsewhere(*x[k])) [[unlikely]]
+        return run_there<Op, T>(meta, attrs, x);
     Array out(meta);
-    if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x...);
+    if constexpr (Op::elementwise) run_elementwise<Op, T>(out, x);
     else if constexpr (std::is_same_v<Op, op::cast>) kernels::convert(a.operand(), out.operand());
-    else if constexpr (std::is_same_v<Op, op::matmul>) run_matmul<T>(x..., out);
+    else if constexpr (std::is_same_v<Op, op::matmul>) run_matmul<T>(a, *x[1], out);
     else if constexpr (Op::code != Code::opaque) run_reduction<Op::code, T>(a, out.operand());
     else {
-      Operand const in[] = {x.operand()...};
+      Operand in[Op::arity];
+      for (int k = 0; k < Op::arity; ++k) in[k] = x[k]->operand();
       if constexpr ((std::is_same_v<T, float> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) &&
                     requires { &Op::template run_as_floats<0>; })
         Op::run_as_floats(attrs, in, out.operand());
@@ -256,13 +256,12 @@ constexpr Sym record_product(Meta const& meta, Attrs const& attrs, Sym const& x,
 
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
+  static_assert(sizeof...(X) == Op::arity);
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
   if (!any) {
-    Array y = run_now<Op, T>(meta, attrs, x...);
-    if (on_tape(x...)) {
-      Array const* const operands[] = {&x...};
-      record_on_tape(tape_rule<Op>, attrs, y, operands, sizeof...(X));
-    }
+    Array const* const operands[] = {&x...};
+    Array y = run_now<Op, T>(meta, attrs, operands);
+    if (on_tape(x...)) record_on_tape(tape_rule<Op>(), attrs, y, operands, sizeof...(X));
     return y;
   }
   if (DFDX_IN_CONSTANT_EXPRESSION) {

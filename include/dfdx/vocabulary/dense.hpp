@@ -144,6 +144,27 @@ inline double one_number(Array const& x) {
   record_on_tape(rule, Attrs{}, y, operands, n);
   return y;
 }
+
+// Whether an op makes numbers of numbers, in the dtype that they have.
+template <class Op>
+constexpr bool is_numeric() {
+  if constexpr (Op::elementwise) {
+    Meta metas[max_arity] = {};
+    for (Meta& m : metas) m.dtype = DType::f64;
+    return Op::infer(Attrs{}, metas, nullptr) == metas[0] && Op::operand_dtype(0, DType::f64) == DType::f64;
+  }
+  return false;
+}
+
+// As run_now, one source file may compile it for many.
+template <class Op, class E>
+Array apply_to_dense(Array const& like, Array const* const* arrays, double const* numbers) {
+  if constexpr (is_numeric<Op>())
+    return apply_to_dense(map_block_of<Op, E>(std::make_index_sequence<Op::arity>{}), tape_rule<Op>(), like,
+                          arrays, numbers, Op::arity);
+  return {};
+}
+
 }  // namespace detail
 
 }  // namespace dfdx

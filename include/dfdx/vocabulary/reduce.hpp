@@ -44,13 +44,13 @@ Array reduce_in_memory(Array const& x, index_t mask) {
   Meta const kept = checked_infer<Op>(attrs, &x.meta());
   Meta const meta{kept.dtype, dropped(x.shape(), mask)};
   Array y;
+  Array const* const operands[] = {&x};
   if (is_elsewhere(x)) {
-    y = run_now<Op, T>(kept, attrs, x).view(meta.shape, contiguous(meta.shape));
+    y = run_now<Op, T>(kept, attrs, operands).view(meta.shape, contiguous(meta.shape));
   } else {
     y = Array(meta);
     run_reduction<Op::code, T>(x, Operand{y.bytes(), kept, contiguous(kept.shape)});
   }
-  Array const* const operands[] = {&x};
   if (on_tape(x)) record_on_tape(dropped_rule<Op>, attrs, y, operands, 1);
   return y;
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+// The names of all ops that run eagerly, for what is said of each of them.
+#pragma once
+
+/// DFDX_EACH_OP - `first(neg) next(exp)` and so on: two macros, so that the names can make a list.
+// clang-format off
+#define DFDX_EACH_OP(first, next) \
+  first(neg) next(exp) next(expm1) next(log) next(log1p) next(sqrt) next(rsqrt) next(square) next(abs) \
+  next(sign) next(exp2) next(log2) next(log10) next(cbrt) next(tan) next(asin) next(acos) next(atan) \
+  next(sinh) next(cosh) next(asinh) next(acosh) next(atanh) next(erfc) next(lgamma) next(digamma) \
+  next(polygamma) next(floor) next(ceil) next(round) next(trunc) next(atan2) next(hypot) next(fmod) \
+  next(remainder) next(floor_divide) next(logaddexp) next(sin) next(cos) next(tanh) next(sigmoid) \
+  next(erf) next(relu) next(add) next(sub) next(mul) next(div) next(pow) next(maximum) next(minimum) \
+  next(equal) next(not_equal) next(less) next(less_equal) next(greater) next(greater_equal) \
+  next(logical_and) next(logical_or) next(logical_not) next(where) next(stop_gradient) next(vanishing) \
+  next(copy) next(cast) next(sum) next(prod) next(max) next(min) next(reshape) next(permute) next(expand) \
+  next(slice) next(matmul) next(take) next(rows_add) next(check_label) next(gather) next(scatter) \
+  next(index_copy) next(argmax) next(pad) next(concat) next(flip) next(cumsum) next(argcummax) \
+  next(argsort) next(searchsorted) next(solve_triangular) next(solve) next(cholesky) next(slogdet) \
+  next(qr) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) next(draw) \
+  next(attend) next(attend_back)
+// clang-format on
