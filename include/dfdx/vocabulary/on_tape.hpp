@@ -38,12 +38,13 @@ constexpr auto part_rule() {
   if constexpr (requires { &Op::part; }) return &Op::part;
   else return nullptr;
 }
+template <class Op>
+inline constinit TapeRule const constant_rule{
+    Op::name, Op::arity, &op::detail::vjp<Op, Array>, numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
 // Not inline, so that one source file may compile it for many (separate.hpp): rules call ops, whose rules call others.
 template <class Op>
 TapeRule const& tape_rule() {
-  static constinit TapeRule const rule{Op::name,           Op::arity,        &op::detail::vjp<Op, Array>,
-                                       numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
-  return rule;
+  return constant_rule<Op>;
 }
 
 template <int = 0>
