@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -44,21 +45,17 @@ class Fibers {
     body_ = f;
     argument_ = argument;
     for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
-    for (;;) {
+    unsigned const warps = (threads + warp - 1) / warp;
+    for (unsigned alive = threads;;) {
       bool moved = false;
-      for (unsigned k = 0; k < threads; ++k) {
-        unsigned const i = nth(k);
-        if (fibers_[i]->state != State::fresh && fibers_[i]->state != State::ready) continue;
-        moved = true;
-        resume(i);
+      Order const order = next_order(warps);
+      for (unsigned k = 0; k < warps; ++k) moved |= run_warp(order(k) * warp, alive);
+      if (alive == 0) return;
+      if (release(State::at_barrier, 0, threads)) ++barriers, moved = true;
+      if (!moved) {
+        for (auto& f : fibers_) f->begun = f->begun && f->state == State::done;
+        throw std::logic_error("emulated: threads wait at a barrier that others never reach");
       }
-      if (release(threads, State::at_barrier, 0, threads)) ++barriers, moved = true;
-      for (unsigned w = 0; w < threads; w += warp)
-        moved |= release(threads, State::at_warp, w, w + warp < threads ? w + warp : threads);
-      bool alive = false;
-      for (unsigned i = 0; i < threads; ++i) alive = alive || fibers_[i]->state != State::done;
-      if (!alive) return;
-      if (!moved) throw std::logic_error("emulated: threads wait at a barrier that others never reach");
     }
   }
 
@@ -66,9 +63,10 @@ class Fibers {
     if (!drop_barriers) wait(State::at_barrier);
   }
 
-  /// The value that the thread of the warp has whose lane differs in the bits of `mask`.
+  /// The value that the thread of the warp has whose lane differs in the bits of `mask`. Returns after a change of the
+  /// thread are foreseen wrongly by the processor, so that there are to be few.
   template <class T>
-  T exchange(T x, unsigned mask) {
+  [[gnu::always_inline]] T exchange(T x, unsigned mask) {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     unsigned const me = current, other = me / warp * warp + ((me % warp) ^ mask);
     Slots const& slots = shown(x);
@@ -103,6 +101,7 @@ class Fibers {
     ucontext_t context;
     std::jmp_buf here;
     State state = State::fresh;
+    bool begun = false;
     unsigned shows = 0;
   };
 
@@ -111,7 +110,7 @@ class Fibers {
   // What all threads of the warp show, once they have. The next time they use the other slots, and the time after that
   // all have read these: so they need not wait again until all have.
   template <class T>
-  Slots const& shown(T const& x) {
+  [[gnu::always_inline]] Slots const& shown(T const& x) {
     static_assert(sizeof(T) <= sizeof(slots_[0][0]));
     Slots& slots = slots_[fibers_[current]->shows++ % 2];
     std::memcpy(slots[current], &x, sizeof x);
@@ -119,36 +118,52 @@ class Fibers {
     return slots;
   }
 
-  unsigned nth(unsigned k) {
-    if (turns == Turns::forward) return k;
-    if (turns == Turns::backward) return count_ - 1 - k;
-    // A step that has no factor with the count visits each once; another one each time round.
-    if (k == 0) random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-    std::uint64_t step = (random_ >> 33) | 1;
-    auto const shares = [&](std::uint64_t s) {
-      std::uint64_t a = s, b = count_;
-      while (b != 0) a %= b, std::swap(a, b);
-      return a != 1;
-    };
-    while (shares(step)) ++step;
-    return static_cast<unsigned>((step % count_ * k + (random_ >> 40)) % count_);
+  // The k-th of n to have its turn. Shuffled: steps that have no factor with n visit each once.
+  struct Order {
+    unsigned n, first, step;
+    unsigned operator()(unsigned k) const { return (first + step * k) % n; }
+  };
+  Order next_order(unsigned n) {
+    if (turns == Turns::forward) return {n, 0, 1};
+    if (turns == Turns::backward) return {n, n - 1, n - 1};
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    unsigned step = static_cast<unsigned>(random_ >> 33) % n;
+    while (std::gcd(step, n) != 1) ++step;
+    return {n, static_cast<unsigned>(random_ >> 43) % n, step};
   }
 
-  bool release(unsigned, State waiting, unsigned from, unsigned to) {
+  // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches.
+  bool run_warp(unsigned from, unsigned& alive) {
+    unsigned const n = from + warp < count_ ? warp : count_ - from;
+    bool moved = false;
+    do {
+      Order const order = next_order(n);
+      for (unsigned k = 0; k < n; ++k) {
+        unsigned const i = from + order(k);
+        if (fibers_[i]->state != State::fresh && fibers_[i]->state != State::ready) continue;
+        moved = true;
+        resume(i);
+        if (fibers_[i]->state == State::done) --alive;
+      }
+    } while (release(State::at_warp, from, from + n));
+    return moved;
+  }
+
+  bool release(State waiting, unsigned from, unsigned to) {
     for (unsigned i = from; i < to; ++i)
       if (fibers_[i]->state != waiting) return false;
     for (unsigned i = from; i < to; ++i) fibers_[i]->state = State::ready;
     return true;
   }
 
-  // Contexts are made once for each block; from then on long jumps change between them, which ask nothing of the
-  // system.
+  // Contexts are made once; from then on long jumps change between them, which ask nothing of the system.
   [[gnu::noinline]] void resume(unsigned i) {
     current = i;
     if (_setjmp(scheduler_) != 0) return;
     Fiber& f = *fibers_[i];
-    if (f.state != State::fresh) std::longjmp(f.here, 1);
     f.state = State::ready;
+    if (f.begun) std::longjmp(f.here, 1);
+    f.begun = true;
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.get();
     f.context.uc_stack.ss_size = Fiber::stack_size;
@@ -164,9 +179,10 @@ class Fibers {
   }
   static void begin() {
     Fibers& all = *active();
-    all.body_(all.argument_);
-    all.fibers_[all.current]->state = State::done;
-    std::longjmp(all.scheduler_, 1);
+    for (;;) {
+      all.body_(all.argument_);
+      all.wait(State::done);
+    }
   }
   static Fibers*& active() {
     static Fibers* p = nullptr;
