@@ -137,9 +137,11 @@ class Machine {
  private:
   static constexpr std::size_t region_bytes = std::size_t{256} << 20;
   std::byte* region() {
-    if (region_ == nullptr)
+    if (region_ == nullptr) {
       region_ = static_cast<std::byte*>(
           mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      madvise(region_, region_bytes, MADV_HUGEPAGE);  // each open and close goes through all its pages
+    }
     return region_;
   }
   std::byte* region_ = nullptr;
