@@ -170,7 +170,7 @@ class DepthwiseConv {
     DFDX_UNROLL for (int k = 0; k < 9; ++k) factor[k] = lane<E>(w[k]);
     DFDX_UNROLL for (int i = 0; i < S * (R - 1) + 3; ++i) {
       DFDX_UNROLL for (int k = 0; k < 3; ++k) {
-        auto const v = lane<E>::load_unaligned(from + i * step + at[k]);
+        auto const v = held(lane<E>::load_unaligned(from + i * step + at[k]));
         DFDX_UNROLL for (int r = 0; r < R; ++r) {
           if (i >= S * r && i < S * r + 3) sum[r] = xsimd::fma(factor[(i - S * r) * 3 + k], v, sum[r]);
         }
@@ -228,7 +228,7 @@ class DepthwiseConv {
     }
     DFDX_UNROLL for (int i = 0; i < S * (R - 1) + 3; ++i) {
       DFDX_UNROLL for (int k = 0; k < 3; ++k) {
-        lane<E> const u = load_n(from + i * step + at[k], count);
+        lane<E> const u = held(load_n(from + i * step + at[k], count));
         DFDX_UNROLL for (int r = 0; r < R; ++r) {
           if (i >= S * r && i < S * r + 3)
             sum[(i - S * r) * 3 + k] = xsimd::fma(u, v[r], sum[(i - S * r) * 3 + k]);

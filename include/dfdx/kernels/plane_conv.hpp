@@ -65,28 +65,17 @@ class PlaneConv {
     index_t const lines = g.y[0] * g.y[1], lanes = lines * detail::lanes_of<E>(g.y[2]);
     Places const places(static_cast<std::size_t>(lanes));
     list_places(frame, false, places.get());
-    // What many channels of y are multiplied with is copied: then lanes need not end where lines do.
-    index_t const block = g.out < 12 ? 0 : std::min(lines, windows_near / (depth * g.y[2])),
-                  row = detail::lanes_of<E>(block * g.y[2]) * W;
-    Numbers const copies = some(depth * row + (block > 0 ? W : 0));
-    Places const whole(static_cast<std::size_t>(row / W));
-    Table const rows = table(depth);
-    for (index_t k = 0; k < depth; ++k) rows.get()[k] = k * row;
+    Copies const copies(*this, g.out < 12 ? 0 : lines);
     for (index_t group = 0; group < g.groups; ++group) {
       std::fill_n(sums.get(), g.out * depth * W, E(0));
       for (index_t s = 0; s < g.batch; ++s) {
         fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
         E const* const ys = y + (s * g.groups + group) * g.out * positions;
-        if (block == 0) add_products(framed.get(), ys, places.get(), lanes, steps.get(), sums.get());
-        for (index_t line = 0; block > 0 && line < lines; line += block) {
-          index_t const n = std::min(block, lines - line) * g.y[2];
-          copy_windows(framed.get(), places.get() + line * (lanes / lines), n, steps.get(), copies.get(),
-                       row);
-          for (index_t i = 0; i < n; i += W)
-            whole.get()[i / W] = {i, i, static_cast<int>(std::min(W, n - i))};
-          add_products(copies.get(), ys + line * g.y[2], whole.get(), detail::lanes_of<E>(n), rows.get(),
-                       sums.get());
-        }
+        if (copies.lines <= 0) add_products(framed.get(), ys, places.get(), lanes, steps.get(), sums.get());
+        else each_copied(copies, frame, framed.get(), steps.get(), false, [&](index_t p, index_t n) {
+            add_products(copies.numbers.get(), ys + p, copies.places.get(), detail::lanes_of<E>(n),
+                         copies.steps.get(), sums.get());
+          });
       }
       for (index_t i = 0; i < g.out * depth; ++i)
         w[group * g.out * depth + i] = xsimd::reduce_add(lane<E>::load_aligned(sums.get() + i * W));
@@ -158,9 +147,13 @@ class PlaneConv {
     for (index_t i = 0; i < lines; ++i)
       for (index_t q = 0; q < n; q += W) {
         index_t const at = may_overlap && n >= W ? std::min(q, n - W) : q;
-        *to++ = {i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1] + at,
-                 i * n + at, static_cast<int>(std::min(W, n - at))};
+        *to++ = {line_at(frame, i) + at, i * n + at, static_cast<int>(std::min(W, n - at))};
       }
+  }
+  // Where line i of windows begins; of one plane those beyond it too.
+  index_t line_at(Plane const& frame, index_t i) const {
+    if (g.y[0] == 1) return i * g.w[1].stride * frame.step[1];
+    return i / g.y[1] * g.w[0].stride * frame.step[0] + i % g.y[1] * g.w[1].stride * frame.step[1];
   }
   // sums += the products of places of all channels of y with those of x that lie at steps on.
   void add_products(E const* x, E const* y, detail::Place const* places, index_t lanes, index_t const* steps,
@@ -179,17 +172,58 @@ class PlaneConv {
              sums + (o * depth + k) * W, depth * W);
       }
   }
-  // The elements of windows of n positions, those of a line from `place` on, as rows.
-  void copy_windows(E const* x, detail::Place const* place, index_t n, index_t const* steps, E* to,
-                    index_t row) const {
-    index_t const of_line = detail::lanes_of<E>(g.y[2]), length = g.y[2];
-    for (index_t k = 0; k < depth; ++k, to += row) {
-      E const* const from = x + steps[k];
-      detail::Place const* line = place;
-      for (index_t i = 0; i < n; i += length, line += of_line)
-        for (index_t q = 0; q < length; q += W)
-          lane<E>::load_unaligned(from + line->from + q).store_unaligned(to + i + q);
+  // Copies - the windows of some lines in a row: lanes of positions need not end where lines do. Of as many lines as
+  // stay in the first cache, and no more than so many. Where windows lie one line below the other, a line is copied
+  // once for all elements of a column of the window.
+  struct Copies {
+    Copies(PlaneConv const& c, index_t most)
+        : column(c.g.y[0] == 1 && c.g.w[0].size == 1 && c.g.w[1].stride == 1 ? c.g.w[1].size : 1),
+          below(c.g.w[1].dilation * (column - 1)),
+          lines(std::min(most, windows_near / (c.depth / column * c.g.y[2]) - below)),
+          row(detail::lanes_of<E>((lines + below) * c.g.y[2]) * W),
+          numbers(some(lines > 0 ? c.depth / column * row + W : 0)),
+          places(lines > 0 ? static_cast<std::size_t>(row / W) : 0),
+          steps(table(c.depth)) {
+      index_t const along = c.g.w[2].size;
+      for (index_t k = 0; k < c.depth; ++k)
+        steps.get()[k] = (k / (along * column) * along + k % along) * row +
+                         k / along % column * c.g.w[1].dilation * c.g.y[2];
     }
+    index_t column, below, lines, row;
+    Numbers numbers;
+    Places places;
+    Table steps;
+  };
+  // f(position, n) for n positions from there on, whose windows have been copied, until all have been. The last lane
+  // may overlap the one before it.
+  template <class F>
+  void each_copied(Copies const& c, Plane const& frame, E const* framed, index_t const* windows,
+                   bool may_overlap, F const& f) const {
+    index_t const all = g.y[0] * g.y[1];
+    for (index_t line = 0; line < all; line += c.lines) {
+      index_t const n = std::min(c.lines, all - line) * g.y[2];
+      copy_windows(c, frame, framed, line, n + c.below * g.y[2], windows);
+      for (index_t i = 0; i < n; i += W) {
+        index_t const at = may_overlap && n >= W ? std::min(i, n - W) : i;
+        c.places.get()[i / W] = {at, at, static_cast<int>(std::min(W, n - at))};
+      }
+      f(line * g.y[2], n);
+    }
+  }
+  // The elements of windows of n positions, those of `line` and on, as rows.
+  void copy_windows(Copies const& c, Plane const& frame, E const* framed, index_t line, index_t n,
+                    index_t const* windows) const {
+    index_t const length = g.y[2], along = g.w[2].size;
+    E* to = c.numbers.get();
+    for (index_t k = 0; k < depth; k += along * c.column)
+      for (index_t j = 0; j < along; ++j, to += c.row) {
+        E const* const from = framed + windows[k + j];
+        for (index_t i = 0, l = line; i < n; i += length, ++l) {
+          E const* const at = from + line_at(frame, l);
+          for (index_t q = 0; q < length; q += W)
+            lane<E>::load_unaligned(at + q).store_unaligned(to + i + q);
+        }
+      }
   }
   void fill(Plane const& frame, E const* x, E* to) const {
     for (index_t c = 0; c < g.in; ++c) frame.fill(x + c * g.x_size(), g.x, to + c * frame.size());
@@ -203,16 +237,27 @@ class PlaneConv {
     index_t const lanes = g.y[0] * g.y[1] * detail::lanes_of<E>(g.y[2]);
     Places const places(static_cast<std::size_t>(lanes));
     list_places(frame, true, places.get());
+    // Sums of few products are stored as often as not: it pays to have no lanes idle.
+    bool const idle = g.out >= 12 && depth <= 32 && g.y[2] % W != 0;
+    Copies const copies(*this, idle ? g.y[0] * g.y[1] : 0);
     // Frames of more than the first cache go by a tile of lanes at a time, which all strips see before the next.
     index_t const chunk = frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024
                               ? lanes
                               : detail::plane_lanes(g.out);
     for (index_t s = 0; s < g.batch; ++s) {
       fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
-      for (index_t j = 0; j < lanes; j += chunk)
-        detail::plane_product(framed.get(), places.get() + j, std::min(chunk, lanes - j), steps.get(), depth,
-                              strips, depth, g.out, y + s * g.groups * g.out * positions, positions, false,
+      auto const product = [&](E const* from, detail::Place const* at, index_t n, index_t const* by, E* to) {
+        detail::plane_product(from, at, n, by, depth, strips, depth, g.out, to, positions, false,
                               {strips, 0, 0});
+      };
+      E* const ys = y + s * g.groups * g.out * positions;
+      if (copies.lines > 0)
+        each_copied(copies, frame, framed.get(), steps.get(), true, [&](index_t p, index_t n) {
+          product(copies.numbers.get(), copies.places.get(), detail::lanes_of<E>(n), copies.steps.get(), ys + p);
+        });
+      else
+        for (index_t j = 0; j < lanes; j += chunk)
+          product(framed.get(), places.get() + j, std::min(chunk, lanes - j), steps.get(), ys);
     }
   }
 

@@ -104,6 +104,16 @@ using lane = xsimd::batch<T>;
 template <class T>
 inline constexpr int lane_size = static_cast<int>(lane<T>::size);
 
+/// held - the vector, in a register. Where registers are few g++ otherwise reads a vector that is used several times
+/// from memory each time, and reading is what then takes the time.
+template <class V>
+DFDX_INLINE V held(V v) {
+#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__)
+  asm("" : "+v"(v.data));
+#endif
+  return v;
+}
+
 namespace detail {
 
 /// Bytes of a register, and of an element; the two numbers that choose a masked instruction.

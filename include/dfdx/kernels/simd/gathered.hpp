@@ -25,6 +25,7 @@ inline constexpr Index gathered_unit = 24;
 
 /// How many lanes the next of several equal panels of at most so many has, when so many are left.
 constexpr int next_panel(Index left, int most = gathered_lanes) {
+  if (left > most * (most - 1)) return most;  // without a division
   Index const panels = (left + most - 1) / most;
   return static_cast<int>((left + panels - 1) / panels);
 }

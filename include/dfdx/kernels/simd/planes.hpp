@@ -155,7 +155,7 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
     V v[R];
     DFDX_UNROLL for (int r = 0; r < R; ++r) v[r] = load(row[r] + place[i].to);
     DFDX_UNROLL for (int t = 0; t < T; ++t) {
-      V const u = load(from[t] + place[i].from);
+      V const u = held(load(from[t] + place[i].from));
       DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r][t] = xsimd::fma(v[r], u, sum[r][t]);
     }
   };
