@@ -79,6 +79,7 @@ class GatheredConv {
     Numbers const sums = some(block_rows(lanes) * lanes * W);
     Table const targets = places_for(block_rows(lanes));
     list_lines(targets, block_rows(lanes), lanes);
+    detail::Upcoming nothing;
     for (index_t group = 0; group < g.groups; ++group) {
       detail::pack_panels(w + group * g.out * depth, depth, g.out, depth, panels.get(), 0, depth);
       for (index_t s = 0; s < g.batch; s += chunk) {
@@ -87,7 +88,7 @@ class GatheredConv {
             frame.fill(x + (s * g.groups + group) * g.in * g.x_size(), samples, framed.get());
         in_blocks(samples * positions, lanes, [&](index_t p, index_t m) {
           detail::gathered_product(from, rows.get() + p, m, steps.get(), depth, panels.get(), lanes,
-                                   sums.get(), targets.get(), false);
+                                   sums.get(), targets.get(), false, false, nothing);
           put(sums.get(), lanes, p, m, positions, g.out, y + (s * g.groups + group) * g.out * positions);
         });
       }
@@ -105,6 +106,7 @@ class GatheredConv {
     Numbers const sums = some(depth * lanes * W);
     Table const targets = places_for(depth);
     list_lines(targets, depth, lanes);
+    detail::Upcoming nothing;
     for (index_t group = 0; group < g.groups; ++group) {
       for (index_t s = 0; s < g.batch; s += chunk) {
         index_t const samples = std::min(chunk, g.batch - s), k = samples * positions;
@@ -114,7 +116,7 @@ class GatheredConv {
           detail::pack_panels(y + ((s + i) * g.groups + group) * g.out * positions, positions, g.out,
                               positions, panels.get(), i * positions, k);
         detail::gathered_product(from, rows.get(), depth, steps.get(), k, panels.get(), lanes, sums.get(),
-                                 targets.get(), s > 0, g.w[2].stride == 1);
+                                 targets.get(), s > 0, g.w[2].stride == 1, nothing);
       }
       if (g.batch == 0) std::fill_n(w + group * g.out * depth, g.out * depth, E(0));
       else transpose(sums.get(), lanes * W, depth, g.out, w + group * g.out * depth, depth);
@@ -167,7 +169,11 @@ class GatheredConv {
       pack_elements<Forward>(w + group * g.out * depth, deep, wide, panels.get());
       for (index_t s = 0; s < g.batch; s += chunk) {
         index_t const samples = std::min(chunk, g.batch - s);
-        E const* const from = source + (s * g.groups + group) * deep * source_size;
+        index_t const sample = g.groups * deep * source_size;
+        E const* const from = source + s * sample + group * deep * source_size;
+        // The source of the next samples, while there is time.
+        detail::Upcoming upcoming(from + samples * sample, std::min(chunk, g.batch - s - samples) * sample,
+                              places * detail::gathered_tiles(samples * positions, deep, lanes));
         std::fill_n(sums.get(), samples * size * pitch, E(0));
         std::copy_n(starts.get(), places, next.get());
         // Positions in blocks, of whose sums those of a panel stay in a cache. Weights are read again for each block.
@@ -179,7 +185,7 @@ class GatheredConv {
             while (at < starts.get()[k + 1] && order[at] < last) ++at;
             detail::gathered_product(from, rows.get() + begin, at - begin, steps.get(), deep,
                                      panels.get() + k * deep * pitch, lanes, sums.get(),
-                                     targets.get() + begin, true);
+                                     targets.get() + begin, true, false, upcoming);
           }
         for (index_t i = 0; i < samples; ++i)
           transpose(sums.get() + i * size * pitch, pitch, size, wide,

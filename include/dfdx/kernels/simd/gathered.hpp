@@ -115,10 +115,11 @@ Index gathered_beside(T const* x, Index const* row, Index rows, Index const* ste
 
 template <int C, class T>
 void gathered_panel(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b, T* to,
-                    Index const* target, bool more, Index ask) {
+                    Index const* target, bool more, Index ask, Upcoming& next) {
   if constexpr (C <= gathered_lanes) {
     constexpr int R = gathered_rows(C);
     for (Index i = 0; i < m;) {
+      next.ask();
       if constexpr (C == 1 && most_beside >= fewest_beside)
         if (Index const n = gathered_beside(x, row + i, m - i, step, k, b, to, target + i, more); n > 0) {
           i += n;
@@ -130,25 +131,32 @@ void gathered_panel(T const* x, Index const* row, Index m, Index const* step, In
   }
 }
 
+/// In how many parts k is taken: panels stay in the second cache.
+constexpr Index gathered_parts(Index k) { return k > 512 ? (k + 511) / 512 : 1; }
+/// At least so many tiles are those of m rows.
+constexpr Index gathered_tiles(Index m, Index k, Index lanes) {
+  return (m + 11) / 12 * gathered_parts(k) * ((lanes + gathered_lanes - 1) / gathered_lanes);
+}
+
 /// to[target[i] + j] = the sum over k of x[row[i] + step[k]] b[k, j], or that added to what is there, for m rows and so
 /// many lanes of columns; b is packed, and its panels have k rows. Targets are whole lanes, all different. Where steps
-/// go along memory (`streams`) lines of x are asked for beforehand.
+/// go along memory (`streams`) lines of x are asked for beforehand. A part of what is `next` is asked for with each of
+/// gathered_tiles(m, k, lanes) tiles.
 template <class T>
 void gathered_product(T const* x, Index const* row, Index m, Index const* step, Index k, T const* b,
-                      Index lanes, T* to, Index const* target, bool more, bool streams = false) {
+                      Index lanes, T* to, Index const* target, bool more, bool streams, Upcoming& next) {
   constexpr Index line = 64 / static_cast<Index>(sizeof(T));
   Index const ask = streams ? line - 1 : Index(-1);
-  constexpr Index deepest = 512;  // of a panel that stays in the second cache
-  Index const parts = k > deepest ? (k + deepest - 1) / deepest : 1, depth = (k + parts - 1) / parts;
+  Index const parts = gathered_parts(k), depth = (k + parts - 1) / parts;
   for_panels<T>(lanes, [&](Index j, int width) {
     for (Index p = 0; p < k; p += depth) {
       Index const here = k - p < depth ? k - p : depth;
       T const* const panel = b + j * k + p * width * Index(lane_size<T>);
       bool const adds = more || p > 0;
-      if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
-      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
-      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
-      else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds, ask);
+      if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
+      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
+      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
+      else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
     }
   });
 }

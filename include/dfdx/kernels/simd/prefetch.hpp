@@ -26,6 +26,28 @@ DFDX_INLINE void ask_to_write([[maybe_unused]] T const* p) {
 #endif
 }
 
+/// Upcoming - memory that is read after what is computed now, asked for in that many parts.
+class Upcoming {
+ public:
+  Upcoming() = default;
+  template <class T>
+  Upcoming(T const* p, std::ptrdiff_t count, std::ptrdiff_t parts)
+      : at_(reinterpret_cast<char const*>(p)),
+        lines_((count * static_cast<std::ptrdiff_t>(sizeof(T)) + line - 1) / line),
+        each_((lines_ + parts - 1) / (parts > 0 ? parts : 1)) {}
+  /// Asks for the next part, if there is one.
+  DFDX_INLINE void ask() {
+    std::ptrdiff_t const n = each_ < lines_ ? each_ : lines_;
+    for (std::ptrdiff_t i = 0; i < n; ++i, at_ += line) ask_to_read(at_);
+    lines_ -= n;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t line = 64;
+  char const* at_ = nullptr;
+  std::ptrdiff_t lines_ = 0, each_ = 0;
+};
+
 }  // namespace dfdx::kernels::inline DFDX_TARGET::detail
 
 #endif  // !__CUDACC__
