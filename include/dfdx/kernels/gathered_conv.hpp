@@ -129,7 +129,10 @@ class GatheredConv {
   void input(E* x, E const* w, E const* y) const { by_elements<false>(y, w, x); }
 
  private:
-  static constexpr index_t W = lane_size<E>, element_rows = 32 * detail::gathered_unit;
+  static constexpr index_t W = lane_size<E>, element_rows = 32 * detail::gathered_unit,
+                           weights_near = 512 * 1024 / sizeof(E);
+  // Between matrices, which a power of two apart would compete for the same lines of the caches.
+  static constexpr index_t apart = 5 * W;
   using Frame = detail::Frame;
   using Numbers = Scratch<E>;
   using Table = Scratch<index_t>;
@@ -164,47 +167,74 @@ class GatheredConv {
     list_elements<Forward>(chunk, pitch, rows.get(), targets.get(), starts.get());
     index_t const* const order =
         (Forward ? targets : rows).get();  // ascends with the positions of an element
-    Numbers const panels = some(places * deep * pitch), sums = some(chunk * size * pitch);
-    for (index_t group = 0; group < g.groups; ++group) {
-      pack_elements<Forward>(w + group * g.out * depth, deep, wide, panels.get());
+    // The weights of a panel, in parts that stay in the second cache, are packed when they are first used; for other
+    // samples all are kept.
+    bool const keeps = g.batch > chunk;
+    index_t const part = std::clamp<index_t>(weights_near / (places * detail::gathered_lanes * W), 1, deep),
+                  parts = (deep + part - 1) / part;
+    Numbers const panels = some(
+        places * (keeps ? deep * pitch + parts * lanes * apart : part * detail::gathered_lanes * W + apart));
+    Numbers const sums = some(chunk * size * pitch);
+    for (index_t group = 0; group < g.groups; ++group)
       for (index_t s = 0; s < g.batch; s += chunk) {
-        index_t const samples = std::min(chunk, g.batch - s);
-        index_t const sample = g.groups * deep * source_size;
+        index_t const samples = std::min(chunk, g.batch - s), sample = g.groups * deep * source_size;
         E const* const from = source + s * sample + group * deep * source_size;
         // The source of the next samples, while there is time.
         detail::Upcoming upcoming(from + samples * sample, std::min(chunk, g.batch - s - samples) * sample,
-                              places * detail::gathered_tiles(samples * positions, deep, lanes));
+                                  places * parts * detail::gathered_tiles(samples * positions, part, lanes));
         std::fill_n(sums.get(), samples * size * pitch, E(0));
-        std::copy_n(starts.get(), places, next.get());
-        // Positions in blocks, of whose sums those of a panel stay in a cache. Weights are read again for each block.
-        for (index_t end = element_rows; end - element_rows < samples * positions; end += element_rows)
-          for (index_t k = 0; k < places; ++k) {
-            index_t& at = next.get()[k];
-            index_t const begin = at, limit = std::min(end, samples * positions),
-                          last = Forward ? limit * pitch : offset_of(limit);
-            while (at < starts.get()[k + 1] && order[at] < last) ++at;
-            detail::gathered_product(from, rows.get() + begin, at - begin, steps.get(), deep,
-                                     panels.get() + k * deep * pitch, lanes, sums.get(),
-                                     targets.get() + begin, true, false, upcoming);
+        E* panel = panels.get();
+        detail::for_panels<E>(lanes, [&](index_t j, int width) {
+          for (index_t p = 0, here; p < deep; p += here) {
+            here = std::min(part, deep - p);
+            index_t const matrix = here * width * W + apart;
+            if (s == 0 || !keeps)
+              pack_elements<Forward>(w + group * g.out * depth, p, here, j, std::min(wide - j, width * W),
+                                     width * W, panel, matrix);
+            std::copy_n(starts.get(), places, next.get());
+            // Positions in blocks, of whose sums those of a panel stay in a cache.
+            for (index_t end = element_rows; end - element_rows < samples * positions; end += element_rows)
+              for (index_t k = 0; k < places; ++k) {
+                index_t& at = next.get()[k];
+                index_t const begin = at, limit = std::min(end, samples * positions),
+                              last = Forward ? limit * pitch : offset_of(limit);
+                while (at < starts.get()[k + 1] && order[at] < last) ++at;
+                detail::gathered_product(from, rows.get() + begin, at - begin, steps.get() + p, here,
+                                         panel + k * matrix, width, sums.get() + j, targets.get() + begin,
+                                         true, false, upcoming);
+              }
+            if (keeps) panel += places * matrix;
           }
+        });
         for (index_t i = 0; i < samples; ++i)
           transpose(sums.get() + i * size * pitch, pitch, size, wide,
                     result + ((s + i) * g.groups + group) * wide * size, size);
       }
-    }
   }
-  // Of each element of a window a matrix of weights, channels that are added up by the others.
+  // Of each element of a window a matrix of weights: channels p and on, which are added up, by the n from j on, in so
+  // wide rows.
   template <bool Forward>
-  void pack_elements(E const* w, index_t deep, index_t wide, E* to) const {
-    index_t const pitch = detail::lanes_of<E>(wide) * W;
-    for (index_t p = 0; p < deep; ++p)
-      detail::for_panels<E>(detail::lanes_of<E>(wide), [&](index_t j, int width) {
-        E const* const from = w + (Forward ? j * g.in + p : p * g.in + j) * places;
-        E* const panel = to + j * deep + p * width * W;
-        index_t const n = std::min(wide - j, width * W);
-        if (places == 1 && !Forward) std::copy_n(from, n, panel);  // as they are
-        else transpose<true>(from, Forward ? depth : places, n, places, panel, deep * pitch);
-      });
+  void pack_elements(E const* w, index_t p, index_t deep, index_t j, index_t n, index_t row, E* to,
+                     index_t matrix) const {
+    if constexpr (Forward) {
+      // The weights of some channels as they lie, transposed; then each row to its element.
+      constexpr index_t some_channels = 16;
+      Numbers const rows = some(some_channels * places * row);
+      for (index_t q = 0, c; q < deep; q += c) {
+        c = std::min(some_channels, deep - q);
+        transpose<true>(w + (j * g.in + p + q) * places, depth, n, c * places, rows.get(), row);
+        E const* from = rows.get();
+        for (index_t i = q; i < q + c; ++i)
+          for (index_t k = 0; k < places; ++k, from += row) std::copy_n(from, row, to + k * matrix + i * row);
+      }
+    } else {
+      for (index_t q = 0; q < deep; ++q) {
+        E const* const from = w + ((p + q) * g.in + j) * places;
+        detail::Upcoming(from + 2 * depth, n * places, 1).ask();  // those of the channel after the next
+        if (places == 1) std::copy_n(from, n, to + q * row);      // as they are
+        else transpose<true>(from, places, n, places, to + q * row, matrix);
+      }
+    }
   }
 
   static Table places_for(index_t n) { return Table(static_cast<std::size_t>(n)); }

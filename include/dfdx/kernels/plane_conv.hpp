@@ -72,7 +72,8 @@ class PlaneConv {
         fill(frame, x + (s * g.groups + group) * g.in * g.x_size(), framed.get());
         E const* const ys = y + (s * g.groups + group) * g.out * positions;
         if (copies.lines <= 0) add_products(framed.get(), ys, places.get(), lanes, steps.get(), sums.get());
-        else each_copied(copies, frame, framed.get(), steps.get(), false, [&](index_t p, index_t n) {
+        else
+          each_copied(copies, frame, framed.get(), steps.get(), false, [&](index_t p, index_t n) {
             add_products(copies.numbers.get(), ys + p, copies.places.get(), detail::lanes_of<E>(n),
                          copies.steps.get(), sums.get());
           });
@@ -220,8 +221,7 @@ class PlaneConv {
         E const* const from = framed + windows[k + j];
         for (index_t i = 0, l = line; i < n; i += length, ++l) {
           E const* const at = from + line_at(frame, l);
-          for (index_t q = 0; q < length; q += W)
-            lane<E>::load_unaligned(at + q).store_unaligned(to + i + q);
+          for (index_t q = 0; q < length; q += W) lane<E>::load_unaligned(at + q).store_unaligned(to + i + q);
         }
       }
   }
@@ -253,7 +253,8 @@ class PlaneConv {
       E* const ys = y + s * g.groups * g.out * positions;
       if (copies.lines > 0)
         each_copied(copies, frame, framed.get(), steps.get(), true, [&](index_t p, index_t n) {
-          product(copies.numbers.get(), copies.places.get(), detail::lanes_of<E>(n), copies.steps.get(), ys + p);
+          product(copies.numbers.get(), copies.places.get(), detail::lanes_of<E>(n), copies.steps.get(),
+                  ys + p);
         });
       else
         for (index_t j = 0; j < lanes; j += chunk)

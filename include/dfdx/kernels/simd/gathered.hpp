@@ -154,8 +154,10 @@ void gathered_product(T const* x, Index const* row, Index m, Index const* step, 
       T const* const panel = b + j * k + p * width * Index(lane_size<T>);
       bool const adds = more || p > 0;
       if (width == 1) gathered_panel<1>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
-      else if (width == 2) gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
-      else if (width == 3) gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
+      else if (width == 2)
+        gathered_panel<2>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
+      else if (width == 3)
+        gathered_panel<3>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
       else gathered_panel<4>(x, row, m, step + p, here, panel, to + j, target, adds, ask, next);
     }
   });
