@@ -42,8 +42,11 @@ ConvGeometry geometry_of(Shape2 const& s) {
   return g;
 }
 
-std::vector<float> numbers(index_t n, int seed) {
-  std::vector<float> v(static_cast<std::size_t>(n));
+// As programs lay their values out.
+using Numbers = std::vector<float, xsimd::aligned_allocator<float, 64>>;
+
+Numbers numbers(index_t n, int seed) {
+  Numbers v(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < v.size(); ++i)
     v[i] = static_cast<float>(static_cast<double>((i + static_cast<std::size_t>(seed)) * 7919 % 1009) / 1009 -
                               0.5);
@@ -180,7 +183,7 @@ void row(Shape2 const& s, Which which) {
   index_t const all_in = g.batch * g.groups * g.in * g.x_size(),
                 all_out = g.batch * g.groups * g.out * g.y_size(),
                 all_w = g.groups * g.out * g.in * g.w_size();
-  std::vector<float> x = numbers(all_in, 1), w = numbers(all_w, 2), y = numbers(all_out, 3);
+  Numbers x = numbers(all_in, 1), w = numbers(all_w, 2), y = numbers(all_out, 3);
   kernels::Conv<float> const conv(g);
   auto const ours = [&] {
     if (which == Which::forward) conv.forward(x.data(), w.data(), y.data());
@@ -188,7 +191,7 @@ void row(Shape2 const& s, Which which) {
     else conv.weight(x.data(), w.data(), y.data());
   };
   ours();
-  std::vector<float> const& result = which == Which::forward ? y : which == Which::input ? x : w;
+  Numbers const& result = which == Which::forward ? y : which == Which::input ? x : w;
   auto const count = static_cast<index_t>(result.size());
   double worst = 0, largest = 0;
   for (index_t i = 0, n = std::min<index_t>(count, 300); i < n; ++i) {
