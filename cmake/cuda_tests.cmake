@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 # ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu for two generations, and no kernel uses local memory. Nothing is
-# run, so no GPU is needed; without nvcc the one test cuda_compile says so and counts as skipped.
+# run, so no GPU is needed, and of the host's code no object is made; without nvcc the one test cuda_compile says so and
+# counts as skipped.
 # No source asks which generation it is compiled for (lint.py sees to it), so that one PTX serves both: a quarter of the
 # time.
 if(DFDX_CUDA STREQUAL "OFF")
@@ -25,7 +26,7 @@ foreach(source ${sources})
   add_test(NAME cuda/${name}
     COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host}
             -gencode arch=compute_80,code=[sm_80,sm_90]
-            --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
+            --expt-relaxed-constexpr --extended-lambda -Werror all-warnings -Xcompiler -fsyntax-only
             -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
   set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)
 endforeach()
