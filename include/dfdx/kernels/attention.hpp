@@ -22,31 +22,33 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 namespace detail {
 
 #if defined(DFDX_RVV)
-using rvv::exp_row, rvv::pull_back_row, rvv::scale_row;
+using rvv::exp_row, rvv::largest_scaled, rvv::pull_back_row, rvv::scale_row;
 template <class T>
 using add_scaled_sum = rvv::add_scaled<T>;
 #else
 template <class T>
 using add_scaled_sum = add_scaled<T>;
 
-/// x[i] *= factor; the largest of them.
+/// x[i] *= factor.
 template <class T>
-T scale_row(T* x, index_t n, T factor) {
+void scale_row(T* x, index_t n, T factor) {
+  constexpr int W = lane_size<T>;
+  lane<T> const by(factor);
+  index_t i = 0;
+  for (; i + W <= n; i += W) (lane<T>::load_unaligned(x + i) * by).store_unaligned(x + i);
+  if (int const rest = static_cast<int>(n - i); rest > 0) store_n(x + i, load_n(x + i, rest) * by, rest);
+}
+
+/// The largest x[i] factor.
+template <class T>
+T largest_scaled(T const* x, index_t n, T factor) {
   constexpr int W = lane_size<T>;
   constexpr T least = -std::numeric_limits<T>::infinity();
   lane<T> most(least), by(factor);
   index_t i = 0;
-  for (; i + W <= n; i += W) {
-    lane<T> const v = lane<T>::load_unaligned(x + i) * by;
-    v.store_unaligned(x + i);
-    most = xsimd::max(most, v);
-  }
-  if (i < n) {
-    int const rest = static_cast<int>(n - i);
-    lane<T> const v = load_n(x + i, rest) * by;
-    store_n(x + i, v, rest);
-    most = xsimd::max(most, select(mask_first_n<T>(rest), v, lane<T>(least)));
-  }
+  for (; i + W <= n; i += W) most = xsimd::max(most, lane<T>::load_unaligned(x + i) * by);
+  if (int const rest = static_cast<int>(n - i); rest > 0)
+    most = xsimd::max(most, select(mask_first_n<T>(rest), load_n(x + i, rest) * by, lane<T>(least)));
   return xsimd::reduce_max(most);
 }
 
@@ -190,11 +192,11 @@ class BlockedAttention {
   void weigh(index_t i, index_t seen, index_t n, T* y) const {
     T* const scores = tile() + i * columns;
     if (seen > 0) {
-      T const before = largest()[i],
-              now = std::max(before, detail::scale_row(scores, seen, static_cast<T>(h.scale)));
+      auto const scale = static_cast<T>(h.scale);
+      T const before = largest()[i], now = std::max(before, detail::largest_scaled(scores, seen, scale));
       T const kept = before == now ? T(1) : std::exp(before - now);
       largest()[i] = now;
-      sums()[i] = sums()[i] * kept + detail::exp_row(scores, seen, T(1), now);
+      sums()[i] = sums()[i] * kept + detail::exp_row(scores, seen, scale, now);
       if (kept != T(1)) detail::scale_row(y, h.width, kept);
     }
     std::fill(scores + seen, scores + n, T(0));

@@ -21,15 +21,24 @@ struct Exponential {
   static constexpr auto eval(auto const& x) { return lane_exp(x); }
 };
 
-/// scale_row - x[i] *= factor; the largest of them, NaN left out.
+/// scale_row - x[i] *= factor.
 template <class T>
-T scale_row(T* x, index_t n, T factor) {
+void scale_row(T* x, index_t n, T factor) {
+  index_t const w = lanes();
+  for (index_t i = 0; i < n; i += w) {
+    std::size_t const count = part_of(n, i, w);
+    store_part(x + i, 1, __riscv_vfmul(load_part(x + i, 1, count), factor, count), count);
+  }
+}
+
+/// largest_scaled - the largest x[i] factor, NaN left out.
+template <class T>
+T largest_scaled(T const* x, index_t n, T factor) {
   vector_t<T> most = splat(-std::numeric_limits<T>::infinity());
   index_t const w = lanes();
   for (index_t i = 0; i < n; i += w) {
     std::size_t const count = part_of(n, i, w);
     vector_t<T> const v = __riscv_vfmul(load_part(x + i, 1, count), factor, count);
-    store_part(x + i, 1, v, count);
     most = __riscv_vfmax_tu(most, most, v, count);
   }
   if constexpr (sizeof(T) == 4)
