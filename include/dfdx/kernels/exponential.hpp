@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include <dfdx/kernels/simd/erf_table.hpp>
 #include <dfdx/kernels/vectors.hpp>
 
 #if !defined(__CUDACC__)
@@ -292,6 +293,9 @@ DFDX_INLINE constexpr X lane_erfc(X const& x) {
 template <class X>
 DFDX_INLINE constexpr X lane_erf(X const& x) {
   using E = typename X::value_type;
+#if defined(__AVX512F__)
+  if constexpr (detail::has_erf_table<X>) return detail::table_erf(x);
+#endif
   X const a = vectors::abs(x), one(E(1));
   if constexpr (detail::is_single<X>) {
     X const b = detail::bounded(a, 0, 4), z = b * b;
