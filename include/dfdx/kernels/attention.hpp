@@ -22,7 +22,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 namespace detail {
 
 #if defined(DFDX_RVV)
-using rvv::exp_row, rvv::largest_scaled, rvv::pull_back_row, rvv::scale_row;
+using rvv::add_log_row, rvv::exp_row, rvv::largest_scaled, rvv::pull_back_row, rvv::scale_row;
 template <class T>
 using add_scaled_sum = rvv::add_scaled<T>;
 #else
@@ -73,6 +73,16 @@ T exp_row(T* x, index_t n, T factor, T shift) {
   return xsimd::reduce_add(sum);
 }
 
+/// y[i] = x[i] + log(sum[i]).
+template <class T>
+void add_log_row(T const* x, T const* sum, index_t n, T* y) {
+  constexpr int W = lane_size<T>;
+  for (index_t i = 0; i < n; i += W) {
+    int const count = static_cast<int>(std::min<index_t>(W, n - i));
+    store_n(y + i, load_n(x + i, count) + xsimd::log(load_n(sum + i, count)), count);
+  }
+}
+
 /// y[i] = p[i] (y[i] - d) factor.
 template <class T>
 void pull_back_row(T* y, T const* p, index_t n, T d, T factor) {
@@ -94,7 +104,7 @@ class BlockedAttention {
  public:
   explicit BlockedAttention(AttentionHead const& head)
       : h(head),
-        rows(std::min(h.causal ? most_causal : most_rows, h.queries)),
+        rows(rows_of(head)),
         columns(std::min(most_columns, h.keys)),
         tile_size((rows * columns + 63) / 64 * 64),
         memory_(static_cast<std::size_t>(2 * tile_size + 2 * rows) + workspace() / sizeof(T)) {}
@@ -114,10 +124,8 @@ class BlockedAttention {
         for (index_t i = 0; i < m; ++i) weigh(i, h.seen(i0 + i, j0, n), n, y.row(i0 + i));
         add_product(m, h.width, n, {tile(), columns, 1}, {v.row(j0), v.step, 1}, y.row(i0), y.step);
       }
-      for (index_t i = 0; i < m; ++i) {
-        detail::scale_row(y.row(i0 + i), h.width, 1 / sums()[i]);
-        log_sums[i0 + i] = largest()[i] + std::log(sums()[i]);
-      }
+      for (index_t i = 0; i < m; ++i) detail::scale_row(y.row(i0 + i), h.width, 1 / sums()[i]);
+      detail::add_log_row(largest(), sums(), m, log_sums + i0);
     }
   }
 
@@ -151,7 +159,14 @@ class BlockedAttention {
 
  private:
   static constexpr index_t most_rows = 128, most_columns = 256;
-  static constexpr index_t most_causal = 64;  // fewer rows, of which a block of keys is seen by some only
+  static constexpr index_t most_causal = 64, few_causal = 48;
+  // Of causal attention fewer rows at a time, for the keys that none of them sees are left out: two blocks at least,
+  // unless these were too small.
+  static index_t rows_of(AttentionHead const& h) {
+    if (!h.causal) return std::min(most_rows, h.queries);
+    if (h.queries <= few_causal) return h.queries;
+    return std::min(most_causal, (h.queries + 31) / 32 * 16);
+  }
   using Any = gemm_shape<T, run_time, run_time, run_time, run_time, run_time, run_time, run_time, run_time>;
   struct Factor {
     T const* at;
@@ -194,10 +209,16 @@ class BlockedAttention {
     if (seen > 0) {
       auto const scale = static_cast<T>(h.scale);
       T const before = largest()[i], now = std::max(before, detail::largest_scaled(scores, seen, scale));
-      T const kept = before == now ? T(1) : std::exp(before - now);
       largest()[i] = now;
-      sums()[i] = sums()[i] * kept + detail::exp_row(scores, seen, scale, now);
-      if (kept != T(1)) detail::scale_row(y, h.width, kept);
+      T const sum = detail::exp_row(scores, seen, scale, now);
+      if (before == now ||
+          before == -std::numeric_limits<T>::infinity()) {  // the first scores: nothing before them
+        sums()[i] += sum;
+      } else {
+        T const kept = std::exp(before - now);
+        sums()[i] = sums()[i] * kept + sum;
+        detail::scale_row(y, h.width, kept);
+      }
     }
     std::fill(scores + seen, scores + n, T(0));
   }

@@ -2,6 +2,7 @@
 // What attention block by block (kernels/attention.hpp) does to rows, on vectors of any length.
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 #include <dfdx/kernels/exponential.hpp>
@@ -59,6 +60,12 @@ T exp_row(T* x, index_t n, T factor, T shift) {
     sum = __riscv_vfadd_tu(sum, sum, e, count);
   }
   return sum_of<T>(sum);
+}
+
+/// add_log_row - y[i] = x[i] + log(sum[i]).
+template <class T>
+void add_log_row(T const* x, T const* sum, index_t n, T* y) {
+  for (index_t i = 0; i < n; ++i) y[i] = x[i] + std::log(sum[i]);
 }
 
 /// pull_back_row - y[i] = p[i] (y[i] - d) factor.
