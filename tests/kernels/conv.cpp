@@ -79,6 +79,7 @@ TEST_CASE("convolution kernels: gradients of few weights, from copied windows", 
   check({2, 1, 3, 14, {1, 30, 33}, {one, padded, padded}});  // several blocks of lines
   check({1, 1, 2, 12, {1, 40, 61}, {one, by_two, by_two}});
   check({2, 2, 1, 12, {1, 12, 20}, {one, three, {3, 1, 2, 2}}});
+  check({2, 1, 2, 12, {1, 50, 41}, {one, {3, 1, 2, 2}, three}});  // lines of a window two apart
   check({1, 1, 1, 15, {5, 7, 19}, {three, three, padded}});
   check({1, 1, 1, 12, {1, 11, 23}, {one, {4, 1, 1, 0}, {5, 1, 1, 2}}});
   check({1, 1, 1, 12, {1, 3, 3000}, {one, three, three}});  // lines longer than a block
@@ -100,4 +101,6 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
   check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});  // some see nothing of it
   check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});  // more samples than at a time
   check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});    // and more positions
+  check({4, 1, 90, 66, {1, 12, 12}, {one, wide, wide}});    // weights in parts and panels, kept for other samples
+  check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});     // and not kept
 }
