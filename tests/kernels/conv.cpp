@@ -101,6 +101,7 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
   check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});  // some see nothing of it
   check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});  // more samples than at a time
   check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});    // and more positions
-  check({4, 1, 90, 66, {1, 12, 12}, {one, wide, wide}});    // weights in parts and panels, kept for other samples
-  check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});     // and not kept
+  check(
+      {4, 1, 90, 66, {1, 12, 12}, {one, wide, wide}});  // weights in parts and panels, kept for other samples
+  check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});  // and not kept
 }
