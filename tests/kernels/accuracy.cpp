@@ -242,9 +242,19 @@ constexpr int fewer = 50;
 constexpr int fewer = 1;
 #endif
 
+// Where formulas end or are exact: eighths, and what is next to them.
+template <class T>
+void add_eighths(std::vector<T>& to) {
+  for (int k = -256; k <= 256; ++k) {
+    T const x = static_cast<T>(k) / 8;
+    to.insert(to.end(), {std::nextafter(x, T(-100)), x, std::nextafter(x, T(100))});
+  }
+}
+
 // Everything that a float may be, in steps; of doubles random bits, random exponents, and numbers of everyday sizes.
 std::vector<float> samples(float) {
   std::vector<float> r = specials<float>();
+  add_eighths(r);
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 6007 * fewer)
     r.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   for (float centre : {1.0f, -1.0f, 1.4616321f, 2.0f, 3.1415927f, 0.5f, -2.4570247f, -2.7476826f, 1.5707964f})
@@ -254,6 +264,7 @@ std::vector<float> samples(float) {
 }
 std::vector<double> samples(double) {
   std::vector<double> r = specials<double>();
+  add_eighths(r);
   std::mt19937_64 random(1);
   auto const uniform = [&](double low, double high) {
     return low + (high - low) * (static_cast<double>(random() >> 11) * 0x1p-53);

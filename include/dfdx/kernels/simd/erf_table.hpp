@@ -51,7 +51,8 @@ DFDX_INLINE xsimd::batch<float, A> table_erf(xsimd::batch<float, A> const& x) {
   };
   __m512 p = coefficient(5);
   DFDX_UNROLL for (int j = 4; j > 0; --j) p = _mm512_fmadd_ps(p, t, coefficient(j));
-  __mmask16 const small = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0.125f), _CMP_LT_OQ);
+  // 0.125 lies between two quarters, and is rounded to the even one.
+  __mmask16 const small = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0.125f), _CMP_LE_OQ);
   __m512 const y = _mm512_fmadd_ps(p, t, _mm512_mask_mov_ps(coefficient(0), small, a));
   return _mm512_or_ps(y, _mm512_and_ps(sign, x));
 }
