@@ -188,7 +188,7 @@ class GatheredConv {
           for (index_t p = 0, here; p < deep; p += here) {
             here = std::min(part, deep - p);
             index_t const matrix = here * width * W + apart;
-            if (s == 0 || !keeps)
+            if (s == 0)
               pack_elements<Forward>(w + group * g.out * depth, p, here, j, std::min(wide - j, width * W),
                                      width * W, panel, matrix);
             std::copy_n(starts.get(), places, next.get());

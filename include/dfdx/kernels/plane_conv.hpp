@@ -65,6 +65,7 @@ class PlaneConv {
     index_t const lines = g.y[0] * g.y[1], lanes = lines * detail::lanes_of<E>(g.y[2]);
     Places const places(static_cast<std::size_t>(lanes));
     list_places(frame, false, places.get());
+    // Copying pays where many channels of y are multiplied with it.
     Copies const copies(*this, g.out < 12 ? 0 : lines);
     for (index_t group = 0; group < g.groups; ++group) {
       std::fill_n(sums.get(), g.out * depth * W, E(0));

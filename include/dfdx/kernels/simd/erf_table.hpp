@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The error function of single numbers where a register holds a table of sixteen: a polynomial of its own for each
-// quarter from 0 to 4 about its multiple, whose coefficients are looked up. Two thirds of the time of two polynomials
-// for all, of which one is an exponent.
+// quarter from 0 to 4 about its multiple, whose coefficients are looked up. Half of the time of two polynomials for
+// all, of which one is an exponent.
 #pragma once
 
 #include <dfdx/kernels/simd/batch.hpp>

@@ -133,7 +133,7 @@ void gathered_panel(T const* x, Index const* row, Index m, Index const* step, In
 
 /// In how many parts k is taken: panels stay in the second cache.
 constexpr Index gathered_parts(Index k) { return k > 512 ? (k + 511) / 512 : 1; }
-/// At least so many tiles are those of m rows.
+/// About how many tiles m rows are.
 constexpr Index gathered_tiles(Index m, Index k, Index lanes) {
   return (m + 11) / 12 * gathered_parts(k) * ((lanes + gathered_lanes - 1) / gathered_lanes);
 }
