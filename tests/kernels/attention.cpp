@@ -114,10 +114,11 @@ double attention_error(AttentionHead const& h) {
 template <class T>
 bool all_agree(double tolerance) {
   bool r = true;
-  AttentionHead const heads[] = {{1, 1, 1, 1},          {1, 7, 5, 3},           {5, 1, 4, 9, 0.5},
-                                 {17, 33, 16, 8, 0.25}, {3, 2, 64, 64},         {130, 7, 3, 5},
-                                 {129, 259, 9, 11, 2},  {4, 300, 32, 1},        {37, 41, 1, 6},
-                                 {2, 257, 33, 31},      {64, 64, 64, 64, 0.125}};
+  AttentionHead const heads[] = {
+      {1, 1, 1, 1},        {1, 7, 5, 3},           {5, 1, 4, 9, 0.5},       {17, 33, 16, 8, 0.25},
+      {3, 2, 64, 64},      {130, 7, 3, 5},         {129, 259, 9, 11, 2},    {4, 300, 32, 1},
+      {37, 41, 1, 6},      {2, 257, 33, 31},       {64, 64, 64, 64, 0.125}, {48, 48, 6, 5},
+      {49, 60, 8, 7, 0.5}, {97, 97, 12, 20, 0.25}, {128, 300, 5, 9}};
   for (AttentionHead h : heads) {
     r = r && attention_error<T>(h) <= tolerance;
     if (h.keys < h.queries) continue;
