@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // 16-bit numbers: conversions of many against those of one, and products against the definition.
 #include <dfdx/kernels/half_map.hpp>
+#include <dfdx/kernels/loop_values.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -58,6 +59,22 @@ void check_conversions() {
     }
   }
 #endif
+  // And floats that stay floats.
+  using L = kernels::Lanes<loop_code::four_bytes>;
+  auto const lanes = static_cast<std::size_t>(kernels::detail::lane_size_of<L>());
+  for (std::size_t i = 0; i + lanes <= near.size(); i += lanes) {
+    auto const count = static_cast<int>(lanes);
+    auto const x = L::load<false>(near.data() + i, 1, count);
+    std::vector<float> held(lanes);
+    L::store<false>(held.data(), 1, kernels::detail::applied<L, kernels::detail::Held<T>, float, float>(x),
+                    count);
+    for (std::size_t k = 0; k < lanes; ++k) {
+      float const want = back[i + k];
+      REQUIRE((std::isnan(want)
+                   ? std::isnan(held[k])
+                   : std::bit_cast<std::uint32_t>(want) == std::bit_cast<std::uint32_t>(held[k])));
+    }
+  }
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Casts to integers of numbers that they do not hold, in programs: on a device, of constants, and in constant
-// expressions. (tests/kernels/casts.cpp has those on the CPU.)
+// Casts in programs. To integers of numbers that they do not hold: on a device, of constants, and in constant
+// expressions (tests/kernels/casts.cpp has those on the CPU). To 16 bits: rounded, whoever reads them.
 #include "casts.hpp"
 #include "ops/compiled.hpp"
 
@@ -60,7 +60,88 @@ TEST_CASE("constants cast to integers", "[ops]") {
   check_folded_as_all<bfloat16>();
 }
 
+namespace {
+
+constexpr auto in_place = [](auto program, auto const&... x) { return program(x...); };
+
+// What casts to H lose, and what is made of what they leave, in one loop each.
+template <class H>
+struct Halves {
+  static constexpr auto lost = [](auto const& x) { return x - cast<float>(cast<H>(x)); };
+  static constexpr auto stored_too = [](auto const& x) {
+    auto const h = cast<H>(x);
+    return std::tuple(h, cast<float>(h) * 2.0f, cast<std::int32_t>(h));
+  };
+  static constexpr auto along_rows = [](auto const& x) {
+    auto const row = cast<H>(sum<1>(x, keepdim));  // one number for each row, computed once for it
+    auto const h = cast<H>(x * x);
+    return std::tuple(cast<float>(row) - x, max<1>(cast<float>(h)), sum(cast<float>(h) * 0.5f));
+  };
+  static constexpr auto after_product = [](auto const& x) {
+    auto const y = matmul(x, transpose(x));
+    return y - cast<float>(cast<H>(y));
+  };
+  static constexpr auto from_double = [](auto const& x) {
+    return cast<double>(cast<H>(cast<double>(x))) + 0.0;
+  };
+  static constexpr auto of_constants = [](auto const& x) {
+    return cast<float>(cast<H>(full_like(x, 0.1))) + cast<float>(cast<H>(full_like(x, 1e5)));
+  };
+};
+
+// By hand, interpreted while this file is compiled.
+static_assert(compile(Halves<bfloat16>::lost)(257.0f) == 1 && compile(Halves<bfloat16>::lost)(259.0f) == -1);
+static_assert(compile(Halves<float16>::lost)(2049.0f) == 1 &&
+              compile(Halves<float16>::lost)(0x1p-25f) == 0x1p-25f);
+
+template <class H>
+void check_halves(auto const& where) {
+  auto x = randn<float, 5, 67>(Key{3}) * exp(4.0f * randn<float, 5, 67>(Key{4}));
+  float const special[] = {65519.9f, 65520.0f, -3e38f, 0x1p-25f, -0x1.8p-25f, -0.0f, 1e-40f, -1e-5f, 6.1e-5f};
+  std::copy(std::begin(special), std::end(special), x.data() + 60);
+  auto const check = [&](auto f, auto const& v, double tolerance) {
+    auto const eager = compiled::leaves(f(v)), made = compiled::leaves(where(compile(f), v));
+    REQUIRE(eager.size() == made.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      INFO(name_of(dtype_v<H>) << ", result " << i);
+      int wrong = 0;
+      for (index_t k = 0; k < made[i].size(); ++k) {
+        double const want = read_real(eager[i].operand(), k), got = read_real(made[i].operand(), k);
+        bool const same = want == got && std::signbit(want) == std::signbit(got);
+        wrong += !same && !(std::isnan(want) && std::isnan(got)) &&
+                 !(std::abs(want - got) <= tolerance * std::abs(want));
+      }
+      CHECK(wrong == 0);
+    }
+  };
+  using P = Halves<H>;
+  check(P::lost, x, 0);
+  check(P::stored_too, x, 0);
+  check(P::from_double, x, 0);
+  check(P::of_constants, x, 0);
+  auto const small = randn<float, 5, 67>(Key{5});
+  check(P::lost, small, 0);
+  check(P::along_rows, round(small * 256.0f) / 256.0f, 1e-6);
+  check(P::after_product, round(small * 16.0f) / 16.0f, 0);  // whose sums are exact
+}
+
+}  // namespace
+
+TEST_CASE("casts to 16 bits are rounded where they are read", "[ops]") {
+  check_halves<float16>(in_place);
+  check_halves<bfloat16>(in_place);
+}
+
 #if defined(DFDX_WITH_CUDA)
+TEST_CASE("casts to 16 bits are rounded on a device", "[ops]") {
+  auto const there = [](auto program, auto const&... x) {
+    auto const y = program(to(cuda(), x)...);
+    return to(Device{}, y);
+  };
+  check_halves<float16>(there);
+  check_halves<bfloat16>(there);
+}
+
 TEST_CASE("programs on a device that cast to integers", "[ops]") {
   auto const there = [](auto program, auto const&... x) {
     auto const y = program(to(cuda(), x)...);

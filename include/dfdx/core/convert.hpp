@@ -66,8 +66,6 @@ constexpr double held_by(DType d, double x) {
   });
 }
 /// computed_as - the same for a value that stays in a register: those of 16 bits are rounded when they are written.
-constexpr double computed_as(DType d, double x) {
-  return d == DType::f16 || d == DType::bf16 ? x : held_by(d, x);
-}
+constexpr double computed_as(DType d, double x) { return is_half(d) ? x : held_by(d, x); }
 
 }  // namespace dfdx::math

@@ -187,6 +187,9 @@ constexpr char const* name_of(DType d) {
 
 constexpr bool is_floating(DType d) { return d <= DType::bf16; }
 
+/// is_half - a floating dtype of 16 bits. In registers its numbers are floats.
+constexpr bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
+
 /// is_byte - an integer of eight bits. Products of those are summed in i32.
 constexpr bool is_byte(DType d) { return d == DType::u8 || d == DType::i8; }
 

@@ -80,7 +80,7 @@ enum Do : index_t {
   load = 1,
   constant,
   iota,  ///< the position that the operand's strides count
-  cast,
+  cast,  ///< from a dtype of 16 bits to itself: what computed as a float is rounded
   reduce_sum,
   reduce_prod,
   reduce_max,

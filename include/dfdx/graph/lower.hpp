@@ -75,6 +75,14 @@ class LoopBuilder {
     code_.back().role = role_of(i.code);
     return static_cast<int>(code_.size()) - 1;
   }
+  // The same instruction again is the one there is.
+  constexpr int once(Instruction const& x) {
+    for (std::size_t i = 0; i < code_.size(); ++i)
+      if (Instruction const& o = code_[i];
+          o.code == x.code && o.type == x.type && o.a == x.a && o.immediate == x.immediate)
+        return static_cast<int>(i);
+    return push(x);
+  }
   static constexpr Role role_of(index_t c) {
     if (c == loop_code::constant) return Role::constant;
     if (c == loop_code::load || c == loop_code::iota) return Role::reads;
@@ -111,15 +119,9 @@ class LoopBuilder {
     Node const& v = nodes_[id];
     Access const& a = access_[id];
     Node const& root = nodes_[a.root];
-    if (root.op->code == Code::constant) {
-      index_t const bits = std::bit_cast<index_t>(root.attrs.f[0]);
-      for (std::size_t i = 0; i < code_.size(); ++i)
-        if (code_[i].code == loop_code::constant && code_[i].immediate == bits &&
-            code_[i].type == v.meta.dtype)
-          return static_cast<int>(i);
-      return push({loop_code::constant, v.meta.dtype, -1, -1, -1, bits});
-    }
-    if (place_[a.root].group == user.group && !is_view(root)) return instruction_of(a.root);
+    if (root.op->code == Code::constant)
+      return once({loop_code::constant, v.meta.dtype, -1, -1, -1, std::bit_cast<index_t>(root.attrs.f[0])});
+    if (place_[a.root].group == user.group && !is_view(root)) return held(instruction_of(a.root), root);
     Strides const over = spread(a.strides, v.meta.shape, user);
     if (root.op->code == Code::iota) {
       // The strides of the root count its positions along one axis only.
@@ -133,9 +135,13 @@ class LoopBuilder {
     }
     index_t const k =
         operand(Memory{Memory::Kind::node, a.root, a.offset, v.meta.dtype, false, a.turn}, over);
-    for (std::size_t i = 0; i < code_.size(); ++i)
-      if (code_[i].code == loop_code::load && code_[i].a == k) return static_cast<int>(i);
-    return push({loop_code::load, v.meta.dtype, k});
+    return once({loop_code::load, v.meta.dtype, k});
+  }
+
+  // What others in the group read of a value: what a cast to 16 bits gives is rounded, by another cast to the same.
+  constexpr int held(int value, Node const& n) {
+    bool const rounds = n.op->code == Code::cast && is_half(n.meta.dtype);
+    return rounds ? once({loop_code::cast, n.meta.dtype, value}) : value;
   }
 
   static constexpr index_t reduction_code(Code c) {

@@ -55,6 +55,11 @@ class Rewriter {
     n = m;
     return changed;
   }
+  // A constant in another dtype: of the number that memory would hold, and itself one that memory holds.
+  static constexpr double cast_value(DType to, DType from, double v) {
+    double const held = math::held_by(from, v);
+    return is_half(to) ? math::held_by(to, held) : held;
+  }
   static constexpr int become_constant(Node& n, double v) {
     return become(n, Node{&info<op::constant>, Attrs{{}, {math::computed_as(n.meta.dtype, v)}}, n.meta, {}});
   }
@@ -104,9 +109,7 @@ class Rewriter {
       case Code::cast:
         if (graph[a].meta.dtype == n.meta.dtype) return a;
         if (!is_constant(a)) return unchanged;
-        // An integer is made of the number that memory would hold, which of halves is a rounded one.
-        return become_constant(
-            n, is_floating(n.meta.dtype) ? value(a) : math::held_by(graph[a].meta.dtype, value(a)));
+        return become_constant(n, cast_value(n.meta.dtype, graph[a].meta.dtype, value(a)));
       case Code::reduce_sum: return replace_sum(n, a);
       case Code::reduce_prod:
       case Code::reduce_max:

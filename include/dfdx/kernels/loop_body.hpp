@@ -23,7 +23,7 @@ class LoopBody : protected LoopFacts<Code> {
   using Facts = LoopFacts<Code>;
   using Facts::dims, Facts::split, Facts::operands, Facts::instructions, Facts::phases;
   using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
-  using Facts::is_reduce, Facts::reduction, Facts::ordinal, Facts::touches, Facts::phase_cost;
+  using Facts::is_reduce, Facts::reduction, Facts::ordinal, Facts::touches, Facts::phase_cost, Facts::holds;
   using Facts::next_run, Facts::runs_before, Facts::row_instructions, Facts::row_instruction;
   using L = Lanes<Width>;
   static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
@@ -32,7 +32,9 @@ class LoopBody : protected LoopFacts<Code> {
   using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
   // The type an instruction computes in.
   template <int I>
-  using value_t = compute_t<element_t<static_cast<DType>(field(I, loop_code::type))>>;
+  using type_t = element_t<static_cast<DType>(field(I, loop_code::type))>;
+  template <int I>
+  using value_t = compute_t<type_t<I>>;
 
   // Variables, since a compiler has less work with them than with functions.
   static constexpr bool long_rows = extent_code(dims - 1) < 0 || extent_code(dims - 1) >= 512;
@@ -104,7 +106,6 @@ class LoopBody : protected LoopFacts<Code> {
   }
 
   // Row level
-  // -------------------------------------------------------------------------------------------------------
 
   template <int I>
   static DFDX_INLINE auto row_value(State const& s) {
@@ -125,7 +126,8 @@ class LoopBody : protected LoopFacts<Code> {
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
-      s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
+      if constexpr (holds(I)) s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
+      else s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
       if constexpr (Stores) L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate && !Stores) {
@@ -172,7 +174,6 @@ class LoopBody : protected LoopFacts<Code> {
   }
 
   // Element level
-  // ---------------------------------------------------------------------------------------------------
 
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
   template <int I, int P, class... V>
@@ -251,8 +252,12 @@ class LoopBody : protected LoopFacts<Code> {
         step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
                             L::template positions<T>(s.at[x] + i * by, by));
       } else if constexpr (what == loop_code::cast) {
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                            L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...)));
+        if constexpr (holds(I))
+          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                              detail::applied<L, detail::Held<type_t<I>>, T, T>(lane_value<x, P>(s, v...)));
+        else
+          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                              L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...)));
       } else if constexpr (what == loop_code::store) {
         index_t const by = detail::resolved(lane_stride<x>, s.symbols);
         auto* const to = pointer<memory_t<x>>(s, x) + i * by;

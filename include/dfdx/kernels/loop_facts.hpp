@@ -43,6 +43,11 @@ struct LoopFacts {
     return field(i, loop_code::code) >= loop_code::reduce_sum &&
            field(i, loop_code::code) <= loop_code::reduce_min;
   }
+  // Whether instruction i, a cast, rounds floats to the 16 bits of the dtype that they stand for.
+  static constexpr bool holds(int i) {
+    index_t const of = field(i, loop_code::a), type = field(i, loop_code::type);
+    return is_half(static_cast<DType>(type)) && field(static_cast<int>(of), loop_code::type) == type;
+  }
   // What one element costs, in additions, reckoned as ops reckon.
   template <int I>
   static constexpr int instruction_cost() {

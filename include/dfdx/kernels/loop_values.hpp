@@ -164,6 +164,16 @@ DFDX_INLINE T applied_once(X const&... x) {
 #endif
   return static_cast<T>(Op::eval(x...));
 }
+/// Held - a float as an element of 16 bits would hold it.
+template <class M>
+struct Held {
+  template <class X>
+  static DFDX_INLINE constexpr X eval(X const& x) {
+    if constexpr (!math::is_number<X>) return math::lane_functions<X>::template rounded_to<M>(x);
+    else return static_cast<X>(static_cast<M>(x));
+  }
+};
+
 /// joined - two lane values of type T combined.
 template <class L, index_t Do, class T, class X>
 DFDX_INLINE X joined(X const& x, X const& y) {

@@ -84,7 +84,8 @@ class ScalarRun {
     else if (n.op->code == Code::matmul) r = x[0] * x[1];
     else if (n.op->elementwise) r = n.op->fold(x);
     else if (n.op->code == Code::opaque) raise(n.op->name, ": cannot be computed in a constant expression");
-    value(id) = math::computed_as(n.meta.dtype, r);
+    value(id) =
+        n.op->code == Code::cast ? math::held_by(n.meta.dtype, r) : math::computed_as(n.meta.dtype, r);
   }
 
   double const* inputs_;

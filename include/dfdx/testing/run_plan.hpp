@@ -68,7 +68,7 @@ class LoopRun {
     return c == loop_code::reduce_max ? math::maximum(a, b) : math::minimum(a, b);
   }
   static double rounded(DType d, double v) {
-    return d == DType::f16 || d == DType::bf16 ? static_cast<float>(v) : math::held_by(d, v);
+    return is_half(d) ? static_cast<float>(v) : math::held_by(d, v);
   }
   OpInfo const& op_numbered(index_t number) const {
     for (Node const& n : graph_.nodes)
@@ -147,7 +147,9 @@ class LoopRun {
       value(i) = read_real(memory(static_cast<int>(stash)), place(stash));
     else if (what == loop_code::load) value(i) = read_real(memory(static_cast<int>(a)), place(a));
     else if (what == loop_code::iota) value(i) = static_cast<double>(place(a));
-    else if (what == loop_code::cast) value(i) = rounded(type, operand(a));
+    else if (what == loop_code::cast)
+      value(i) = static_cast<DType>(field(a, loop_code::type)) == type ? math::held_by(type, operand(a))
+                                                                       : rounded(type, operand(a));
     else if (what == loop_code::store) write_real(memory(static_cast<int>(a)), place(a), operand(b));
     else if (is_reduce(what)) value(i) = join(what, value(i), operand(a));
     else if (what == loop_code::accumulate) {

@@ -7,6 +7,7 @@
 
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/power.hpp>
+#include <dfdx/kernels/rounded.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
 
 #if defined(DFDX_RVV)
@@ -112,6 +113,10 @@ struct lane_functions<kernels::rvv::Symbol<T>> {
   using X = kernels::rvv::Symbol<T>;
   static constexpr bool single = sizeof(T) == 4;
 
+  template <class H>
+  static constexpr X rounded_to(X const& x) {
+    return kernels::lane_rounded<H>(x);
+  }
   static constexpr X exp(X const& x) { return kernels::lane_exp(x); }
   static constexpr X expm1(X const& x) { return kernels::lane_expm1(x); }
   static constexpr X exp2(X const& x) { return kernels::lane_exp2(x); }

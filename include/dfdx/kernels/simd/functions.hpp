@@ -6,6 +6,7 @@
 
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/power.hpp>
+#include <dfdx/kernels/rounded.hpp>
 #include <dfdx/kernels/single_angles.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
 
@@ -63,6 +64,10 @@ struct lane_functions<xsimd::batch<T, A>> {
   /// xsimd's sine and cosine of f32 lose places with more.
   static constexpr T few_turns = 40;
 
+  template <class H>
+  static DFDX_INLINE X rounded_to(X const& x) {
+    return kernels::lane_rounded<H>(x);
+  }
   static DFDX_INLINE X exp(X const& x) { return kernels::lane_exp(x); }
   static DFDX_INLINE X expm1(X const& x) { return kernels::lane_expm1(x); }
   static DFDX_INLINE X exp2(X const& x) { return kernels::lane_exp2(x); }
