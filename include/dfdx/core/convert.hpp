@@ -65,7 +65,8 @@ constexpr double held_by(DType d, double x) {
     return static_cast<double>(static_cast<compute_t<T>>(convert_number<T>(x)));
   });
 }
-/// computed_as - the same for a value that stays in a register: those of 16 bits are rounded when they are written.
+/// computed_as - the same for a value that stays in a register: those of 16 bits are rounded when they are written, or
+/// by a cast.
 constexpr double computed_as(DType d, double x) { return is_half(d) ? x : held_by(d, x); }
 
 }  // namespace dfdx::math

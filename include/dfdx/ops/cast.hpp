@@ -70,7 +70,8 @@ struct fused<83> {
 };
 
 /// cast - the same numbers in another dtype (core/convert.hpp). An integer of b bits is x truncated towards zero,
-/// modulo 2^b: 300 as u8 is 44, -1 is 255; NaN and infinities become 0. A truth is whether x is not zero, as NaN is.
+/// modulo 2^b: 300 as u8 is 44, -1 is 255; NaN and infinities become 0. A truth is whether x is not zero, as NaN is. A
+/// number of 16 bits is the nearest, of two the even one, also where a compiled program computes with it as a float.
 ///
 /// Math      y = x, dy/dx = 1 between floating dtypes
 /// Shapes    x: [S...] -> y: [S...]
