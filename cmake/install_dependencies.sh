@@ -146,17 +146,12 @@ if [ -n "$packages" ]; then
 fi
 # All at once, which is little more than half of the time; one by one where that fails, for the others must not miss one.
 if [ -n "$optional" ] && root; then
-  known=''
-  for package in $optional; do
-    if [ -n "$(candidate "$package")" ]; then known="$known $package"
-    else echo "install_dependencies: no $package here" >&2; fi
-    touch "$deps/tried_$package"
-  done
-  [ -z "$known" ] || run apt-get install -y -q --no-install-recommends $known ||
-    for package in $known; do
+  run apt-get install -y -q --no-install-recommends $optional ||
+    for package in $optional; do
       run apt-get install -y -q --no-install-recommends "$package" ||
         echo "install_dependencies: no $package here" >&2
     done
+  for package in $optional; do touch "$deps/tried_$package"; done
 fi
 
 # --- tables, below build/deps --------------------------------------------------------------------------------------

@@ -318,7 +318,7 @@ class LoopBuilder {
     bool four = true, eight = true;
     auto const consider = [&](DType d) {
       bool const any = d == DType::boolean || is_byte(d);
-      four = four && (any || d == DType::f32 || d == DType::f16 || d == DType::bf16 || d == DType::i32);
+      four = four && (any || d == DType::f32 || is_half(d) || d == DType::i32);
       eight = eight && (any || d == DType::f64 || d == DType::i64);
     };
     for (Instruction const& i : code_) {

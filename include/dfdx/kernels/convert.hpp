@@ -165,8 +165,7 @@ void convert(Operand const& in, Operand const& out) {
   auto const is_computed = [](DType d) { return d == DType::f32 || d == DType::f64 || d == DType::i64; };
   // What has neither side among the dtypes computed with goes through one that holds both; and halves on their way to
   // integers through floats, for which there are lanes.
-  bool const is_half = from == DType::f16 || from == DType::bf16;
-  bool const direct = is_computed(from) || (is_computed(to) && !(is_half && to == DType::i64));
+  bool const direct = is_computed(from) || (is_computed(to) && !(is_half(from) && to == DType::i64));
   DType const between = is_floating(from) ? DType::f32 : DType::i64;
   auto const* x = static_cast<std::byte const*>(in.data);
   auto* y = static_cast<std::byte*>(out.data);

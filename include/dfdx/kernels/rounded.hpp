@@ -3,6 +3,7 @@
 // such a dtype would hold them.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -13,6 +14,7 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
+/// lane_rounded - to numbers of H; NaN stays.
 template <class H, class X>
 DFDX_INLINE constexpr X lane_rounded(X const& x) {
   static_assert(std::is_same_v<typename X::value_type, float>);
@@ -30,9 +32,7 @@ DFDX_INLINE constexpr X lane_rounded(X const& x) {
     X const power = vectors::bitwise_cast<float>(bits & I(0x7f800000));
     X const many = vectors::min(vectors::max(power, X(0x1p-14f)), X(0x1p16f)) * X(12288.0f);
     X const r = vectors::abs((x + many) - many);
-    return select(x == x,
-                  vectors::copysign(select(r > X(65504.0f), X(std::numeric_limits<float>::infinity()), r), x),
-                  x);
+    return vectors::copysign(select(r > X(65504.0f), X(std::numeric_limits<float>::infinity()), r), x);
   }
 }
 

@@ -70,8 +70,7 @@ struct DecoderModel {
   }
   template <int = 0>
   detail::MatrixRows matrix(Array const& x, Device where) {
-    bool const is_short = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
-    Array const a = kept(x, is_short ? x.dtype() : DType::f32, where);
+    Array const a = kept(x, is_half(x.dtype()) ? x.dtype() : DType::f32, where);
     return {a.dtype(), a.bytes(), a.shape()[0], a.shape()[1]};
   }
   template <int = 0>

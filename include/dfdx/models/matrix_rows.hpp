@@ -20,7 +20,7 @@ struct MatrixRows {
   std::byte const* row(index_t i) const { return bytes + static_cast<std::size_t>(i) * row_bytes(); }
   static bool supports(Encoding const& e) {
     DType const* const d = std::get_if<DType>(&e);
-    return d == nullptr || *d == DType::f32 || *d == DType::f16 || *d == DType::bf16;
+    return d == nullptr || *d == DType::f32 || is_half(*d);
   }
 };
 

@@ -168,7 +168,7 @@ bool conv_on_device(CalledOp const& c) {
   int const axes = c.out.ndim() - 2;
   if (!c.lies_there() || axes > 2 || !is_small(c[0]) || !is_small(c[1]) || !is_small(c.out)) return false;
   DType const d = c.out.dtype();
-  if (d == DType::f16 || d == DType::bf16) {
+  if (is_half(d)) {
     Array const x = cast_there(c, c[0], DType::f32), y = cast_there(c, c[1], DType::f32);
     Array const z(Meta{DType::f32, c.out.shape()}, c.device());
     Array const *const wide[] = {&x, &y}, *const result[] = {&z};

@@ -259,7 +259,7 @@ struct Rotate {
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H; mask: broadcasts to
 ///           [B..., H, T, S] -> [B..., H, T, E]
 /// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end. autocast rounds f32 operands
-///           and leaves the result in f32
+///           and their gradients, and leaves the result in f32
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
 /// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
 ///           has 2^12 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
