@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""compile.py FLAGS [REPETITIONS]: what programs cost to compile with -O2, one row of bench/report.py each.
+"""compile.py FLAGS [REPETITIONS]: what programs cost to compile, one row of bench/report.py each; -O2 if none is said.
 
 FLAGS is a file with one switch a line (include folders, standard), as bench/CMakeLists.txt writes it. Time is that of
 the processor, user and system, best of three; memory the largest process's. The peer is the target.
@@ -28,6 +28,7 @@ CASES = (  # name, file, switches, target in seconds
     ("lesson 10, ops compiled elsewhere", "../../examples/10_tape.cpp", ["-DDFDX_SEPARATE"], None),
     ("lesson 10, all ops for other files as well", "../../examples/10_tape.cpp",
      ["-DDFDX_SEPARATE", "-DDFDX_IMPLEMENTATION"], None),
+    *(("lesson 11, transforms", "../../examples/11_transforms.cpp", [level], None) for level in ("-O0", "-O2")),
 )
 COMPILERS = {  # for each what it says when a limit is too low for a large graph, and the switch that lifts it
     "g++": {"-fconstexpr-ops-limit": "-fconstexpr-ops-limit=2000000000"},
@@ -49,11 +50,12 @@ def compile_once(command: list[str]) -> tuple[float, float, str]:
 
 def measure(command: str, case, flags: list[str], repetitions: int) -> bool:
     name, source, switches, target = case
-    row = {"bench": "compile", "case": f"{name}, {command} -O2", "ours_ms": None,
+    levels = [switch for switch in switches if switch.startswith("-O")] or ["-O2"]
+    row = {"bench": "compile", "case": f"{name}, {command} {levels[-1]}", "ours_ms": None,
            "peer": "target" if target else "no target", "peer_ms": target and target * 1000, "ratio": None,
            "roof": None, "error": None, "peak_mb": None, "object_kb": None, "note": ""}
     with tempfile.TemporaryDirectory() as folder:
-        line = [command, "-O2", *flags, *switches, "-c", str(HERE / source), "-o", f"{folder}/program.o"]
+        line = [command, levels[-1], *flags, *switches, "-c", str(HERE / source), "-o", f"{folder}/program.o"]
         seconds, megabytes, messages = compile_once(line)
         for _ in COMPILERS[command]:  # one limit may hide the next
             remedies = [switch for complaint, switch in COMPILERS[command].items() if complaint in messages]

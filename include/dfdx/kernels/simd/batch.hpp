@@ -87,13 +87,6 @@ batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batc
 #pragma GCC diagnostic pop
 #endif
 
-// A lambda that is part of the loop it is called in.
-#if defined(__GNUC__)
-#define DFDX_INLINE_LAMBDA __attribute__((always_inline))
-#else
-#define DFDX_INLINE_LAMBDA
-#endif
-
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// lane - the widest vector of T on the target the translation unit is compiled for.
