@@ -15,14 +15,14 @@
 // Steps of a fused loop must melt into it: a call per lane value would cost more than the arithmetic. Without
 // optimisation (-O0) they stay calls: copies of unoptimised code run no faster, and cost up to a third of the time to
 // compile and half of the memory. nvcc optimises device code whatever the host's is.
-#if defined(__GNUC__) && (defined(__OPTIMIZE__) || defined(__CUDACC__))
+#if (defined(__GNUC__) || defined(__clang__)) && (defined(__OPTIMIZE__) || defined(__CUDACC__))
 #define DFDX_INLINE DFDX_DEVICE inline __attribute__((always_inline))
 #define DFDX_INLINE_LAMBDA __attribute__((always_inline))
 #else
 #define DFDX_INLINE DFDX_DEVICE inline
 #define DFDX_INLINE_LAMBDA
 #endif
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
 #define DFDX_RESTRICT __restrict__
 #else
 #define DFDX_RESTRICT
