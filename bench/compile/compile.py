@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""compile.py FLAGS [REPETITIONS]: what programs cost to compile, one row of bench/report.py each; -O2 if none is said.
+"""compile.py FLAGS [REPETITIONS]: what programs cost to compile, with -O2 unless said, one row of bench/report.py each.
 
 FLAGS is a file with one switch a line (include folders, standard), as bench/CMakeLists.txt writes it. Time is that of
 the processor, user and system, best of three; memory the largest process's. The peer is the target.
@@ -50,12 +50,13 @@ def compile_once(command: list[str]) -> tuple[float, float, str]:
 
 def measure(command: str, case, flags: list[str], repetitions: int) -> bool:
     name, source, switches, target = case
-    levels = [switch for switch in switches if switch.startswith("-O")] or ["-O2"]
-    row = {"bench": "compile", "case": f"{name}, {command} {levels[-1]}", "ours_ms": None,
+    switches = ["-O2", *switches]  # the last level counts
+    level = [switch for switch in switches if switch.startswith("-O")][-1]
+    row = {"bench": "compile", "case": f"{name}, {command} {level}", "ours_ms": None,
            "peer": "target" if target else "no target", "peer_ms": target and target * 1000, "ratio": None,
            "roof": None, "error": None, "peak_mb": None, "object_kb": None, "note": ""}
     with tempfile.TemporaryDirectory() as folder:
-        line = [command, levels[-1], *flags, *switches, "-c", str(HERE / source), "-o", f"{folder}/program.o"]
+        line = [command, *flags, *switches, "-c", str(HERE / source), "-o", f"{folder}/program.o"]
         seconds, megabytes, messages = compile_once(line)
         for _ in COMPILERS[command]:  # one limit may hide the next
             remedies = [switch for complaint, switch in COMPILERS[command].items() if complaint in messages]
