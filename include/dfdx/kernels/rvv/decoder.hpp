@@ -93,17 +93,16 @@ DFDX_INLINE Floats load_floats(E const* p, std::size_t n) {
 template <int Heads, class E>
 void score_rows(float const* q, E const* keys, index_t n, index_t size, float* scores) {
   for (index_t i = 0; i < n; ++i, keys += size)
-    with_vectors<float, Heads>([&](auto&... sums) __attribute__((always_inline)) {
-      by_vectors(size, [&](index_t j, std::size_t c) __attribute__((always_inline)) {
+    with_vectors<float, Heads>([&](auto&... sums) DFDX_INLINE_LAMBDA {
+      by_vectors(size, [&](index_t j, std::size_t c) DFDX_INLINE_LAMBDA {
         Floats const key = load_floats(keys + j, c);
-        each_constant<Heads>([&]<int H>() __attribute__((always_inline)) {
+        each_constant<Heads>([&]<int H>() DFDX_INLINE_LAMBDA {
           auto& sum = nth<H>(sums...);
           sum = __riscv_vfmacc_tu(sum, key, load_part(q + H * size + j, 1, c), c);
         });
       });
-      each_constant<Heads>([&]<int H>() __attribute__((always_inline)) {
-        scores[H * n + i] = sum_of<float>(nth<H>(sums...));
-      });
+      each_constant<Heads>([&]<int H>()
+                               DFDX_INLINE_LAMBDA { scores[H * n + i] = sum_of<float>(nth<H>(sums...)); });
     });
 }
 
@@ -111,17 +110,16 @@ void score_rows(float const* q, E const* keys, index_t n, index_t size, float* s
 template <int Heads, class E>
 void mix_rows(float const* p, E const* values, index_t n, index_t size, float* y) {
   by_vectors(size, [&](index_t j, std::size_t c) {
-    with_vectors<float, Heads>([&](auto&... sums) __attribute__((always_inline)) {
+    with_vectors<float, Heads>([&](auto&... sums) DFDX_INLINE_LAMBDA {
       for (index_t i = 0; i < n; ++i) {
         Floats const value = load_floats(values + i * size + j, c);
-        each_constant<Heads>([&]<int H>() __attribute__((always_inline)) {
+        each_constant<Heads>([&]<int H>() DFDX_INLINE_LAMBDA {
           auto& sum = nth<H>(sums...);
           sum = __riscv_vfmacc(sum, p[H * n + i], value, c);
         });
       }
-      each_constant<Heads>([&]<int H>() __attribute__((always_inline)) {
-        store_part(y + H * size + j, 1, nth<H>(sums...), c);
-      });
+      each_constant<Heads>([&]<int H>()
+                               DFDX_INLINE_LAMBDA { store_part(y + H * size + j, 1, nth<H>(sums...), c); });
     });
   });
 }

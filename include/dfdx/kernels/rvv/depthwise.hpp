@@ -32,19 +32,19 @@ void three_lines(E const* from, index_t step, index_t const* at, E const* w, E* 
   for (index_t q = 0; q < n; q += width) {
     auto const count = static_cast<std::size_t>(n - q < width ? n - q : width);
     E const* places[] = {from + at[0] + q, from + at[1] + q, from + at[2] + q};
-    with_vectors<E, R>([&](auto&... sums) __attribute__((always_inline)) {
-      each_constant<(S * (R - 1) + 3) * 3>([&]<int I>() __attribute__((always_inline)) {
+    with_vectors<E, R>([&](auto&... sums) DFDX_INLINE_LAMBDA {
+      each_constant<(S * (R - 1) + 3) * 3>([&]<int I>() DFDX_INLINE_LAMBDA {
         constexpr int line = I / 3, k = I % 3;
         vector_t<E> const v = load_part(places[k], 1, count);
         places[k] += step;
-        each_constant<R>([&]<int Row>() __attribute__((always_inline)) {
+        each_constant<R>([&]<int Row>() DFDX_INLINE_LAMBDA {
           if constexpr (line >= S * Row && line < S * Row + 3) {
             auto& sum = nth<Row>(sums...);
             sum = __riscv_vfmacc(sum, factors[(line - S * Row) * 3 + k], v, count);
           }
         });
       });
-      each_constant<R>([&]<int Row>() __attribute__((always_inline)) {
+      each_constant<R>([&]<int Row>() DFDX_INLINE_LAMBDA {
         store_part(to + Row * to_row + q, 1, nth<Row>(sums...), count);
       });
     });
@@ -58,15 +58,15 @@ void some_lines(E const* from, index_t step, index_t const* at, index_t taps, E 
   index_t const width = lanes();
   for (index_t q = 0; q < n; q += width) {
     auto const count = static_cast<std::size_t>(n - q < width ? n - q : width);
-    with_vectors<E, R>([&](auto&... sums) __attribute__((always_inline)) {
+    with_vectors<E, R>([&](auto&... sums) DFDX_INLINE_LAMBDA {
       for (index_t k = 0; k < taps; ++k) {
         E const* const here = from + at[k] + q;
-        each_constant<R>([&]<int Row>() __attribute__((always_inline)) {
+        each_constant<R>([&]<int Row>() DFDX_INLINE_LAMBDA {
           auto& sum = nth<Row>(sums...);
           sum = __riscv_vfmacc(sum, w[k], load_part(here + Row * step, 1, count), count);
         });
       }
-      each_constant<R>([&]<int Row>() __attribute__((always_inline)) {
+      each_constant<R>([&]<int Row>() DFDX_INLINE_LAMBDA {
         store_part(to + Row * to_row + q, 1, nth<Row>(sums...), count);
       });
     });
@@ -101,18 +101,18 @@ void add_line_products(E const* from, index_t step, index_t const* at, index_t t
     index_t const some = taps - first < together ? taps - first : together;
     E const* places[together];
     for (index_t k = 0; k < together; ++k) places[k] = from + at[first + (k < some ? k : 0)];
-    detail::with_vectors<E, together>([&](auto&... sum) __attribute__((always_inline)) {
+    detail::with_vectors<E, together>([&](auto&... sum) DFDX_INLINE_LAMBDA {
       for (index_t j = 0; j < lines; ++j)
         for (index_t q = 0; q < n; q += width) {
           auto const count = static_cast<std::size_t>(n - q < width ? n - q : width);
           vector_t<E> const v = load_part(y + j * n + q, 1, count);
           index_t const here = j * step + q;
-          detail::each_constant<together>([&]<int K>() __attribute__((always_inline)) {
+          detail::each_constant<together>([&]<int K>() DFDX_INLINE_LAMBDA {
             auto& s = nth<K>(sum...);
             s = __riscv_vfmacc_tu(s, v, load_part(places[K] + here, 1, count), count);
           });
         }
-      detail::each_constant<together>([&]<int K>() __attribute__((always_inline)) {
+      detail::each_constant<together>([&]<int K>() DFDX_INLINE_LAMBDA {
         if (K < some) sums[first + K] += sum_of<E>(nth<K>(sum...));
       });
     });

@@ -98,10 +98,10 @@ struct Tile {
   template <class Epilogue>
   static void run(index_t k, T const* a, index_t a_step, T const* b, index_t b_row, T* c, index_t c_row,
                   index_t m, index_t n, std::size_t last, Epilogue const& epilogue) {
-    with_sums<0>([&](auto&... sums) __attribute__((always_inline)) {
+    with_sums<0>([&](auto&... sums) DFDX_INLINE_LAMBDA {
       add(k, a, a_step, b, b_row, last, sums...);
       std::size_t const w = static_cast<std::size_t>(lanes());
-      [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) DFDX_INLINE_LAMBDA {
         (store<static_cast<int>(I)>(c, c_row, m, n, w, last, epilogue, sums...), ...);
       }(std::make_index_sequence<Rows * Vectors>{});
     });
@@ -139,7 +139,7 @@ struct Tile {
       auto const b0 = load<0>(b, w, last);
       auto b1 = b0;
       if constexpr (Vectors > 1) b1 = load<1>(b, w, last);
-      [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) DFDX_INLINE_LAMBDA {
         (multiply_add<static_cast<int>(I)>(number<static_cast<int>(I) / Vectors>(a, a_step), b0, b1, sums...),
          ...);
       }(std::make_index_sequence<Rows * Vectors>{});

@@ -29,7 +29,7 @@ template <int Rows, class A, class B>
 struct ByteTile {
   static void run(index_t k, Operand<A> a, B const* b, index_t b_row, std::int32_t* c, index_t c_row,
                   std::size_t n) {
-    with_sums<0>([&](auto&... sums) __attribute__((always_inline)) {
+    with_sums<0>([&](auto&... sums) DFDX_INLINE_LAMBDA {
 #pragma clang loop unroll_count(2)
       for (index_t p = 0; p < k; ++p) {
         ByteFactors const y = widened_bytes(b + p * b_row, 1, n);

@@ -100,7 +100,7 @@ DFDX_INLINE void k_block(std::byte const* block, Q8Block<256> const* x, index_t 
   static_assert(Rows == 1 || Rows == 2);
   vint32m1_t const zero = __riscv_vmv_s_x_i32m1(0, 1);
   vint32m8_t first = __riscv_vmv_v_x_i32m8(0, 32), second = first;
-  auto const add_to = [&](auto const& scale, vint8m2_t w, index_t r) __attribute__((always_inline)) {
+  auto const add_to = [&](auto const& scale, vint8m2_t w, index_t r) DFDX_INLINE_LAMBDA {
     first = __riscv_vwmacc(first, scale, __riscv_vwmul(w, __riscv_vle8_v_i8m2(x->q + r * 32, 32), 32), 32);
     if constexpr (Rows == 2)
       second = __riscv_vwmacc(second, scale,

@@ -153,7 +153,7 @@ DFDX_INLINE void with_vectors(F const& f, V&... v) {
 /// each_constant - f.operator()<I>() for I from 0 to Count - 1.
 template <int Count, class F>
 DFDX_INLINE void each_constant(F const& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) DFDX_INLINE_LAMBDA {
     (f.template operator()<static_cast<int>(I)>(), ...);
   }(std::make_index_sequence<Count>{});
 }
