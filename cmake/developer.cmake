@@ -59,11 +59,15 @@ foreach(name xsimd hana nlohmann_json)
   endif()
 endforeach()
 
-# dfdx_add_program(name SOURCES ... [LIBRARIES ...] [ASSERT] [PRECOMPILED target]): ASSERT keeps assert() alive in every
-# build type; PRECOMPILED takes the precompiled headers of another target.
+# dfdx_add_program(name SOURCES ... [LIBRARIES ...] [ASSERT] [PRECOMPILED target] [TOGETHER n]): ASSERT keeps assert()
+# alive in every build type; PRECOMPILED takes the precompiled headers of another target; TOGETHER compiles n sources as
+# one (0: all of them), so that what they share of the library is instantiated once: half of the time to build the tests.
 function(dfdx_add_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ASSERT" "PRECOMPILED" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ASSERT" "PRECOMPILED;TOGETHER" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
+  if(DFDX_TOGETHER AND DEFINED arg_TOGETHER)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_TOGETHER})
+  endif()
   if(NOT arg_LIBRARIES)
     set(arg_LIBRARIES dfdx_native)
   endif()

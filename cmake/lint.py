@@ -216,6 +216,14 @@ def check_umbrella(headers: dict[str, list[str]]) -> None:
             report(f"include/{name}", "cannot be reached from <dfdx/dfdx.hpp>")
 
 
+def check_test_namespace(path: pathlib.Path) -> None:
+    """Sources of a test program are compiled some at a time (developer.cmake): each has a namespace of its own."""
+    if path.suffix == ".cpp" and path.is_relative_to(TOP / "tests") and "TEST_CASE(" in path.read_text("utf-8"):
+        own, lines = f"namespace tests::{path.parent.name}_{path.stem}", path.read_text("utf-8").splitlines()
+        if f"{own} {{" not in lines and f"namespace {path.parent.name} {{" not in lines:
+            report(name_of(path), f"is not in {own}")
+
+
 def snippet(path: str, label: str) -> str | None:
     """The lines between `// [readme:x]` and `// [/readme:x]`, without their common indentation."""
     source = TOP / path
@@ -250,6 +258,7 @@ def main() -> int:
     for path in files((*SPDX_FILES, ".txt", ".json")):
         if "data" not in path.parts and "golden" not in path.parts:
             check_text(path)
+            check_test_namespace(path)
     headers = {path.relative_to(INCLUDE).as_posix(): path.read_text("ascii", "replace").splitlines()
                for path in sorted(INCLUDE.rglob("*.hpp"))}
     for name, lines in headers.items():

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
+namespace tests::core_constant_math {
+
 namespace {
 
 namespace cm = dfdx::constant_math;
@@ -86,3 +88,5 @@ TEST_CASE("the gamma functions run in constant expressions", "[core]") {
       CHECK(std::fabs(b - a - step) <= 1e-12 * (std::fabs(a) + std::fabs(b)));
     }
 }
+
+}  // namespace tests::core_constant_math

@@ -7,6 +7,8 @@
 
 #include <limits>
 
+namespace tests::core_denormals {
+
 namespace {
 
 using namespace dfdx;
@@ -62,3 +64,5 @@ TEST_CASE("f16 keeps its denormal numbers under a guard", "[core]") {
   auto const x = full<float16, 32>(float16(3e-6f));
   CHECK(static_cast<float>(compile([](auto const& v) { return v + v; })(x)(5)) > 5e-6f);
 }
+
+}  // namespace tests::core_denormals

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace tests::core_dtype {
+
 using namespace dfdx;
 
 TEST_CASE("halves are rounded to nearest, ties to even", "[core]") {
@@ -33,3 +35,5 @@ TEST_CASE("each half is what it is converted to and back", "[core]") {
     else REQUIRE(float(bfloat16(x)) != float(bfloat16(x)));
   }
 }
+
+}  // namespace tests::core_dtype

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace tests::core_pool {
+
 namespace {
 
 using namespace dfdx;
@@ -81,3 +83,5 @@ TEST_CASE("a thread that frees what others made keeps no more than its share, al
 #endif
 
 }  // namespace
+
+}  // namespace tests::core_pool

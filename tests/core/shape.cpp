@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::core_shape {
+
 using namespace dfdx;
 
 TEST_CASE("products of symbolic extents", "[core]") {
@@ -16,3 +18,5 @@ TEST_CASE("products of symbolic extents", "[core]") {
   CHECK(extent::mul(product, 0) == 0);
   CHECK(extent::mul(std::int64_t{1} << 62, 2) == -2);
 }
+
+}  // namespace tests::core_shape

@@ -5,6 +5,8 @@
 
 #include <dfdx/vocabulary/attention.hpp>
 
+namespace tests::cuda_emulated_attention {
+
 using namespace emulated;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("attention of 16 bits: by autocast", "[cuda]") {
   check_one(autocast<float16>(F{}), bound, q, k, v);
   check_one(grad(SquaresOf<Autocast<F, float16>>{}, wrt<0, 1, 2>), 2 * bound, q, k, v);
 }
+
+}  // namespace tests::cuda_emulated_attention

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 
+namespace tests::cuda_emulated_called {
+
 using namespace emulated;
 
 namespace {
@@ -388,3 +390,5 @@ TEST_CASE("no memory is left behind, and what fails leaves values as they were")
   }
   CHECK(machine().live() == before);
 }
+
+}  // namespace tests::cuda_emulated_called

@@ -12,6 +12,8 @@
 
 #include <filesystem>
 
+namespace tests::cuda_emulated_decoder {
+
 using namespace emulated;
 
 namespace {
@@ -411,3 +413,5 @@ TEST_CASE("what a decoder on a device refuses", "[cuda]") {
   CHECK(error_of([&] { to(cuda(), m); }).find("out of memory on cuda:0") != std::string::npos);
   cuda_fake::machine().total_bytes = before;
 }
+
+}  // namespace tests::cuda_emulated_decoder

@@ -5,6 +5,8 @@
 
 #include <dfdx/vocabulary/linalg.hpp>
 
+namespace tests::cuda_emulated_indices {
+
 using namespace emulated;
 using tests::error_of;
 
@@ -87,3 +89,5 @@ TEST_CASE("ops without a kernel for devices run on the CPU, on copies", "[cuda]"
   for (int k = 0; k < 3; ++k) static_cast<void>(numbers(f(x)));
   REQUIRE(machine().replays == replays);
 }
+
+}  // namespace tests::cuda_emulated_indices

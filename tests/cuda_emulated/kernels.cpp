@@ -11,6 +11,8 @@
 #include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/random.hpp>
 
+namespace tests::cuda_emulated_kernels {
+
 using namespace emulated;
 
 namespace {
@@ -224,3 +226,5 @@ TEST_CASE("a window moves on in its place", "[cuda]") {
   CHECK(slides<false>());
   CHECK(slides<true>());
 }
+
+}  // namespace tests::cuda_emulated_kernels

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+namespace tests::cuda_emulated_loops {
+
 using namespace emulated;
 
 namespace {
@@ -207,3 +209,5 @@ TEST_CASE("a barrier that is missing shows", "[cuda]") {
   REQUIRE(!(wrong < 1e-6));
   REQUIRE(apart(Softmax{}, x) < 1e-6);
 }
+
+}  // namespace tests::cuda_emulated_loops

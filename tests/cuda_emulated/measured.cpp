@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+namespace tests::cuda_emulated_measured {
+
 using namespace emulated;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_CASE("a single element is read from a device", "[cuda]") {
   Array const y = to(cuda(), Array(Tensor<float16>(static_cast<float16>(0.5f))));
   REQUIRE(y.item() == 0.5);
 }
+
+}  // namespace tests::cuda_emulated_measured

@@ -7,6 +7,8 @@
 
 #include <numeric>
 
+namespace tests::cuda_emulated_memory {
+
 using namespace emulated;
 using tests::error_of;
 
@@ -232,3 +234,5 @@ TEST_CASE("a machine without a device says so", "[cuda]") {
   machine().lost = machine().last = cudaSuccess;
   REQUIRE(old == "cuda: devices: invalid argument (cudaErrorInvalidValue)");
 }
+
+}  // namespace tests::cuda_emulated_memory

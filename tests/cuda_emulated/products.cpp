@@ -2,6 +2,8 @@
 // Matrix products on the emulated device: by the kernel of tiles, and as they are handed to cuBLASLt.
 #include "emulated.hpp"
 
+namespace tests::cuda_emulated_products {
+
 using namespace emulated;
 
 namespace {
@@ -212,3 +214,5 @@ TEST_CASE("a barrier that products lack shows", "[cuda]") {
   machine().fibers.drop_barriers = false;
   REQUIRE(!(d < 1e-5));
 }
+
+}  // namespace tests::cuda_emulated_products

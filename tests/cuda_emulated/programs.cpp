@@ -7,6 +7,8 @@
 
 #include <dfdx/optim/adam.hpp>
 
+namespace tests::cuda_emulated_programs {
+
 using namespace emulated;
 using namespace device_models;
 
@@ -125,3 +127,5 @@ TEST_CASE("a network is trained on the device as on the CPU", "[cuda]") {
     REQUIRE(difference(train(cuda()), found) == 0);
   }
 }
+
+}  // namespace tests::cuda_emulated_programs

@@ -8,6 +8,8 @@
 
 #include <filesystem>
 
+namespace tests::cuda_emulated_saved {
+
 using namespace emulated;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("views of a device's memory come back as they are", "[cuda]") {
   REQUIRE(again.device() == cuda());
   REQUIRE(numbers(again) == numbers(y));
 }
+
+}  // namespace tests::cuda_emulated_saved

@@ -11,6 +11,8 @@
 
 #include <set>
 
+namespace tests::data_loader {
+
 using namespace dfdx;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("a loader refuses what does not fit", "[data]") {
   CHECK(tests::error_of([] { data::loader<64>(x, y); }) == "loader: 10 rows do not fill a batch of 64");
   CHECK(tests::error_of([] { data::loader<2>(x, zeros<float, 9>()); }) == "loader: 10 and 9 rows");
 }
+
+}  // namespace tests::data_loader

@@ -8,6 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::data_prefetch {
+
 using namespace dfdx;
 
 namespace {
@@ -77,3 +79,5 @@ TEST_CASE("a loader goes where it is told", "[data]") {
   CHECK(array_equal(std::get<0>(b.next()), want));
   CHECK(tests::error_of([&] { b.seek({1, 3}); }) == "loader: batch 3 of 3");
 }
+
+}  // namespace tests::data_prefetch

@@ -11,6 +11,8 @@
 
 #include <set>
 
+namespace tests::data_split {
+
 using namespace dfdx;
 
 TEST_CASE("a split has every row once and keeps rows together", "[data]") {
@@ -63,3 +65,5 @@ TEST_CASE("a permutation has every number once, in all orders alike", "[data]") 
   }
   CHECK(orders.size() == 24);
 }
+
+}  // namespace tests::data_split

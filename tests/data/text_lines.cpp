@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::data_text_lines {
+
 using dfdx::data::read_lines, dfdx::data::read_text;
 using tests::error_of;
 
@@ -44,3 +46,5 @@ TEST_CASE("a text keeps every character", "[data]") {
   CHECK(error_of([&] { read_text(folder.write("c", "")); }) ==
         "data: " + (folder / "c").string() + " is empty");
 }
+
+}  // namespace tests::data_text_lines

@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::data_transform {
+
 using namespace dfdx;
 using tests::error_of;
 
@@ -87,3 +89,5 @@ TEST_CASE("crops move examples by up to the padding", "[data]") {
   CHECK(error_of([] { data::random_crop(images, Key{1}, -1); }) ==
         "random_crop: a padding of 0 or more required, got -1");
 }
+
+}  // namespace tests::data_transform

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <functional>
 
+namespace tests::graph_lowerings {
+
 namespace {
 
 using namespace dfdx;
@@ -173,3 +175,5 @@ TEST_CASE("groups that differ in a number or an offset are found apart by their 
   CHECK(known.size() == 2000);
   CHECK(known.misses() < 4000);
 }
+
+}  // namespace tests::graph_lowerings

@@ -10,6 +10,8 @@
 
 #include <functional>
 
+namespace tests::graph_plan {
+
 namespace {
 
 using namespace dfdx;
@@ -621,3 +623,5 @@ TEST_CASE("what waits for nothing in a loop is made where it is needed", "[graph
   CHECK(graph::place_buffers(plan.buffers, nullptr, offsets) <= 6 * 16 * 16 * 8);
   check_in_place(g, metas, {});
 }
+
+}  // namespace tests::graph_plan

@@ -11,6 +11,8 @@
 
 #include <cstdlib>
 
+namespace tests::graph_random {
+
 namespace {
 
 using namespace dfdx;
@@ -286,3 +288,5 @@ TEST_CASE("random graphs in f32", "[graph]") {
                  DType::f32);
   }
 }
+
+}  // namespace tests::graph_random

@@ -13,6 +13,8 @@
 
 #include <functional>
 
+namespace tests::graph_simplify {
+
 namespace {
 
 using namespace dfdx;
@@ -280,3 +282,5 @@ TEST_CASE("a constant is what its dtype makes of it", "[graph]") {
     for (std::size_t k = 0; k < got.size(); ++k) CHECK(array_equal(got[k], want[k]));
   }
 }
+
+}  // namespace tests::graph_simplify

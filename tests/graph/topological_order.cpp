@@ -8,6 +8,8 @@
 
 #include <vector>
 
+namespace tests::graph_topological_order {
+
 namespace {
 
 using namespace dfdx;
@@ -54,3 +56,5 @@ TEST_CASE("a cycle is reported, however long and whatever hangs on it") {
 }
 
 }  // namespace
+
+}  // namespace tests::graph_topological_order

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <fstream>
 
+namespace tests::io_checkpoint {
+
 using namespace dfdx;
 using tests::error_of;
 
@@ -527,3 +529,5 @@ TEST_CASE("a disk that is full leaves the checkpoint that was there", "[io]") {
   load_checkpoint(file, "large", large, "step", step);
   CHECK(step == 1);
 }
+
+}  // namespace tests::io_checkpoint

@@ -9,6 +9,8 @@
 
 #include <fstream>
 
+namespace tests::io_csv {
+
 #ifndef DFDX_SHARED_DIR
 #define DFDX_SHARED_DIR ""
 #endif
@@ -154,3 +156,5 @@ TEST_CASE("the tables of scikit-learn", "[io]") {
   CHECK(diabetes.size() == 10);
   CHECK(read_csv(shared / "diabetes_target.csv.gz", {.header = false}).number<double>(0, 0) == 151);
 }
+
+}  // namespace tests::io_csv

@@ -10,6 +10,8 @@
 
 #include <fstream>
 
+namespace tests::io_gguf {
+
 using namespace tests;
 
 namespace {
@@ -367,3 +369,5 @@ TEST_CASE("every truncation and many damages of a GGUF file are refused or read,
   }
   CHECK(refused > 5000);
 }
+
+}  // namespace tests::io_gguf

@@ -8,6 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::io_idx {
+
 using namespace dfdx;
 using data::read_idx, data::read_idx_labels;
 using tests::error_of;
@@ -108,3 +110,5 @@ TEST_CASE("other files are refused in a sentence", "[io]") {
   CHECK(labels(text({0, 0, 8, 1, 0, 0, 0, 2, 9, 10})) == at + ": label 10 at 1, there are 10 classes");
   CHECK(labels(small) == at + " has no list of bytes but u8 [2, 3]");
 }
+
+}  // namespace tests::io_idx

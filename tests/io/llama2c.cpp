@@ -10,6 +10,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::io_llama2c {
+
 using namespace tests;
 
 namespace {
@@ -142,3 +144,5 @@ TEST_CASE("files of llama2.c that must be refused", "[io]") {
     }
   }
 }
+
+}  // namespace tests::io_llama2c

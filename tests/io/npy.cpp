@@ -8,6 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::io_npy {
+
 #ifndef DFDX_SHARED_DIR
 #define DFDX_SHARED_DIR ""
 #endif
@@ -230,3 +232,5 @@ TEST_CASE("NumPy's and Candle's own files", "[io]") {
   CHECK(array_equal(two.at("x_plus_one"), x + 1));
   CHECK(x.size() > 1);
 }
+
+}  // namespace tests::io_npy

@@ -10,6 +10,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::io_open_weights {
+
 using namespace tests;
 
 TEST_CASE("the shared files of every format are found out", "[io]") {
@@ -104,3 +106,5 @@ TEST_CASE("what is of no format, or of one and damaged", "[io]") {
   CHECK(error_of([&] { open_weights(folder / "none"); }) ==
         "weights: cannot read " + (folder / "none").string() + ": No such file or directory");
 }
+
+}  // namespace tests::io_open_weights

@@ -9,6 +9,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::io_pt {
+
 using namespace tests;
 
 namespace {
@@ -244,3 +246,5 @@ TEST_CASE("every truncation and many damages of a PyTorch file are refused or re
     }
   }
 }
+
+}  // namespace tests::io_pt

@@ -12,6 +12,8 @@
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
+namespace tests::io_safetensors {
+
 using namespace tests;
 
 TEST_CASE("a model is read back as it was saved", "[io]") {
@@ -216,3 +218,5 @@ TEST_CASE("a repeated block and an array of blocks have the same files", "[io]")
   REQUIRE(empty.cells.empty());
   std::filesystem::remove(path);
 }
+
+}  // namespace tests::io_safetensors

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace tests::io_safetensors_file {
+
 #ifndef DFDX_SHARED_DIR
 #define DFDX_SHARED_DIR ""
 #endif
@@ -152,3 +154,5 @@ TEST_CASE("every truncation and many damages of a good file are refused or read,
   }
   CHECK(refused > 10000);
 }
+
+}  // namespace tests::io_safetensors_file

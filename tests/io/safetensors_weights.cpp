@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <fstream>
 
+namespace tests::io_safetensors_weights {
+
 using namespace tests;
 
 namespace {
@@ -207,3 +209,5 @@ TEST_CASE("a file of 440 MB is opened without being read", "[io]") {
     CHECK(grown < 4096);
   }
 }
+
+}  // namespace tests::io_safetensors_weights

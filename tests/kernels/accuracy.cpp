@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+namespace tests::kernels_accuracy {
+
 namespace {
 
 using namespace dfdx;
@@ -453,3 +455,5 @@ TEST_CASE("the gamma functions at doubles next to their zeros", "[kernels]") {
   check_all(lgammas, [](L const& x) { return math::lgamma(x); }, [](double x) { return math::lgamma(x); });
   check_all(digammas, [](L const& x) { return math::digamma(x); }, [](double x) { return math::digamma(x); });
 }
+
+}  // namespace tests::kernels_accuracy

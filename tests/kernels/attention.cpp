@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace tests::kernels_attention {
+
 namespace {
 
 using namespace dfdx;
@@ -135,3 +137,5 @@ TEST_CASE("attention of one head", "[kernels]") {
   CHECK(all_agree<float>(4e-5));
   CHECK(all_agree<double>(1e-13));
 }
+
+}  // namespace tests::kernels_attention

@@ -5,6 +5,8 @@
 
 #include <array>
 
+namespace tests::kernels_casts {
+
 namespace {
 
 using namespace casts;
@@ -135,3 +137,5 @@ TEST_CASE("fused loops that cast to integers", "[kernels]") {
   check_compiled<float16>(here);
   check_compiled<bfloat16>(here);
 }
+
+}  // namespace tests::kernels_casts

@@ -12,6 +12,8 @@
 #include "convolution.hpp"
 #include "flush.hpp"
 
+namespace tests::kernels_conv {
+
 namespace {
 
 using namespace convolution;
@@ -105,3 +107,5 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
       {4, 1, 90, 66, {1, 12, 12}, {one, wide, wide}});  // weights in parts and panels, kept for other samples
   check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});  // and not kept
 }
+
+}  // namespace tests::kernels_conv

@@ -13,6 +13,8 @@
 #include "convolution.hpp"
 #include "flush.hpp"
 
+namespace tests::kernels_depthwise {
+
 namespace {
 
 using namespace convolution;
@@ -100,3 +102,5 @@ TEST_CASE("depthwise convolutions by two", "[kernels]") {
           CHECK(wrong<double>(geometry(1, 2, {1, lines, n}, {one, down, along})) == 0);
         }
 }
+
+}  // namespace tests::kernels_depthwise

@@ -14,6 +14,8 @@
 
 #include "flush.hpp"
 
+namespace tests::kernels_gemm {
+
 namespace {
 
 using namespace dfdx::kernels;
@@ -346,3 +348,5 @@ TEST_CASE("the reference is a constant expression", "[kernels]") {
   }();
   STATIC_CHECK(trace == 30);
 }
+
+}  // namespace tests::kernels_gemm

@@ -10,6 +10,8 @@
 
 #include "flush.hpp"
 
+namespace tests::kernels_gemm_int8 {
+
 using namespace dfdx;
 using std::int64_t, std::int32_t;
 
@@ -110,3 +112,5 @@ TEST_CASE("sums of products of eight bits wrap", "[kernels][gemm]") {
   CHECK(is_exact<std::int8_t, std::int8_t>(1, 2, 1 << 18, 0, 1, 0, true));
   CHECK(is_exact<std::uint8_t, std::uint8_t>(5, 17, 1 << 17, 0, 0, 0, true));
 }
+
+}  // namespace tests::kernels_gemm_int8

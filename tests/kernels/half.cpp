@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace tests::kernels_half {
+
 namespace {
 
 using namespace dfdx;
@@ -209,3 +211,5 @@ TEST_CASE("products of 16-bit numbers are those of f32, rounded once", "[kernels
   check_layouts<bfloat16, 1, 37, 70, 2, false>();
   check_layouts<float16, 1, 19, 133, 0, false>();
 }
+
+}  // namespace tests::kernels_half

@@ -9,6 +9,8 @@
 #include <limits>
 #include <vector>
 
+namespace tests::kernels_map {
+
 namespace {
 
 using namespace dfdx;
@@ -165,3 +167,5 @@ TEMPLATE_TEST_CASE("truths in lanes", "[kernels]", float, double) {
     }
   }
 }
+
+}  // namespace tests::kernels_map

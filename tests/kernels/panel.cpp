@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+namespace tests::kernels_panel {
+
 using namespace dfdx;
 
 namespace {
@@ -118,3 +120,5 @@ TEST_CASE("panels of blocks", "[kernels]") {
         check_quantized<Quant::q6_k>(m, n, large);
       }
 }
+
+}  // namespace tests::kernels_panel

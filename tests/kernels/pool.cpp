@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+namespace tests::kernels_pool {
+
 namespace {
 
 using namespace dfdx;
@@ -89,3 +91,5 @@ TEST_CASE("places of the largest elements of windows", "[kernels]") {
   CHECK(all_wrong<double, std::int64_t>() == 0);
   CHECK(all_wrong<double, std::uint8_t>() == 0);
 }
+
+}  // namespace tests::kernels_pool

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+namespace tests::kernels_pow {
+
 namespace {
 
 constexpr std::size_t count = 41;  // no multiple of any lane
@@ -78,3 +80,5 @@ TEST_CASE("compiled pow has the special values of C99", "[kernels]") {
 TEST_CASE("pow in constant expressions has the special values of C99", "[kernels]") {
   CHECK(failures<double>([](std::size_t i, std::size_t j) { return constant_powers[i][j]; }) == 0);
 }
+
+}  // namespace tests::kernels_pow

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+namespace tests::kernels_quantized {
+
 using namespace dfdx;
 
 namespace {
@@ -208,3 +210,5 @@ TEST_CASE("llama2.c's groups of int8", "[quantized]") {
   std::vector<float> const bad(64, HUGE_VALF);
   CHECK(!quantize_groups(bad.data(), 64, 64, q.data(), scales.data()));
 }
+
+}  // namespace tests::kernels_quantized

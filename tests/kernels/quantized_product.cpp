@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace tests::kernels_quantized_product {
+
 using namespace dfdx;
 
 namespace {
@@ -177,3 +179,5 @@ TEST_CASE("a row's product depends on no other row", "[kernels]") {
       CHECK(wrong == 0);
     });
 }
+
+}  // namespace tests::kernels_quantized_product

@@ -6,6 +6,8 @@
 
 #include <dfdx/kernels/random.hpp>
 
+namespace tests::kernels_random {
+
 using namespace dfdx;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("normal numbers are within their bound before they are rounded", "[ker
   CHECK(worst < kernels::detail::normal_bound / 2);
 }
 #endif
+
+}  // namespace tests::kernels_random

@@ -25,6 +25,8 @@
 
 #include "flush.hpp"
 
+namespace tests::kernels_rvv {
+
 namespace {
 
 using namespace dfdx;
@@ -364,5 +366,7 @@ TEST_CASE("rvv products with quantized rows", "[kernels]") {
   for (int f = 0; f < quant_count; ++f) formats |= dispatch(static_cast<Quant>(f), wrong) != 0 ? 1 << f : 0;
   CHECK(formats == 0);
 }
+
+}  // namespace tests::kernels_rvv
 
 #endif

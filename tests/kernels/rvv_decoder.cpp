@@ -9,6 +9,8 @@
 #include <cmath>
 #include <vector>
 
+namespace tests::kernels_rvv_decoder {
+
 namespace {
 
 using namespace dfdx;
@@ -108,5 +110,7 @@ TEST_CASE("rvv attention of a decoder", "[kernels]") {
         CHECK(wrong_attention<bfloat16>(heads, n, size) == 0);
       }
 }
+
+}  // namespace tests::kernels_rvv_decoder
 
 #endif

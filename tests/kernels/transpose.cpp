@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace tests::kernels_transpose {
+
 namespace {
 
 using dfdx::kernels::transpose;
@@ -84,3 +86,5 @@ TEST_CASE("a padded transpose fills whole lanes and no more", "[kernels]") {
     for (std::int64_t r = 0; r < rows; ++r) CHECK(dst[c * room + r] == src[r * columns + c]);
   CHECK(dst.back() == -1.0f);
 }
+
+}  // namespace tests::kernels_transpose

@@ -11,6 +11,8 @@
 
 #include "support.hpp"
 
+namespace tests::metrics_classification {
+
 using namespace dfdx;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
@@ -118,3 +120,5 @@ TEST_CASE("metrics refuse what does not fit, and count nothing of it", "[metrics
   CHECK(tests::error_of([&] { c.add(metrics::Confusion(2)); }) == "confusion: of 3 and of 2 classes");
   CHECK(c.total() == 0);
 }
+
+}  // namespace tests::metrics_classification

@@ -4,6 +4,8 @@
 
 #include <dfdx/models/clip_text.hpp>
 
+namespace tests::models_clip_text {
+
 using namespace tests;
 
 namespace {
@@ -88,3 +90,5 @@ TEST_CASE("files that do not fit a text encoder are refused", "[models]") {
   CHECK(error_of([&] { m(zeros(make_shape(33)).to(DType::i32)); }) ==
         "clip: 33 positions, there is room for 32");
 }
+
+}  // namespace tests::models_clip_text

@@ -6,6 +6,8 @@
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/lora.hpp>
 
+namespace tests::models_decoder {
+
 using namespace tests;
 
 namespace {
@@ -297,3 +299,5 @@ TEST_CASE("a decoder of a model of another dtype, and of one with factors", "[mo
   CHECK(worst < 1e-4);
   CHECK(a.length == 7);
 }
+
+}  // namespace tests::models_decoder

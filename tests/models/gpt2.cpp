@@ -5,6 +5,8 @@
 #include <dfdx/io/gguf_write.hpp>
 #include <dfdx/models/gpt2.hpp>
 
+namespace tests::models_gpt2 {
+
 using namespace tests;
 
 namespace {
@@ -151,3 +153,5 @@ TEST_CASE("files that do not fit GPT-2 are refused", "[models]") {
   CHECK(has(error_of([&] { models::load_gpt2(tiny() / "model.safetensors"); }),
             "it does not say what model this is"));
 }
+
+}  // namespace tests::models_gpt2

@@ -5,6 +5,8 @@
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/llama_save.hpp>
 
+namespace tests::models_llama {
+
 using namespace tests;
 
 TEST_CASE("tiny models of transformers", "[models]") {
@@ -193,3 +195,5 @@ TEST_CASE("a saved model is read back", "[models]") {
   CHECK(error_of([&] { models::save_llama(folder / "m", m); }) ==
         "llama: a config.json of llama has no word for norms of heads");
 }
+
+}  // namespace tests::models_llama

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <set>
 
+namespace tests::models_llama_kinds {
+
 using namespace tests;
 
 namespace {
@@ -534,3 +536,5 @@ TEST_CASE("yarn and longrope of GGUF", "[models]") {
   CHECK(has(error_of([&] { config_with({{"rope.scaling.type", "spiral"}}, false); }),
             "of type spiral are not supported"));
 }
+
+}  // namespace tests::models_llama_kinds

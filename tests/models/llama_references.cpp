@@ -10,6 +10,8 @@
 
 #include <cmath>
 
+namespace tests::models_llama_references {
+
 using namespace tests;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("with the f32 of transformers the stored Llamas agree to 1e-10", "[mod
     CHECK(apart(made_with(m, theirs, own_angles, ids), stored) > 1e-8);
   }
 }
+
+}  // namespace tests::models_llama_references

@@ -12,6 +12,8 @@
 
 #include <fstream>
 
+namespace tests::models_lora {
+
 using namespace tests;
 
 namespace {
@@ -305,3 +307,5 @@ TEST_CASE("factors for GPT-2 and for CLIP", "[models]") {
   models::load_lora(folder / "a", other);
   CHECK(array_equal(other(tokens), m(tokens)));
 }
+
+}  // namespace tests::models_lora

@@ -8,6 +8,8 @@
 
 #include <set>
 
+namespace tests::models_sampling {
+
 using namespace dfdx::models;
 using tests::error_of;
 
@@ -106,3 +108,5 @@ TEST_CASE("sampling what cannot be is refused", "[models]") {
   CHECK(!error_of([] { Sampler({.repeat = 0}); }).empty());
   CHECK(!error_of([] { Sampler({.min_p = 2}); }).empty());
 }
+
+}  // namespace tests::models_sampling

@@ -10,6 +10,8 @@
 
 #include <fstream>
 
+namespace tests::models_session {
+
 using namespace tests;
 
 namespace {
@@ -335,3 +337,5 @@ TEST_CASE("a text that begins as another", "[models]") {
   check_batch(models::load_gpt2(shared("refs/hf/gpt2-tiny")), {{1, 5, 9, 2}, {1, 5, 9, 3}, {1, 5}},
               {.tokens = 8});
 }
+
+}  // namespace tests::models_session

@@ -15,6 +15,8 @@
 
 #include <fstream>
 
+namespace tests::models_static_llama {
+
 using namespace tests;
 
 namespace {
@@ -346,3 +348,5 @@ TEST_CASE("files whose sizes are others are refused", "[models]") {
           "is the embedding: yes in the file, no in the model; rotary embeddings: of base 10000 in the file, "
           "of base 500000 in the model"));
 }
+
+}  // namespace tests::models_static_llama

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+namespace tests::models_stored {
+
 using namespace tests;
 
 namespace {
@@ -137,3 +139,5 @@ TEST_CASE("matrices as stored are not trained", "[models]") {
   CHECK(error_of([&] { head.product(zeros({2, 3})); }) ==
         "llama: [..., 64] required for a matrix [512, 64], got [2, 3]");
 }
+
+}  // namespace tests::models_stored

@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::nn_attention {
+
 using namespace dfdx;
 
 namespace {
@@ -179,3 +181,5 @@ TEST_CASE("masks and options reach the attention they are for", "[nn]") {
   CHECK(difference(dropping.train(one, Key{1}), dropping(one)) > 1e-2);
   CHECK(difference(dropping.train(one, one, one, no_mask, Key{1}), dropping.train(one, Key{1})) < 1e-6);
 }
+
+}  // namespace tests::nn_attention

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::nn_conv {
+
 using namespace dfdx;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("a network of convolutions learns on the tape and compiled alike", "[n
   }
   CHECK(last < 0.1f);
 }
+
+}  // namespace tests::nn_conv

@@ -16,6 +16,8 @@
 #include <cmath>
 #include <set>
 
+namespace tests::nn_init {
+
 using namespace dfdx;
 
 namespace {
@@ -237,3 +239,5 @@ TEST_CASE("a model computes the same from Tensors and Arrays", "[nn]") {
   Array const untyped_result = m(from<std::int32_t>({0, 26}));
   CHECK(array_equal(typed_result, untyped_result));
 }
+
+}  // namespace tests::nn_init

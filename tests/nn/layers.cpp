@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::nn_layers {
+
 using namespace dfdx;
 
 namespace {
@@ -209,3 +211,5 @@ TEST_CASE("repeated blocks move their running statistics", "[nn]") {
   CHECK(difference(compiled[0].fc.weight, taped[0].fc.weight) < 1e-5);
   CHECK(difference(compiled(x), taped(x)) < 1e-4);
 }
+
+}  // namespace tests::nn_layers

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::nn_recurrent {
+
 using namespace dfdx;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("states begin with zeros if none are given", "[nn]") {
   auto const two = zeros<float, 2, B, H>();
   CHECK(array_equal(std::get<0>(layer.train(Key{3}, x)), std::get<0>(layer.train(Key{3}, x, two, two))));
 }
+
+}  // namespace tests::nn_recurrent

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::nn_summary {
+
 using namespace dfdx;
 
 namespace {
@@ -116,3 +118,5 @@ TEST_CASE("what is not known beforehand is a question mark", "[nn]") {
         "1      [3, 2]                                0      6      24\n"
         "total  [3, 2]                               10      ?      48\n");
 }
+
+}  // namespace tests::nn_summary

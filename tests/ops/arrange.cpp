@@ -6,6 +6,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_arrange {
+
 namespace {
 
 using namespace suite;
@@ -347,3 +349,5 @@ TEST_CASE("run-time forms say what static ones do", "[ops]") {
   CHECK_THROWS_WITH(sum(a, 3), "sum: axis 3 out of range for [2, 3, 4]");
   CHECK_THROWS_WITH(slice(a, 0, 0, 1, 0), "slice: step must be positive");
 }
+
+}  // namespace tests::ops_arrange

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+namespace tests::ops_bf16_products {
+
 using namespace dfdx;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("products of bf16 are the same compiled and eager", "[kernels][gemm]")
   CHECK(equal.template operator()<9, 16, 17>());
   CHECK(equal.template operator()<3, 16, 40>());
 }
+
+}  // namespace tests::ops_bf16_products

@@ -9,6 +9,8 @@
 
 #include "support.hpp"
 
+namespace tests::ops_bytes {
+
 using namespace dfdx;
 using u8 = std::uint8_t;
 using i8 = std::int8_t;
@@ -159,3 +161,5 @@ TEST_CASE("a layer whose weights and inputs are bytes is near the one in f32", "
   CHECK(amax(abs(eager - exact)).item() < 0.5f);
   CHECK(amax(abs(compiled - eager)).item() < 1e-5f);
 }
+
+}  // namespace tests::ops_bytes

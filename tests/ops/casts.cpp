@@ -7,6 +7,8 @@
 
 #include "support.hpp"
 
+namespace tests::ops_casts {
+
 namespace {
 
 using namespace casts;
@@ -77,3 +79,5 @@ TEST_CASE("other ways from real numbers to integers", "[ops]") {
   CHECK(tests::error_of([] { ones({1}, DType::i32) + (std::int64_t{1} << 31); }) ==
         "add: 2147483648 does not fit i32");
 }
+
+}  // namespace tests::ops_casts

@@ -4,6 +4,8 @@
 
 #include <dfdx/vocabulary/loss.hpp>
 
+namespace tests::ops_compiled_activations {
+
 using namespace dfdx;
 using compiled::check_vjp;
 
@@ -55,3 +57,5 @@ TEST_CASE("compiled losses", "[ops]") {
   check_vjp([](auto const& a, auto const& b, auto const& w) { return bce_with_logits(a, b, w); }, x(), y(),
             Tensor<float, 5>::from({1, 2, 3, 0.5f, 1}));
 }
+
+}  // namespace tests::ops_compiled_activations

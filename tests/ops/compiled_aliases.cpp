@@ -10,6 +10,8 @@
 #include <dfdx/vocabulary/parts.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
+namespace tests::ops_compiled_aliases {
+
 namespace {
 
 using namespace compiled;
@@ -60,3 +62,5 @@ TEST_CASE("compiled alignment of sequences", "[ops]") {
   auto const [of_rows] = compile(f)(x, labels, frames, sizes);
   CHECK(allclose(of_line, of_rows));
 }
+
+}  // namespace tests::ops_compiled_aliases

@@ -10,6 +10,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_compiled_arrange {
+
 namespace {
 
 using namespace compiled;
@@ -140,3 +142,5 @@ TEST_CASE("compiled layouts with extents known when they are called", "[ops]") {
     require_same(leaves(program(x)), leaves(f(x)), "dyn");
   }
 }
+
+}  // namespace tests::ops_compiled_arrange

@@ -5,6 +5,8 @@
 
 #include <dfdx/vocabulary/attention.hpp>
 
+namespace tests::ops_compiled_attention {
+
 namespace {
 
 using namespace compiled;
@@ -63,3 +65,5 @@ TEST_CASE("attention by blocks of 16 bits", "[ops]") {
   };
   static_cast<void>(grad(curvature, wrt<0, 1, 2>)(q, k, v));
 }
+
+}  // namespace tests::ops_compiled_attention

@@ -4,6 +4,8 @@
 #include "casts.hpp"
 #include "ops/compiled.hpp"
 
+namespace tests::ops_compiled_casts {
+
 namespace {
 
 using namespace casts;
@@ -126,3 +128,5 @@ TEST_CASE("programs on a device that cast to integers", "[ops]") {
   check_compiled<bfloat16>(there);
 }
 #endif
+
+}  // namespace tests::ops_compiled_casts

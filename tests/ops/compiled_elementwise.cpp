@@ -2,6 +2,8 @@
 // Compiled elementwise ops with one another and with numbers (compiled_every_*.cpp have each in every dtype).
 #include "ops/compiled.hpp"
 
+namespace tests::ops_compiled_elementwise {
+
 namespace {
 
 using namespace compiled;
@@ -79,3 +81,5 @@ TEST_CASE("compiled division of numbers by zero", "[ops]") {
   };
   check(f, ones<float, 3>());
 }
+
+}  // namespace tests::ops_compiled_elementwise

@@ -2,6 +2,8 @@
 // Every elementwise op that takes integers or truths compiled in each of their dtypes.
 #include "ops/every_op.hpp"
 
+namespace tests::ops_compiled_every_integer {
+
 using namespace compiled;
 
 TEST_CASE("every op compiled in i32", "[ops]") { check_every_op<std::int32_t>(); }
@@ -18,3 +20,5 @@ TEST_CASE("compiled i32 wrap as eager ones", "[ops]") { check_wrapping<std::int3
 TEST_CASE("compiled i64 wrap as eager ones", "[ops]") { check_wrapping<std::int64_t>(); }
 TEST_CASE("compiled u8 wrap as eager ones", "[ops]") { check_wrapping<std::uint8_t>(); }
 TEST_CASE("compiled i8 wrap as eager ones", "[ops]") { check_wrapping<std::int8_t>(); }
+
+}  // namespace tests::ops_compiled_every_integer

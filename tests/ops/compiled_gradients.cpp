@@ -2,6 +2,8 @@
 // Compiled gradients of elementwise ops, broadcasting, casts, special values.
 #include "ops/compiled.hpp"
 
+namespace tests::ops_compiled_gradients {
+
 namespace {
 
 using namespace compiled;
@@ -60,3 +62,5 @@ TEST_CASE("compiled special values", "[ops]") {
   };
   check(f, x);
 }
+
+}  // namespace tests::ops_compiled_gradients

@@ -2,6 +2,8 @@
 // Ops with kernels of their own compiled in every dtype but the wide floats, of which the other files are.
 #include "ops/every_kernel.hpp"
 
+namespace tests::ops_compiled_kernels_every {
+
 using namespace compiled;
 
 TEST_CASE("compiled kernels of i32", "[ops]") {
@@ -46,3 +48,5 @@ TEST_CASE("compiled kernels of one element and of none", "[ops]") {
   check_looked_up<std::uint8_t, std::int32_t, 0, 3>();
   check_windowed<std::uint8_t, 0>();
 }
+
+}  // namespace tests::ops_compiled_kernels_every

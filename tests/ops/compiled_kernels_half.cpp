@@ -5,6 +5,8 @@
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 
+namespace tests::ops_compiled_kernels_half {
+
 using namespace compiled;
 
 namespace {
@@ -65,3 +67,5 @@ TEST_CASE("compiled gradients of kernels in bf16", "[ops]") {
   check_gradients<bfloat16, std::int64_t>();
   check_vjp(solved, drawn<bfloat16, 3, 3>(2) + eye<bfloat16, 3, 3>() * 5.0, drawn<bfloat16, 3, 2>(3));
 }
+
+}  // namespace tests::ops_compiled_kernels_half

@@ -2,6 +2,8 @@
 // Compiled elementwise functions beyond the common ones: values, and gradients.
 #include "ops/compiled.hpp"
 
+namespace tests::ops_compiled_mathematics {
+
 namespace {
 
 using namespace compiled;
@@ -70,3 +72,5 @@ TEST_CASE("compiled gradients with a guard", "[ops]") {
   auto const [x, p] = both<double>();
   check_vjp(guarded, x, p);
 }
+
+}  // namespace tests::ops_compiled_mathematics

@@ -4,6 +4,8 @@
 
 #include <dfdx/vocabulary/linalg.hpp>
 
+namespace tests::ops_compiled_matmul {
+
 namespace {
 
 using namespace compiled;
@@ -75,3 +77,5 @@ TEST_CASE("compiled linear algebra", "[ops]") {
   check([](auto const& a, auto const& b) { return std::tuple(solve(a, b), det(a), std::get<1>(qr(a))); },
         uniform<float, 2, 3, 3>(Key{4}, -1, 1), uniform<float, 3, 2>(Key{5}, -1, 1));
 }
+
+}  // namespace tests::ops_compiled_matmul

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+namespace tests::ops_compiled_narrow {
+
 namespace {
 
 using namespace compiled;
@@ -49,3 +51,5 @@ TEST_CASE("compiled sums over leading axes in 16 bits are made in f32", "[ops]")
   check_long_sums<float16>(0x1p-11);
   check_long_sums<bfloat16>(0x1p-8);
 }
+
+}  // namespace tests::ops_compiled_narrow

@@ -8,6 +8,8 @@
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
 
+namespace tests::ops_compiled_rest {
+
 namespace {
 
 using namespace compiled;
@@ -55,3 +57,5 @@ TEST_CASE("a compiled convolution with one window is a product", "[ops]") {
 TEST_CASE("compiled gradients of the weights of a convolution", "[ops]") {
   check_vjp(filtered, uniform<double, 2, 2, 9>(Key{1}, -1, 1), uniform<double, 3, 2, 4>(Key{2}, -1, 1));
 }
+
+}  // namespace tests::ops_compiled_rest

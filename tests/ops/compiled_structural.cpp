@@ -6,6 +6,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_compiled_structural {
+
 namespace {
 
 using namespace compiled;
@@ -158,3 +160,5 @@ TEST_CASE("one_hot of bytes has room for more than bytes", "[ops]") {
     CHECK(array_equal(argmax(hot, 1), Array(bytes)));
   }
 }
+
+}  // namespace tests::ops_compiled_structural

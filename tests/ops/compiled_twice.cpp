@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace tests::ops_compiled_twice {
+
 namespace {
 
 class EveryOpTwice : public Catch::EventListenerBase {
@@ -32,3 +34,5 @@ class EveryOpTwice : public Catch::EventListenerBase {
 CATCH_REGISTER_LISTENER(EveryOpTwice)
 
 }  // namespace
+
+}  // namespace tests::ops_compiled_twice

@@ -6,6 +6,8 @@
 #include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/pool.hpp>
 
+namespace tests::ops_compiled_windows {
+
 namespace {
 
 using namespace compiled;
@@ -70,3 +72,5 @@ TEST_CASE("compiled interpolation", "[ops]") {
   check(images, uniform<float, 2, 2, 3, 4>(Key{1}, -1, 1), uniform<float, 2, 2, 3, 2>(Key{2}, -3, 3));
   check_vjp(images, uniform<double, 2, 2, 3, 4>(Key{1}, -1, 1), uniform<double, 2, 2, 3, 2>(Key{2}, -3, 3));
 }
+
+}  // namespace tests::ops_compiled_windows

@@ -8,6 +8,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_conv {
+
 namespace {
 
 using namespace suite;
@@ -219,3 +221,5 @@ TEST_CASE("what convolutions refuse", "[ops]") {
   CHECK_THROWS_WITH(conv_transpose1d(zeros({1, 1, 4}), zeros({1, 1, 3}), {.stride = 2, .output_padding = 2}),
                     "conv_transpose1d: weight [1, 1, 3] and options do not fit axis 2 of input [1, 1, 4]");
 }
+
+}  // namespace tests::ops_conv

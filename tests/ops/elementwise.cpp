@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_elementwise {
+
 namespace {
 
 using namespace suite;
@@ -825,3 +827,5 @@ TEST_CASE("integers are computed modulo their range", "[ops]") {
   STATIC_REQUIRE(math::plus(std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}) ==
                  std::numeric_limits<std::int64_t>::max());
 }
+
+}  // namespace tests::ops_elementwise

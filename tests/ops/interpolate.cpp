@@ -8,6 +8,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_interpolate {
+
 namespace {
 
 using namespace suite;
@@ -263,3 +265,5 @@ TEST_CASE("grid_sample", "[ops]") {
   CHECK_THROWS_WITH(grid_sample(zeros({1, 1, 0, 2}), zeros({1, 4, 4, 2})),
                     "grid_sample: axis 2 of [1, 1, 0, 2] is empty or has no fixed extent");
 }
+
+}  // namespace tests::ops_interpolate

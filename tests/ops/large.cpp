@@ -5,6 +5,8 @@
 
 #include <dfdx/vocabulary/methods.hpp>
 
+namespace tests::ops_large {
+
 namespace {
 
 using namespace suite;
@@ -128,3 +130,5 @@ TEST_CASE("reductions of many elements", "[ops]") {
   Array const many = full({1 << 20}, 0.1f).contiguous();
   CHECK(std::fabs(at(sum(many), 0) - 0.1f * double(1 << 20)) < 0.5);
 }
+
+}  // namespace tests::ops_large

@@ -6,6 +6,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_linalg {
+
 namespace {
 
 using namespace suite;
@@ -153,3 +155,5 @@ TEST_CASE("matrices of several panels", "[ops]") {
     CHECK(allclose(std::get<1>(slogdet(positive)), 2 * diagonal, 1e-10, 1e-10));
   }
 }
+
+}  // namespace tests::ops_linalg

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <numeric>
 
+namespace tests::ops_order {
+
 namespace {
 
 using namespace suite;
@@ -589,3 +591,5 @@ TEST_CASE("long lines are sorted like short ones, of every dtype", "[ops]") {
         CHECK(slice(across, 1, 2, 3).to_vector<std::int64_t>() == expected);
       }
 }
+
+}  // namespace tests::ops_order

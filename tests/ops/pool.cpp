@@ -9,6 +9,8 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_pool {
+
 namespace {
 
 using namespace suite;
@@ -248,3 +250,5 @@ TEST_CASE("what pooling refuses", "[ops]") {
       adaptive_max_pool2d(x, {1, 2, 3}),
       "adaptive_max_pool2d: kernel, stride, padding, dilation or sizes out of range or not for 2 axes");
 }
+
+}  // namespace tests::ops_pool

@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+namespace tests::ops_primitives {
+
 namespace {
 
 using namespace suite;
@@ -1064,3 +1066,5 @@ TEST_CASE("every op that is not elementwise", "[ops]") {
     if constexpr (recorded<Op>) check_record<Op>();
   });
 }
+
+}  // namespace tests::ops_primitives

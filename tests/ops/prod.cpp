@@ -4,6 +4,8 @@
 
 #include <dfdx/value/print.hpp>
 
+namespace tests::ops_prod {
+
 namespace {
 
 using namespace compiled;
@@ -95,3 +97,5 @@ TEST_CASE("gradients of products beside two zeros stay finite where the other fa
   auto const d = grad(all)(Tensor<float, 4>::from({0, 1e30f, 1e30f, 0}));
   for (index_t i = 0; i < 4; ++i) CHECK(d(i) == 0.0f);
 }
+
+}  // namespace tests::ops_prod

@@ -8,6 +8,8 @@
 
 #include <map>
 
+namespace tests::ops_products {
+
 namespace {
 
 using namespace suite;
@@ -160,3 +162,5 @@ TEST_CASE("products by name", "[ops]") {
   CHECK_THROWS_WITH(kron(zeros({2}), zeros({2, 3})),
                     "kron: operands of equal ranks up to 4 required, got [2] x [2, 3]");
 }
+
+}  // namespace tests::ops_products

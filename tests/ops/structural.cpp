@@ -8,6 +8,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::ops_structural {
+
 using namespace suite;
 
 TEST_CASE("reductions of nothing", "[ops]") {
@@ -545,3 +547,5 @@ TEST_CASE("composites", "[ops]") {
   CHECK(std::isfinite(cross_entropy(large, from<std::int64_t>({1})).item<float>()));
   CHECK(at(softmax<1>(large), 0) > 0.99);
 }
+
+}  // namespace tests::ops_structural

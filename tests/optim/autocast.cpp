@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::optim_autocast {
+
 namespace {
 
 using namespace dfdx;
@@ -121,3 +123,5 @@ TEST_CASE("autocast: a network of convolutions reaches what f32 reaches", "[opti
   CHECK(half < exact * 1.1 + 0.01);
   CHECK(brain != exact);
 }
+
+}  // namespace tests::optim_autocast

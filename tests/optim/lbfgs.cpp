@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+namespace tests::optim_lbfgs {
+
 using namespace dfdx;
 
 namespace {
@@ -99,3 +101,5 @@ TEST_CASE("functions that are not defined everywhere, and f32", "[optim]") {
   few.step(far, [&](auto const& at) { return valley(at); });
   CHECK(few.evaluations() == 7);
 }
+
+}  // namespace tests::optim_lbfgs

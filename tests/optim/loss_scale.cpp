@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace tests::optim_loss_scale {
+
 using namespace dfdx;
 
 namespace {
@@ -179,3 +181,5 @@ TEST_CASE("a step that overflows leaves the sum of gradients as it was", "[optim
   CHECK(step.optimizer().skipped == 2);
   CHECK(apart(numbers(model), numbers(other)) == 0);
 }
+
+}  // namespace tests::optim_loss_scale

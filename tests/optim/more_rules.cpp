@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace tests::optim_more_rules {
+
 using namespace dfdx;
 using namespace formulas;
 
@@ -230,3 +232,5 @@ TEST_CASE("these rules do the same on the tape", "[optim]") {
   check(optim::LAMB{.lr = 0.1});
   check(optim::Muon{.lr = 0.1, .stacks = true});
 }
+
+}  // namespace tests::optim_more_rules

@@ -5,6 +5,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::optim_optimizers {
+
 using namespace dfdx;
 using namespace formulas;
 
@@ -205,3 +207,5 @@ TEST_CASE("16-bit models are updated in f32", "[optim]") {
   CHECK(std::fabs(static_cast<float>(clipped.w(1)) - 0.6f) < 1e-3f);
   CHECK(static_cast<float>(clipped.w(2)) == 1.0f);
 }
+
+}  // namespace tests::optim_optimizers

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace tests::optim_schedule {
+
 using namespace dfdx::optim;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("the rate falls when nothing improves", "[optim]") {
   tiny(1);
   CHECK(tiny(1) == 1e-8);
 }
+
+}  // namespace tests::optim_schedule

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace tests::optim_watch {
+
 namespace {
 
 using namespace dfdx;
@@ -130,3 +132,5 @@ TEST_CASE("all_finite", "[optim]") {
   CHECK(!all_finite(Array(half * 1e6)));
   CHECK(all_finite(Array()));  // as a gradient that nothing reached
 }
+
+}  // namespace tests::optim_watch

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace tests::optim_wrappers {
+
 using namespace dfdx;
 
 namespace {
@@ -265,3 +267,5 @@ TEST_CASE("buffers are state, not parameters", "[optim]") {
   }
   CHECK_FALSE(array_equal(compiled.norm.running_mean, zeros<double, 4>()));
 }
+
+}  // namespace tests::optim_wrappers

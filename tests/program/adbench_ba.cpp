@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+namespace tests::program_adbench_ba {
+
 namespace {
 
 using namespace tests::adbench;
@@ -167,3 +169,5 @@ TEST_CASE("ADBench: bundle adjustment of cameras and points that differ, one wit
     REQUIRE(error_of(b.derivatives, differences) <= 1e-8);
   }
 }
+
+}  // namespace tests::program_adbench_ba

@@ -2,6 +2,8 @@
 // ADBench's LSTM compiled, its steps and its layers as loops of the program, against the hand-written gradient.
 #include <adbench.hpp>
 
+namespace tests::program_adbench_lstm {
+
 namespace {
 
 using namespace tests::adbench;
@@ -67,3 +69,5 @@ TEST_CASE("ADBench: LSTM as a scan, compiled", "[program]") {
   }
   if (count == 0) SKIP("no ADBench LSTM of 2 or 4 layers and 1024 or 4096 characters of 14 bits");
 }
+
+}  // namespace tests::program_adbench_lstm

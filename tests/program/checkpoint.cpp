@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+namespace tests::program_checkpoint {
+
 namespace {
 
 using namespace dfdx;
@@ -126,3 +128,5 @@ TEST_CASE("checkpoint: several arguments and results, loops inside, two orders",
   CHECK(allclose(vmap(grad(whole_again), in_axes<0, unmapped>)(many, xs),
                  vmap(grad(whole), in_axes<0, unmapped>)(many, xs), 1e-13, 1e-13));
 }
+
+}  // namespace tests::program_checkpoint

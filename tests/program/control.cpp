@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::program_control {
+
 namespace {
 
 using namespace dfdx;
@@ -142,3 +144,5 @@ TEST_CASE("fixed_point: the gradient of the equation is that of the search", "[p
   CHECK(std::fabs(along.item() - sum(std::get<2>(e) * db).item()) < 1e-10);
   CHECK(allclose(hessian(at_rest, wrt<2>)(start, w, b), hessian(unrolled, wrt<2>)(start, w, b), 1e-8, 1e-9));
 }
+
+}  // namespace tests::program_control

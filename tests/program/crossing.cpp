@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+namespace tests::program_crossing {
+
 using namespace dfdx;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_CASE("results too large for caches", "[program]") {
   CHECK(x.data()[12345] == before + 6);
   CHECK(x.data()[x.size() - 1] == counted<float, 2944, 2880>(7).data()[x.size() - 1] + 6);
 }
+
+}  // namespace tests::program_crossing

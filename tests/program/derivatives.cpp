@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::program_derivatives {
+
 namespace {
 
 using namespace dfdx;
@@ -168,3 +170,5 @@ TEST_CASE("a table of which no number is read has an extent all the same", "[pro
     REQUIRE(g(rows - 1, 1) == (rows == 2 ? 8.f : 0.f));
   }
 }
+
+}  // namespace tests::program_derivatives

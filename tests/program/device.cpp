@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace tests::program_device {
+
 namespace {
 
 using namespace dfdx;
@@ -75,3 +77,5 @@ TEST_CASE("values on a device without kernels are refused", "[program]") {
   REQUIRE(message([&] { static_cast<void>(Array(Meta{DType::f32, make_shape(3)}, cuda())); }) ==
           "storage: no memory on a CUDA device in this build");
 }
+
+}  // namespace tests::program_device

@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::program_eager {
+
 namespace {
 
 using namespace dfdx;
@@ -117,3 +119,5 @@ TEST_CASE("a program refuses what is on the tape, where its gradient would be lo
   no_grad const off;
   CHECK(sum_of(x).item() == before.item());
 }
+
+}  // namespace tests::program_eager

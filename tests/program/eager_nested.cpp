@@ -6,6 +6,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::program_eager_nested {
+
 namespace {
 
 using namespace dfdx;
@@ -175,3 +177,5 @@ TEST_CASE("eager vmap: gradients of each example for models", "[program][eager]"
   });
   CHECK(parts == 1);
 }
+
+}  // namespace tests::program_eager_nested

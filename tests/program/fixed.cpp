@@ -5,6 +5,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::program_fixed {
+
 using namespace dfdx;
 
 namespace {
@@ -143,3 +145,5 @@ TEST_CASE("fixed weights in loops and in another dtype", "[program]") {
   using Loose = program_of<decltype(narrow), nn::Linear<32, 48>, Tensor<float, 4, 32>>;
   static_assert(Tied::bytes_moved() < Loose::bytes_moved());
 }
+
+}  // namespace tests::program_fixed

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace tests::program_functions {
+
 namespace {
 
 using namespace dfdx;
@@ -429,3 +431,5 @@ TEST_CASE("a plan that is large for its graph", "[program]") {
   auto const y = compile(turned)(x);
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(array_equal(y[i], x[x.size() - 1 - i]));
 }
+
+}  // namespace tests::program_functions

@@ -8,6 +8,8 @@
 
 #include <map>
 
+namespace tests::program_loops {
+
 namespace {
 
 using namespace dfdx;
@@ -412,3 +414,5 @@ TEST_CASE("scan: a value that waits for nothing is there when it is copied", "[p
   auto const xs = randn<float, 3, 4, 6>(Key{3});
   CHECK(allclose(compile(copies)(x, w, xs), copies(x, w, xs), 1e-5, 1e-6));
 }
+
+}  // namespace tests::program_loops

@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::program_rules {
+
 namespace {
 
 using namespace dfdx;
@@ -155,3 +157,5 @@ TEST_CASE("linearize: within a loop, and differentiated", "[program][rules]") {
   constexpr auto by_hvp = [](X const& at, X const& v) { return sum(square(hvp(plain)(at, v))); };
   CHECK(allclose(grad(loss)(x, b), grad(by_hvp)(x, b), 1e-11, 1e-11));
 }
+
+}  // namespace tests::program_rules

@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::program_stateful {
+
 using namespace dfdx;
 
 namespace {
@@ -218,3 +220,5 @@ TEST_CASE("a window that constants move into", "[program]") {
   auto run = stateful(step);
   for (float const total : {6.0f, 2.0f, 0.0f, 0.0f}) CHECK(run(w, Tensor<float>(1.0f)).item() == total);
 }
+
+}  // namespace tests::program_stateful

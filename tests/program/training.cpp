@@ -11,6 +11,8 @@
 
 #include <cmath>
 
+namespace tests::program_training {
+
 namespace {
 
 using namespace dfdx;
@@ -246,3 +248,5 @@ TEST_CASE("a label that is no class stops a program before it changes anything",
                         z, Tensor<std::int64_t, 4>::from({0, 1, 5, 2})),
                     "nll_loss: label 5 out of range for 5 classes");
 }
+
+}  // namespace tests::program_training

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::program_vmap {
+
 namespace {
 
 using namespace dfdx;
@@ -208,3 +210,5 @@ TEST_CASE("vmap: as many examples as there are when it is called", "[program][vm
     CHECK(allclose(y, tanh(matmul(x, w)), 1e-6, 1e-7));
   }
 }
+
+}  // namespace tests::program_vmap

@@ -6,6 +6,8 @@
 
 #include "support.hpp"
 
+namespace tests::report_png {
+
 using namespace dfdx;
 
 TEST_CASE("a PNG file holds the image", "[report]") {
@@ -71,3 +73,5 @@ TEST_CASE("images that do not fit are refused", "[report]") {
   CHECK(tests::error_of([&] { report::tiled({{1, 2, {0}}}, 2, 1); }) == "tiled: 1 values for 1 x 2 points");
   CHECK(folder.files() == 0);
 }
+
+}  // namespace tests::report_png

@@ -8,6 +8,8 @@
 
 #include "support.hpp"
 
+namespace tests::report_report {
+
 using namespace dfdx;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("charts are whole SVG files whatever their numbers", "[report]") {
   CHECK(tests::error_of([&] { report::draw_images(path, "", "", {{2, 2, {0}}}, 1, 1); }) ==
         "draw_images: 1 values for 2 x 2 points");
 }
+
+}  // namespace tests::report_report

@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+namespace tests::tape_adbench {
+
 namespace {
 
 using namespace dfdx;
@@ -154,3 +156,5 @@ TEST_CASE("ADBench: LSTM") {
 }
 
 }  // namespace
+
+}  // namespace tests::tape_adbench

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <functional>
 
+namespace tests::tape_backward {
+
 namespace {
 
 using namespace dfdx;
@@ -361,3 +363,5 @@ TEST_CASE("reductions whose axes go or stay have the same gradients, of first an
 }
 
 }  // namespace
+
+}  // namespace tests::tape_backward

@@ -10,6 +10,8 @@
 
 #include <cmath>
 
+namespace tests::tape_custom {
+
 namespace {
 
 using namespace dfdx;
@@ -88,3 +90,5 @@ TEST_CASE("gradcheck believes what is right, and names what is not") {
 }
 
 }  // namespace
+
+}  // namespace tests::tape_custom

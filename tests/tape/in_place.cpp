@@ -10,6 +10,8 @@
 #include <array>
 #include <cmath>
 
+namespace tests::tape_in_place {
+
 namespace {
 
 using namespace dfdx;
@@ -351,3 +353,5 @@ TEST_CASE("a loop over the parts of a recorded value, its hooks, and gradients o
 }
 
 }  // namespace
+
+}  // namespace tests::tape_in_place

@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::tape_scale {
+
 namespace {
 
 using namespace dfdx;
@@ -106,3 +108,5 @@ TEST_CASE("the tape asks the allocator for nothing once it has what it needs") {
 }
 
 }  // namespace
+
+}  // namespace tests::tape_scale

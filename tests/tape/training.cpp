@@ -7,6 +7,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::tape_training {
+
 namespace {
 
 using namespace dfdx;
@@ -160,3 +162,5 @@ TEST_CASE("parameters in 16 bits, and those without a gradient") {
 }
 
 }  // namespace
+
+}  // namespace tests::tape_training

@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+namespace tests::text_chat {
+
 using namespace tests;
 using namespace dfdx::text;
 
@@ -144,3 +146,5 @@ TEST_CASE("the style of a model's own template", "[text]") {
   if (auto const llama = shared("llama"); !llama.empty())
     CHECK(load_chat_template(llama / "stories260K-f32.gguf").empty());
 }
+
+}  // namespace tests::text_chat

@@ -7,6 +7,8 @@
 #include <bit>
 #include <limits>
 
+namespace tests::text_files {
+
 using namespace tests;
 using namespace dfdx::text;
 
@@ -226,3 +228,5 @@ TEST_CASE("files are known by what is in them, and refused by name", "[text]") {
   folder.write("tokenizer_config.json", R"({"do_lower_case": false})");
   CHECK(load_tokenizer(folder / "vocab.txt").encode("AB") == Ids{0});
 }
+
+}  // namespace tests::text_files

@@ -9,6 +9,8 @@
 #include <map>
 #include <variant>
 
+namespace tests::text_gguf {
+
 using namespace tests;
 using namespace dfdx::text;
 
@@ -197,3 +199,5 @@ TEST_CASE("GGUF's keys become a vocabulary", "[text]") {
   k.values["tokenizer.ggml.tokens"] = true;
   CHECK_FALSE(error_of([&] { gguf_vocabulary(k); }).empty());
 }
+
+}  // namespace tests::text_gguf

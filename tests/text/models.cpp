@@ -9,6 +9,8 @@
 #include <set>
 #include <thread>
 
+namespace tests::text_models {
+
 using namespace tests;
 using namespace dfdx::text;
 
@@ -252,3 +254,5 @@ TEST_CASE("parts that do not fit together are refused", "[text]") {
   CHECK(refusal([](auto& p) { p.model = TokenizerModel::wordpiece; }) ==
         "tokenizer: p: WordPiece needs an unknown token, and there is none");
 }
+
+}  // namespace tests::text_models

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace tests::text_pretokenize {
+
 #ifndef DFDX_TEST_DIR
 #define DFDX_TEST_DIR "."
 #endif
@@ -93,3 +95,5 @@ TEST_CASE("patterns are known by name and by their text", "[text]") {
         Pattern::gpt2);
   CHECK_FALSE(pattern_of_regex(".*").has_value());
 }
+
+}  // namespace tests::text_pretokenize

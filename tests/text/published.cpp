@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <sstream>
 
+namespace tests::text_published {
+
 using namespace tests;
 using namespace dfdx::text;
 
@@ -191,3 +193,5 @@ TEST_CASE("a word of a megabyte takes seconds at most", "[text]") {
     }
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(120));
 }
+
+}  // namespace tests::text_published

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace tests::text_tokenizer_json {
+
 using namespace tests;
 using namespace dfdx::text;
 using nlohmann::json;
@@ -248,3 +250,5 @@ TEST_CASE("a tokenizer.json that is wrong is refused with one sentence", "[text]
   std::string const deep(100000, '[');
   CHECK(refusal("{\"x\": " + deep) == "tokenizer: t.json: it is nested too deep");
 }
+
+}  // namespace tests::text_tokenizer_json

@@ -4,6 +4,8 @@
 
 #include <dfdx/text/normal_form.hpp>
 
+namespace tests::text_unicode {
+
 using namespace dfdx::text;
 
 TEST_CASE("every code point survives UTF-8, and nothing else is UTF-8", "[text]") {
@@ -55,3 +57,5 @@ TEST_CASE("canonical forms", "[text]") {
   CHECK(nfc("\xE0\xA5\x98") == "\xE0\xA4\x95\xE0\xA4\xBC");     // excluded from composition
   CHECK(nfc("a\xFF\xCC\x81") == "a\xFF\xCC\x81");
 }
+
+}  // namespace tests::text_unicode

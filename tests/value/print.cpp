@@ -9,6 +9,8 @@
 #include <cmath>
 #include <sstream>
 
+namespace tests::value_print {
+
 using namespace dfdx;
 
 TEST_CASE("columns are aligned and whole numbers stay whole", "[print]") {
@@ -63,3 +65,5 @@ TEST_CASE("values without elements or memory say what they are", "[print]") {
   Array const recorded(&g, 0, Meta{DType::f64, make_shape(2)});
   CHECK(to_string(recorded) == "<recorded f64 [2]>");
 }
+
+}  // namespace tests::value_print

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+namespace tests::value_tensor {
+
 using namespace dfdx;
 
 namespace {
@@ -78,3 +80,5 @@ TEST_CASE("indices out of range are named as they were given", "[value]") {
   CHECK_THROWS_MATCHES(x(1, -2), error, Message("at: index -2 out of range for axis 1 of [3, 2]"));
   CHECK_THROWS_MATCHES(x(1, 2), error, Message("at: index 2 out of range for axis 1 of [3, 2]"));
 }
+
+}  // namespace tests::value_tensor

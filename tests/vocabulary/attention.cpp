@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::vocabulary_attention {
+
 using namespace dfdx;
 using Catch::Matchers::Message;
 
@@ -231,3 +233,5 @@ TEST_CASE("attention and rope refuse what does not fit", "[vocabulary]") {
        "scaled_dot_product_attention: dropout with a probability required");
   says([&] { return alibi_bias(zeros({2, 6})); }, "alibi: scores of heads required, got [2, 6]");
 }
+
+}  // namespace tests::vocabulary_attention

@@ -7,6 +7,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <dfdx/dfdx.hpp>
+
+namespace tests::vocabulary_bad_input {
 using namespace dfdx;
 
 namespace {
@@ -189,3 +191,5 @@ TEST_CASE("labels, offsets and options that are none", "[bad_input]") {
   REFUSED("rope: a positive base and a positive factor required", rope(q, {.base = -1}));
   REFUSED("rope: a positive base and a positive factor required", rope(q, {.base = not_a_number}));
 }
+
+}  // namespace tests::vocabulary_bad_input

@@ -13,6 +13,8 @@
 #include <set>
 #include <vector>
 
+namespace tests::vocabulary_create {
+
 using namespace dfdx;
 using tests::error_of;
 
@@ -151,3 +153,5 @@ TEST_CASE("integers drawn many at a time are those drawn one by one", "[create]"
     CHECK(std::equal(order.begin(), order.end(), p.data<std::int64_t>()));
   }
 }
+
+}  // namespace tests::vocabulary_create

@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+namespace tests::vocabulary_ctc_loss {
+
 using namespace dfdx;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("ctc_loss of what the frames are too few for is infinite, or nothing",
   CHECK_THROWS_WITH(ctc_loss(log_p, y, two, two, {.blank = 3}),
                     "ctc_loss: blank 3 out of range for 3 labels");
 }
+
+}  // namespace tests::vocabulary_ctc_loss

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+namespace tests::vocabulary_indexing {
+
 namespace {
 
 using namespace dfdx;
@@ -196,3 +198,5 @@ TEST_CASE("iteration, length and methods") {
 }
 
 }  // namespace
+
+}  // namespace tests::vocabulary_indexing

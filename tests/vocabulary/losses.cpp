@@ -11,6 +11,8 @@
 #include <functional>
 #include <string>
 
+namespace tests::vocabulary_losses {
+
 using namespace dfdx;
 
 namespace {
@@ -469,3 +471,5 @@ TEST_CASE("activations at NaN, at kinks and of integers", "[vocabulary]") {
   CHECK(relu6(i).dtype() == DType::i64);
   CHECK(threshold(i, 2, 7).dtype() == DType::i64);
 }
+
+}  // namespace tests::vocabulary_losses

@@ -4,6 +4,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace tests::vocabulary_methods {
+
 namespace {
 
 using namespace dfdx;
@@ -108,3 +110,5 @@ TEST_CASE("methods in compiled programs and on the tape") {
 }
 
 }  // namespace
+
+}  // namespace tests::vocabulary_methods

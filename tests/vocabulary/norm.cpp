@@ -8,6 +8,8 @@
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::vocabulary_norm {
+
 using namespace dfdx;
 using Catch::Matchers::Message;
 
@@ -230,3 +232,5 @@ TEST_CASE("normalisations refuse what does not fit", "[vocabulary]") {
   says([&] { return local_response_norm(Tensor<double, 3, 4, 5>(x), -1); },
        "local_response_norm: a window of -1 channels");
 }
+
+}  // namespace tests::vocabulary_norm

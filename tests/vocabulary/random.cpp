@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::vocabulary_random {
+
 using namespace dfdx;
 using Catch::Matchers::Message;
 
@@ -187,3 +189,5 @@ TEST_CASE("random choices refuse what does not fit", "[vocabulary]") {
       "dropout: a program would draw the same numbers in every run; pass the key as an argument, a number of "
       "i64");
 }
+
+}  // namespace tests::vocabulary_random

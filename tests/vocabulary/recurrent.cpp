@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace tests::vocabulary_recurrent {
+
 using namespace dfdx;
 using Catch::Matchers::Message;
 
@@ -139,3 +141,5 @@ TEST_CASE("recurrent layers refuse what does not fit", "[vocabulary]") {
   says([&] { return gru_cell(cast<float>(g.first()), g.h, g.w_ih, g.w_hh, g.b_ih, g.b_hh); },
        "gru: one dtype required, got f32 and f64");
 }
+
+}  // namespace tests::vocabulary_recurrent

@@ -5,6 +5,8 @@
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
+
+namespace tests::vocabulary_unknown_sizes {
 using namespace dfdx;
 
 namespace {
@@ -58,3 +60,5 @@ TEST_CASE("recurrent layers of batches of unknown size", "[vocabulary]") {
            auto const& r) { return lstm(v, s, c, p, q, r, r); },
         x, h, h, w4, u4, b4);
 }
+
+}  // namespace tests::vocabulary_unknown_sizes
