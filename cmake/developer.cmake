@@ -61,7 +61,7 @@ endforeach()
 
 # dfdx_add_program(name SOURCES ... [LIBRARIES ...] [ASSERT] [PRECOMPILED target] [TOGETHER n]): ASSERT keeps assert()
 # alive in every build type; PRECOMPILED takes the precompiled headers of another target; TOGETHER compiles n sources as
-# one (0: all of them), so that what they share of the library is instantiated once: half of the time to build the tests.
+# one (0: all of them), so that what they share of the library is instantiated once.
 function(dfdx_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ASSERT" "PRECOMPILED;TOGETHER" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
