@@ -14,7 +14,7 @@ NAMES = {
         upper_bound""",
     "any": "any",
     "array": "array get to_array tuple_size tuple_size_v",
-    "atomic": """atomic atomic_flag memory_order_acq_rel memory_order_acquire memory_order_relaxed
+    "atomic": """atomic atomic_flag atomic_signal_fence memory_order_acq_rel memory_order_acquire memory_order_relaxed
         memory_order_release memory_order_seq_cst""",
     "bit": "bit_cast bit_width countl_zero countr_zero endian has_single_bit popcount",
     "bitset": "bitset",

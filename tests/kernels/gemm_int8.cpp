@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <dfdx/kernels/gemm.hpp>
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -100,12 +101,34 @@ void check() {
   CHECK(wrong == "");
 }
 
+// Several blocks of rows, columns and k, and rows of whole lines, which matrix tiles read where they are.
+template <class A, class B>
+void check_large() {
+  std::string wrong;
+  for (auto const& [m, n, k] : {std::array<int64_t, 3>{530, 290, 2080},
+                                {300, 40, 2051},
+                                {33, 150, 66},
+                                {64, 96, 512},
+                                {50, 128, 1024}})
+    for (int const how : {0, 1, 3, 4, 8})
+      for (int64_t const gap : {0, 1})
+        if (!is_exact<A, B>(m, n, k, how % 3, how / 3, gap, how == 3)) wrong += text({m, n, k, how, gap});
+  CHECK(wrong == "");
+}
+
 }  // namespace
 
 TEST_CASE("products of i8 and i8", "[kernels][gemm]") { check<std::int8_t, std::int8_t>(); }
 TEST_CASE("products of u8 and i8", "[kernels][gemm]") { check<std::uint8_t, std::int8_t>(); }
 TEST_CASE("products of i8 and u8", "[kernels][gemm]") { check<std::int8_t, std::uint8_t>(); }
 TEST_CASE("products of u8 and u8", "[kernels][gemm]") { check<std::uint8_t, std::uint8_t>(); }
+
+TEST_CASE("large products of eight bits", "[kernels][gemm]") {
+  check_large<std::int8_t, std::int8_t>();
+  check_large<std::uint8_t, std::int8_t>();
+  check_large<std::int8_t, std::uint8_t>();
+  check_large<std::uint8_t, std::uint8_t>();
+}
 
 TEST_CASE("sums of products of eight bits wrap", "[kernels][gemm]") {
   // 2^18 times 127^2 is beyond 2^31.

@@ -65,11 +65,25 @@
 // units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,
 // in workspaces of the wrong size. So where xsimd has different vectors, names differ, and so do they with and without
 // OpenMP. Builds that differ in other ways and have to be kept apart too can define it themselves.
+
+// DFDX_AMX: products of bf16 and of bytes are compiled for matrix tiles (kernels/simd/amx.hpp), for processors that
+// have them and the instructions that take their place. Only Linux is asked for them.
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__) && defined(__AVX512BF16__) && \
+    defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__linux__) && !defined(__CUDACC__)
+#define DFDX_AMX 1
+#endif
+
 #if defined(DFDX_TARGET)
 #elif defined(__CUDACC__) && defined(DFDX_WITH_CUDA)
 #define DFDX_INSTRUCTION_SET for_cuda_devices
 #elif defined(__CUDACC__)
 #define DFDX_INSTRUCTION_SET for_cuda
+#elif defined(DFDX_AMX)
+#define DFDX_INSTRUCTION_SET for_amx
+#elif defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+#define DFDX_INSTRUCTION_SET for_avx512_bf16_vbmi
+#elif defined(__AVX512BF16__)
+#define DFDX_INSTRUCTION_SET for_avx512_bf16
 #elif defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
 #define DFDX_INSTRUCTION_SET for_avx512_vnni_vbmi
 #elif defined(__AVX512VBMI__)

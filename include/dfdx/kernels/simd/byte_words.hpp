@@ -200,8 +200,8 @@ DFDX_INLINE ByteWords words_across(T const* p, std::int64_t step, int rows, int 
 #if DFDX_BYTE_GROUP == 4 && defined(__AVX512F__)
 inline constexpr bool has_wide_rows = true;
 template <byte_number T>
-DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, int rows, std::int64_t columns,
-                                       int lanes, std::int32_t* to) {
+DFDX_INLINE void wide_words_across(T const* p, std::int64_t step, int rows, std::int64_t columns,
+                                   ByteWords (&words)[4]) {
   __m512i row[4], pair[4], word[4];
   DFDX_UNROLL for (int r = 0; r < 4; ++r) row[r] = load_words(p + r * step, r < rows ? columns : 0);
   DFDX_UNROLL for (int r = 0; r < 4; r += 2) {
@@ -218,11 +218,17 @@ DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, int rows, 
     row[2 + h] = _mm512_shuffle_i32x4(word[2 * h], word[2 * h + 1], 0xee);
   }
   DFDX_UNROLL for (int h = 0; h < 2; ++h) {
-    word[2 * h] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0x88);
-    word[2 * h + 1] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0xdd);
+    words[2 * h] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0x88);
+    words[2 * h + 1] = _mm512_shuffle_i32x4(row[2 * h], row[2 * h + 1], 0xdd);
   }
+}
+template <byte_number T>
+DFDX_INLINE void put_wide_words_across(T const* p, std::int64_t step, int rows, std::int64_t columns,
+                                       int lanes, std::int32_t* to) {
+  ByteWords words[4];
+  wide_words_across(p, step, rows, columns, words);
   DFDX_UNROLL for (int t = 0; t < 4; ++t) {
-    if (t < lanes) _mm512_storeu_si512(to + t * word_lanes, word[t]);
+    if (t < lanes) words[t].store_unaligned(to + t * word_lanes);
   }
 }
 #else

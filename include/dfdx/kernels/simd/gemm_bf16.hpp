@@ -10,6 +10,7 @@
 #include <bit>
 
 #include <dfdx/kernels/half.hpp>
+#include <dfdx/kernels/simd/gemm_amx.hpp>
 #include <dfdx/kernels/simd/gemm_blocked.hpp>
 
 #if !defined(__CUDACC__)
@@ -41,7 +42,12 @@ constexpr std::size_t gemm_bf16_workspace(std::int64_t m, std::int64_t n, std::i
   // Squares of eight by eight are stored whole where six of their rows count, so that some more is written.
   Index const width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
   Index const words = round_up(m, bf16_rows) * pairs + 16 + width * depth + m * width;
-  return static_cast<std::size_t>(round_up(words, 16)) * 4;
+  auto const bytes = static_cast<std::size_t>(round_up(words, 16)) * 4;
+#if defined(DFDX_AMX)
+  auto const of_tiles = TileBlocks(m, n, pairs).all();
+  if (of_tiles > bytes) return of_tiles;
+#endif
+  return bytes;
 }
 
 #if defined(__AVX512BF16__) && defined(__AVX512F__)
@@ -132,6 +138,11 @@ template <int = 0>
 void gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<bfloat16> a,
                detail::strided<bfloat16> b, bfloat16* c, std::int64_t c_row, void* workspace) {
   using namespace detail;
+#if defined(DFDX_AMX)
+  if (amx_is_permitted())
+    return multiply_tiles<TileWords::bf16>(m, n, k, a, b, RoundedSums{c, c_row},
+                                           static_cast<std::byte*>(workspace));
+#endif
   Index const pairs = (k + 1) / 2, panels = ceil_div(m, bf16_rows);
   Index const depth = pairs < bf16_pairs ? pairs : bf16_pairs,
               width = n < bf16_columns ? round_up(n, 16) : bf16_columns;

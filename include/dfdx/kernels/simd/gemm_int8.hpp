@@ -7,6 +7,7 @@
 // Few rows times columns that are long and contiguous are sums along k, and nothing is packed.
 #pragma once
 
+#include <dfdx/kernels/simd/gemm_amx.hpp>
 #include <dfdx/kernels/simd/int8_panel.hpp>
 
 #if !defined(__CUDACC__)
@@ -105,14 +106,6 @@ void int8_all_dots(Index m, Index n, Index k, strided<A> a, strided<B> b, std::i
   }
 }
 
-/// A square of words becomes its transpose.
-DFDX_INLINE void transpose_words(ByteWords* x) {
-  lane<float> square[word_lanes];
-  DFDX_UNROLL for (int i = 0; i < word_lanes; ++i) square[i] = xsimd::bitwise_cast<float>(x[i]);
-  transpose_tile(square);
-  DFDX_UNROLL for (int i = 0; i < word_lanes; ++i) x[i] = xsimd::bitwise_cast<std::int32_t>(square[i]);
-}
-
 /// Words of A, of which all are made: [word][row] where rows lie side by side, else [row][word].
 template <byte_number A>
 WordRows make_words(strided<A> a, Index m, Index k, std::int32_t* to) {
@@ -156,7 +149,7 @@ void pack_byte_columns(strided<B> b, Index k, Index columns, std::int32_t* dst) 
           Index const column = j + r < columns ? j + r : columns - 1;
           square[r] = load_words(b.at + column * b.col + p * byte_group, left);
         }
-        transpose_words(square);
+        transpose_tile(square);
         DFDX_UNROLL for (int q = 0; q < word_lanes; ++q) {
           if (p + q < words) square[q].store_unaligned(dst + (p + q) * width + j);
         }
@@ -221,7 +214,13 @@ constexpr std::size_t gemm_int8_workspace(std::int64_t m, std::int64_t n, std::i
   Index const words = ceil_div(k, byte_group);
   Index const width = int8_lanes_of(n) * word_lanes, most = int8_depth(m);
   // A panel of B; A; the last words of its rows.
-  return static_cast<std::size_t>(width * (words < most ? words : most) + m * words + m + word_lanes) * 4;
+  auto const bytes =
+      static_cast<std::size_t>(width * (words < most ? words : most) + m * words + m + word_lanes) * 4;
+#if defined(DFDX_AMX)
+  auto const of_tiles = TileBlocks(m, n, words).all();
+  if (of_tiles > bytes) return of_tiles;
+#endif
+  return bytes;
 }
 
 /// gemm_int8 - c[m, n] = sum_k a[m, k] b[k, n], A and B with two strides each, of numbers of eight bits with or without
@@ -234,6 +233,12 @@ void gemm_int8(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<A
                std::int32_t* c, std::int64_t c_row, void* workspace) {
   using namespace detail;
   if (m == 0 || n == 0) return;
+#if defined(DFDX_AMX)
+  // Smaller ones are faster without tiles.
+  if (m > 8 && k > 64 && m * n * k > 128 * 1024 && amx_is_permitted())
+    return multiply_tiles<tile_words_of<A, B>>(m, n, k, a, b, WholeSums{c, c_row},
+                                               static_cast<std::byte*>(workspace));
+#endif
   if (int8_is_dot(m, n, k, a, b)) {
     if (n > 1) return int8_all_dots(m, n, k, a, b, c, c_row, 1);
     return int8_all_dots<B, A>(1, m, k, {b.at, 0, 1}, {a.at, 1, a.row}, c, 0, c_row);

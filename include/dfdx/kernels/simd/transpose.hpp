@@ -132,6 +132,15 @@ DFDX_INLINE void transpose_tile(xsimd::batch<double, A>* v) {
   }
 }
 
+template <class A>
+DFDX_INLINE void transpose_tile(xsimd::batch<std::int32_t, A>* v) {
+  constexpr int W = static_cast<int>(xsimd::batch<std::int32_t, A>::size);
+  xsimd::batch<float, A> square[W];
+  DFDX_UNROLL for (int i = 0; i < W; ++i) square[i] = xsimd::bitwise_cast<float>(v[i]);
+  transpose_tile(square);
+  DFDX_UNROLL for (int i = 0; i < W; ++i) v[i] = xsimd::bitwise_cast<std::int32_t>(square[i]);
+}
+
 /// One whole square: dst[c * dst_row + r] = src[r * src_row + c] for r, c in [0, W). If Streams it is stored past the
 /// caches, in whole registers.
 template <bool Streams = false, class T>
