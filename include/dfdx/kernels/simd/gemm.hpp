@@ -103,8 +103,12 @@ struct gemm_choice {
     if (dot < direct && dot < swapped) return gemm_kernel::dot;
     bool const by_rows = swapped < direct;
     Index const packed = (by_rows ? (columns_of_a ? 0 : m) : (rows_of_b ? 0 : n)) * k;
+    // Rows that are pages apart compete for a few lines of the caches: many, or often read, are better packed.
+    Index const apart = (by_rows ? Shape::a_col : Shape::b_row) * static_cast<Index>(sizeof(T));
+    Index const times = by_rows ? n : m;
+    bool const crowded = apart % 4096 == 0 && ((k > 256 && times > 12) || k * times > 12 * 1024);
     bool const packable = by_rows ? columns_of_a || Shape::a_col == 1 : rows_of_b || Shape::b_row == 1;
-    if (!packable || !(by_rows ? fits(k, m, n) : fits(k, n, m)) ||
+    if (!packable || (packed == 0 && crowded) || !(by_rows ? fits(k, m, n) : fits(k, n, m)) ||
         packed * static_cast<Index>(sizeof(T)) > 4 * 1024 * 1024)
       return gemm_kernel::blocked;
     if (by_rows) return columns_of_a ? gemm_kernel::swapped : gemm_kernel::swapped_packed;

@@ -31,28 +31,66 @@ struct into_rows {
   }
 };
 
-/// A tile of two panels, packed or in place; at least `rows` of its rows.
+/// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
+template <class T>
+DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
+#if defined(__GNUC__)
+  for (int r = 0; r < rows; ++r) {
+    DFDX_UNROLL for (int j = 0; j < blocking<T>::nr * static_cast<int>(sizeof(T)); j += 64)
+        __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
+  }
+#endif
+}
+
+/// Tiles below each other, of one panel of B and panels of A that are `next` apart, packed or in place. What the first
+/// ask for is `ahead`.
+template <class T>
+struct tile_column {
+  Index count, next;
+  strided<T> a;
+  T const* b;
+  Index b_row, k;
+  into_rows<T> to;
+  panel_ahead<T> ahead;
+  Index each, tile;
+};
+/// One loop of them: a call for each tile cost 8% of a product that is 128 deep.
 template <class T, int C>
-void panel_tile(int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to,
-                typename panel_ahead<T>::lines const& ahead) {
+void panel_tiles(tile_column<T> x) {
   constexpr int W = lane_size<T>, mr = blocking<T>::mr;
   if constexpr (C <= blocking<T>::C) {
-    if (rows > (mr > 4 ? 4 : 2)) {
-      // Narrow panels stand alone.
-      if (2 * C > blocking<T>::C && ahead.each > 0)
-        gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row, ahead);
-      else gemm_tile<T, mr, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
-    } else if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
-    else gemm_tile<T, 2, C, W, -1, -1, -1>(a.at, b, k, to, a.row, a.col, b_row);
+    // Narrow panels stand alone.
+    for (Index const end = x.tile + x.count; x.tile < end;
+         ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row) {
+      prefetch_tile(x.to.at, x.to.row, mr);
+      auto const lines = x.ahead.of_tile(x.tile, x.each);
+      if (2 * C > blocking<T>::C && lines.each > 0)
+        gemm_tile<T, mr, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row, lines);
+      else gemm_tile<T, mr, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+    }
   }
 }
+/// One tile of fewer rows: at least `rows` of them.
+template <class T, int C>
+void low_tile(int rows, tile_column<T> const& x) {
+  constexpr int W = lane_size<T>;
+  if constexpr (C <= blocking<T>::C) {
+    prefetch_tile(x.to.at, x.to.row, rows);
+    if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+    else gemm_tile<T, 2, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+  }
+}
+/// Some tiles of all their rows, or one of fewer.
 template <class T>
-void any_tile(int lanes, int rows, strided<T> a, T const* b, Index b_row, Index k, into_rows<T> to,
-              typename panel_ahead<T>::lines const& ahead) {
-  if (lanes == 4) panel_tile<T, 4>(rows, a, b, b_row, k, to, ahead);
-  else if (lanes == 3) panel_tile<T, 3>(rows, a, b, b_row, k, to, ahead);
-  else if (lanes == 2) panel_tile<T, 2>(rows, a, b, b_row, k, to, ahead);
-  else panel_tile<T, 1>(rows, a, b, b_row, k, to, ahead);
+void any_tiles(int lanes, int rows, tile_column<T> const& x) {
+  auto const of = [&]<int C>() {
+    if (rows > (blocking<T>::mr > 4 ? 4 : 2)) panel_tiles<T, C>(x);
+    else low_tile<T, C>(rows, x);
+  };
+  if (lanes == 4) of.template operator()<4>();
+  else if (lanes == 3) of.template operator()<3>();
+  else if (lanes == 2) of.template operator()<2>();
+  else of.template operator()<1>();
 }
 
 /// Where the sums of one block of k go: into `partial` (not the last block), or through the epilogue into C.
@@ -116,17 +154,6 @@ constexpr Index blocked_workspace(Index m, Index n, Index k) {
          (epilogue_reads_c<Epilogue>() && k > blocking<T>::kc ? m * blocks.nc : 0);
 }
 
-/// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
-template <class T>
-DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
-#if defined(__GNUC__)
-  for (int r = 0; r < rows; ++r) {
-    DFDX_UNROLL for (int j = 0; j < blocking<T>::nr * static_cast<int>(sizeof(T)); j += 64)
-        __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
-  }
-#endif
-}
-
 /// One product: its blocks, which of its operands are read in place, and where the others are packed.
 template <class T>
 struct blocked_product {
@@ -153,31 +180,40 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
     pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, all.packed_a + last * depth);
   else pack_rows(a, rows, depth, all.packed_a);
   auto const packed_panel = [&](Index j) { return all.packed_b + (all.blocks.one_panel ? 0 : j * depth); };
-  auto const one_tile = [&](Index i, Index j, int lanes, panel_ahead<T> const& ahead) {
+  // `count` tiles from row i and column j on.
+  auto const tiles = [&](Index i, Index j, int lanes, Index count, panel_ahead<T> const& ahead, Index each) {
     int const width = lanes * B::W, valid = columns - j < width ? static_cast<int>(columns - j) : width;
-    bool const in_place = all.b_in_place && valid == width;
-    T const* const b_panel = in_place ? b.at + j * b.col : packed_panel(j);
-    Index const b_row = in_place ? b.row : width;
-    strided<T> const a_panel = all.a_in_place && i < last ? strided<T>{a.at + i * a.row, a.row, a.col}
-                                                          : strided<T>{all.packed_a + i * depth, 1, B::mr};
+    bool const b_here = all.b_in_place && valid == width, a_here = all.a_in_place && i < last;
+    T* const out = to.first && to.last ? all.c + (m + i) * all.c_row + n + j
+                                       : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
+    Index const out_row = to.first && to.last ? all.c_row : to.partial_row;
+    tile_column<T> x{
+        count,
+        a_here ? B::mr * a.row : B::mr * depth,
+        a_here ? strided<T>{a.at + i * a.row, a.row, a.col} : strided<T>{all.packed_a + i * depth, 1, B::mr},
+        b_here ? b.at + j * b.col : packed_panel(j),
+        b_here ? b.row : width,
+        depth,
+        {out, out_row},
+        ahead,
+        each,
+        i / B::mr};
+    bool const in_place = to.first && (is_plain || !to.last) && valid == width;
     int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
-    T* const here = to.first && to.last ? all.c + (m + i) * all.c_row + n + j
-                                        : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
-    Index const here_row = to.first && to.last ? all.c_row : to.partial_row;
-    prefetch_tile(here, here_row, height);
-    auto const lines = ahead.of_tile(i / B::mr, rows < B::mr ? 1 : rows / B::mr);
-    if (to.first && (is_plain || !to.last) && valid == width && height % 2 == 0) {
-      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {here, here_row}, lines);
-    } else {
-      any_tile<T>(lanes, height, a_panel, b_panel, b_row, depth, {buffer, width}, lines);
-      finish_tile(buffer, width, height, valid, m + i, n + j, to, all.c, all.c_row, epilogue);
+    if (in_place && height % 2 == 0) return any_tiles<T>(lanes, height, x);
+    x.count = 1, x.to = {buffer, width};
+    for (Index t = 0; t < count; ++t, ++x.tile, x.a.at += x.next) {
+      Index const row = i + t * B::mr;
+      prefetch_tile(out + t * B::mr * out_row, out_row, height);
+      any_tiles<T>(lanes, height, x);
+      finish_tile(buffer, width, height, valid, m + row, n + j, to, all.c, all.c_row, epilogue);
     }
   };
   if (all.blocks.along_rows) {
     for (Index i = 0; i < rows; i += B::mr)
       for (Index j = 0; j < columns;) {
         int const lanes = panel_lanes_of<T>(columns - j);
-        one_tile(i, j, lanes, {});
+        tiles(i, j, lanes, 1, {}, 0);
         j += lanes * B::W;
       }
     return;
@@ -191,7 +227,9 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
     Index const left = columns - j - here;
     panel_ahead<T> ahead = after;
     if (left > 0) ahead = {panel, m > 0 ? 0 : left < B::nr ? left : Index(B::nr)};
-    for (Index i = 0; i < rows; i += B::mr) one_tile(i, j, lanes, ahead);
+    Index const each = ahead.lines_each(rows < B::mr ? 1 : rows / B::mr);
+    if (last > 0) tiles(0, j, lanes, last / B::mr, ahead, each);
+    if (last < rows) tiles(last, j, lanes, 1, ahead, each);
     j += width;
   }
 }
@@ -205,9 +243,11 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   T* const packed_b = workspace + blocks.packed_a();
   constexpr bool reads_c = epilogue_reads_c<Epilogue>();
   // Packing pays when an operand does not fit the second cache or is read often.
-  constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
-  bool const a_in_place = m * k <= near || n <= 2 * B::nr;
-  bool const b_in_place = b.col == 1 && (n * k <= near || m <= mc);
+  constexpr Index size = static_cast<Index>(sizeof(T)), near = 256 * 1024 / size;
+  bool const a_in_place = m * k <= near || n <= 2 * B::nr || (a.col == 1 && a.row <= B::kc);
+  // Where rows of B are whole lines apart, and not pages, they are as good where they are.
+  bool const good_rows = b.row * size % 64 == 0 && b.row * size % 4096 != 0;
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= 3 * B::mr || (m <= mc && good_rows));
   blocked_product<T> const all{blocks, a_in_place, b_in_place, workspace, packed_b, c, c_row};
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc;

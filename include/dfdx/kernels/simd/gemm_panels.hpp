@@ -190,9 +190,11 @@ struct panel_ahead {
   strided<T> b{};
   Index columns = 0;
 
-  /// What the tile `i` of so many asks for; nothing if `each` is 0.
-  lines of_tile(Index i, Index tiles) const {
-    Index const all = ceil_div(columns, line), most = ceil_div(all, tiles), from = i * most;
+  /// How many lines, or columns, each of so many tiles asks for.
+  Index lines_each(Index tiles) const { return ceil_div(ceil_div(columns, line), tiles); }
+  /// What the tile `i` asks for; nothing if `each` is 0.
+  lines of_tile(Index i, Index most) const {
+    Index const all = ceil_div(columns, line), from = i * most;
     Index const each = from >= all ? 0 : all - from < most ? all - from : most;
     if (b.col == 1) return {b.at + from * line, 0, 0, b.row, each, line, 0};
     if (b.row != 1) return {nullptr, 0, 0, 0, 0, 0, 0};
