@@ -136,10 +136,33 @@ TEST_CASE("products of bf16 are the same again", "[kernels][gemm]") {
 }
 
 #if defined(DFDX_AMX)
-TEST_CASE("this process may use matrix tiles", "[kernels][gemm]") {
-  // Without them the other cases are about the instructions that take their place.
+TEST_CASE("matrix tiles of any extents, small ones included", "[kernels][gemm]") {
+  // Where this is skipped the other cases are about the instructions that take the place of tiles.
   if (!kernels::amx_is_permitted()) SKIP("the system gives this process no tiles");
-  CHECK(kernels::amx_is_permitted());
+  using namespace kernels::detail;
+  for (int64_t const m : {1, 2, 15, 17, 33})
+    for (int64_t const n : {1, 3, 16, 31, 49})
+      for (int64_t const k : {0, 1, 3, 64, 65, 1100})
+        for (bool const turned : {false, true}) {
+          Flush<std::int8_t> const a(m * k), b(k * n);
+          Flush<std::int32_t> const c(m * n);
+          for (int64_t i = 0; i < m * k; ++i) a[i] = static_cast<std::int8_t>(i * 37 % 251);
+          for (int64_t i = 0; i < k * n; ++i) b[i] = static_cast<std::int8_t>(i * 91 % 253);
+          strided<std::int8_t> const x{a.data, turned ? 1 : k, turned ? m : 1},
+              y{b.data, turned ? 1 : n, turned ? k : 1};
+          kernels::Scratch<std::byte> const room(TileBlocks(m, n, (k + 3) / 4).all());
+          multiply_tiles<TileWords::i8_i8>(m, n, k, x, y, WholeSums{c.data, n}, room.get());
+          bool equal = true;
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              std::int32_t sum = 0;
+              for (int64_t p = 0; p < k; ++p)
+                sum += x.at[i * x.row + p * x.col] * y.at[p * y.row + j * y.col];
+              equal = equal && c[i * n + j] == sum;
+            }
+          INFO(m << " " << n << " " << k << " " << turned);
+          CHECK(equal);
+        }
 }
 #endif
 

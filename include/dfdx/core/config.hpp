@@ -60,12 +60,6 @@
 
 // <dfdx/cuda.hpp> defines DFDX_WITH_CUDA: programs can run on devices then.
 
-// The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what
-// is built on them. Functions and constants of one name are merged when translation units are linked, and if two
-// units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,
-// in workspaces of the wrong size. So where xsimd has different vectors, names differ, and so do they with and without
-// OpenMP. Builds that differ in other ways and have to be kept apart too can define it themselves.
-
 // DFDX_AMX: products of bf16 and of bytes are compiled for matrix tiles (kernels/simd/amx.hpp), for processors that
 // have them and the instructions that take their place. Only Linux is asked for them.
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__) && defined(__AVX512BF16__) && \
@@ -73,6 +67,11 @@
 #define DFDX_AMX 1
 #endif
 
+// The name of the inline namespace that all code lives in which depends on the instruction set: kernels, and what
+// is built on them. Functions and constants of one name are merged when translation units are linked, and if two
+// units are compiled for different sets (or one by nvcc), a program of the one would run with kernels of the other,
+// in workspaces of the wrong size. So where xsimd has different vectors, names differ, and so do they with and without
+// OpenMP. Builds that differ in other ways and have to be kept apart too can define it themselves.
 #if defined(DFDX_TARGET)
 #elif defined(__CUDACC__) && defined(DFDX_WITH_CUDA)
 #define DFDX_INSTRUCTION_SET for_cuda_devices
