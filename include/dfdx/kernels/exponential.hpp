@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <dfdx/kernels/simd/erf_table.hpp>
+#include <dfdx/kernels/simd/exp_table.hpp>
 #include <dfdx/kernels/vectors.hpp>
 
 #if !defined(__CUDACC__)
@@ -139,6 +140,9 @@ template <class X>
 DFDX_INLINE constexpr X lane_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X>);
+#if defined(__AVX512F__)
+  if constexpr (detail::has_exp_table<X>) return detail::table_exp(in);
+#endif
   auto const p = detail::natural_power(in);
   return detail::scaled(p.rest + X(E(1)), p.n);
 }
