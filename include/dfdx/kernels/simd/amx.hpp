@@ -12,7 +12,8 @@
 // Documentation/arch/x86/xstate.rst.
 #pragma once
 
-#include <dfdx/core/config.hpp>
+#include <dfdx/core/dtype.hpp>
+#include <dfdx/kernels/simd/batch.hpp>
 
 #if defined(DFDX_AMX)
 #include <sys/syscall.h>
@@ -22,9 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-
-#include <dfdx/core/dtype.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

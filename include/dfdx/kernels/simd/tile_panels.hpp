@@ -6,12 +6,11 @@
 #pragma once
 
 #include <dfdx/kernels/simd/amx.hpp>
-
-#if defined(DFDX_AMX)
-
 #include <dfdx/kernels/simd/byte_words.hpp>
 #include <dfdx/kernels/simd/gemm_panels.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
+
+#if defined(DFDX_AMX)
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
