@@ -141,7 +141,7 @@ DFDX_INLINE constexpr X lane_exp(X const& x) {
   using E = typename X::value_type;
   X const in = detail::bounded(x, detail::least_exponent<X>, detail::largest_exponent<X>);
 #if defined(__AVX512F__)
-  if constexpr (detail::has_exp_table<X>) return detail::table_exp(in);
+  if constexpr (detail::holds_table<X>) return detail::table_exp(in);
 #endif
   auto const p = detail::natural_power(in);
   return detail::scaled(p.rest + X(E(1)), p.n);
@@ -298,7 +298,7 @@ template <class X>
 DFDX_INLINE constexpr X lane_erf(X const& x) {
   using E = typename X::value_type;
 #if defined(__AVX512F__)
-  if constexpr (detail::has_erf_table<X>) return detail::table_erf(x);
+  if constexpr (detail::holds_table<X>) return detail::table_erf(x);
 #endif
   X const a = vectors::abs(x), one(E(1));
   if constexpr (detail::is_single<X>) {

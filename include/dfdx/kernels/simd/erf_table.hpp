@@ -10,11 +10,11 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
-/// has_erf_table - whether table_erf is for such vectors.
+/// holds_table - whether such a vector holds a table of sixteen numbers, as table_erf and table_exp look up.
 template <class X>
-inline constexpr bool has_erf_table = false;
+inline constexpr bool holds_table = false;
 template <class A>
-inline constexpr bool has_erf_table<xsimd::batch<float, A>> = sizeof(xsimd::batch<float, A>) == 64;
+inline constexpr bool holds_table<xsimd::batch<float, A>> = sizeof(xsimd::batch<float, A>) == 64;
 
 // Of (x - k / 4)^j, for k = 0..15: Chebyshev fits to 4 from 3.625 on for the last; odd for k = 0, without x itself.
 alignas(64) inline constexpr float erf_coefficients[6][16] = {

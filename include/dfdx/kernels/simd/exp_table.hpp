@@ -3,17 +3,11 @@
 // is so small that a polynomial of degree three does. Twelve instructions, where one power and degree six take sixteen.
 #pragma once
 
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/erf_table.hpp>
 
 #if !defined(__CUDACC__) && defined(__AVX512F__)
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
-
-/// has_exp_table - whether table_exp is for such vectors.
-template <class X>
-inline constexpr bool has_exp_table = false;
-template <class A>
-inline constexpr bool has_exp_table<xsimd::batch<float, A>> = sizeof(xsimd::batch<float, A>) == 64;
 
 alignas(64) inline constexpr float powers_of_two[16] = {
     1,           1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
