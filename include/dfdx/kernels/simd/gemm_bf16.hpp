@@ -12,6 +12,7 @@
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/simd/gemm_amx.hpp>
 #include <dfdx/kernels/simd/gemm_blocked.hpp>
+#include <dfdx/kernels/simd/word_lines.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -39,9 +40,8 @@ inline constexpr Index bf16_pairs = 512, bf16_rows = 6, bf16_columns = 64;
 constexpr std::size_t gemm_bf16_workspace(std::int64_t m, std::int64_t n, std::int64_t k) {
   using namespace detail;
   Index const pairs = (k + 1) / 2, depth = pairs < bf16_pairs ? pairs : bf16_pairs;
-  // Squares of eight by eight are stored whole where six of their rows count, so that some more is written.
   Index const width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
-  Index const words = round_up(m, bf16_rows) * pairs + 16 + width * depth + m * width;
+  Index const words = round_up(m, bf16_rows) * pairs + width * depth + m * width;
   auto const bytes = static_cast<std::size_t>(round_up(words, 16)) * 4;
 #if defined(DFDX_AMX)
   auto const of_tiles = TileBlocks(m, n, pairs).all();
@@ -54,55 +54,55 @@ constexpr std::size_t gemm_bf16_workspace(std::int64_t m, std::int64_t n, std::i
 
 namespace detail {
 
-using TwoNumbers = std::uint32_t;
-inline TwoNumbers pair_of(bfloat16 low, bfloat16 high) {
-  return TwoNumbers(low.bits) | TwoNumbers(high.bits) << 16;
-}
-
-/// Whether pairs of numbers that follow each other can be read as numbers of 32 bits.
-inline bool has_pairs(strided<bfloat16> x, Index row, Index k) {
-  return k % 2 == 0 && row % 2 == 0 && reinterpret_cast<std::uintptr_t>(x.at) % 4 == 0;
-}
-
-/// A (m, k) -> panels: dst[panel][pair][row], rows past m zero.
-inline void pack_row_pairs(strided<bfloat16> a, Index m, Index k, TwoNumbers* dst) {
-  static_assert(blocking<float>::mr == bf16_rows);
-  if (a.col == 1 && has_pairs(a, a.row, k))
-    return pack_rows(strided<float>{reinterpret_cast<float const*>(a.at), a.row / 2, 1}, m, k / 2,
-                     reinterpret_cast<float*>(dst));
-  for (Index i = 0; i < m; i += bf16_rows)
-    for (Index p = 0; p < k; p += 2)
-      for (Index r = 0; r < bf16_rows; ++r, ++dst) {
-        bfloat16 const* const from = a.at + (i + r) * a.row + p * a.col;
-        *dst = i + r >= m ? 0 : pair_of(from[0], p + 1 < k ? from[a.col] : bfloat16{});
+/// A (m, k) -> panels: dst[panel][pair][row], rows past m zero. Two panels at a time.
+inline void pack_row_pairs(strided<bfloat16> a, Index m, Index k, std::int32_t* dst) {
+  static_assert(blocking<float>::mr == bf16_rows && 2 * bf16_rows <= word_lanes);
+  constexpr __mmask16 first = (1 << bf16_rows) - 1, second = first << bf16_rows;
+  Index const pairs = (k + 1) / 2;
+  for (Index i = 0; i < m; i += 2 * bf16_rows, dst += 2 * bf16_rows * pairs) {
+    int const rows = static_cast<int>(m - i < 2 * bf16_rows ? m - i : 2 * bf16_rows);
+    bfloat16 const* const from = a.at + i * a.row;
+    for (Index p = 0; p < pairs; p += word_lanes) {
+      ByteWords square[word_lanes];
+      square_of_lines<false>(from + 2 * p * a.col, a.row, a.col, rows, k - 2 * p, square);
+      DFDX_UNROLL for (int q = 0; q < word_lanes; ++q) {
+        if (p + q >= pairs) break;
+        std::int32_t* const to = dst + (p + q) * bf16_rows;
+        _mm512_mask_storeu_epi32(to, first, square[q]);
+        if (rows > bf16_rows) _mm512_mask_storeu_epi32(to + (pairs - 1) * bf16_rows, second, square[q]);
       }
+    }
+  }
 }
 
-/// Columns of B (k, columns) -> dst[pair][column], columns past the last zero or copies; the width is whole lanes.
-inline void pack_column_pairs(strided<bfloat16> b, Index k, Index columns, TwoNumbers* dst) {
-  Index const width = round_up(columns, 16);
-  if (b.row == 1 && has_pairs(b, b.col, k))
-    return transpose<true>(reinterpret_cast<float const*>(b.at), b.col / 2, columns, k / 2,
-                           reinterpret_cast<float*>(dst), width);
-  for (Index p = 0; p < k; p += 2, dst += width) {
-    bfloat16 const* const from = b.at + p * b.row;
-    Index j = 0;
-    if (b.col == 1 && p + 1 < k)
-      for (; j + 16 <= columns; j += 16) {
-        auto const load = [](bfloat16 const* at) {
-          return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<__m256i const*>(at)));
-        };
-        _mm512_storeu_si512(dst + j,
-                            _mm512_or_si512(load(from + j), _mm512_slli_epi32(load(from + b.row + j), 16)));
+/// Columns of B (k, columns) -> dst[pair][column], columns past the last zero; the width is whole lanes.
+inline void pack_column_pairs(strided<bfloat16> b, Index k, Index columns, std::int32_t* dst) {
+  Index const width = round_up(columns, word_lanes), pairs = (k + 1) / 2;
+  if (b.col == 1) {  // whole rows, one after the other
+    for (Index p = 0; p < pairs; ++p, dst += width)
+      for (Index j = 0; j < columns; j += 2 * word_lanes) {
+        ByteWords words[2];
+        wide_words_across(b.at + 2 * p * b.row + j, b.row, k - 2 * p > 1 ? 2 : 1, columns - j, words);
+        words[0].store_aligned(dst + j);
+        if (columns - j > word_lanes) words[1].store_aligned(dst + j + word_lanes);
       }
-    for (; j < width; ++j)
-      dst[j] = j >= columns ? 0 : pair_of(from[j * b.col], p + 1 < k ? from[b.row + j * b.col] : bfloat16{});
+    return;
+  }
+  for (Index j = 0; j < columns; j += word_lanes, dst += word_lanes) {
+    int const lanes = static_cast<int>(columns - j < word_lanes ? columns - j : word_lanes);
+    for (Index p = 0; p < pairs; p += word_lanes) {
+      ByteWords square[word_lanes];
+      square_of_lines<false>(b.at + j * b.col + 2 * p * b.row, b.col, b.row, lanes, k - 2 * p, square);
+      DFDX_UNROLL for (int q = 0; q < word_lanes; ++q) {
+        if (p + q < pairs) square[q].store_aligned(dst + (p + q) * width);
+      }
+    }
   }
 }
 
 /// C lanes of columns and six rows, of which `rows` are stored or, if it `adds`, added to.
 template <int C>
-void bf16_tile(Index pairs, TwoNumbers const* a, TwoNumbers const* b, float* c, Index c_row, int rows,
+void bf16_tile(Index pairs, std::int32_t const* a, std::int32_t const* b, float* c, Index c_row, int rows,
                bool adds) {
   constexpr int R = static_cast<int>(bf16_rows);
   __m512 sum[R][C];
@@ -113,7 +113,7 @@ void bf16_tile(Index pairs, TwoNumbers const* a, TwoNumbers const* b, float* c, 
     __m512bh row[C];
     DFDX_UNROLL for (int j = 0; j < C; ++j) row[j] = std::bit_cast<__m512bh>(_mm512_loadu_si512(b + j * 16));
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      auto const x = std::bit_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(a[r])));
+      auto const x = std::bit_cast<__m512bh>(_mm512_set1_epi32(a[r]));
       DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] = _mm512_dpbf16_ps(sum[r][j], x, row[j]);
     }
   }
@@ -146,9 +146,9 @@ void gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<b
   Index const pairs = (k + 1) / 2, panels = ceil_div(m, bf16_rows);
   Index const depth = pairs < bf16_pairs ? pairs : bf16_pairs,
               width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
-  auto* const packed_b = static_cast<TwoNumbers*>(workspace);
+  auto* const packed_b = static_cast<std::int32_t*>(workspace);
   auto* const sums = reinterpret_cast<float*>(packed_b + width * depth);
-  TwoNumbers* const packed_a = packed_b + width * depth + m * width;
+  std::int32_t* const packed_a = packed_b + width * depth + m * width;
   // Blocks of k one after the other.
   for (Index p = 0; p < pairs; p += bf16_pairs) {
     Index const end = 2 * (p + bf16_pairs) < k ? 2 * (p + bf16_pairs) : k;

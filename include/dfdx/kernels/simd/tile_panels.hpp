@@ -6,61 +6,12 @@
 #pragma once
 
 #include <dfdx/kernels/simd/amx.hpp>
-#include <dfdx/kernels/simd/byte_words.hpp>
 #include <dfdx/kernels/simd/gemm_panels.hpp>
-#include <dfdx/kernels/simd/transpose.hpp>
+#include <dfdx/kernels/simd/word_lines.hpp>
 
 #if defined(DFDX_AMX)
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
-
-/// Numbers of a word.
-template <class T>
-inline constexpr Index word_length = 4 / static_cast<Index>(sizeof(T));
-
-// Words of bf16, as those of bytes in byte_words.hpp.
-
-inline std::uint32_t word_of(bfloat16 const* p, Index step, Index count) {
-  std::uint32_t const low = count > 0 ? p[0].bits : 0u, high = count > 1 ? p[step].bits : 0u;
-  return low | high << 16;
-}
-DFDX_INLINE ByteWords load_words(bfloat16 const* p, Index count) {
-  return _mm512_maskz_loadu_epi16(count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1, p);
-}
-DFDX_INLINE ByteWords words_across(bfloat16 const* p, Index step, int rows, int lanes) {
-  __mmask16 const there = static_cast<__mmask16>((1u << lanes) - 1);
-  auto const row = [&](bfloat16 const* from) DFDX_INLINE_LAMBDA {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, from));
-  };
-  __m512i words = rows > 0 ? row(p) : _mm512_setzero_si512();
-  if (rows > 1) words = _mm512_or_si512(words, _mm512_slli_epi32(row(p + step), 16));
-  return words;
-}
-
-/// Lanes of words of up to 32 numbers of up to two rows.
-DFDX_INLINE void wide_words_across(bfloat16 const* p, Index step, int rows, Index columns,
-                                   ByteWords (&words)[2]) {
-  alignas(64) static constexpr std::uint16_t order[64] = {
-      0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-      11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
-      22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
-  __m512i const first = load_words(p, rows > 0 ? columns : 0),
-                second = load_words(p + step, rows > 1 ? columns : 0);
-  DFDX_UNROLL for (int h = 0; h < 2; ++h) words[h] =
-      _mm512_permutex2var_epi16(first, _mm512_load_si512(order + 32 * h), second);
-}
-
-/// A lane of words along k in each of up to 16 lines, which are `line` apart and whose numbers are `step` apart.
-template <class T>
-DFDX_INLINE ByteWords words_of_lines(T const* p, Index line, Index step, int lines, Index left) {
-  Index const most = word_length<T>;
-  int const count = static_cast<int>(left < 0 ? 0 : left < most ? left : most);
-  if (line == 1 && (sizeof(T) == 2 || (count == most && lines == word_lanes)))
-    return words_across(p, step, count, lines);
-  alignas(64) std::uint32_t words[word_lanes] = {};
-  for (int i = 0; i < lines; ++i) words[i] = word_of(p + i * line, step, count);
-  return ByteWords::load_aligned(reinterpret_cast<std::int32_t const*>(words));
-}
 
 /// So many rows of A, and `steps` tiles along k, of which k numbers exist; `dst` is aligned to 64 bytes.
 template <class T>
@@ -85,11 +36,8 @@ void pack_tile_rows(strided<T> a, Index rows, Index k, Index steps, std::byte* d
     }
     for (Index s = 0; s < steps; ++s) {
       ByteWords square[tile_side];
-      DFDX_UNROLL for (int q = 0; q < tile_side; ++q) {
-        Index const p = (s * tile_side + q) * word_length<T>;
-        square[q] = words_of_lines(from + p * a.col, a.row, a.col, static_cast<int>(here), k - p);
-      }
-      transpose_tile(square);
+      Index const p = s * of_step;
+      square_of_lines<true>(from + p * a.col, a.row, a.col, static_cast<int>(here), k - p, square);
       DFDX_UNROLL for (int r = 0; r < tile_side; ++r) {
         square[r].store_aligned(to + s * tile_words + r * word_lanes);
       }
@@ -130,19 +78,9 @@ void pack_tile_columns(strided<T> b, Index columns, Index k, Index steps, std::b
     for (Index word = 0; word < words; word += tile_side) {
       std::int32_t* const at = place_of(lane) + word * width;
       Index const p = word * word_length<T>;
-      if (b.row == 1) {
-        ByteWords square[tile_side];
-        DFDX_UNROLL for (int r = 0; r < tile_side; ++r) {
-          square[r] = load_words(from + (r < here ? r : 0) * b.col + p, r < here ? k - p : 0);
-        }
-        transpose_tile(square);
-        DFDX_UNROLL for (int r = 0; r < tile_side; ++r) square[r].store_aligned(at + r * width);
-      } else {
-        for (Index r = 0; r < tile_side; ++r) {
-          Index const first = p + r * word_length<T>;
-          words_of_lines(from + first * b.row, b.col, b.row, here, k - first).store_aligned(at + r * width);
-        }
-      }
+      ByteWords square[tile_side];
+      square_of_lines<false>(from + p * b.row, b.col, b.row, here, k - p, square);
+      DFDX_UNROLL for (int r = 0; r < tile_side; ++r) square[r].store_aligned(at + r * width);
     }
   }
 }
