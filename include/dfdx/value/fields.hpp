@@ -79,6 +79,11 @@ concept is_optional = !std::is_base_of_v<Array, T> && requires(T& t, typename T:
 template <class T>
 concept keeps_leaves = requires { typename T::leaves_type; };
 
+// The places of a tuple's or pair's parts. Not std::apply: for each function it asks besides whether that may throw,
+// which takes longer to compile than the call.
+template <class T>
+inline constexpr std::make_index_sequence<std::tuple_size_v<T>> part_indices{};
+
 }  // namespace detail
 
 /// leaf - a node of a tree that holds numbers itself: a Tensor or an Array.
@@ -107,7 +112,9 @@ constexpr void visit(T& t, F const& f) {
   } else if constexpr (detail::is_optional<U>) {
     if (t.has_value()) visit(*t, f);
   } else if constexpr (detail::is_std_tuple<U>) {
-    std::apply([&](auto&... e) { (visit(e, f), ...); }, t);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (visit(std::get<I>(t), f), ...);
+    }(detail::part_indices<U>);
   } else {
     boost::hana::unpack(boost::hana::accessors<U>(),
                         [&](auto const&... a) { (visit(boost::hana::second(a)(t), f), ...); });
@@ -163,8 +170,9 @@ constexpr void visit_paths(T& t, F const& f, Path const& path) {
   } else if constexpr (is_optional<U>) {
     if (t.has_value()) visit_paths<How>(*t, f, path);
   } else if constexpr (is_std_tuple<U>) {
-    std::size_t i = 0;
-    std::apply([&](auto&... e) { (visit_paths<How>(e, f, path_below(path, i++)), ...); }, t);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (visit_paths<How>(std::get<I>(t), f, path_below(path, I)), ...);
+    }(part_indices<U>);
   } else {
     boost::hana::unpack(boost::hana::accessors<U>(), [&](auto const&... a) {
       (visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str())), ...);

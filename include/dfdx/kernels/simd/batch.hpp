@@ -274,6 +274,14 @@ DFDX_INLINE lane<T> load_n(T const* p, int n) {
   }
 }
 
+/// leave_vectors - before functions of the platform, which were compiled without AVX: what is left in the upper parts
+/// of vectors makes them take several times as long, and g++ -Og does not see to it.
+DFDX_INLINE void leave_vectors() {
+#if defined(__AVX__)
+  _mm256_zeroupper();
+#endif
+}
+
 /// store_n - p[i] = lane i for i < n; writes nothing else. 0 <= n <= lane_size<T>.
 template <class T>
 DFDX_INLINE void store_n(T* p, lane<T> v, int n) {
