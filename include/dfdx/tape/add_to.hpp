@@ -4,6 +4,7 @@
 
 #include <dfdx/ops/rows.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::tape {
 
