@@ -75,7 +75,9 @@ struct Product {
         double const s = sum[static_cast<std::size_t>(j)];
         double const bound = static_cast<double>(how.k) * 0x1p-24 * absolute[static_cast<std::size_t>(j)] +
                              0x1p-8 * std::abs(s);
-        worst = std::max(worst, std::abs(static_cast<double>(c[i * c_row + j]) - s) / bound);
+        double const error = std::abs(static_cast<double>(c[i * c_row + j]) - s) / bound;
+        if (std::isnan(error)) return 1e9;
+        worst = std::max(worst, error);
       }
       if (i + 1 < how.m)
         for (int64_t j = how.n; j < c_row; ++j)
@@ -94,7 +96,7 @@ double error_of(Case const& x) {
 }  // namespace
 
 TEST_CASE("products of bf16: sizes, layouts, gaps", "[kernels][gemm]") {
-  for (int64_t const m : {9, 12, 13, 16, 37})
+  for (int64_t const m : {9, 12, 13, 16, 43})
     for (int64_t const n : {16, 17, 32, 50, 64, 100, 129})
       for (int64_t const k : {16, 17, 31, 32, 33, 40, 64, 1023, 1030, 2100})
         for (int how = 0; how < 8; ++how) {
