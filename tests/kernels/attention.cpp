@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "worse.hpp"
+
 namespace tests::kernels_attention {
 
 namespace {
@@ -47,8 +49,7 @@ struct Rows {
     for (double w : want) size = std::fmax(size, std::abs(w));
     for (index_t i = 0; i < rows; ++i)
       for (index_t j = 0; j < columns; ++j) {
-        double const e = std::abs(get(i, j) - want[static_cast<std::size_t>(i * columns + j)]);
-        most = e <= most ? most : e;  // NaN stays
+        most = worse(most, std::abs(get(i, j) - want[static_cast<std::size_t>(i * columns + j)]));
       }
     return is_kept() ? most / size : 1;
   }
@@ -107,9 +108,9 @@ double attention_error(AttentionHead const& h) {
   attention.backward(q.given(), k.given(), v.given(), ct.given(), sums.data(), d.data(), dq.all(), dk.all(),
                      dv.all());
   for (std::size_t i = 0; i < sums.size(); ++i)
-    worst = std::fmax(worst, std::abs(static_cast<double>(sums[i]) - want_sums[i]));
+    worst = worse(worst, std::abs(static_cast<double>(sums[i]) - want_sums[i]));
   for (double e : {y.error(want_y), dq.error(want_q), dk.error(want_k), dv.error(want_v)})
-    worst = e <= worst ? worst : e;
+    worst = worse(worst, e);
   return worst;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flush.hpp"
+#include "worse.hpp"
 
 namespace tests::kernels_gemm_bf16 {
 
@@ -75,9 +76,7 @@ struct Product {
         double const s = sum[static_cast<std::size_t>(j)];
         double const bound = static_cast<double>(how.k) * 0x1p-24 * absolute[static_cast<std::size_t>(j)] +
                              0x1p-8 * std::abs(s);
-        double const error = std::abs(static_cast<double>(c[i * c_row + j]) - s) / bound;
-        if (std::isnan(error)) return 1e9;
-        worst = std::max(worst, error);
+        worst = worse(worst, std::abs(static_cast<double>(c[i * c_row + j]) - s) / bound);
       }
       if (i + 1 < how.m)
         for (int64_t j = how.n; j < c_row; ++j)

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+#include "worse.hpp"
+
 namespace tests::kernels_quantized {
 
 using namespace dfdx;
@@ -144,7 +146,7 @@ TEST_CASE("what a block can hold comes back the same", "[quantized]") {
     }
     auto const y = dequantized(f, quantized(f, x));
     double worst = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(double{x[i]} - y[i]));
+    for (std::size_t i = 0; i < x.size(); ++i) worst = worse(worst, std::abs(double{x[i]} - y[i]));
     CAPTURE(name_of(f), worst);
     CHECK(worst <= (f >= Quant::q4_k ? 0.1 : 0));
   }
