@@ -5,6 +5,8 @@
 
 #include <dfdx/vocabulary/attention.hpp>
 
+#include "worse.hpp"
+
 namespace tests::cuda_emulated_attention {
 
 using namespace emulated;
@@ -60,9 +62,9 @@ double apart_in_leaves(A const& found, B const& expected) {
     for (std::size_t j = 0; j < of[1][i].size(); ++j) {
       if (std::isnan(of[0][i][j])) return INFINITY;
       largest = std::fmax(largest, std::fabs(of[1][i][j]));
-      most = std::fmax(most, std::fabs(of[0][i][j] - of[1][i][j]));
+      most = tests::worse(most, std::fabs(of[0][i][j] - of[1][i][j]));
     }
-    worst = std::fmax(worst, largest == 0 ? most : most / largest);
+    worst = tests::worse(worst, largest == 0 ? most : most / largest);
   }
   return worst;
 }

@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "worse.hpp"
+
 namespace emulated {
 
 using namespace dfdx;
@@ -38,7 +40,7 @@ inline double difference(std::vector<double> const& a, std::vector<double> const
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) != std::isnan(b[i])) return INFINITY;
     if (std::isnan(a[i]) || a[i] == b[i]) continue;
-    worst = std::fmax(worst, std::fabs(a[i] - b[i]) / (1 + std::fabs(b[i])));
+    worst = tests::worse(worst, std::fabs(a[i] - b[i]) / (1 + std::fabs(b[i])));
   }
   return worst;
 }

@@ -6,6 +6,8 @@
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/lora.hpp>
 
+#include "worse.hpp"
+
 namespace tests::models_decoder {
 
 using namespace tests;
@@ -96,7 +98,7 @@ TEST_CASE("a decoder with a cache of blocks", "[models]") {
   Array const last = slice(rows, 1, 39)[1][0].contiguous();
   double worst = 0, batched = 0, size = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    worst = std::max(worst, std::abs(double{want[i]} - double{got[i]}));
+    worst = tests::worse(worst, std::abs(double{want[i]} - double{got[i]}));
     batched = std::max(batched, std::abs(double{last.data<float>()[i]} - double{got[i]}));
     size = std::max(size, std::abs(double{want[i]}));
   }
@@ -129,7 +131,7 @@ TEST_CASE("a decoder with quantized matrices", "[models]") {
     std::span<float const> const got = decode(token, cache);
     double worst = 0, size = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      worst = std::max(worst, std::abs(double{got[i]} - double{want.data<float>()[i]}));
+      worst = tests::worse(worst, std::abs(double{got[i]} - double{want.data<float>()[i]}));
       size = std::max(size, std::abs(double{got[i]}));
     }
     CHECK(worst < 0.02 * size);
@@ -184,7 +186,7 @@ TEST_CASE("a decoder takes several tokens of a text at once", "[models]") {
         REQUIRE(got.size() == want.size());
         double worst = 0, size = 0;
         for (std::size_t i = 0; i < want.size(); ++i) {
-          worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+          worst = tests::worse(worst, std::abs(double{got[i]} - double{want[i]}));
           size = std::max(size, std::abs(double{want[i]}));
         }
         // Below 5 tokens to the last bit; else a last bit may bring a neighbour of integers or of 16 bits.
@@ -224,7 +226,7 @@ TEST_CASE("texts side by side are what they are one by one", "[models]") {
         for (std::size_t i = 0; i < texts; ++i) {
           std::span<float const> const want = one(next[i], alone[i]);
           for (std::size_t k = 0; k < 131; ++k) {
-            worst = std::max(worst, std::abs(double{rows[i * 131 + k]} - double{want[k]}));
+            worst = tests::worse(worst, std::abs(double{rows[i * 131 + k]} - double{want[k]}));
             size = std::max(size, std::abs(double{want[k]}));
           }
         }
@@ -270,7 +272,7 @@ TEST_CASE("a decoder of a model of another dtype, and of one with factors", "[mo
       std::span<float const> const got = decode(t, a), want = of_floats(t, b);
       double worst = 0;
       for (std::size_t i = 0; i < got.size(); ++i)
-        worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+        worst = tests::worse(worst, std::abs(double{got[i]} - double{want[i]}));
       CHECK(worst < 1e-4);
     }
   }
@@ -294,7 +296,7 @@ TEST_CASE("a decoder of a model of another dtype, and of one with factors", "[mo
   for (std::size_t t = 0; t < 7; ++t) {
     std::span<float const> const want = one(text[t], b);
     for (std::size_t i = 0; i < 131; ++i)
-      worst = std::max(worst, std::abs(double{rows[t * 131 + i]} - double{want[i]}));
+      worst = tests::worse(worst, std::abs(double{rows[t * 131 + i]} - double{want[i]}));
   }
   CHECK(worst < 1e-4);
   CHECK(a.length == 7);
