@@ -48,7 +48,8 @@ target_compile_definitions(dfdx_separate PUBLIC DFDX_SEPARATE PRIVATE DFDX_IMPLE
 target_compile_options(dfdx_separate PRIVATE -UNDEBUG)
 set_target_properties(dfdx_separate PROPERTIES CXX_EXTENSIONS OFF)
 
-# For the tests that call a compiler themselves.
+# For the tests that call a compiler themselves, the second one where it is found.
+find_program(DFDX_CLANGXX clang++-19)
 set(DFDX_COMPILE_FLAGS -std=c++20 -Wall -Wextra -Wpedantic "-I${PROJECT_SOURCE_DIR}/include")
 foreach(name xsimd hana nlohmann_json)
   if(TARGET dfdx::${name})

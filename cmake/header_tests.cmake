@@ -15,7 +15,6 @@ file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers.txt" CONTENT "${names
 
 # By clang++-19 where it is found: it instantiates what constants name where they stand, g++ at the end of a file, so that
 # more includes are missed; and it takes less time.
-find_program(DFDX_CLANGXX clang++-19)
 set(compiler "${CMAKE_CXX_COMPILER}")
 if(DFDX_CLANGXX)
   set(compiler "${DFDX_CLANGXX}")
