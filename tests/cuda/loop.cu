@@ -45,16 +45,16 @@ using Sums = program<RowSums, Tensor<double, rows, 3, columns>>;
 template <class Program>
 using Body = kernels::Loop<step_code_t<Program, 0>, loop_code::scalar>;
 template <class Program>
-using Facts = kernels::LoopFacts<step_code_t<Program, 0>>;
+constexpr kernels::LoopFacts facts(step_code_t<Program, 0>::value);
 
 // The facts that choose the kernel.
 template <class Program>
 constexpr bool is_one_loop = Program::kernels == 1 && Program::steps[0].kind == graph::Step::Kind::loop;
 static_assert(is_one_loop<Map> && is_one_loop<Rows> && is_one_loop<Norm> && is_one_loop<Dynamic> &&
               is_one_loop<Sums>);
-static_assert(Facts<Map>::is_map() && Facts<Map>::phases == 1);
-static_assert(!Facts<Rows>::is_map() && Facts<Rows>::phases == 3);  // largest, sum of exponentials, quotients
-static_assert(!Facts<Norm>::is_map() && Facts<Norm>::phases == 3);  // mean, variance, result
+static_assert(facts<Map>.is_map() && facts<Map>.phases == 1);
+static_assert(!facts<Rows>.is_map() && facts<Rows>.phases == 3);  // largest, sum of exponentials, quotients
+static_assert(!facts<Norm>.is_map() && facts<Norm>.phases == 3);  // mean, variance, result
 static_assert(Body<Rows>::rows(nullptr) == rows && Body<Rows>::row_size(nullptr) == columns);
 static_assert(kernels::cuda::RowsKernel<step_code_t<Rows, 0>>::threads == 224);
 static_assert(!Map::is_static || Map::arena_bytes >= static_cast<index_t>(rows * columns * sizeof(float)));

@@ -69,6 +69,11 @@ constexpr index_t unpack(index_t const* p, InstructionField f) {
   }
 }
 
+constexpr Instruction unpack(index_t const* p) {
+  return {unpack(p, code), unpack(p, type), unpack(p, level), unpack(p, phase), unpack(p, mask),
+          unpack(p, a),    unpack(p, b),    unpack(p, c),     unpack(p, stash), unpack(p, immediate)};
+}
+
 enum Level : index_t { element_level = 0, row_level = 1 };
 
 /// What an instruction does, where that is not an elementwise op (those have the numbers of their Code, from 32

@@ -14,18 +14,17 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 template <class Code>
 class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
   using Base = Loop<Code, Code::value[loop_code::width], -1, -1, true>;
-  using Facts = LoopFacts<Code>;
-  using Base::dims, Base::split, Base::operands, Base::instructions, Base::phases;
+  using Base::dims, Base::split, Base::operands, Base::instructions, Base::phases, Base::facts;
   using typename Base::Body, typename Base::State;
   template <int K>
   using memory_t = typename Base::template memory_t<K>;
-  static constexpr std::make_index_sequence<static_cast<std::size_t>(operands)> all_operands{};
+  using Base::all_operands;
   static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
   // Whether operand k is not the same for all parts. Scratch of a single row is as long as the row.
   template <int K>
-  static constexpr bool is_own = Facts::is_shared(K) || (split > 0 && Facts::is_scratch(K));
+  static constexpr bool is_own = facts.is_shared(K) || (split > 0 && facts.is_scratch(K));
 
-  static constexpr index_t work_of(index_t elements) { return elements * (operands + Facts::cost()); }
+  static constexpr index_t work_of(index_t elements) { return elements * (operands + loop_cost<Code>()); }
   // Elements of which no vector reaches into the next part.
   static constexpr index_t unit = dims == 1 ? 64 : 1;
 
@@ -50,13 +49,13 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
   template <int K>
   static void add_own([[maybe_unused]] void* const* base, [[maybe_unused]] void* const* own,
                       [[maybe_unused]] index_t const* symbols) {
-    if constexpr (Facts::is_shared(K)) {
+    if constexpr (facts.is_shared(K)) {
       using M = memory_t<K>;
       auto* const to = static_cast<M*>(base[K]);
       auto const* const from = static_cast<M const*>(own[K]);
       index_t const n = Base::template own_size<K>(symbols);
       for (index_t i = 0; i < n; ++i)
-        to[i] = static_cast<M>(Combination<Facts::record(K, loop_code::combine)>::apply(
+        to[i] = static_cast<M>(Combination<facts.record(K, loop_code::combine)>::apply(
             static_cast<compute_t<M>>(to[i]), static_cast<compute_t<M>>(from[i])));
     }
   }
@@ -106,10 +105,8 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     State s{base, symbols};
     s.part = part.end - part.begin;
     Body::template advance<0>(s, part.begin);
-    if constexpr (Facts::fills()) Base::fill(s, all_operands);
-    Base::choose_stores(s);
+    if constexpr (facts.fills()) Base::fill(s, all_operands);
     Base::nest(s);
-    Base::end_stores(s);
   }
 
   // One row
@@ -119,26 +116,26 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
   [[gnu::noinline]] static void run_phase(State& s, Part part) {
     s.part = part.end - part.begin;
     Body::template advance<0>(s, part.begin);
-    if constexpr (Facts::reduction(P, 0) < 0) {
+    if constexpr (facts.reduction(P, 0) < 0) {
       detail::Absent none;
       Body::template inner<0, P>(s, none, none, none, none);
     } else {
       Body::template reduce<P>(s);
     }
-    Base::end_stores(s);
+    if constexpr (facts.writes_large()) Base::end_stores(s);
     Body::template advance<0>(s, -part.begin);
   }
   template <int I, int P>
   static void combine(State& s, State const& part) {
-    if constexpr (Facts::is_reduce(I) && Facts::in_phase(I, P)) {
+    if constexpr (facts.is_reduce(I) && facts.in_phase(I, P)) {
       using T = typename Body::template value_t<I>;
-      s.cells[I].template set<T>(Combination<Facts::field(I, loop_code::code)>::apply(
+      s.cells[I].template set<T>(Combination<facts.field(I, loop_code::code)>::apply(
           s.cells[I].template get<T>(), part.cells[I].template get<T>()));
     }
   }
   template <int P, std::size_t... I>
   static void phase(State& s, State* parts, int n, Tables const& tables, std::index_sequence<I...> all) {
-    if constexpr (Facts::row_instructions(P) != 0) Body::template run_row<P>(s, Body::template of_row<P>);
+    if constexpr (facts.row_instructions(P) != 0) Body::template run_row<P>(s, Body::template of_row<P>);
     if constexpr (P < phases) {
       index_t const elements = Body::template extent_of<0>(s.symbols);
       for (int i = 0; i < n; ++i) {
@@ -155,9 +152,9 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
  public:
   /// pays - whether the loop can be divided, and has enough to do for it as far as the compiler knows.
   static constexpr bool pays() {
-    if (dims == 0 || !Facts::is_divisible()) return false;
+    if (dims == 0 || !facts.is_divisible()) return false;
     index_t n = 1;
-    for (int d = 0; d < dims; ++d) n = extent::mul(n, Facts::extent_code(d));
+    for (int d = 0; d < dims; ++d) n = extent::mul(n, facts.extent_code(d));
     return n < 0 || work_of(n) >= 2 * part_work;
   }
 
@@ -171,8 +168,8 @@ class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
     } else {
       Scratch<State> const states(static_cast<std::size_t>(parts));
       State s{base, symbols};
-      Base::choose_stores(s);
-      if constexpr (Facts::fills())
+      if constexpr (facts.writes_large()) Base::choose_stores(s, all_operands);
+      if constexpr (facts.fills())
         for (int i = 0; i < parts; ++i) Base::fill(State{tables.of(i), symbols}, all_operands);
       phase<0>(s, states.get(), parts, tables, all_instructions);
     }

@@ -15,40 +15,37 @@ template <class Code, index_t Width = Code::value[loop_code::width], int Given =
           bool Divided = false>
 class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
  protected:
-  using Facts = LoopFacts<Code>;
   using Body = LoopBody<Code, Width, Given, Stored, Divided>;
   using Body::all_instructions;
-  using Body::dims, Body::split, Body::operands, Body::instructions, Body::phases, Body::record;
-  using Body::extent_code;
+  using Body::dims, Body::split, Body::operands, Body::instructions, Body::phases, Body::facts;
   using typename Body::L, typename Body::State;
   template <int K>
   using memory_t = typename Body::template memory_t<K>;
+  static constexpr auto runs = Body::template all_runs<0>;
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(operands)> all_operands{};
 
   template <int D>
   static DFDX_INLINE void outer(State& s) {
-    if constexpr (D == split) {
-      Body::template phase<0>(s);
-    } else {
-      constexpr bool backward = D == 0 && Facts::is_backward();
-      index_t const n = Body::template iterations<D>(s);
-      if constexpr (backward) Body::template advance<D>(s, n - 1);
-      for (index_t k = 0; k < n; ++k) {
-        outer<D + 1>(s);
-        if constexpr (Facts::is_sequential()) Body::template carry<false>(s, all_instructions);
-        Body::template advance<D>(s, backward ? -1 : 1);
-      }
-      Body::template advance<D>(s, backward ? 1 : -n);
+    constexpr bool backward = D == 0 && facts.is_backward();
+    index_t const n = Body::template iterations<D>(s);
+    if constexpr (backward) Body::template advance<D>(s, n - 1);
+    for (index_t k = 0; k < n; ++k) {
+      if constexpr (D + 1 == split) Body::template phase<0>(s);
+      else outer<D + 1>(s);
+      if constexpr (facts.is_sequential()) Body::template carry<false>(s, all_instructions);
+      Body::template advance<D>(s, backward ? -1 : 1);
     }
+    Body::template advance<D>(s, backward ? 1 : -n);
   }
 
   // Where an operand lies across the rows: some rows at a time, and of those the columns of a line after the other, so
   // that of a line of memory all is used while it is near. It is read in square tiles, transposed in registers.
   static constexpr index_t line = 64 / (Width == 0 ? 4 : Width);
-  static constexpr int crossing = Facts::crossing();
+  static constexpr int crossing = facts.crossing();
   // What is stored past the caches is not kept near, so that all rows can follow each other if nothing else is read:
   // the operand is then read in order.
   static DFDX_INLINE index_t rows_at_once([[maybe_unused]] State const& s, [[maybe_unused]] index_t rows) {
-    if constexpr (Facts::only_crosses())
+    if constexpr (facts.only_crosses())
       if (s.streams) return rows;
     return 64;
   }
@@ -61,7 +58,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
       constexpr index_t size = detail::known_size<L>;
       using E = std::conditional_t<Width == 4, float, double>;
       index_t const step = detail::resolved(Body::template lane_stride<K>, s.symbols);
-      auto const* const from = Body::template pointer<memory_t<K> const>(s, K) + i * step;
+      auto const* const from = detail::element<memory_t<K> const>(s.base[K], s.at[K]) + i * step;
       detail::transpose_square(reinterpret_cast<E const*>(from), step,
                                reinterpret_cast<E*>(tiles + Body::tiles_before(K) * Body::tile_bytes), size);
     }
@@ -78,13 +75,12 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     alignas(64) std::byte room[beside * bytes];
     detail::Absent none;
     for (index_t h = 0; h < beside; ++h)
-      fill_tiles(s, first + h * size, room + h * bytes,
-                 std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+      fill_tiles(s, first + h * size, room + h * bytes, all_operands);
     for (s.tile_row = 0; s.tile_row < size; ++s.tile_row) {
       Body::template run_row<0>(s, Body::template of_row<0>);
       for (index_t h = 0; h < beside; ++h) {
         s.tiles = room + h * bytes;
-        Body::template lanes<0, false>(s, first + h * size, static_cast<int>(size), none, none, none, none);
+        Body::template lanes<0, false>(s, first + h * size, static_cast<int>(size), none, none, none, none, runs);
       }
       Body::template advance<crossing>(s, 1);
     }
@@ -101,9 +97,9 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
       Body::template run_row<0>(s, Body::template of_row<0>);
       index_t i = first;
       for (; i + size <= last; i += size)
-        Body::template lanes<0, false>(s, i, static_cast<int>(size), none, none, none, none);
+        Body::template lanes<0, false>(s, i, static_cast<int>(size), none, none, none, none, runs);
       if constexpr (detail::known_size<L> != 1)
-        if (i < last) Body::template lanes<0, true>(s, i, static_cast<int>(last - i), none, none, none, none);
+        if (i < last) Body::template lanes<0, true>(s, i, static_cast<int>(last - i), none, none, none, none, runs);
       Body::template advance<crossing>(s, 1);
     }
     Body::template advance<crossing>(s, -rows);
@@ -136,32 +132,32 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   template <int K, std::size_t... Other>
   static DFDX_INLINE bool lies_apart(State const& s, std::index_sequence<Other...>) {
     if constexpr (!Body::template may_stream<K>()) return true;
-    else return (true && ... && (!Facts::loads(static_cast<int>(Other)) || s.base[Other] != s.base[K]));
+    else return (true && ... && (!facts.loads(static_cast<int>(Other)) || s.base[Other] != s.base[K]));
   }
   template <std::size_t... K>
   static DFDX_INLINE void choose_stores(State& s, std::index_sequence<K...> all) {
     if constexpr ((false || ... || Body::template may_stream<static_cast<int>(K)>()))
       s.streams = (true && ... && lies_apart<static_cast<int>(K)>(s, all));
   }
-  static DFDX_INLINE void choose_stores(State& s) {
-    choose_stores(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
-  }
-  static DFDX_INLINE void end_stores(State const& s) {
+  static DFDX_INLINE void end_stores([[maybe_unused]] State const& s) {
 #if !defined(__CUDACC__)
     if (s.streams) detail::end_streams();
 #endif
   }
 
   static DFDX_INLINE void nest(State& s) {
+    if constexpr (facts.writes_large()) choose_stores(s, all_operands);
     if constexpr (crossing >= 0) across<0>(s);
+    else if constexpr (split == 0) Body::template phase<0>(s);
     else outer<0>(s);
+    if constexpr (facts.writes_large()) end_stores(s);
   }
 
   template <int K>
   static DFDX_INLINE void fill(State const& s) {
-    constexpr index_t elements = record(K, loop_code::fill);
+    constexpr index_t elements = facts.record(K, loop_code::fill);
     if constexpr (elements != 0)
-      detail::fill_with_identity<record(K, loop_code::combine), memory_t<K>>(
+      detail::fill_with_identity<facts.record(K, loop_code::combine), memory_t<K>>(
           s.base[K], extent::resolve(elements, s.symbols));
   }
   template <std::size_t... K>
@@ -186,17 +182,17 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     else return Body::template extent_of<First>(symbols) * count<First + 1, Last>(symbols);
   }
   // Divisions in 32 bits are several times faster on GPUs.
-  using position_t = std::conditional_t<Facts::is_small(), std::uint32_t, index_t>;
+  using position_t = std::conditional_t<facts.is_small(), std::uint32_t, index_t>;
 
   // The lines of operand K, if lanes of it are read.
   template <int K>
   static DFDX_INLINE void prefetch([[maybe_unused]] State const& s, [[maybe_unused]] index_t n,
                                    [[maybe_unused]] int rows, [[maybe_unused]] int columns) {
 #if !defined(__CUDACC__)
-    if constexpr (K != Given && Facts::loads_lanes(K)) {
+    if constexpr (K != Given && facts.loads_lanes(K)) {
       index_t step = 0;
       if constexpr (split == 1) step = detail::resolved(Body::template stride<K, 0>, s.symbols);
-      auto const* from = Body::template pointer<memory_t<K> const>(s, K) + n;
+      auto const* from = detail::element<memory_t<K> const>(s.base[K], s.at[K]) + n;
       int const bytes = columns * static_cast<int>(sizeof(memory_t<K>));
       for (int r = 0; r < rows; ++r, from += step)
         for (int b = 0; b < bytes; b += 64) detail::ask_to_write(reinterpret_cast<char const*>(from) + b);
@@ -210,10 +206,10 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   }
 
   template <int K>
-  static constexpr index_t fill_of = record(K, loop_code::fill);
+  static constexpr index_t fill_of = facts.record(K, loop_code::fill);
   template <int K>
   static DFDX_INLINE void go_to_own(State& s, index_t worker) {
-    if constexpr (Facts::is_scratch(K) || Facts::is_shared(K)) s.at[K] += worker * own_size<K>(s.symbols);
+    if constexpr (facts.is_scratch(K) || facts.is_shared(K)) s.at[K] += worker * own_size<K>(s.symbols);
   }
   template <std::size_t... K>
   static DFDX_INLINE void go_to_own(State& s, index_t worker, std::index_sequence<K...>) {
@@ -229,7 +225,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   /// own_size - elements of operand k that each worker has of its own: scratch, and memory that rows add to; else 0.
   template <int K>
   static DFDX_INLINE constexpr index_t own_size(index_t const* symbols) {
-    if constexpr (Facts::is_scratch(K)) return row_size(symbols);
+    if constexpr (facts.is_scratch(K)) return row_size(symbols);
     else return detail::resolved(fill_of<K>, symbols);
   }
 
@@ -238,14 +234,14 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   static DFDX_INLINE void row(void* const* base, index_t const* symbols, index_t index, index_t worker) {
     State s{base, symbols};
     seek<0, split>(s, static_cast<position_t>(index));
-    go_to_own(s, worker, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    go_to_own(s, worker, all_operands);
     Body::template phase<0>(s);
   }
 
   /// elements - those of a map from one on, counted over all dims row by row: `count` of the last dim, which are as
   /// many as there are lanes or, at its end, fewer.
   static DFDX_INLINE void elements(void* const* base, index_t const* symbols, index_t index, int count) {
-    static_assert(Facts::is_map(), "loop: only the elements of a map can be computed one by one");
+    static_assert(facts.is_map(), "loop: only the elements of a map can be computed one by one");
     State s{base, symbols};
     auto const n = static_cast<position_t>(Body::template extent_of<dims - 1>(symbols));
     auto const at = static_cast<position_t>(index);
@@ -253,9 +249,9 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     Body::template run_row<0>(s, Body::template of_row<0>);
     detail::Absent none;
     auto const i = static_cast<index_t>(at % n);
-    if (count == L::size) Body::template lanes<0, false>(s, i, L::size, none, none, none, none);
-    if constexpr (L::size > 1 && Facts::lane_extent() % L::size != 0)
-      if (count < L::size) Body::template lanes<0, true>(s, i, count, none, none, none, none);
+    if (count == L::size) Body::template lanes<0, false>(s, i, L::size, none, none, none, none, runs);
+    if constexpr (L::size > 1 && facts.lane_extent() % L::size != 0)
+      if (count < L::size) Body::template lanes<0, true>(s, i, count, none, none, none, none, runs);
   }
 
   /// at - the loop's body at row m from column n on, for a sum of a matrix product; returns what to store.
@@ -267,7 +263,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     Body::template run_row<0>(s, Body::template of_row<0>);
     V result = sum;
     detail::Absent none, none_either;
-    Body::template lanes<0, Tail>(s, n, count, sum, result, none, none_either);
+    Body::template lanes<0, Tail>(s, n, count, sum, result, none, none_either, runs);
     return result;
   }
 
@@ -276,17 +272,15 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
                                    int columns) {
     State s{base, symbols};
     if constexpr (split == 1) Body::template advance<0>(s, m);
-    prefetch(s, n, rows, columns, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
+    prefetch(s, n, rows, columns, all_operands);
   }
 
   /// run - the whole nest. base[k] is where operand k starts; symbols are the values of symbolic extents.
   static DFDX_DEVICE void run(void* const* base, void*, index_t const* symbols) {
     State s{base, symbols};
-    if constexpr (Facts::fills()) fill(s, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
-    if constexpr (Facts::is_sequential()) Body::template carry<true>(s, all_instructions);
-    choose_stores(s);
+    if constexpr (facts.fills()) fill(s, all_operands);
+    if constexpr (facts.is_sequential()) Body::template carry<true>(s, all_instructions);
     nest(s);
-    end_stores(s);
   }
 };
 

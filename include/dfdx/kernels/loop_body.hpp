@@ -2,8 +2,7 @@
 // The body of a fused loop: what runs for one row of the nest, phase by phase, generated from its description
 // (core/loop_code.hpp). In a phase, loops over the inner dims run its instructions on lane values.
 //
-// Lane values are arguments and results of the steps, never members: vectors of some targets have no size. The
-// steps are inlined into one another, so that a phase becomes straight code over registers.
+// The steps are inlined, so that a phase becomes straight code over registers.
 #pragma once
 
 #include <bit>
@@ -18,34 +17,53 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// LoopBody - the phases of one row of a description, in lanes of a width. Given and Stored are operands that are
 /// handed over in registers (kernels/loop.hpp). If Divided the first dim has as many iterations as the state says.
 template <class Code, index_t Width, int Given, int Stored, bool Divided = false>
-class LoopBody : protected LoopFacts<Code> {
+class LoopBody {
  protected:
-  using Facts = LoopFacts<Code>;
-  using Facts::dims, Facts::split, Facts::operands, Facts::instructions, Facts::phases;
-  using Facts::field, Facts::record, Facts::extent_code, Facts::stride_code;
-  using Facts::is_reduce, Facts::reduction, Facts::ordinal, Facts::touches, Facts::phase_cost, Facts::holds;
-  using Facts::next_run, Facts::runs_before, Facts::row_instructions, Facts::row_instruction;
+  static constexpr LoopFacts facts{Code::value};
+  static constexpr int dims = facts.dims, split = facts.split, operands = facts.operands,
+                       instructions = facts.instructions, phases = facts.phases;
   using L = Lanes<Width>;
   static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
 
   template <int K>
-  using memory_t = element_t<static_cast<DType>(record(K, loop_code::dtype))>;
+  using memory_t = element_t<static_cast<DType>(facts.record(K, loop_code::dtype))>;
+  template <int P>
+  static constexpr auto runs_in = facts.runs_of<instructions>(P);
+  template <int P, std::size_t N>
+  static constexpr int run = runs_in<P>.at[N];
+  template <int P>
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(runs_in<P>.number)> all_runs{};
   // The type an instruction computes in.
   template <int I>
-  using type_t = element_t<static_cast<DType>(field(I, loop_code::type))>;
+  using type_t = element_t<static_cast<DType>(facts.field(I, loop_code::type))>;
   template <int I>
   using value_t = compute_t<type_t<I>>;
 
+  // Where the lane values of instructions lie.
+  static constexpr auto places = facts.find_places<instructions>();
+  struct Values : detail::LaneRow<L, bool, places.count_of(DType::boolean)>,
+                  detail::LaneRow<L, std::uint8_t, places.count_of(DType::u8)>,
+                  detail::LaneRow<L, std::int8_t, places.count_of(DType::i8)>,
+                  detail::LaneRow<L, std::int32_t, places.count_of(DType::i32)>,
+                  detail::LaneRow<L, std::int64_t, places.count_of(DType::i64)>,
+                  detail::LaneRow<L, float, places.count_of(DType::f32)>,
+                  detail::LaneRow<L, double, places.count_of(DType::f64)>,
+                  detail::LaneRow<L, detail::Absent, 1> {};
+  template <int I>
+  using lane_t = std::conditional_t<facts.has_lanes(I), value_t<I>, detail::Absent>;
+  template <int I>
+  using lane_row_t = detail::LaneRow<L, lane_t<I>, facts.has_lanes(I) ? places.count_of(facts.computed_in(I)) : 1>;
+
   // Variables, since a compiler has less work with them than with functions.
-  static constexpr bool long_rows = extent_code(dims - 1) < 0 || extent_code(dims - 1) >= 512;
+  static constexpr bool long_rows = facts.extent_code(dims - 1) < 0 || facts.extent_code(dims - 1) >= 512;
   template <int K, int D>
-  static constexpr index_t stride = stride_code(K, D);
+  static constexpr index_t stride = facts.stride_code(K, D);
   template <int K>
-  static constexpr index_t lane_stride = stride_code(K, dims - 1);
+  static constexpr index_t lane_stride = facts.stride_code(K, dims - 1);
 
   template <int D>
   static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
-    constexpr index_t e = extent_code(D);
+    constexpr index_t e = facts.extent_code(D);
     return detail::resolved(e, symbols);
   }
 
@@ -62,15 +80,16 @@ class LoopBody : protected LoopFacts<Code> {
   };
   template <int D>
   static DFDX_INLINE index_t iterations(State const& s) {
+    constexpr index_t e = facts.extent_code(D);
     if constexpr (Divided && D == 0) return s.part;
-    else return extent_of<D>(s.symbols);
+    else return detail::resolved(e, s.symbols);
   }
 
   // Whether operand k lies across the rows, of elements that lanes are made of: it is read in square tiles.
   template <int K>
   static constexpr bool in_tiles() {
     using M = memory_t<K>;
-    return Facts::crosses(K) && detail::known_size<L> > 1 && std::is_same_v<M, compute_t<M>> &&
+    return facts.crosses(K) && detail::known_size<L> > 1 && std::is_same_v<M, compute_t<M>> &&
            sizeof(M) == Width;
   }
   template <std::size_t... K>
@@ -85,17 +104,11 @@ class LoopBody : protected LoopFacts<Code> {
   // What is so large that it is stored past the caches, if the loop's state says so.
   template <int K>
   static constexpr bool may_stream() {
-    if constexpr (K != Stored && Facts::is_written_once(K) &&
+    if constexpr (K != Stored && facts.is_written_once(K) &&
                   requires { L::template can_stream<memory_t<K>>; })
       return L::template can_stream<memory_t<K>>;
     else return false;
   }
-  // Where operand k is, elements of type M.
-  template <class M>
-  static DFDX_INLINE M* pointer(State const& s, int k) {
-    return static_cast<M*>(s.base[k]) + s.at[k];
-  }
-
   template <int D, std::size_t... K>
   static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
     ((s.at[K] += times * detail::resolved(stride<static_cast<int>(K), D>, s.symbols)), ...);
@@ -110,31 +123,31 @@ class LoopBody : protected LoopFacts<Code> {
   template <int I>
   static DFDX_INLINE auto row_value(State const& s) {
     using T = value_t<I>;
-    if constexpr (field(I, loop_code::code) == loop_code::constant)
-      return math::convert_number<T>(std::bit_cast<double>(field(I, loop_code::immediate)));
+    if constexpr (facts.field(I, loop_code::code) == loop_code::constant)
+      return math::convert_number<T>(std::bit_cast<double>(facts.field(I, loop_code::immediate)));
     else return s.cells[I].template get<T>();
   }
 
   template <int I, bool Stores>
   static DFDX_INLINE void run_row_instruction(State& s) {
-    constexpr index_t what = field(I, loop_code::code);
-    constexpr int a = static_cast<int>(field(I, loop_code::a)), b = static_cast<int>(field(I, loop_code::b)),
-                  c = static_cast<int>(field(I, loop_code::c));
+    constexpr index_t what = facts.field(I, loop_code::code);
+    constexpr int a = static_cast<int>(facts.field(I, loop_code::a)), b = static_cast<int>(facts.field(I, loop_code::b)),
+                  c = static_cast<int>(facts.field(I, loop_code::c));
     using T = value_t<I>;
     if constexpr (what == loop_code::load) {
-      s.cells[I].template set<T>(static_cast<T>(*pointer<memory_t<a>>(s, a)));
+      s.cells[I].template set<T>(static_cast<T>(*detail::element<memory_t<a>>(s.base[a], s.at[a])));
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
-      if constexpr (holds(I)) s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
+      if constexpr (facts.holds(I)) s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
       else s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
-      if constexpr (Stores) L::store_row(pointer<memory_t<a>>(s, a), row_value<b>(s));
+      if constexpr (Stores) L::store_row(detail::element<memory_t<a>>(s.base[a], s.at[a]), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate && !Stores) {
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
-      constexpr index_t how = record(a, loop_code::combine);
-      auto* p = pointer<M>(s, a);
+      constexpr index_t how = facts.record(a, loop_code::combine);
+      auto* p = detail::element<M>(s.base[a], s.at[a]);
       if constexpr (detail::blockwise<L>) L::template combine_row<how>(p, row_value<b>(s));
       else *p = static_cast<M>(Combination<how>::apply(static_cast<T>(*p), row_value<b>(s)));
     } else {
@@ -151,23 +164,23 @@ class LoopBody : protected LoopFacts<Code> {
   // The row-level instructions that are due before phase P, in order; those that write may be left out.
   template <int P, bool Stores = true, std::size_t... N>
   static DFDX_INLINE void run_row(State& s, std::index_sequence<N...>) {
-    (run_row_instruction<row_instruction(P, static_cast<int>(N)), Stores>(s), ...);
+    (run_row_instruction<facts.row_instruction(P, static_cast<int>(N)), Stores>(s), ...);
   }
   template <int P>
-  static constexpr std::make_index_sequence<static_cast<std::size_t>(row_instructions(P))> of_row{};
+  static constexpr std::make_index_sequence<static_cast<std::size_t>(facts.row_instructions(P))> of_row{};
 
   // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
   template <bool First, std::size_t... I>
   static DFDX_INLINE void carry(State& s, std::index_sequence<I...>) {
     detail::Cell next[instructions + 1];
     auto const read = [&](auto i) {
-      constexpr int k = decltype(i)::value, from = Facts::carried_from(k, First);
-      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*pointer<memory_t<from>>(s, from));
+      constexpr int k = decltype(i)::value, from = facts.carried_from(k, First);
+      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*detail::element<memory_t<from>>(s.base[from], s.at[from]));
       else if constexpr (from >= 0) next[k].template set<value_t<k>>(row_value<from>(s));
     };
     auto const write = [&](auto i) {
       constexpr int k = decltype(i)::value;
-      if constexpr (Facts::carried_from(k, First) >= 0) s.cells[k] = next[k];
+      if constexpr (facts.carried_from(k, First) >= 0) s.cells[k] = next[k];
     };
     (read(std::integral_constant<int, static_cast<int>(I)>{}), ...);
     (write(std::integral_constant<int, static_cast<int>(I)>{}), ...);
@@ -178,31 +191,21 @@ class LoopBody : protected LoopFacts<Code> {
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
   template <int I, int P, class... V>
   static DFDX_INLINE auto lane_value(State const& s, V const&... v) {
-    if constexpr (field(I, loop_code::code) == loop_code::constant ||
-                  field(I, loop_code::level) == loop_code::row_level)
+    if constexpr (facts.field(I, loop_code::code) == loop_code::constant ||
+                  facts.field(I, loop_code::level) == loop_code::row_level)
       return L::template splat<value_t<I>>(row_value<I>(s));
-    else return detail::pick<runs_before(I, P)>(v...);
-  }
-
-  template <int K, bool Tail>
-  static DFDX_INLINE auto load_lane(State const& s, index_t i, int count) {
-    if constexpr (!Tail && in_tiles<K>())
-      if (s.tiles != nullptr) {
-        auto const* const tile = reinterpret_cast<memory_t<K> const*>(s.tiles + tiles_before(K) * tile_bytes);
-        return L::template load<false>(tile + s.tile_row * detail::known_size<L>, 1, count);
-      }
-    index_t const step = detail::resolved(lane_stride<K>, s.symbols);
-    return L::template load<Tail>(pointer<memory_t<K>>(s, K) + i * step, step, count);
+    else if constexpr (detail::sizeless<L>) return detail::pick<facts.runs_before(I, P)>(v...);
+    else return (..., static_cast<lane_row_t<I> const&>(v).values[places.of[I]]);
   }
 
   template <int K, bool Tail, class X>
   static DFDX_INLINE void accumulate(State& s, index_t i, int count, X const& x) {
     using M = memory_t<K>;
     using T = compute_t<M>;
-    constexpr index_t how = record(K, loop_code::combine);
+    constexpr index_t how = facts.record(K, loop_code::combine);
     using Join = Combination<how>;
     index_t const step = detail::resolved(lane_stride<K>, s.symbols);
-    M* p = pointer<M>(s, K) + i * step;
+    M* p = detail::element<M>(s.base[K], s.at[K]) + i * step;
     if (step != 0) {
       auto const sum = detail::joined<L, how, T>(L::template load<Tail>(p, step, count), x);
       L::template store<Tail>(p, step, sum, count);
@@ -215,113 +218,121 @@ class LoopBody : protected LoopFacts<Code> {
     }
   }
 
-  // Runs phase P on the lanes from element i on.
-  template <int P, bool Tail, class A0, class A1, class A2, class A3>
-  static DFDX_INLINE void lanes(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3) {
-    step<next_run(0, P), P, Tail>(s, i, count, a0, a1, a2, a3);
+  // Runs phase P on the lanes from element i on. What one instruction costs a compiler must not grow with the number of
+  // those before it: values lie in `Values`, or, where they have no size, are handed from step to step.
+  template <int P, bool Tail, class A0, class A1, class A2, class A3, std::size_t... N>
+  static DFDX_INLINE void lanes(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
+                                std::index_sequence<N...>) {
+    if constexpr (detail::sizeless<L>) {
+      in_turn<0, P, Tail>(s, i, count, a0, a1, a2, a3);
+    } else {
+      Values all;
+      ((static_cast<lane_row_t<run<P, N>>&>(all).values[places.of[run<P, N>]] =
+            step<run<P, N>, P, Tail>(s, i, count, a0, a1, a2, a3, all)),
+       ...);
+    }
   }
-  // Runs instruction I of phase P, then those after it. `v` are the values of those before it that run in P.
+  template <int N, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
+  static DFDX_INLINE void in_turn(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
+                                  V const&... v) {
+    if constexpr (N < runs_in<P>.number)
+      in_turn<N + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
+                              step<run<P, N>, P, Tail>(s, i, count, a0, a1, a2, a3, v...));
+  }
+
+  // Runs instruction I of phase P and returns its value. `v` are those of the instructions before it.
   template <int I, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
-  static DFDX_INLINE void step(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
-                               V const&... v) {
-    if constexpr (I < instructions) {
-      constexpr index_t what = field(I, loop_code::code);
-      constexpr int x = static_cast<int>(field(I, loop_code::a)),
-                    y = static_cast<int>(field(I, loop_code::b)),
-                    z = static_cast<int>(field(I, loop_code::c));
-      constexpr int stash = static_cast<int>(field(I, loop_code::stash)), then = next_run(I + 1, P);
-      using T = value_t<I>;
-      if constexpr (is_reduce(I)) {
-        auto part = lane_value<x, P>(s, v...);
-        if constexpr (Tail)
-          part = L::template only_first<T>(part, count, Combination<what>::template identity<T>());
-        auto& sum = nth<ordinal(P, I)>(a0, a1, a2, a3);
-        sum = detail::joined<L, what, T>(sum, part);
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
-      } else if constexpr (touches(I, loop_code::load, Given)) {
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., a0);
-      } else if constexpr (touches(I, loop_code::store, Stored)) {
-        a1 = lane_value<y, P>(s, v...);
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
-      } else if constexpr (stash >= 0 && P > static_cast<int>(field(I, loop_code::phase))) {
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., load_lane<stash, Tail>(s, i, count));
-      } else if constexpr (what == loop_code::load) {
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., load_lane<x, Tail>(s, i, count));
-      } else if constexpr (what == loop_code::iota) {
-        index_t const by = detail::resolved(lane_stride<x>, s.symbols);
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                            L::template positions<T>(s.at[x] + i * by, by));
-      } else if constexpr (what == loop_code::cast) {
-        if constexpr (holds(I))
-          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                              detail::applied<L, detail::Held<type_t<I>>, T, T>(lane_value<x, P>(s, v...)));
-        else
-          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                              L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...)));
-      } else if constexpr (what == loop_code::store) {
-        index_t const by = detail::resolved(lane_stride<x>, s.symbols);
-        auto* const to = pointer<memory_t<x>>(s, x) + i * by;
-        if constexpr (!Tail && may_stream<x>()) {
-          if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
-          else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);
-        } else {
-          L::template store<Tail>(to, by, lane_value<y, P>(s, v...), count);
+  static DFDX_INLINE auto step([[maybe_unused]] State& s, [[maybe_unused]] index_t i,
+                               [[maybe_unused]] int count, A0& a0, A1& a1, A2& a2, A3& a3, V const&... v) {
+    constexpr loop_code::Instruction what = facts.instruction(I);
+    constexpr int x = static_cast<int>(what.a), y = static_cast<int>(what.b), z = static_cast<int>(what.c);
+    // A value of an earlier phase, which lies in memory.
+    constexpr bool is_kept = what.stash >= 0 && P > static_cast<int>(what.phase);
+    using T = value_t<I>;
+    if constexpr (facts.is_reduce(I)) {
+      auto part = lane_value<x, P>(s, v...);
+      if constexpr (Tail)
+        part = L::template only_first<T>(part, count, Combination<what.code>::template identity<T>());
+      auto& sum = nth<facts.ordinal(P, I)>(a0, a1, a2, a3);
+      sum = detail::joined<L, what.code, T>(sum, part);
+      return detail::Absent{};
+    } else if constexpr (facts.touches(I, loop_code::load, Given)) {
+      return a0;
+    } else if constexpr (facts.touches(I, loop_code::store, Stored)) {
+      a1 = lane_value<y, P>(s, v...);
+      return detail::Absent{};
+    } else if constexpr (what.code == loop_code::load || is_kept) {
+      constexpr int from = is_kept ? static_cast<int>(what.stash) : x;
+      using M = memory_t<from>;
+      if constexpr (!Tail && in_tiles<from>())
+        if (s.tiles != nullptr) {
+          auto const* const tile = reinterpret_cast<M const*>(s.tiles + tiles_before(from) * tile_bytes);
+          return L::template load<false>(tile + s.tile_row * detail::known_size<L>, 1, count);
         }
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
-      } else if constexpr (what == loop_code::accumulate) {
-        accumulate<x, Tail>(s, i, count, lane_value<y, P>(s, v...));
-        step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v..., detail::Absent{});
+      index_t const by = detail::resolved(lane_stride<from>, s.symbols);
+      return L::template load<Tail>(detail::element<M>(s.base[from], s.at[from]) + i * by, by, count);
+    } else if constexpr (what.code == loop_code::iota) {
+      index_t const by = detail::resolved(lane_stride<x>, s.symbols);
+      return L::template positions<T>(s.at[x] + i * by, by);
+    } else if constexpr (what.code == loop_code::cast) {
+      if constexpr (facts.holds(I))
+        return detail::applied<L, detail::Held<type_t<I>>, T, T>(lane_value<x, P>(s, v...));
+      else return L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...));
+    } else if constexpr (what.code == loop_code::store) {
+      index_t const by = detail::resolved(lane_stride<x>, s.symbols);
+      auto* const to = detail::element<memory_t<x>>(s.base[x], s.at[x]) + i * by;
+      if constexpr (!Tail && may_stream<x>()) {
+        if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
+        else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);
       } else {
-        using Op = typename op::fused<static_cast<int>(what)>::type;
-        if constexpr (z >= 0)
-          step<then, P, Tail>(
-              s, i, count, a0, a1, a2, a3, v...,
-              detail::applied<L, Op, T, value_t<x>, value_t<y>, value_t<z>>(
-                  lane_value<x, P>(s, v...), lane_value<y, P>(s, v...), lane_value<z, P>(s, v...)));
-        else if constexpr (y >= 0)
-          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                              detail::applied<L, Op, T, value_t<x>, value_t<y>>(lane_value<x, P>(s, v...),
-                                                                                lane_value<y, P>(s, v...)));
-        else
-          step<then, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                              detail::applied<L, Op, T, value_t<x>>(lane_value<x, P>(s, v...)));
+        L::template store<Tail>(to, by, lane_value<y, P>(s, v...), count);
       }
+      return detail::Absent{};
+    } else if constexpr (what.code == loop_code::accumulate) {
+      accumulate<x, Tail>(s, i, count, lane_value<y, P>(s, v...));
+      return detail::Absent{};
+    } else {
+      using Op = typename op::fused<static_cast<int>(what.code)>::type;
+      if constexpr (z >= 0)
+        return detail::applied<L, Op, T, value_t<x>, value_t<y>, value_t<z>>(
+            lane_value<x, P>(s, v...), lane_value<y, P>(s, v...), lane_value<z, P>(s, v...));
+      else if constexpr (y >= 0)
+        return detail::applied<L, Op, T, value_t<x>, value_t<y>>(lane_value<x, P>(s, v...),
+                                                                  lane_value<y, P>(s, v...));
+      else return detail::applied<L, Op, T, value_t<x>>(lane_value<x, P>(s, v...));
     }
   }
 
   // The inner dims from D on; the last of them in lanes. Several chains of sums take turns, a0 to a3 being those of the
   // first.
-  template <int D, int P, class... A>
-  static DFDX_INLINE void inner(State& s, A&... sums) {
+  template <int D, int P, class A0, class A1, class A2, class A3, class... More>
+  static DFDX_INLINE void inner(State& s, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
     index_t const n = iterations<D>(s);
     if constexpr (D + 1 < dims) {
       for (index_t k = 0; k < n; ++k) {
-        inner<D + 1, P>(s, sums...);
+        inner<D + 1, P>(s, a0, a1, a2, a3, more...);
         advance<D>(s, 1);
       }
       advance<D>(s, -n);
     } else {
-      lanes_of_row<P>(s, n, sums...);
+      constexpr index_t e = facts.extent_code(dims - 1), known = detail::known_size<L>;
+      index_t const size = detail::lane_size_of<L>();
+      index_t i = 0;
+      if constexpr (sizeof...(More) > 0)
+        for (index_t const at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * size; i + at_once <= n;
+             i += at_once)
+          chains<P>(s, i, a0, a1, a2, a3, more...);
+      if constexpr (e < 0 || e >= known)
+        for (; i + size <= n; i += size)
+          lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3, all_runs<P>);
+      if constexpr (known == 0 || (known != 1 && (e < 0 || e % (known == 0 ? 1 : known) != 0)))
+        if (i < n) lanes<P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3, all_runs<P>);
     }
-  }
-  template <int P, class A0, class A1, class A2, class A3, class... More>
-  static DFDX_INLINE void lanes_of_row(State& s, index_t n, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
-    constexpr index_t e = extent_code(dims - 1), known = detail::known_size<L>;
-    index_t const size = detail::lane_size_of<L>();
-    index_t i = 0;
-    if constexpr (sizeof...(More) > 0)
-      for (index_t const at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * size; i + at_once <= n;
-           i += at_once)
-        chains<P>(s, i, a0, a1, a2, a3, more...);
-    if constexpr (e < 0 || e >= known)
-      for (; i + size <= n; i += size) lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3);
-    if constexpr (known == 0 || (known != 1 && (e < 0 || e % (known == 0 ? 1 : known) != 0)))
-      if (i < n) lanes<P, true>(s, i, static_cast<int>(n - i), a0, a1, a2, a3);
   }
   template <int P, class A0, class A1, class A2, class A3, class... More>
   static DFDX_INLINE void chains(State& s, index_t i, A0& a0, A1& a1, A2& a2, A3& a3, More&... more) {
     index_t const size = detail::lane_size_of<L>();
-    lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3);
+    lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3, all_runs<P>);
     if constexpr (sizeof...(More) > 0) chains<P>(s, i + size, more...);
   }
 
@@ -329,14 +340,16 @@ class LoopBody : protected LoopFacts<Code> {
   // four chains.
   template <int P>
   static constexpr bool in_chains() {
-    constexpr index_t e = extent_code(dims - 1), known = detail::known_size<L>;
-    return known > 1 && reduction(P, 0) >= 0 && (e < 0 || e >= 8 * known) && phase_cost(P) <= 6;
+    constexpr index_t e = facts.extent_code(dims - 1), known = detail::known_size<L>;
+    if constexpr (known > 1 && facts.reduction(P, 0) >= 0 && (e < 0 || e >= 8 * known))
+      return loop_cost<Code, P>() <= 6;
+    else return false;
   }
   template <int P, int N, class A>
   static DFDX_INLINE void join(A& a, A const& b, A const& c, A const& d) {
-    constexpr int i = reduction(P, N);
+    constexpr int i = facts.reduction(P, N);
     if constexpr (i >= 0) {
-      constexpr index_t how = field(i, loop_code::code);
+      constexpr index_t how = facts.field(i, loop_code::code);
       using T = value_t<i>;
       a = detail::joined<L, how, T>(detail::joined<L, how, T>(a, b), detail::joined<L, how, T>(c, d));
     }
@@ -344,30 +357,30 @@ class LoopBody : protected LoopFacts<Code> {
 
   template <int P, int N>
   static DFDX_INLINE auto identity() {
-    constexpr int i = reduction(P, N);
+    constexpr int i = facts.reduction(P, N);
     if constexpr (i < 0) return detail::Absent{};
     else
       return L::template splat<value_t<i>>(
-          Combination<field(i, loop_code::code)>::template identity<value_t<i>>());
+          Combination<facts.field(i, loop_code::code)>::template identity<value_t<i>>());
   }
   template <int P, int N, class A>
   static DFDX_INLINE void finish(State& s, A const& sum) {
-    constexpr int i = reduction(P, N);
+    constexpr int i = facts.reduction(P, N);
     if constexpr (i >= 0)
-      s.cells[i].template set<value_t<i>>(L::template horizontal<field(i, loop_code::code), value_t<i>>(sum));
+      s.cells[i].template set<value_t<i>>(L::template horizontal<facts.field(i, loop_code::code), value_t<i>>(sum));
   }
 
   template <int P>
   static DFDX_INLINE void phase(State& s) {
-    if constexpr (row_instructions(P) != 0) run_row<P>(s, of_row<P>);
+    if constexpr (facts.row_instructions(P) != 0) run_row<P>(s, of_row<P>);
     if constexpr (P < phases) {
-      if constexpr (reduction(P, 0) < 0) {
+      if constexpr (facts.reduction(P, 0) < 0) {
         detail::Absent none;
         inner<split, P>(s, none, none, none, none);
       } else {
         reduce<P>(s);
       }
-      phase<P + 1>(s);
+      if constexpr (P + 1 < phases || facts.row_instructions(P + 1) != 0) phase<P + 1>(s);
     }
   }
   template <int P>

@@ -83,6 +83,24 @@ DFDX_INLINE constexpr auto const& pick(V const&... v) {
   return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(&v...);
 }
 
+/// element - where that of type M is which has number `at` from p on.
+template <class M>
+DFDX_INLINE M* element(void* p, index_t at) {
+  return static_cast<M*>(p) + at;
+}
+
+/// LaneRow - N lane values of type T.
+template <class L, class T, int N>
+struct LaneRow {
+  typename L::template type<T> values[N];
+};
+template <class L, class T>
+struct LaneRow<L, T, 0> {};
+template <class L>
+struct LaneRow<L, Absent, 1> {
+  Absent values[1];
+};
+
 /// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.
 template <class L>
 concept sizeless = L::is_sizeless;

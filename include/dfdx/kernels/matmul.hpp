@@ -17,9 +17,9 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 template <class Code, int Given, int Stored, bool ReadsResult>
 struct LoopEpilogue {
   static constexpr bool reads_c = ReadsResult;
-  static constexpr int operands = LoopFacts<Code>::operands;
+  static constexpr int operands = LoopFacts(Code::value).operands;
   /// Whether it is too much code to be written out for every register of a tile.
-  static constexpr bool heavy = LoopFacts<Code>::cost() >= 8;
+  static constexpr bool heavy = loop_cost<Code>() >= 8;
   void* const* base;
   index_t const* symbols;
 

@@ -26,8 +26,8 @@ namespace detail {
 
 template <class Code, int Given, int Stored>
 class AddendsOf {
-  using Facts = LoopFacts<Code>;
-  static constexpr int last = Facts::dims - 1;
+  static constexpr LoopFacts facts{Code::value};
+  static constexpr int last = facts.dims - 1;
 
   // What an instruction adds up; `given` is the sum of products.
   struct Parts {
@@ -36,8 +36,8 @@ class AddendsOf {
   };
   static constexpr Parts loaded(int k) {
     if (k == Given) return {true, true};
-    if (Facts::stride_code(k, last) != 1) return {};
-    if (last == 0 || Facts::stride_code(k, 0) == 0) return {true, false, k, -1};
+    if (facts.stride_code(k, last) != 1) return {};
+    if (last == 0 || facts.stride_code(k, 0) == 0) return {true, false, k, -1};
     return {true, false, -1, k};
   }
   static constexpr Parts together(Parts const& x, Parts const& y) {
@@ -46,7 +46,7 @@ class AddendsOf {
             x.matrix >= 0 ? x.matrix : y.matrix};
   }
   static constexpr int part(int i, loop_code::InstructionField f) {
-    return static_cast<int>(Facts::field(i, f));
+    return static_cast<int>(facts.field(i, f));
   }
   static constexpr Parts parts(int i) {
     switch (part(i, loop_code::code)) {
@@ -59,14 +59,14 @@ class AddendsOf {
  public:
   static constexpr Addends find(DType dtype) {
     int stores = 0, from = -1;
-    for (int i = 0; i < Facts::instructions; ++i) {
+    for (int i = 0; i < facts.instructions; ++i) {
       int const what = part(i, loop_code::code);
       if (what == loop_code::store && part(i, loop_code::a) == Stored) ++stores, from = part(i, loop_code::b);
       else if (what != loop_code::load && what != loop_code::add) return {};
     }
     if (stores != 1) return {};
-    for (int k = 0; k < Facts::operands; ++k)
-      if (Facts::record(k, loop_code::dtype) != static_cast<index_t>(dtype)) return {};
+    for (int k = 0; k < facts.operands; ++k)
+      if (facts.record(k, loop_code::dtype) != static_cast<index_t>(dtype)) return {};
     Parts const p = parts(from);
     // It adds rows of f32 only.
     if (!p.ok || !p.given || (p.row >= 0 && dtype != DType::f32)) return {};
@@ -83,7 +83,7 @@ inline constexpr Addends addends<T, LoopEpilogue<Code, Given, Stored, ReadsResul
 /// row_step - how far the rows of an epilogue's operand are apart.
 template <int Operand, class Code, int Given, int Stored, bool ReadsResult>
 index_t row_step(std::type_identity<LoopEpilogue<Code, Given, Stored, ReadsResult>>, index_t const* symbols) {
-  return kernels::detail::resolved(LoopFacts<Code>::stride_code(Operand, 0), symbols);
+  return kernels::detail::resolved(LoopFacts(Code::value).stride_code(Operand, 0), symbols);
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -21,13 +21,13 @@ struct MapKernel {
   static constexpr int threads = 256;
   static constexpr index_t few = 1 << 15;
   static constexpr int pack = [] {
-    using Facts = LoopFacts<Code>;
+    constexpr LoopFacts facts(Code::value);
     index_t all = 1;
-    for (int d = 0; d < Facts::dims; ++d)
-      all = Facts::extent_code(d) < 0 || all < 0 ? -1 : all * Facts::extent_code(d);
+    for (int d = 0; d < facts.dims; ++d)
+      all = facts.extent_code(d) < 0 || all < 0 ? -1 : all * facts.extent_code(d);
     int n = all >= 0 && all < few ? 1 : pack_size<Code>();
-    index_t const e = Facts::lane_extent();
-    while (n > 1 && Facts::dims > 1 && (e < 0 || e % n != 0)) n /= 2;
+    index_t const e = facts.lane_extent();
+    while (n > 1 && facts.dims > 1 && (e < 0 || e % n != 0)) n /= 2;
     return n;
   }();
   static constexpr index_t work(index_t const* symbols) {
@@ -103,24 +103,24 @@ struct SequentialKernel {
 /// on each device.
 template <class Code>
 class LoopStep {
-  using Facts = LoopFacts<Code>;
+  static constexpr LoopFacts facts{Code::value};
   using Body = Loop<Code, loop_code::scalar>;
   static constexpr index_t most_blocks = 2048, most_parts = 512;
   static constexpr index_t most_bytes = index_t{64} << 20;  // of copies and of scratch
 
   // Whether blocks have operand k of their own in the device's memory.
   static constexpr bool in_memory(int k) {
-    return Facts::is_shared(k) || (Facts::is_scratch(k) && !detail::OwnMemory<Code>::in_shared_memory);
+    return facts.is_shared(k) || (facts.is_scratch(k) && !detail::OwnMemory<Code>::in_shared_memory);
   }
   struct Own {
-    index_t elements[static_cast<std::size_t>(Facts::operands) + 1] = {};
+    index_t elements[static_cast<std::size_t>(facts.operands) + 1] = {};
     constexpr index_t bytes(int k, index_t n) const {
       return n * elements[k] *
-             static_cast<index_t>(size_of(static_cast<DType>(Facts::record(k, loop_code::dtype))));
+             static_cast<index_t>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype))));
     }
     constexpr index_t bytes() const {
       index_t r = 0;
-      for (int k = 0; k < Facts::operands; ++k) r += in_memory(k) ? bytes(k, 1) : 0;
+      for (int k = 0; k < facts.operands; ++k) r += in_memory(k) ? bytes(k, 1) : 0;
       return r;
     }
   };
@@ -128,15 +128,15 @@ class LoopStep {
   static constexpr Own own(index_t const* symbols) {
     return [symbols]<std::size_t... K>(std::index_sequence<K...>) {
       return Own{{Body::template own_size<static_cast<int>(K)>(symbols)..., 0}};
-    }(std::make_index_sequence<static_cast<std::size_t>(Facts::operands)>{});
+    }(std::make_index_sequence<static_cast<std::size_t>(facts.operands)>{});
   }
   // Copies of shared memory: no more than rows, and no more elements than the loop walks.
   static constexpr index_t parts(index_t const* symbols) {
     Own const mine = own(symbols);
     index_t const rows = Body::rows(symbols);
     index_t most = rows < most_parts ? rows : most_parts;
-    for (int k = 0; k < Facts::operands; ++k) {
-      index_t const n = Facts::is_shared(k) ? mine.elements[k] : 0;
+    for (int k = 0; k < facts.operands; ++k) {
+      index_t const n = facts.is_shared(k) ? mine.elements[k] : 0;
       if (n == 0) continue;
       index_t const walked = rows * Body::row_size(symbols) / n;
       most = walked < most ? walked : most;
@@ -147,11 +147,11 @@ class LoopStep {
   }
   static constexpr index_t blocks(index_t const* symbols) {
     index_t const rows = Body::rows(symbols);
-    if constexpr (Facts::is_sequential()) {
+    if constexpr (facts.is_sequential()) {
       return 1;
-    } else if constexpr (Facts::fills()) {
+    } else if constexpr (facts.fills()) {
       return parts(symbols);
-    } else if constexpr (Facts::is_map()) {
+    } else if constexpr (facts.is_map()) {
       index_t const n =
           (MapKernel<Code>::work(symbols) + MapKernel<Code>::threads - 1) / MapKernel<Code>::threads;
       return n < most_blocks ? n : most_blocks;
@@ -165,7 +165,7 @@ class LoopStep {
   }
   static constexpr index_t aligned(index_t bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr index_t copies_of(int k, index_t blocks) {
-    return (Facts::is_scratch(k) || blocks > 1) && in_memory(k) ? blocks : 0;
+    return (facts.is_scratch(k) || blocks > 1) && in_memory(k) ? blocks : 0;
   }
   static constexpr index_t bytes_of(Own const& mine, int k, index_t blocks) {
     return aligned(mine.bytes(k, copies_of(k, blocks)));
@@ -178,7 +178,7 @@ class LoopStep {
     else return 1;
   }
   static constexpr index_t whole_copies(int k, index_t parts) {
-    return Facts::is_shared(k) ? parts : Facts::is_scratch(k) ? 1 : 0;
+    return facts.is_shared(k) ? parts : facts.is_scratch(k) ? 1 : 0;
   }
 
  public:
@@ -186,11 +186,11 @@ class LoopStep {
   static constexpr index_t workspace(index_t const* symbols) {
     index_t n = 0;
     if (index_t const shares = whole_parts(symbols); shares > 1) {
-      for (int k = 0; k < Facts::operands; ++k) n += aligned(own(symbols).bytes(k, whole_copies(k, shares)));
+      for (int k = 0; k < facts.operands; ++k) n += aligned(own(symbols).bytes(k, whole_copies(k, shares)));
       return n + Whole::partial_bytes(shares);
     }
-    if constexpr (!Facts::is_sequential())
-      for (int k = 0; k < Facts::operands; ++k) n += bytes_of(own(symbols), k, blocks(symbols));
+    if constexpr (!facts.is_sequential())
+      for (int k = 0; k < facts.operands; ++k) n += bytes_of(own(symbols), k, blocks(symbols));
     return n;
   }
 
@@ -198,25 +198,25 @@ class LoopStep {
   static cudaError_t run(void* const* base, void* workspace, index_t const* symbols, Device,
                          cudaStream_t stream) {
     LoopArguments<Code> arguments;
-    for (int k = 0; k < Facts::operands; ++k) arguments.base[k] = base[k];
+    for (int k = 0; k < facts.operands; ++k) arguments.base[k] = base[k];
     if (symbols != nullptr)
       for (int i = 0; i < max_symbols; ++i) arguments.symbols[i] = symbols[i];
     if constexpr (Whole::pays())
       if (index_t const shares = whole_parts(symbols); shares > 1)
         return run_whole(arguments, base, static_cast<std::byte*>(workspace), shares, stream);
     index_t const n = blocks(symbols);
-    if constexpr (Facts::is_sequential()) {
+    if constexpr (facts.is_sequential()) {
       return start<SequentialKernel<Code>>(arguments, n, stream);
     } else {
       auto* at = static_cast<std::byte*>(workspace);
       Own const mine = own(symbols);
-      for (int k = 0; k < Facts::operands; ++k)
+      for (int k = 0; k < facts.operands; ++k)
         if (index_t const bytes = bytes_of(mine, k, n); bytes != 0) {
           arguments.base[k] = at;
           at += bytes;
         }
-      if constexpr (Facts::fills()) return run_parts(arguments, base, n, stream);
-      else if constexpr (Facts::is_map()) return start<MapKernel<Code>>(arguments, n, stream);
+      if constexpr (facts.fills()) return run_parts(arguments, base, n, stream);
+      else if constexpr (facts.is_map()) return start<MapKernel<Code>>(arguments, n, stream);
       else return start<RowsKernel<Code>>(arguments, n, stream);
     }
   }
@@ -229,7 +229,7 @@ class LoopStep {
   }
   static cudaError_t run_whole(LoopArguments<Code> arguments, void* const* base, std::byte* at, index_t parts,
                                cudaStream_t stream) {
-    for (int k = 0; k < Facts::operands; ++k)
+    for (int k = 0; k < facts.operands; ++k)
       if (index_t const bytes = own(arguments.symbols).bytes(k, whole_copies(k, parts)); bytes != 0) {
         arguments.base[k] = at;
         at += aligned(bytes);
@@ -245,7 +245,7 @@ class LoopStep {
     detail::for_shared<Code>([&](auto k) {
       if (said != cudaSuccess) return;
       constexpr int K = decltype(k)::value;
-      using Kernel = CombineKernel<Facts::record(K, loop_code::combine), detail::memory_of<Code, K>>;
+      using Kernel = CombineKernel<facts.record(K, loop_code::combine), detail::memory_of<Code, K>>;
       index_t const n = Body::template own_size<K>(arguments.symbols),
                     full = (n + Kernel::threads - 1) / Kernel::threads;
       said = start<Kernel>(CombineArguments{arguments.base[K], base[K], n, parts},

@@ -22,7 +22,7 @@ namespace detail {
 /// row_pack - elements that each thread has of a row: several if all rows can be divided so, and each warp has some.
 template <class Code>
 constexpr int row_pack() {
-  constexpr index_t n = LoopFacts<Code>::lane_extent();
+  constexpr index_t n = LoopFacts(Code::value).lane_extent();
   int pack = pack_size<Code>();
   while (pack > 1 && (n < 0 || n % pack != 0 || n < pack * 4 * warp_size)) pack /= 2;
   return pack;
@@ -31,33 +31,33 @@ constexpr int row_pack() {
 template <class Code>
 constexpr int row_threads() {
   constexpr int most = 8 * warp_size;
-  constexpr index_t e = LoopFacts<Code>::lane_extent(), n = e < 0 ? e : e / row_pack<Code>();
+  constexpr index_t e = LoopFacts(Code::value).lane_extent(), n = e < 0 ? e : e / row_pack<Code>();
   if (n < 0 || n >= most) return most;
   return n <= warp_size ? warp_size : static_cast<int>((n + warp_size - 1) / warp_size) * warp_size;
 }
 template <class Code>
 using RowBody = Loop<Code, packed_width(row_threads<Code>(), row_pack<Code>())>;
 
-template <class Code, bool (*Is)(int), class F, std::size_t... K>
+template <class Code, bool (Loopfacts.*Is)(int) const, class F, std::size_t... K>
 DFDX_INLINE constexpr void for_those(F f, std::index_sequence<K...>) {
   auto const one = [&](auto k) {
-    if constexpr (Is(decltype(k)::value)) f(k);
+    if constexpr ((LoopFacts(Code::value).*Is)(decltype(k)::value)) f(k);
   };
   (one(std::integral_constant<int, static_cast<int>(K)>{}), ...);
 }
 /// for_shared, for_scratch - f(k) for each operand k that rows add to, or keep values in between phases.
 template <class Code, class F>
 DFDX_INLINE constexpr void for_shared(F f) {
-  for_those<Code, &LoopFacts<Code>::is_shared>(
-      f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts<Code>::operands)>{});
+  for_those<Code, &Loopfacts.is_shared>(
+      f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts(Code::value).operands)>{});
 }
 template <class Code, class F>
 DFDX_INLINE constexpr void for_scratch(F f) {
-  for_those<Code, &LoopFacts<Code>::is_scratch>(
-      f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts<Code>::operands)>{});
+  for_those<Code, &Loopfacts.is_scratch>(
+      f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts(Code::value).operands)>{});
 }
 template <class Code, int K>
-using memory_of = element_t<static_cast<DType>(LoopFacts<Code>::record(K, loop_code::dtype))>;
+using memory_of = element_t<static_cast<DType>(LoopFacts(Code::value).record(K, loop_code::dtype))>;
 
 /// fill_shared - what rows add to begins as the identity of how they do, in the copy of this block.
 template <class Body, int Threads, class Code>
@@ -65,7 +65,7 @@ DFDX_INLINE void fill_shared(LoopArguments<Code> const& here) {
   for_shared<Code>([&](auto k) {
     constexpr int K = decltype(k)::value;
     using M = memory_of<Code, K>;
-    constexpr index_t how = LoopFacts<Code>::record(K, loop_code::combine);
+    constexpr index_t how = LoopFacts(Code::value).record(K, loop_code::combine);
     auto* const mine = static_cast<M*>(here.base[K]);
     for (index_t i = thread(); i < Body::template own_size<K>(here.symbols); i += Threads)
       mine[i] = static_cast<M>(Combination<how>::template identity<compute_t<M>>());
@@ -77,25 +77,25 @@ DFDX_INLINE void fill_shared(LoopArguments<Code> const& here) {
 /// shared memory if all of them are known to fit there.
 template <class Code>
 struct OwnMemory {
-  using Facts = LoopFacts<Code>;
+  static constexpr LoopFacts facts{Code::value};
   using Body = RowBody<Code>;
   static constexpr index_t most_bytes = index_t{40} << 10;
   /// Bytes of scratch before operand `end`, each operand's 16 bytes from the next; -1 if a size is not known.
   static constexpr index_t before(int end) {
     index_t bytes = 0, size = 1;
-    for (int d = Facts::split; d < Facts::dims; ++d) {
-      if (Facts::extent_code(d) < 0) return -1;
-      size *= Facts::extent_code(d);
+    for (int d = facts.split; d < facts.dims; ++d) {
+      if (facts.extent_code(d) < 0) return -1;
+      size *= facts.extent_code(d);
     }
     for (int k = 0; k < end; ++k)
-      if (Facts::is_scratch(k))
+      if (facts.is_scratch(k))
         bytes +=
-            (size * static_cast<index_t>(size_of(static_cast<DType>(Facts::record(k, loop_code::dtype)))) +
+            (size * static_cast<index_t>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype)))) +
              15) /
             16 * 16;
     return bytes;
   }
-  static constexpr index_t bytes = before(Facts::operands);
+  static constexpr index_t bytes = before(facts.operands);
   static constexpr bool in_shared_memory = bytes > 0 && bytes <= most_bytes;
 
   /// here - the arguments with the addresses of this block's own memory.

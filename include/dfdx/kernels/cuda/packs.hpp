@@ -144,11 +144,11 @@ struct PackLanes {
 /// bytes of the widest operand, 8 at most, if all that lies side by side can be read so.
 template <class Code>
 constexpr int pack_size() {
-  using Facts = LoopFacts<Code>;
+  constexpr LoopFacts facts(Code::value);
   int widest = 0, n = 8;
-  for (int k = 0; k < Facts::operands; ++k)
-    if (Facts::stride_code(k, Facts::dims - 1) == 1) {
-      int const size = static_cast<int>(size_of(static_cast<DType>(Facts::record(k, loop_code::dtype))));
+  for (int k = 0; k < facts.operands; ++k)
+    if (facts.stride_code(k, facts.dims - 1) == 1) {
+      int const size = static_cast<int>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype))));
       widest = size > widest ? size : widest;
     }
   if (widest == 0) return 1;

@@ -15,10 +15,10 @@ class WholeLoop {
   static constexpr int most_threads = 256;
   // Elements of a thread; if there is but one dim, the last thread has fewer.
   static constexpr int pack = [] {
-    using F = LoopFacts<Code>;
+    constexpr LoopFacts facts(Code::value);
     int n = pack_size<Code>();
-    index_t const e = F::lane_extent();
-    while (n > 1 && F::dims > 1 && (e < 0 || e % n != 0)) n /= 2;
+    index_t const e = facts.lane_extent();
+    while (n > 1 && facts.dims > 1 && (e < 0 || e % n != 0)) n /= 2;
     return n;
   }();
 
@@ -35,8 +35,7 @@ class WholeLoop {
   using Nest = Loop<Code, packed_width(threads, pack), -1, -1, true>;
 
   class Phases : Nest {
-    using Facts = LoopFacts<Code>;
-    using Nest::dims, Nest::split, Nest::phases;
+    using Nest::dims, Nest::split, Nest::phases, Nest::facts;
     using typename Nest::Body, typename Nest::State;
     template <int I>
     using value_t = typename Body::template value_t<I>;
@@ -47,9 +46,9 @@ class WholeLoop {
     static constexpr int count = phases;
 
     static constexpr bool pays() {
-      if (dims == 0 || split != 0 || Facts::is_map() || !Facts::is_divisible()) return false;
+      if (dims == 0 || split != 0 || facts.is_map() || !facts.is_divisible()) return false;
       index_t n = 1;
-      for (int d = 0; d < dims; ++d) n = n < 0 || Facts::extent_code(d) < 0 ? -1 : n * Facts::extent_code(d);
+      for (int d = 0; d < dims; ++d) n = n < 0 || facts.extent_code(d) < 0 ? -1 : n * facts.extent_code(d);
       return n < 0 || n >= 2 * least_work;
     }
     static constexpr index_t parts(index_t const* symbols) {
@@ -74,11 +73,11 @@ class WholeLoop {
       State s{here.base, here.symbols};
       before<P, P == phases>(s, x);
       if constexpr (P < phases) {
-        if constexpr (P == 0 && Facts::fills()) detail::fill_shared<Nest, threads>(here);
+        if constexpr (P == 0 && facts.fills()) detail::fill_shared<Nest, threads>(here);
         Part const part = part_of(Body::template extent_of<0>(s.symbols), block(), x.parts, unit);
         s.part = part.end - part.begin;
         Body::template advance<0>(s, part.begin);
-        if constexpr (Facts::reduction(P, 0) < 0) {
+        if constexpr (facts.reduction(P, 0) < 0) {
           kernels::detail::Absent none;
           Body::template inner<0, P>(s, none, none, none, none);
         } else {
@@ -103,7 +102,7 @@ class WholeLoop {
     template <int P, int... R>
     static DFDX_INLINE void leave(State const& s, Arguments const& x, std::integer_sequence<int, R...>) {
       auto const one = [&](auto r) {
-        constexpr int i = Facts::reduction(P, decltype(r)::value);
+        constexpr int i = facts.reduction(P, decltype(r)::value);
         if constexpr (i >= 0)
           if (thread() == 0)
             x.partial[(P * most_reductions + decltype(r)::value) * x.parts + block()] = s.cells[i];
@@ -113,9 +112,9 @@ class WholeLoop {
     template <int P, int... R>
     static DFDX_INLINE void find(State& s, Arguments const& x, std::integer_sequence<int, R...>) {
       auto const one = [&](auto r) {
-        constexpr int i = Facts::reduction(P, decltype(r)::value);
+        constexpr int i = facts.reduction(P, decltype(r)::value);
         if constexpr (i >= 0) {
-          constexpr index_t how = Facts::field(i, loop_code::code);
+          constexpr index_t how = facts.field(i, loop_code::code);
           using T = value_t<i>;
           T sum = Combination<how>::template identity<T>();
           for (index_t p = thread(); p < x.parts; p += threads)
