@@ -52,6 +52,8 @@ class LoopBody {
   template <int I>
   using lane_t = std::conditional_t<facts.has_lanes(I), value_t<I>, detail::Absent>;
   template <int I>
+  static constexpr int place = places.of[I];
+  template <int I>
   using lane_row_t = detail::LaneRow<L, lane_t<I>, facts.has_lanes(I) ? places.count_of(facts.computed_in(I)) : 1>;
 
   // Variables, since a compiler has less work with them than with functions.
@@ -195,7 +197,7 @@ class LoopBody {
                   facts.field(I, loop_code::level) == loop_code::row_level)
       return L::template splat<value_t<I>>(row_value<I>(s));
     else if constexpr (detail::sizeless<L>) return detail::pick<facts.runs_before(I, P)>(v...);
-    else return (..., static_cast<lane_row_t<I> const&>(v).values[places.of[I]]);
+    else return (..., static_cast<lane_row_t<I> const&>(v).values[place<I>]);
   }
 
   template <int K, bool Tail, class X>
@@ -227,7 +229,7 @@ class LoopBody {
       in_turn<0, P, Tail>(s, i, count, a0, a1, a2, a3);
     } else {
       Values all;
-      ((static_cast<lane_row_t<run<P, N>>&>(all).values[places.of[run<P, N>]] =
+      ((static_cast<lane_row_t<run<P, N>>&>(all).values[place<run<P, N>>] =
             step<run<P, N>, P, Tail>(s, i, count, a0, a1, a2, a3, all)),
        ...);
     }

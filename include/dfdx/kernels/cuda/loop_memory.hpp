@@ -38,7 +38,7 @@ constexpr int row_threads() {
 template <class Code>
 using RowBody = Loop<Code, packed_width(row_threads<Code>(), row_pack<Code>())>;
 
-template <class Code, bool (Loopfacts.*Is)(int) const, class F, std::size_t... K>
+template <class Code, bool (LoopFacts::*Is)(int) const, class F, std::size_t... K>
 DFDX_INLINE constexpr void for_those(F f, std::index_sequence<K...>) {
   auto const one = [&](auto k) {
     if constexpr ((LoopFacts(Code::value).*Is)(decltype(k)::value)) f(k);
@@ -48,12 +48,12 @@ DFDX_INLINE constexpr void for_those(F f, std::index_sequence<K...>) {
 /// for_shared, for_scratch - f(k) for each operand k that rows add to, or keep values in between phases.
 template <class Code, class F>
 DFDX_INLINE constexpr void for_shared(F f) {
-  for_those<Code, &Loopfacts.is_shared>(
+  for_those<Code, &LoopFacts::is_shared>(
       f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts(Code::value).operands)>{});
 }
 template <class Code, class F>
 DFDX_INLINE constexpr void for_scratch(F f) {
-  for_those<Code, &Loopfacts.is_scratch>(
+  for_those<Code, &LoopFacts::is_scratch>(
       f, std::make_index_sequence<static_cast<std::size_t>(LoopFacts(Code::value).operands)>{});
 }
 template <class Code, int K>
