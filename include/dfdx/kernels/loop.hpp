@@ -17,12 +17,33 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
  protected:
   using Body = LoopBody<Code, Width, Given, Stored, Divided>;
   using Body::all_instructions;
-  using Body::dims, Body::split, Body::operands, Body::instructions, Body::phases, Body::facts;
+  using Body::dims, Body::split, Body::operands, Body::instructions, Body::phases;
   using typename Body::L, typename Body::State;
+  static constexpr LoopFacts facts{Code::value};  // g++ 12 does not find that of the base in a lambda
   template <int K>
   using memory_t = typename Body::template memory_t<K>;
+  template <int I>
+  using value_t = typename Body::template value_t<I>;
   static constexpr auto runs = Body::template all_runs<0>;
   static constexpr std::make_index_sequence<static_cast<std::size_t>(operands)> all_operands{};
+
+  // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
+  template <bool First, std::size_t... I>
+  static DFDX_INLINE void carry(State& s, std::index_sequence<I...>) {
+    detail::Cell next[instructions + 1];
+    auto const read = [&](auto i) {
+      constexpr int k = decltype(i)::value, from = facts.carried_from(k, First);
+      if constexpr (from >= 0 && First)
+        next[k].template set<value_t<k>>(*detail::element<memory_t<from>>(s.base[from], s.at[from]));
+      else if constexpr (from >= 0) next[k].template set<value_t<k>>(Body::template row_value<from>(s));
+    };
+    auto const write = [&](auto i) {
+      constexpr int k = decltype(i)::value;
+      if constexpr (facts.carried_from(k, First) >= 0) s.cells[k] = next[k];
+    };
+    (read(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+    (write(std::integral_constant<int, static_cast<int>(I)>{}), ...);
+  }
 
   template <int D>
   static DFDX_INLINE void outer(State& s) {
@@ -32,7 +53,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     for (index_t k = 0; k < n; ++k) {
       if constexpr (D + 1 == split) Body::template phase<0>(s);
       else outer<D + 1>(s);
-      if constexpr (facts.is_sequential()) Body::template carry<false>(s, all_instructions);
+      if constexpr (facts.is_sequential()) carry<false>(s, all_instructions);
       Body::template advance<D>(s, backward ? -1 : 1);
     }
     Body::template advance<D>(s, backward ? 1 : -n);
@@ -74,13 +95,13 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
                       bytes = Body::tiles_before(operands) * Body::tile_bytes;
     alignas(64) std::byte room[beside * bytes];
     detail::Absent none;
-    for (index_t h = 0; h < beside; ++h)
-      fill_tiles(s, first + h * size, room + h * bytes, all_operands);
+    for (index_t h = 0; h < beside; ++h) fill_tiles(s, first + h * size, room + h * bytes, all_operands);
     for (s.tile_row = 0; s.tile_row < size; ++s.tile_row) {
       Body::template run_row<0>(s, Body::template of_row<0>);
       for (index_t h = 0; h < beside; ++h) {
         s.tiles = room + h * bytes;
-        Body::template lanes<0, false>(s, first + h * size, static_cast<int>(size), none, none, none, none, runs);
+        Body::template lanes<0, false>(s, first + h * size, static_cast<int>(size), none, none, none, none,
+                                       runs);
       }
       Body::template advance<crossing>(s, 1);
     }
@@ -99,7 +120,8 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
       for (; i + size <= last; i += size)
         Body::template lanes<0, false>(s, i, static_cast<int>(size), none, none, none, none, runs);
       if constexpr (detail::known_size<L> != 1)
-        if (i < last) Body::template lanes<0, true>(s, i, static_cast<int>(last - i), none, none, none, none, runs);
+        if (i < last)
+          Body::template lanes<0, true>(s, i, static_cast<int>(last - i), none, none, none, none, runs);
       Body::template advance<crossing>(s, 1);
     }
     Body::template advance<crossing>(s, -rows);
@@ -279,7 +301,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
   static DFDX_DEVICE void run(void* const* base, void*, index_t const* symbols) {
     State s{base, symbols};
     if constexpr (facts.fills()) fill(s, all_operands);
-    if constexpr (facts.is_sequential()) Body::template carry<true>(s, all_instructions);
+    if constexpr (facts.is_sequential()) carry<true>(s, all_instructions);
     nest(s);
   }
 };

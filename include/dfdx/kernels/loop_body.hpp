@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/loop_values.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -33,28 +32,18 @@ class LoopBody {
   static constexpr int run = runs_in<P>.at[N];
   template <int P>
   static constexpr std::make_index_sequence<static_cast<std::size_t>(runs_in<P>.number)> all_runs{};
+  // Whether that is another where a row ends within a vector.
+  template <int P, std::size_t N>
+  static constexpr bool ends = facts.ends(run<P, N>);
   // The type an instruction computes in.
   template <int I>
   using type_t = element_t<static_cast<DType>(facts.field(I, loop_code::type))>;
   template <int I>
   using value_t = compute_t<type_t<I>>;
 
-  // Where the lane values of instructions lie.
-  static constexpr auto places = facts.find_places<instructions>();
-  struct Values : detail::LaneRow<L, bool, places.count_of(DType::boolean)>,
-                  detail::LaneRow<L, std::uint8_t, places.count_of(DType::u8)>,
-                  detail::LaneRow<L, std::int8_t, places.count_of(DType::i8)>,
-                  detail::LaneRow<L, std::int32_t, places.count_of(DType::i32)>,
-                  detail::LaneRow<L, std::int64_t, places.count_of(DType::i64)>,
-                  detail::LaneRow<L, float, places.count_of(DType::f32)>,
-                  detail::LaneRow<L, double, places.count_of(DType::f64)>,
-                  detail::LaneRow<L, detail::Absent, 1> {};
+  using Values = detail::LaneValues<L, Code>;
   template <int I>
-  using lane_t = std::conditional_t<facts.has_lanes(I), value_t<I>, detail::Absent>;
-  template <int I>
-  static constexpr int place = places.of[I];
-  template <int I>
-  using lane_row_t = detail::LaneRow<L, lane_t<I>, facts.has_lanes(I) ? places.count_of(facts.computed_in(I)) : 1>;
+  using row_t = typename Values::template row_t<I, value_t<I>>;
 
   // Variables, since a compiler has less work with them than with functions.
   static constexpr bool long_rows = facts.extent_code(dims - 1) < 0 || facts.extent_code(dims - 1) >= 512;
@@ -133,7 +122,8 @@ class LoopBody {
   template <int I, bool Stores>
   static DFDX_INLINE void run_row_instruction(State& s) {
     constexpr index_t what = facts.field(I, loop_code::code);
-    constexpr int a = static_cast<int>(facts.field(I, loop_code::a)), b = static_cast<int>(facts.field(I, loop_code::b)),
+    constexpr int a = static_cast<int>(facts.field(I, loop_code::a)),
+                  b = static_cast<int>(facts.field(I, loop_code::b)),
                   c = static_cast<int>(facts.field(I, loop_code::c));
     using T = value_t<I>;
     if constexpr (what == loop_code::load) {
@@ -141,7 +131,8 @@ class LoopBody {
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
-      if constexpr (facts.holds(I)) s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
+      if constexpr (facts.holds(I))
+        s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
       else s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
       if constexpr (Stores) L::store_row(detail::element<memory_t<a>>(s.base[a], s.at[a]), row_value<b>(s));
@@ -171,23 +162,6 @@ class LoopBody {
   template <int P>
   static constexpr std::make_index_sequence<static_cast<std::size_t>(facts.row_instructions(P))> of_row{};
 
-  // What rows hand to one another, or the first finds. All is read before any is written: carries may change places.
-  template <bool First, std::size_t... I>
-  static DFDX_INLINE void carry(State& s, std::index_sequence<I...>) {
-    detail::Cell next[instructions + 1];
-    auto const read = [&](auto i) {
-      constexpr int k = decltype(i)::value, from = facts.carried_from(k, First);
-      if constexpr (from >= 0 && First) next[k].template set<value_t<k>>(*detail::element<memory_t<from>>(s.base[from], s.at[from]));
-      else if constexpr (from >= 0) next[k].template set<value_t<k>>(row_value<from>(s));
-    };
-    auto const write = [&](auto i) {
-      constexpr int k = decltype(i)::value;
-      if constexpr (facts.carried_from(k, First) >= 0) s.cells[k] = next[k];
-    };
-    (read(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-    (write(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-  }
-
   // Element level
 
   // The value of instruction I as a lane: computed in this phase, or the same for the whole row.
@@ -197,7 +171,7 @@ class LoopBody {
                   facts.field(I, loop_code::level) == loop_code::row_level)
       return L::template splat<value_t<I>>(row_value<I>(s));
     else if constexpr (detail::sizeless<L>) return detail::pick<facts.runs_before(I, P)>(v...);
-    else return (..., static_cast<lane_row_t<I> const&>(v).values[place<I>]);
+    else return (..., static_cast<row_t<I> const&>(v).values[Values::template place<I>]);
   }
 
   template <int K, bool Tail, class X>
@@ -229,8 +203,8 @@ class LoopBody {
       in_turn<0, P, Tail>(s, i, count, a0, a1, a2, a3);
     } else {
       Values all;
-      ((static_cast<lane_row_t<run<P, N>>&>(all).values[place<run<P, N>>] =
-            step<run<P, N>, P, Tail>(s, i, count, a0, a1, a2, a3, all)),
+      ((static_cast<row_t<run<P, N>>&>(all).values[Values::template place<run<P, N>>] =
+            step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, all)),
        ...);
     }
   }
@@ -239,7 +213,7 @@ class LoopBody {
                                   V const&... v) {
     if constexpr (N < runs_in<P>.number)
       in_turn<N + 1, P, Tail>(s, i, count, a0, a1, a2, a3, v...,
-                              step<run<P, N>, P, Tail>(s, i, count, a0, a1, a2, a3, v...));
+                              step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, v...));
   }
 
   // Runs instruction I of phase P and returns its value. `v` are those of the instructions before it.
@@ -300,7 +274,7 @@ class LoopBody {
             lane_value<x, P>(s, v...), lane_value<y, P>(s, v...), lane_value<z, P>(s, v...));
       else if constexpr (y >= 0)
         return detail::applied<L, Op, T, value_t<x>, value_t<y>>(lane_value<x, P>(s, v...),
-                                                                  lane_value<y, P>(s, v...));
+                                                                 lane_value<y, P>(s, v...));
       else return detail::applied<L, Op, T, value_t<x>>(lane_value<x, P>(s, v...));
     }
   }
@@ -347,29 +321,28 @@ class LoopBody {
       return loop_cost<Code, P>() <= 6;
     else return false;
   }
-  template <int P, int N, class A>
+  // A sum by the instruction that finds it, -1 if there is none.
+  template <int I, class A>
   static DFDX_INLINE void join(A& a, A const& b, A const& c, A const& d) {
-    constexpr int i = facts.reduction(P, N);
-    if constexpr (i >= 0) {
-      constexpr index_t how = facts.field(i, loop_code::code);
-      using T = value_t<i>;
+    if constexpr (I >= 0) {
+      constexpr index_t how = facts.field(I, loop_code::code);
+      using T = value_t<I>;
       a = detail::joined<L, how, T>(detail::joined<L, how, T>(a, b), detail::joined<L, how, T>(c, d));
     }
   }
 
-  template <int P, int N>
+  template <int I>
   static DFDX_INLINE auto identity() {
-    constexpr int i = facts.reduction(P, N);
-    if constexpr (i < 0) return detail::Absent{};
+    if constexpr (I < 0) return detail::Absent{};
     else
-      return L::template splat<value_t<i>>(
-          Combination<facts.field(i, loop_code::code)>::template identity<value_t<i>>());
+      return L::template splat<value_t<I>>(
+          Combination<facts.field(I, loop_code::code)>::template identity<value_t<I>>());
   }
-  template <int P, int N, class A>
+  template <int I, class A>
   static DFDX_INLINE void finish(State& s, A const& sum) {
-    constexpr int i = facts.reduction(P, N);
-    if constexpr (i >= 0)
-      s.cells[i].template set<value_t<i>>(L::template horizontal<facts.field(i, loop_code::code), value_t<i>>(sum));
+    if constexpr (I >= 0)
+      s.cells[I].template set<value_t<I>>(
+          L::template horizontal<facts.field(I, loop_code::code), value_t<I>>(sum));
   }
 
   template <int P>
@@ -387,27 +360,27 @@ class LoopBody {
   }
   template <int P>
   static DFDX_INLINE void reduce(State& s) {
-    auto a0 = identity<P, 0>();
-    auto a1 = identity<P, 1>();
-    auto a2 = identity<P, 2>();
-    auto a3 = identity<P, 3>();
+    auto a0 = identity<facts.reduction(P, 0)>();
+    auto a1 = identity<facts.reduction(P, 1)>();
+    auto a2 = identity<facts.reduction(P, 2)>();
+    auto a3 = identity<facts.reduction(P, 3)>();
     if constexpr (in_chains<P>()) {
       auto b0 = a0, c0 = a0, d0 = a0;
       auto b1 = a1, c1 = a1, d1 = a1;
       auto b2 = a2, c2 = a2, d2 = a2;
       auto b3 = a3, c3 = a3, d3 = a3;
       inner<split, P>(s, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3);
-      join<P, 0>(a0, b0, c0, d0);
-      join<P, 1>(a1, b1, c1, d1);
-      join<P, 2>(a2, b2, c2, d2);
-      join<P, 3>(a3, b3, c3, d3);
+      join<facts.reduction(P, 0)>(a0, b0, c0, d0);
+      join<facts.reduction(P, 1)>(a1, b1, c1, d1);
+      join<facts.reduction(P, 2)>(a2, b2, c2, d2);
+      join<facts.reduction(P, 3)>(a3, b3, c3, d3);
     } else {
       inner<split, P>(s, a0, a1, a2, a3);
     }
-    finish<P, 0>(s, a0);
-    finish<P, 1>(s, a1);
-    finish<P, 2>(s, a2);
-    finish<P, 3>(s, a3);
+    finish<facts.reduction(P, 0)>(s, a0);
+    finish<facts.reduction(P, 1)>(s, a1);
+    finish<facts.reduction(P, 2)>(s, a2);
+    finish<facts.reduction(P, 3)>(s, a3);
   }
 };
 

@@ -72,6 +72,12 @@ class LoopFacts {
       if (runs(i, p)) r.at[r.number++] = i;
     return r;
   }
+  // Whether instruction i does other things with a part of a vector than with a whole one.
+  constexpr bool ends(int i) const {
+    index_t const what = field(i, loop_code::code);
+    return is_reduce(i) || what == loop_code::load || what == loop_code::store ||
+           what == loop_code::accumulate || field(i, loop_code::stash) >= 0;
+  }
   constexpr int runs_before(int i, int p) const {
     int n = 0;
     for (int j = 0; j < i; ++j) n += runs(j, p);
@@ -93,7 +99,6 @@ class LoopFacts {
   struct Places {
     int counts[dtype_count] = {};
     int of[N + 1] = {};
-    constexpr int count_of(DType type) const { return counts[static_cast<int>(type)]; }
   };
   template <int N>
   constexpr Places<N> find_places() const {

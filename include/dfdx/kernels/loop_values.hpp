@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dfdx/kernels/lanes.hpp>
+#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/nth.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -99,6 +100,32 @@ struct LaneRow<L, T, 0> {};
 template <class L>
 struct LaneRow<L, Absent, 1> {
   Absent values[1];
+};
+
+/// LanePlaces - which place the lane value of each of a description's instructions has among those of its type.
+template <class Code>
+struct LanePlaces {
+  static constexpr LoopFacts facts{Code::value};
+  static constexpr auto all = facts.find_places<facts.instructions>();
+  template <class T>
+  static constexpr int count = all.counts[static_cast<int>(dtype_v<T>)];
+};
+/// LaneValues - the lane values of a description's instructions, those of one type side by side.
+template <class L, class Code, class Places = LanePlaces<Code>>
+struct LaneValues : LaneRow<L, bool, Places::template count<bool>>,
+                    LaneRow<L, std::uint8_t, Places::template count<std::uint8_t>>,
+                    LaneRow<L, std::int8_t, Places::template count<std::int8_t>>,
+                    LaneRow<L, std::int32_t, Places::template count<std::int32_t>>,
+                    LaneRow<L, std::int64_t, Places::template count<std::int64_t>>,
+                    LaneRow<L, float, Places::template count<float>>,
+                    LaneRow<L, double, Places::template count<double>>,
+                    LaneRow<L, Absent, 1> {
+  // Where that of instruction I lies; of those without one there is a place, too.
+  template <int I>
+  static constexpr int place = Places::all.of[I];
+  template <int I, class T>
+  using row_t = std::conditional_t<Places::facts.has_lanes(I), LaneRow<L, T, Places::template count<T>>,
+                                   LaneRow<L, Absent, 1>>;
 };
 
 /// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.

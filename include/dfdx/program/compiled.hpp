@@ -108,7 +108,7 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   frame.inputs = inputs.data;
   frame.symbols = inputs.symbols;
   frame.device = inputs.device;
-  P::require_kernels(frame.device);
+  detail::require_kernels(frame.device);
   auto const run = [&](std::size_t bytes) {
     Storage* const storage = arenas.take(&program_tag<P>, bytes, inputs.device);
     frame.arena = storage->data();
@@ -133,16 +133,22 @@ template <class = void>
                resolved(r.strides, symbols));
 }
 
+// The first results, as many as a tree has leaves for. It knows no program: all with results of a type share it.
+template <class T>
+void view_leaves(T& out, graph::Result const* results, std::byte* const* at, Storage* storage,
+                 index_t const* symbols) {
+  visit(out, [&](auto& leaf) {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    leaf = Leaf(typename Leaf::Unchecked{}, result_view(*results++, storage, *at++, symbols));
+  });
+}
 /// The first results of program P, as views of its arena: those that a tree has leaves for.
 template <class P, class T>
 void view_results(T& out, Storage* storage, typename P::Frame const& frame) {
-  std::size_t k = 0;
-  visit(out, [&](auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    graph::Result const& r = P::plan.results[k++];
-    leaf =
-        Leaf(typename Leaf::Unchecked{}, result_view(r, storage, P::address(r.memory, frame), frame.symbols));
-  });
+  std::byte* at[P::outputs + 1];
+  for (int k = 0; k < P::outputs; ++k)
+    at[k] = P::address(P::plan.results[static_cast<std::size_t>(k)].memory, frame);
+  view_leaves(out, P::plan.results.data(), at, storage, frame.symbols);
 }
 template <class P>
 typename P::result result_views(Storage* storage, typename P::Frame const& frame) {
@@ -228,7 +234,7 @@ class Bound {
     std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
     if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
     inputs_.check();
-    P::require_kernels(inputs_.device);
+    detail::require_kernels(inputs_.device);
     kept_.add_to(inputs_, args...);
     if constexpr (!P::is_static) {
       layout_ = P::layout(inputs_.symbols);

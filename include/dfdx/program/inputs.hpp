@@ -10,13 +10,27 @@ namespace dfdx::detail::inline DFDX_TARGET {
 /// programs share its code.
 template <class = void>
 struct InputList {
+  InputList(std::byte** to, int room) : addresses(to), most(room) {}
+  InputList(InputList const&) = delete;
+  InputList& operator=(InputList const&) = delete;
+
+  std::byte** addresses;
+  int most;
   index_t symbols[max_symbols] = {};
   int count = 0, known = 0;
   Device device{};    // of all of them: a program runs where its arguments are
   Vec<Array> packed;  // row-major copies of arguments that are not
 
-  /// The address of the next input, of `most`; `type` is the shape that its type says.
-  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type, int most) {
+  /// The leaves of an argument are the next inputs.
+  template <class T>
+  void add(T const& t) {
+    visit(t, [&](auto const& leaf) {
+      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape);
+      addresses[count - 1] = at;
+    });
+  }
+  /// The address of the next input; `type` is the shape that its type says.
+  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type) {
     if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
     if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
     if (count == 0) device = x.device();
@@ -42,15 +56,9 @@ struct InputList {
 /// Inputs - the addresses of the inputs of program P, and what it needs to know of them.
 template <class P>
 struct Inputs : InputList<> {
+  Inputs() : InputList<>(data, P::inputs) {}
   std::byte* data[P::inputs + 1] = {};
 
-  template <class T>
-  void add(T const& t) {
-    visit(t, [&](auto const& leaf) {
-      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape, P::inputs);
-      data[count - 1] = at;
-    });
-  }
   void check() const {
     if constexpr (P::plan.requirements.size() != 0)
       InputList<>::check(P::plan.requirements.data(), P::plan.requirements.size());

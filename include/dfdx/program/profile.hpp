@@ -56,7 +56,7 @@ Profile profile_program(A const&... args) {
   Inputs<P> inputs;
   (inputs.add(args), ...);
   inputs.check();
-  P::require_kernels(inputs.device);
+  require_kernels(inputs.device);
   Kept<P> kept;
   kept.add_to(inputs, args...);
   auto const layout = P::layout(inputs.symbols);

@@ -113,6 +113,11 @@ inline constexpr bool has_devices = false;
 #endif
 template <class P>
 class OnDevice;
+/// require_kernels - refuses a device that this build has no kernels for.
+inline void require_kernels(Device device) {
+  if (!has_devices && !device.is_cpu())
+    raise("program: arguments on ", device, ", this build has kernels for the CPU only");
+}
 
 }  // namespace dfdx::detail::inline DFDX_TARGET
 
@@ -272,12 +277,6 @@ struct program {
       if constexpr (is_input) return f.inputs[a.index] + by;
       else return f.arena + by;
     }
-  }
-
-  /// require_kernels - refuses a device that this build has no kernels for.
-  static void require_kernels(Device device) {
-    if (!detail::has_devices && !device.is_cpu())
-      raise("program: arguments on ", device, ", this build has kernels for the CPU only");
   }
 
   /// run - executes the plan: a table of kernels and one loop over it, or, if they are few, straight calls. On a device

@@ -35,7 +35,8 @@ class WholeLoop {
   using Nest = Loop<Code, packed_width(threads, pack), -1, -1, true>;
 
   class Phases : Nest {
-    using Nest::dims, Nest::split, Nest::phases, Nest::facts;
+    static constexpr LoopFacts facts{Code::value};  // g++ 12 does not find that of the base in a lambda
+    using Nest::dims, Nest::split, Nest::phases;
     using typename Nest::Body, typename Nest::State;
     template <int I>
     using value_t = typename Body::template value_t<I>;
