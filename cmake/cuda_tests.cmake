@@ -21,12 +21,18 @@ endif()
 set(nvcc_flags "${DFDX_COMPILE_FLAGS}")
 list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate host code is not pedantic
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
+# Of those that are about kernels alone the host's code is not compiled either: it is the same as in the others.
+set(kernels_alone attention kernels loop)
 foreach(source ${sources})
   cmake_path(GET source STEM name)
+  set(output -Xcompiler -fsyntax-only -c)
+  if(name IN_LIST kernels_alone)
+    set(output -fatbin)
+  endif()
   add_test(NAME cuda/${name}
     COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host}
             -gencode arch=compute_80,code=[sm_80,sm_90]
-            --expt-relaxed-constexpr --extended-lambda -Werror all-warnings -Xcompiler -fsyntax-only
-            -c "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
+            --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
+            ${output} "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
   set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)
 endforeach()
