@@ -4,6 +4,7 @@
 // twice: with its own norms and tables, which is the model, and with theirs, rounding for rounding, which agrees with
 // what is stored to the last bits of f64: logits, hidden states, loss and all gradients.
 #include "hf.hpp"
+#include "worse.hpp"
 
 #include <dfdx/models/llama_load.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>
@@ -135,10 +136,10 @@ Results made_with(models::Llama const& m, Norm const& norm, models::Angles const
 // The largest difference of anything.
 double apart(Results const& a, Results const& b) {
   REQUIRE((a.states.size() == b.states.size() && a.gradients.size() == b.gradients.size()));
-  double r = std::max(largest_difference(a.logits, b.logits), largest_difference(a.loss, b.loss));
+  double r = tests::worse(largest_difference(a.logits, b.logits), largest_difference(a.loss, b.loss));
   for (std::size_t i = 0; i < a.states.size(); ++i)
-    r = std::max(r, largest_difference(a.states[i], b.states[i]));
-  for (auto const& [name, g] : a.gradients) r = std::max(r, largest_difference(g, b.gradients.at(name)));
+    r = tests::worse(r, largest_difference(a.states[i], b.states[i]));
+  for (auto const& [name, g] : a.gradients) r = tests::worse(r, largest_difference(g, b.gradients.at(name)));
   return r;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Weights: the moments and bounds that the rules promise, determinism, and init of whole models.
 #include "support.hpp"
+#include "worse.hpp"
 
 #include <dfdx/nn/activation.hpp>
 #include <dfdx/nn/embedding.hpp>
@@ -109,7 +110,7 @@ TEST_CASE("rules by name", "[nn]") {
     double worst = 0;
     for (std::size_t i = 0; i < vectors; ++i)
       for (std::size_t j = 0; j <= i; ++j)
-        worst = std::fmax(worst, std::fabs(at(m, i, j) - (i == j ? 9.0 : 0.0)));
+        worst = tests::worse(worst, std::fabs(at(m, i, j) - (i == j ? 9.0 : 0.0)));
     return worst;
   };
   Tensor<double, 20, 7> tall;

@@ -2,6 +2,8 @@
 // Rules against formulas in double, element by element.
 #pragma once
 
+#include "worse.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <cmath>
@@ -49,7 +51,7 @@ double error_of(O const& o, auto rule, double max_norm = INFINITY, double limit 
     double const factor = std::fmin(1.0, max_norm / (std::sqrt(norm) + 1e-6));
     for (std::size_t i = 0; i < n; ++i) {
       want[i] = rule(k, i, want[i], std::fmax(-limit, std::fmin(limit, g(i) * factor)));
-      worst = std::fmax(worst, std::fabs(model.w(i) - want[i]));
+      worst = tests::worse(worst, std::fabs(model.w(i) - want[i]));
     }
   }
   return worst;

@@ -73,7 +73,7 @@ Matrix matrix(T const& t, std::size_t rows, std::size_t columns, std::size_t at 
 }
 double apart(Matrix const& a, Matrix const& b) {
   double r = 0;
-  for (std::size_t i = 0; i < a.v.size(); ++i) r = std::fmax(r, std::fabs(a.v[i] - b.v[i]));
+  for (std::size_t i = 0; i < a.v.size(); ++i) r = tests::worse(r, std::fabs(a.v[i] - b.v[i]));
   return r;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Groups, freezing, accumulation, averages and buffers, compiled and on the tape.
+#include "worse.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -50,7 +52,7 @@ double apart(M const& a, M const& b, auto chosen) {
   std::size_t k = 0;
   visit_named(a, [&](std::string const& name, auto const&) {
     for (index_t i = 0; chosen(name) && i < x[k].size(); ++i)
-      r = std::fmax(r, std::fabs(read_real(x[k].operand(), i) - read_real(y[k].operand(), i)));
+      r = tests::worse(r, std::fabs(read_real(x[k].operand(), i) - read_real(y[k].operand(), i)));
     ++k;
   });
   return r;
