@@ -178,9 +178,9 @@ TEST_CASE("each leaf of a mixed model is updated in its own dtype", "[optim]") {
     step(model, g);
     for (std::size_t i = 0; i < n; ++i) {
       want[i] = rule(k, i, want[i], g(i));
-      worst_narrow = std::fmax(worst_narrow, std::fabs(static_cast<double>(model.narrow(i)) - want[i]));
-      worst_wide = std::fmax(worst_wide, std::fabs(model.wide(i) - want[i]));
-      worst_short = std::fmax(worst_short, std::fabs(static_cast<float>(model.short_one(i)) - want[i]));
+      worst_narrow = tests::worse(worst_narrow, std::fabs(static_cast<double>(model.narrow(i)) - want[i]));
+      worst_wide = tests::worse(worst_wide, std::fabs(model.wide(i) - want[i]));
+      worst_short = tests::worse(worst_short, std::fabs(static_cast<float>(model.short_one(i)) - want[i]));
     }
   }
   CHECK(worst_wide < 1e-13);

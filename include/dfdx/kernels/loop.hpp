@@ -34,7 +34,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     auto const read = [&](auto i) {
       constexpr int k = decltype(i)::value, from = facts.carried_from(k, First);
       if constexpr (from >= 0 && First)
-        next[k].template set<value_t<k>>(*detail::element<memory_t<from>>(s.base[from], s.at[from]));
+        next[k].template set<value_t<k>>(*detail::element_at<memory_t<from>>(s.base[from], s.at[from]));
       else if constexpr (from >= 0) next[k].template set<value_t<k>>(Body::template row_value<from>(s));
     };
     auto const write = [&](auto i) {
@@ -79,7 +79,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
       constexpr index_t size = detail::known_size<L>;
       using E = std::conditional_t<Width == 4, float, double>;
       index_t const step = detail::resolved(Body::template lane_stride<K>, s.symbols);
-      auto const* const from = detail::element<memory_t<K> const>(s.base[K], s.at[K]) + i * step;
+      auto const* const from = detail::element_at<memory_t<K> const>(s.base[K], s.at[K]) + i * step;
       detail::transpose_square(reinterpret_cast<E const*>(from), step,
                                reinterpret_cast<E*>(tiles + Body::tiles_before(K) * Body::tile_bytes), size);
     }
@@ -214,7 +214,7 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     if constexpr (K != Given && facts.loads_lanes(K)) {
       index_t step = 0;
       if constexpr (split == 1) step = detail::resolved(Body::template stride<K, 0>, s.symbols);
-      auto const* from = detail::element<memory_t<K> const>(s.base[K], s.at[K]) + n;
+      auto const* from = detail::element_at<memory_t<K> const>(s.base[K], s.at[K]) + n;
       int const bytes = columns * static_cast<int>(sizeof(memory_t<K>));
       for (int r = 0; r < rows; ++r, from += step)
         for (int b = 0; b < bytes; b += 64) detail::ask_to_write(reinterpret_cast<char const*>(from) + b);

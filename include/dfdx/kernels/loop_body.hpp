@@ -127,7 +127,7 @@ class LoopBody {
                   c = static_cast<int>(facts.field(I, loop_code::c));
     using T = value_t<I>;
     if constexpr (what == loop_code::load) {
-      s.cells[I].template set<T>(static_cast<T>(*detail::element<memory_t<a>>(s.base[a], s.at[a])));
+      s.cells[I].template set<T>(static_cast<T>(*detail::element_at<memory_t<a>>(s.base[a], s.at[a])));
     } else if constexpr (what == loop_code::iota) {
       s.cells[I].template set<T>(static_cast<T>(s.at[a]));
     } else if constexpr (what == loop_code::cast) {
@@ -135,12 +135,13 @@ class LoopBody {
         s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
       else s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
-      if constexpr (Stores) L::store_row(detail::element<memory_t<a>>(s.base[a], s.at[a]), row_value<b>(s));
+      if constexpr (Stores)
+        L::store_row(detail::element_at<memory_t<a>>(s.base[a], s.at[a]), row_value<b>(s));
     } else if constexpr (what == loop_code::accumulate && !Stores) {
     } else if constexpr (what == loop_code::accumulate) {
       using M = memory_t<a>;
       constexpr index_t how = facts.record(a, loop_code::combine);
-      auto* p = detail::element<M>(s.base[a], s.at[a]);
+      auto* p = detail::element_at<M>(s.base[a], s.at[a]);
       if constexpr (detail::blockwise<L>) L::template combine_row<how>(p, row_value<b>(s));
       else *p = static_cast<M>(Combination<how>::apply(static_cast<T>(*p), row_value<b>(s)));
     } else {
@@ -181,7 +182,7 @@ class LoopBody {
     constexpr index_t how = facts.record(K, loop_code::combine);
     using Join = Combination<how>;
     index_t const step = detail::resolved(lane_stride<K>, s.symbols);
-    M* p = detail::element<M>(s.base[K], s.at[K]) + i * step;
+    M* p = detail::element_at<M>(s.base[K], s.at[K]) + i * step;
     if (step != 0) {
       auto const sum = detail::joined<L, how, T>(L::template load<Tail>(p, step, count), x);
       L::template store<Tail>(p, step, sum, count);
@@ -246,7 +247,7 @@ class LoopBody {
           return L::template load<false>(tile + s.tile_row * detail::known_size<L>, 1, count);
         }
       index_t const by = detail::resolved(lane_stride<from>, s.symbols);
-      return L::template load<Tail>(detail::element<M>(s.base[from], s.at[from]) + i * by, by, count);
+      return L::template load<Tail>(detail::element_at<M>(s.base[from], s.at[from]) + i * by, by, count);
     } else if constexpr (what.code == loop_code::iota) {
       index_t const by = detail::resolved(lane_stride<x>, s.symbols);
       return L::template positions<T>(s.at[x] + i * by, by);
@@ -256,7 +257,7 @@ class LoopBody {
       else return L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...));
     } else if constexpr (what.code == loop_code::store) {
       index_t const by = detail::resolved(lane_stride<x>, s.symbols);
-      auto* const to = detail::element<memory_t<x>>(s.base[x], s.at[x]) + i * by;
+      auto* const to = detail::element_at<memory_t<x>>(s.base[x], s.at[x]) + i * by;
       if constexpr (!Tail && may_stream<x>()) {
         if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
         else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);

@@ -84,9 +84,9 @@ DFDX_INLINE constexpr auto const& pick(V const&... v) {
   return Picker<std::make_index_sequence<static_cast<std::size_t>(I)>>::pick(&v...);
 }
 
-/// element - where that of type M is which has number `at` from p on.
+/// element_at - where that of type M is which has number `at` from p on.
 template <class M>
-DFDX_INLINE M* element(void* p, index_t at) {
+DFDX_INLINE M* element_at(void* p, index_t at) {
   return static_cast<M*>(p) + at;
 }
 

@@ -133,22 +133,26 @@ template <class = void>
                resolved(r.strides, symbols));
 }
 
-// The first results, as many as a tree has leaves for. It knows no program: all with results of a type share it.
+// The first results, as many as a tree has leaves for. It knows no program, but how one tells where an argument is: all
+// programs with results of a type share it.
 template <class T>
-void view_leaves(T& out, graph::Result const* results, std::byte* const* at, Storage* storage,
-                 index_t const* symbols) {
+void view_leaves(T& out, graph::Result const* results, Storage* storage, index_t const* symbols,
+                 std::byte* (*address)(graph::Argument const&, void const* frame), void const* frame) {
   visit(out, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    leaf = Leaf(typename Leaf::Unchecked{}, result_view(*results++, storage, *at++, symbols));
+    graph::Result const& r = *results++;
+    leaf = Leaf(typename Leaf::Unchecked{}, result_view(r, storage, address(r.memory, frame), symbols));
   });
 }
 /// The first results of program P, as views of its arena: those that a tree has leaves for.
 template <class P, class T>
 void view_results(T& out, Storage* storage, typename P::Frame const& frame) {
-  std::byte* at[P::outputs + 1];
-  for (int k = 0; k < P::outputs; ++k)
-    at[k] = P::address(P::plan.results[static_cast<std::size_t>(k)].memory, frame);
-  view_leaves(out, P::plan.results.data(), at, storage, frame.symbols);
+  view_leaves(
+      out, P::plan.results.data(), storage, frame.symbols,
+      [](graph::Argument const& a, void const* f) {
+        return P::address(a, *static_cast<typename P::Frame const*>(f));
+      },
+      &frame);
 }
 template <class P>
 typename P::result result_views(Storage* storage, typename P::Frame const& frame) {

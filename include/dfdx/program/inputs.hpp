@@ -24,24 +24,23 @@ struct InputList {
   /// The leaves of an argument are the next inputs.
   template <class T>
   void add(T const& t) {
-    visit(t, [&](auto const& leaf) {
-      std::byte* const at = next(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape);
-      addresses[count - 1] = at;
-    });
+    visit(t, [&](auto const& leaf) { add(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape); });
   }
-  /// The address of the next input; `type` is the shape that its type says.
-  [[gnu::noinline]] std::byte* next(Array const& x, Shape const& type) {
+  /// So is an array; `type` is the shape that its type says.
+  [[gnu::noinline]] void add(Array const& x, Shape const& type) {
     if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
     if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
     if (count == 0) device = x.device();
     if (x.device() != device) raise("program: arguments on ", device, " and on ", x.device());
     for (int i = 0; i < type.rank; ++i)
       if (type[i] == extent::unknown) symbols[known++] = x.shape()[i];
-    ++count;
-    if (x.contiguous_memory()) return x.bytes();
+    if (x.contiguous_memory()) {
+      addresses[count++] = x.bytes();
+      return;
+    }
     if (!device.is_cpu()) raise("program: a view of shape ", x.shape(), " on ", device, " is not contiguous");
     packed.push_back(detail::packed(x));
-    return packed.back().bytes();
+    addresses[count++] = packed.back().bytes();
   }
 
   [[gnu::noinline]] void check(SameExtent const* rules, std::size_t n) const {
