@@ -185,12 +185,12 @@ TEST_CASE("what is seen of long texts and of caches of every kind", "[cuda]") {
     c.kv_heads = kv_heads;
     models::Llama const m = random_model(c);
     INFO(kv_heads);
-    // Positions are divided among blocks where there are few rows, and seen 128 at a time.
-    CHECK(difference(m, 300, 3) < 1e-5);
+    // Positions are divided among blocks where there are few rows, and seen 128 at a time: two or three times here.
+    CHECK(difference(m, kv_heads == 2 ? 300 : 140, 3) < 1e-5);
     CHECK(difference(m, 2, 140) < 1e-5);
   }
   c.window = 150;
-  CHECK(difference(random_model(c), 300, 3) < 1e-5);
+  CHECK(difference(random_model(c), 200, 3) < 1e-5);
   c.window = 5;
   CHECK(difference(random_model(c), 140, 3) < 1e-5);
   c.window = 0, c.heads = 12, c.kv_heads = 1;  // a group of more heads than a block has
@@ -251,7 +251,7 @@ TEST_CASE("a GPT-2 on a device, and factors of changes", "[cuda]") {
 }
 
 TEST_CASE("texts from a model on a device", "[cuda]") {
-  models::Llama const plain = random_model(one_layer(of_blocks()));
+  models::Llama const plain = random_model(one_layer(small()));
   for (models::Llama const& m : {plain, models::quantized(plain, Quant::q4_0)}) {
     models::Llama const there = to(cuda(), m);
     Tokens const prompt = some_tokens(18, 131);
@@ -295,7 +295,7 @@ TEST_CASE("a token after the second is one launch", "[cuda]") {
 }
 
 TEST_CASE("a decoder goes on after memory was out, wherever it was", "[cuda]") {
-  models::Llama const m = models::quantized(random_model(one_layer(of_blocks())), Quant::q4_0),
+  models::Llama const m = models::quantized(random_model(one_layer(small())), Quant::q4_0),
                       there = to(cuda(), m);
   Tokens const some = some_tokens(9, 131);
   models::KvCache good = there.cache(16);

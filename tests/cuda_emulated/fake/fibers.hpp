@@ -46,11 +46,11 @@ class Fibers {
     argument_ = argument;
     for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
     unsigned const warps = (threads + warp - 1) / warp;
-    for (unsigned alive = threads;;) {
+    for (alive_ = threads;;) {
       bool moved = false;
       Order const order = next_order(warps);
-      for (unsigned k = 0; k < warps; ++k) moved |= run_warp(order(k) * warp, alive);
-      if (alive == 0) return;
+      for (unsigned k = 0; k < warps; ++k) moved |= run_warp(order(k) * warp);
+      if (alive_ == 0) return;
       if (release(State::at_barrier, 0, threads)) ++barriers, moved = true;
       if (!moved) {
         for (auto& f : fibers_) f->begun = f->begun && f->state == State::done;
@@ -132,21 +132,32 @@ class Fibers {
     return {n, static_cast<unsigned>(random_ >> 43) % n, step};
   }
 
-  // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches.
-  bool run_warp(unsigned from, unsigned& alive) {
-    unsigned const n = from + warp < count_ ? warp : count_ - from;
+  // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches. One
+  // hands on to the next; the scheduler has its turn when none can go on, or to begin one.
+  bool run_warp(unsigned from) {
+    round_ = {from, warp < count_ - from ? warp : count_ - from, 0, {}};
+    round_.order = next_order(round_.threads);
+    unsigned first;
     bool moved = false;
-    do {
-      Order const order = next_order(n);
-      for (unsigned k = 0; k < n; ++k) {
-        unsigned const i = from + order(k);
-        if (fibers_[i]->state != State::fresh && fibers_[i]->state != State::ready) continue;
-        moved = true;
-        resume(i);
-        if (fibers_[i]->state == State::done) --alive;
-      }
-    } while (release(State::at_warp, from, from + n));
+    while (next_thread(first)) {
+      moved = true;
+      resume(first);
+    }
     return moved;
+  }
+
+  // The next thread of the warp that can go on.
+  bool next_thread(unsigned& i) {
+    for (;;) {
+      for (; round_.turn < round_.threads; ++round_.turn) {
+        i = round_.from + round_.order(round_.turn);
+        if (fibers_[i]->state == State::fresh || fibers_[i]->state == State::ready)
+          return ++round_.turn, true;
+      }
+      if (!release(State::at_warp, round_.from, round_.from + round_.threads)) return false;
+      round_.turn = 0;
+      round_.order = next_order(round_.threads);
+    }
   }
 
   bool release(State waiting, unsigned from, unsigned to) {
@@ -157,12 +168,17 @@ class Fibers {
   }
 
   // Contexts are made once; from then on long jumps change between them, which ask nothing of the system.
-  [[gnu::noinline]] void resume(unsigned i) {
+  [[noreturn]] void go_to(unsigned i) {
     current = i;
+    fibers_[i]->state = State::ready;
+    std::longjmp(fibers_[i]->here, 1);
+  }
+  [[gnu::noinline]] void resume(unsigned i) {
     if (_setjmp(scheduler_) != 0) return;
+    if (fibers_[i]->begun) go_to(i);
+    current = i;
     Fiber& f = *fibers_[i];
     f.state = State::ready;
-    if (f.begun) std::longjmp(f.here, 1);
     f.begun = true;
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.get();
@@ -175,7 +191,14 @@ class Fibers {
   [[gnu::noinline]] void wait(State why) {
     Fiber& f = *fibers_[current];
     f.state = why;
-    if (_setjmp(f.here) == 0) std::longjmp(scheduler_, 1);
+    if (why == State::done) --alive_;
+    unsigned next;
+    bool const any = next_thread(next);
+    if (any && next == current) return void(f.state = State::ready);
+    if (_setjmp(f.here) != 0) return;
+    if (!any) std::longjmp(scheduler_, 1);
+    if (!fibers_[next]->begun) --round_.turn, std::longjmp(scheduler_, 1);
+    go_to(next);
   }
   static void begin() {
     Fibers& all = *active();
@@ -189,11 +212,17 @@ class Fibers {
     return p;
   }
 
+  struct Round {
+    unsigned from, threads, turn;
+    Order order;
+  };
+
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::jmp_buf scheduler_;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
-  unsigned count_ = 0;
+  unsigned count_ = 0, alive_ = 0;
+  Round round_ = {};
   std::uint64_t random_ = 1;
   Slots slots_[2] = {};
 };
