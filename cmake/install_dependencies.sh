@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# install_dependencies.sh demo|test|cross - install what building needs and is missing (Debian, root). With everything in
-# place it only looks at a few files. System packages come from the machine's own apt sources, which stay as they are;
-# headers that these sources have only in too old a version (xsimd >= 13, Catch2 >= 3) come from a newer suite of the
-# same mirror and are unpacked below build/deps, where cmake/dependencies.cmake looks first. `cross` gets what the presets
-# rvv and neon need: compilers for other processors, qemu, the source of Catch2, and zlib for those processors.
+# install_dependencies.sh demo|build|test|cross - install what is missing (Debian, root): for the demo, for building the
+# tests, and for running all of them, which takes further tools. With everything in place it only looks at a few files.
+# System packages come from the machine's own apt sources, which stay as they are; headers that these sources have only
+# in too old a version (xsimd >= 13, Catch2 >= 3) come from a newer suite of the same mirror and are unpacked below
+# build/deps, where cmake/dependencies.cmake looks first. `cross` gets what the presets rvv and neon need: compilers for
+# other processors, qemu, the source of Catch2, and zlib for those processors.
 set -eu
 what=${1:-test}
 cd "$(dirname "$0")/.."
 deps=build/deps
-log=$deps/install.log
+log=$deps/install_$what.log
 wanted=''   # apt packages to install
 private=''  # SUITE/PACKAGE to unpack below build/deps
 missing=''  # the same for people
@@ -73,10 +74,12 @@ if [ "$what" = cross ]; then
     has_zlib_for $triple || missing="$missing, zlib for $triple"
   done
 fi
-if [ "$what" = test ]; then
+case $what in
+build | test)
   has_header zlib.h || want zlib zlib1g-dev
   has_catch2 || missing="$missing, Catch2 >= 3"
-fi
+  ;;
+esac
 # A second compiler, one for another processor and the formatter make the tests stricter, and examples learn from data;
 # nothing fails without them.
 optional=''
@@ -134,7 +137,9 @@ newer() {
   fi
 }
 newer has_xsimd libxsimd-dev 13 trixie
-[ "$what" != test ] || newer has_catch2 libcatch2-dev 3 bookworm-backports
+case $what in
+build | test) newer has_catch2 libcatch2-dev 3 bookworm-backports ;;
+esac
 
 packages=''
 for package in $wanted; do packages="$packages $(available "$package")" || exit 1; done
