@@ -34,19 +34,22 @@ class Symbols {
     visit(t, [&](auto& leaf) {
       using Leaf = std::remove_cvref_t<decltype(leaf)>;
       static_assert(typed<Leaf>, "program: arguments of a compiled function are Tensors, or trees of them");
-      Meta m = Leaf::static_meta;
-      for (int i = 0; i < m.shape.rank; ++i)
-        if (m.shape[i] == extent::unknown) {
-          if (symbols_ == max_symbols)
-            raise("program: more than ", max_symbols, " dyn dims in its arguments");
-          m.shape[i] = extent::symbol(symbols_++);
-        }
-      Sym const s = graph_.push(Node{&info<op::input>, Attrs{{graph_.inputs++}}, m, {}});
-      leaf = Leaf(typename Leaf::Unchecked{}, Array(s.graph, s.id, m));
+      leaf = Leaf(typename Leaf::Unchecked{}, next(Leaf::static_meta));
     });
   }
 
  private:
+  // The next input: not a template of the leaf's type, for there are many.
+  constexpr Array next(Meta m) {
+    for (int i = 0; i < m.shape.rank; ++i)
+      if (m.shape[i] == extent::unknown) {
+        if (symbols_ == max_symbols) raise("program: more than ", max_symbols, " dyn dims in its arguments");
+        m.shape[i] = extent::symbol(symbols_++);
+      }
+    Sym const s = graph_.push(Node{&info<op::input>, Attrs{{graph_.inputs++}}, m, {}});
+    return Array(s.graph, s.id, m);
+  }
+
   Graph& graph_;
   int symbols_ = 0;
 };

@@ -16,6 +16,13 @@
 namespace dfdx {
 
 namespace detail {
+// That an Array is what a Tensor of this meta holds.
+constexpr void require_meta(Meta const& want, Array const& x) {
+  Shape const& have = x.shape();
+  bool ok = x.dtype() == want.dtype && have.rank == want.shape.rank;
+  for (int i = 0; ok && i < have.rank; ++i) ok = want.shape[i] < 0 || have[i] == want.shape[i];
+  if (!ok) raise("tensor: ", want.dtype, " ", want.shape, " required, got ", x.dtype(), " ", have);
+}
 // On the tape this is an op like others; else a view is made here.
 template <int Lazy = 0>
 Array at_first(Array const& x, index_t i) {
@@ -48,7 +55,7 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
   constexpr Tensor(Unchecked, Array a) : Base(std::move(a)) {}
 
   /// Checked view of an untyped value.
-  constexpr explicit Tensor(Array a) : Base(std::move(a)) { check(); }
+  constexpr explicit Tensor(Array a) : Base(std::move(a)) { detail::require_meta(static_meta, *this); }
 
   constexpr Tensor(E value)
     requires(sizeof...(Dims) == 0)
@@ -189,14 +196,6 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
       else open = open == -1 ? i : -2;
     if (open >= 0 && known > 0) s[open] = static_cast<index_t>(count) / known;
     return s;
-  }
-
-  constexpr void check() const {
-    bool ok = this->dtype() == dtype_v<E> && this->shape().rank == static_rank;
-    for (int i = 0; ok && i < static_rank; ++i)
-      ok = static_shape[i] < 0 || this->shape()[i] == static_shape[i];
-    if (!ok)
-      raise("tensor: ", dtype_v<E>, " ", static_shape, " required, got ", this->dtype(), " ", this->shape());
   }
 };
 

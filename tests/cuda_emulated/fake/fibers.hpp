@@ -132,8 +132,8 @@ class Fibers {
     return {n, static_cast<unsigned>(random_ >> 43) % n, step};
   }
 
-  // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches. One
-  // hands on to the next; the scheduler has its turn when none can go on, or to begin one.
+  // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches.
+  // One hands on to the next; the scheduler has its turn when none can go on, or to begin one.
   bool run_warp(unsigned from) {
     round_ = {from, warp < count_ - from ? warp : count_ - from, 0, {}};
     round_.order = next_order(round_.threads);
