@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Compiled reductions of 16-bit numbers against sums in double.
+// Compiled reductions of 16-bit numbers against sums in double, and numbers beside 16 bits.
 #include "ops/compiled.hpp"
+
+#include <dfdx/tape/backward.hpp>
 
 #include <algorithm>
 
@@ -45,7 +47,63 @@ void check_long_sums(double unit) {
   }
 }
 
+constexpr auto with_numbers = [](auto const& x) {
+  return std::tuple(x * 0.1, 0.1 - x, x / 3, x * 2, maximum(x, 0.3), pow(x, 0.3), x + 70001.0);
+};
+constexpr auto compared = [](auto const& x) {
+  return std::tuple(x == 0.1, x > 0.1, x <= 0.1, x != 257, x != 257l);
+};
+
+// What f gives of x in memory, of arrays, on the tape and as a program: all the same, to the last bit.
+template <class F, class X>
+std::vector<Array> agreed(F const& f, X const& x) {
+  Array on_tape = x.detach();
+  on_tape.requires_grad(true);
+  std::vector<Array> const r = leaves(compile(f)(x));
+  for (std::vector<Array> const& other : {leaves(f(x)), leaves(f(Array(x))), leaves(f(on_tape))}) {
+    REQUIRE(other.size() == r.size());
+    for (std::size_t i = 0; i < r.size(); ++i) {
+      INFO("result " << i << ", " << name_of(x.dtype()));
+      CHECK(other[i].dtype() == r[i].dtype());
+      CHECK(array_equal(other[i].detach(), r[i]));
+    }
+  }
+  return r;
+}
+template <class T>
+void check_numbers() {
+  auto const x = uniform<T, 67>(Key{1}, 0.25, 4);
+  std::vector<Array> const r = agreed(with_numbers, x);
+  for (index_t i = 0; i < x.size(); ++i) {
+    auto const v = static_cast<float>(x.data()[i]);
+    float const want[] = {v * 0.1f, 0.1f - v, v / 3, v * 2, std::max(v, 0.3f)};
+    for (std::size_t k = 0; k < std::size(want); ++k)
+      CHECK(r[k].template data<T>()[i].bits == T(want[k]).bits);
+    CHECK(static_cast<float>(r[6].template data<T>()[i]) == static_cast<float>(T(v + 70001.0f)));
+  }
+  // As the element that is set to it: 257 is none of bf16's numbers.
+  auto const set = Tensor<T, 4>::from({T(0.1f), T(0.2f), T(0.05f), T(257.0f)});
+  std::vector<Array> const truths = agreed(compared, set);
+  bool const want[5][4] = {{true, false, false, false},
+                           {false, true, false, true},
+                           {true, false, true, false},
+                           {true, true, true, false},
+                           {true, true, true, false}};
+  for (std::size_t k = 0; k < 5; ++k)
+    for (index_t i = 0; i < 4; ++i) CHECK(truths[k].template data<bool>()[i] == want[k][i]);
+  // Gradients of a factor that is none of T's numbers.
+  Array y = x.detach();
+  y.requires_grad(true);
+  sum(y * 0.1).backward();
+  for (index_t i = 0; i < y.size(); ++i) CHECK(y.grad().template data<T>()[i].bits == T(0.1f).bits);
+}
+
 }  // namespace
+
+TEST_CASE("numbers beside 16 bits are computed with as floats, and compared as 16 bits hold them", "[ops]") {
+  check_numbers<float16>();
+  check_numbers<bfloat16>();
+}
 
 TEST_CASE("compiled sums over leading axes in 16 bits are made in f32", "[ops]") {
   check_long_sums<float16>(0x1p-11);

@@ -3,22 +3,14 @@
 // for Tensors the shape rule is asked when the file is compiled, and a refusal is the compiler's one error.
 #pragma once
 
-#include <dfdx/value/tensor.hpp>
-#include <dfdx/vocabulary/dense.hpp>
+#include <dfdx/vocabulary/number.hpp>
 
 namespace dfdx {
-
-/// number - a plain arithmetic value among operands; it takes the dtype of the operand beside it.
-template <class X>
-concept number = std::is_arithmetic_v<std::remove_cvref_t<X>>;
 
 namespace detail {
 
 template <class X>
 concept sym = std::is_same_v<std::remove_cvref_t<X>, Sym>;
-template <class X>
-concept plain = std::is_same_v<std::remove_cvref_t<X>, PlainNumber>;
-
 template <class... X>
 inline constexpr bool all_typed = (... && (typed<X> || number<X>));
 
@@ -56,14 +48,6 @@ constexpr R wrap(Array a) {
 constexpr Sym untyped(Sym const& x) { return x; }
 constexpr Array const& untyped(Array const& x) { return x; }
 
-// A number beside an operand has its dtype, unless it has a fraction and the operand cannot.
-template <class N>
-constexpr DType number_dtype(DType beside) {
-  if (std::is_floating_point_v<N> && !is_floating(beside)) return DType::f32;
-  if (beside == DType::boolean && !std::is_same_v<N, bool>) return DType::i64;
-  return beside;
-}
-
 // What numbers follow: the dtype of the first operand that is not a condition.
 template <class X, class... Rest>
 constexpr DType dtype_of_first(X const& x, Rest const&... rest) {
@@ -94,9 +78,6 @@ constexpr Meta static_meta_beside(DType beside) {
 }
 
 }  // namespace detail
-
-/// full_as - of numbers on the tape (vocabulary/dense.hpp has those of other values).
-constexpr PlainNumber full_as(PlainNumber const&, Meta const&, double value) { return PlainNumber{value, 0}; }
 
 namespace detail {
 template <class X>
@@ -170,35 +151,6 @@ constexpr auto erased(N x) {
   else return static_cast<index_t>(x);
 }
 
-// A number that an integer dtype cannot hold, though u8 takes -1 for 255, as in PyTorch.
-[[noreturn]] inline void refuse_number(char const* name, double x, DType dtype) {
-  if (!(x > -0x1p63 && x < 0x1p63)) raise(name, ": a number that does not fit ", dtype);
-  raise(name, ": ", Position{static_cast<index_t>(x)}, " does not fit ", dtype);
-}
-constexpr bool holds(DType dtype, double x) {
-  if (is_floating(dtype) || dtype == DType::boolean) return true;
-  if (dtype == DType::u8) return x > -256 && x < 256;
-  double const most = dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
-  return x >= -most && x < most;
-}
-
-// Every element is that number: one that is too long for the double of a constant is the sum of two.
-template <class V, class N>
-constexpr V full_of(V const& like, Meta const& meta, N x, char const* name) {
-  if constexpr (std::is_integral_v<N> && sizeof(N) == 8) {
-    auto const i = static_cast<index_t>(x);
-    constexpr index_t exact = index_t{1} << 53;
-    if (!is_floating(meta.dtype) && (i > exact || i < -exact)) {
-      if (meta.dtype != DType::i64) raise(name, ": ", Position{i}, " does not fit ", meta.dtype);
-      index_t const low = i & 0xffffffff;
-      return bind<op::add>(Attrs{}, full_as(like, meta, static_cast<double>(i - low)),
-                           full_as(like, meta, static_cast<double>(low)));
-    }
-  }
-  if (!holds(meta.dtype, static_cast<double>(x))) refuse_number(name, static_cast<double>(x), meta.dtype);
-  return full_as(like, meta, static_cast<double>(x));
-}
-
 template <class V, bool HasDtype, class X>
 constexpr V fit(X const& x, V const& like, DType dtype, Shape const& shape, char const* op) {
   if constexpr (operand<X> && HasDtype) return broadcast_to<V>(untyped(x), shape, op);
@@ -218,17 +170,42 @@ constexpr V const& first_operand(X const& x, Rest const&... rest) {
   else return first_operand<V>(rest...);
 }
 
+template <class X>
+constexpr bool recorded_operand(X const& x) {
+  if constexpr (operand<X>) return x.recorded();
+  else return false;
+}
+template <class X>
+auto widened(X const& x) {
+  if constexpr (operand<X>) return is_half(x.dtype()) ? cast_to<Array>(x, DType::f32) : Array(x);
+  else return x;
+}
+// Whether an op in T may be one of 16 bits.
+template <class T>
+inline constexpr bool may_be_half = is_half(dtype_v<T>);
+template <>
+inline constexpr bool may_be_half<void> = true;
+
 template <class V, class Op, class T, unsigned Fitting, std::size_t... I, class... X>
-constexpr V apply_untyped(std::index_sequence<I...>, Attrs const& attrs, X const&... x) {
+constexpr V apply_untyped(std::index_sequence<I...> all, Attrs const& attrs, X const&... x) {
   DType const beside = dtype_of_first(x...);
   Meta const in[] = {meta_beside(x, beside)...};
   Meta const common = Op::common(in, nullptr);
   if (!common.valid()) checked_infer<Op>(attrs, in);
   V const& like = first_operand<V>(x...);
+  // Numbers are not rounded before they are computed with, as in a program, where they are never stored: floats are
+  // computed with, and the result is rounded.
+  if constexpr (std::is_same_v<V, Array> && may_be_half<T> && !compares<Op> && (number<X> || ...))
+    if (!DFDX_IN_CONSTANT_EXPRESSION && is_half(common.dtype) && (loses_digits(x, common.dtype) || ...) &&
+        !(recorded_operand(x) || ...)) {
+      Array const y = apply_untyped<Array, Op, void, 0>(all, attrs, widened(x)...);
+      return y.dtype() == DType::f32 ? cast_to<Array>(y, common.dtype) : y;
+    }
   // Braces fix the order of evaluation, and with it the numbering of operands.
   V const operands[] = {
-      fit < V, (Fitting >> I & 1u) != 0 > (x, like, Op::operand_dtype(static_cast<int>(I), common.dtype),
-                                           common.shape, Op::name)...};
+      fit < V, (Fitting >> I & 1u) != 0 > (beside_half<Op>(x, common.dtype), like,
+                                           Op::operand_dtype(static_cast<int>(I), common.dtype), common.shape,
+                                           Op::name)...};
   if constexpr (std::is_same_v<V, Sym>) return bind<Op>(attrs, operands[I]...);
   else return bind<Op, T>(attrs, operands[I]...);
 }
@@ -361,7 +338,8 @@ constexpr decltype(applied<Op, X...>())::type apply_with(Attrs const& attrs, X c
 /// apply - an elementwise op on operands (Tensor, Array, Sym) and numbers, broadcast against one another.
 ///
 /// Shapes    broadcast as in NumPy
-/// Dtypes    promoted as in PyTorch; numbers follow the operand beside them
+/// Dtypes    promoted as in PyTorch; numbers follow the operand beside them. Beside 16 bits they are computed with as
+///           floats, and compared as what 16 bits hold of them
 /// Errors    the op's, at compile time if all operands are Tensors, else thrown
 template <class Op, class... X>
 constexpr decltype(applied<Op, X...>())::type apply(X const&... x) {
