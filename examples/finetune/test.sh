@@ -44,8 +44,11 @@ learns 1.5 --steps 40 --lr 2e-3 --output whole --log whole.csv
 cmp "$models/tok512.bin" whole/tokenizer.bin || wrong 'the tokenizer is not that of the model'
 [ "$(sed 1q whole.csv)" = step,train_loss,validation_loss ] || wrong "--log: $(cat whole.csv)"
 [ "$(wc -l < whole.csv)" -eq 7 ] || wrong "--log: $(cat whole.csv)"
-learns 1.5 --steps 40 --lr 2e-3 --output again
-cmp whole/model.safetensors again/model.safetensors || wrong 'the same seed, another model'
+for run in once again; do
+  "$program" "$models/hf" --tokenizer "$models/tok512.bin" --data text --length 64 --batch 4 --steps 4 --output $run \
+    > log 2> progress || wrong "a short run: $(cat progress)"
+done
+cmp once/model.safetensors again/model.safetensors || wrong 'the same seed, another model'
 learns 0.5 --steps 40 --lr 1e-2 --lora 8 --lora-targets q_proj,v_proj,up_proj,down_proj --output adapter
 [ "$(echo $(ls adapter))" = 'adapter_config.json adapter_model.safetensors loss.svg' ] || wrong "$(ls adapter)"
 # What was trained goes on to be trained, with the tokenizer that is beside it.
