@@ -68,6 +68,7 @@ std::vector<Array> agreed(F const& f, X const& x) {
       CHECK(array_equal(other[i].detach(), r[i]));
     }
   }
+  check_on_device(compile(f), r, x);
   return r;
 }
 template <class T>

@@ -11,6 +11,7 @@ namespace detail {
 
 template <class X>
 concept sym = std::is_same_v<std::remove_cvref_t<X>, Sym>;
+
 template <class... X>
 inline constexpr bool all_typed = (... && (typed<X> || number<X>));
 
@@ -77,9 +78,6 @@ constexpr Meta static_meta_beside(DType beside) {
   else return Meta{number_dtype<X>(beside), Shape{}};
 }
 
-}  // namespace detail
-
-namespace detail {
 template <class X>
 constexpr double plain_value(X const& x) {
   if constexpr (plain<X>) return x.value;
