@@ -82,6 +82,14 @@ TEST_CASE("conv", "[ops]") {
   check("conv3d", [](V v) { return conv3d(v[0], v[1], {.stride = {2, 2, 1}, .padding = {0, 1, 1}}); },
         make_shape(1, 2, 2, 2, 3), {{2, 2, 1}, {0, 1, 1}, {1, 1, 1}, 1},
         {drawn({1, 1, 4, 3, 2}, 9), drawn({2, 1, 2, 3, 2}, 10)});
+  // One window, of an input whose numbers it does not use all.
+  check("dilated conv1d of one window",
+        [](V v) { return conv1d(v[0], v[1], v[2], {.stride = 5, .dilation = 3}); }, make_shape(2, 4, 1),
+        {{5}, {0}, {3}, 1}, {drawn({2, 3, 8}, 1), drawn({4, 3, 3}, 2), drawn({4}, 3)});
+  check("dilated conv2d of one window",
+        [](V v) { return conv2d(v[0], v[1], {.stride = {1, 9}, .dilation = {2, 1}}); },
+        make_shape(1, 3, 1, 1), {{1, 9}, {0, 0}, {2, 1}, 1},
+        {drawn({1, 2, 5, 4}, 4), drawn({3, 2, 3, 1}, 5)});
   check(
       "conv_transpose1d",
       [](V v) {

@@ -128,7 +128,13 @@ struct Convolution {
     if constexpr (!Transposed)
       if (is_product(y.shape, x.shape(), w.shape(), y.dtype)) {
         index_t const places = w.shape().numel() / w.shape()[0];
-        V const rows = reshape_to(x, make_shape(batched ? x.shape()[0] : 1, places));
+        V seen = x;
+        for (int i = 0; i < N; ++i) {
+          int const axis = x.shape().rank - N + i;
+          if (index_t const size = w.shape()[2 + i]; x.shape()[axis] != size)
+            seen = slice_axis(seen, axis, 0, size, size == 1 ? 1 : for_axis(o.dilation, i));
+        }
+        V const rows = reshape_to(seen, make_shape(batched ? x.shape()[0] : 1, places));
         V const weights = reshape_to(w, make_shape(w.shape()[0], places));
         return reshape_to(call(Matmul{}, rows, call(Transpose{-2, -1}, weights)), y.shape);
       }
@@ -143,12 +149,13 @@ struct Convolution {
   }
 
  private:
-  // Whether there is one window only, the whole input: then its numbers lie in a row, and so do those of the weight.
+  // Whether there is one window only, of an input that is not extended: then its numbers lie in a row, but for those
+  // that it leaves out, and so do those of the weight.
   constexpr bool is_product(Shape const& y, Shape const& x, Shape const& w, DType d) const {
     bool ok = o.groups == 1 && is_floating(d) && w.numel() > 0;
     for (int i = 0; i < N; ++i)
-      ok = ok && y[y.rank - 1 - i] == 1 && x[x.rank - 1 - i] == w[w.rank - 1 - i] &&
-           padding(N - 1 - i, w[w.rank - 1 - i]) == 0;
+      ok =
+          ok && y[y.rank - 1 - i] == 1 && x[x.rank - 1 - i] > 0 && padding(N - 1 - i, w[w.rank - 1 - i]) == 0;
     return ok;
   }
   // How far both ends of an axis are extended, together.
