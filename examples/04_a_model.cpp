@@ -63,6 +63,13 @@ int main() {
   auto compiled = compile([](auto const& m, auto const& v) { return m(v); });
   assert(allclose(compiled(model, x), eager, 1e-5, 1e-6));
 
+  // A copy shares its numbers with the model, as copies of Tensors do; a clone has its own, and can be written back.
+  auto const same = model, kept = clone(model);
+  model.first.bias(0) = 0.5f;
+  assert(same.first.bias(0) == 0.5f && kept.first.bias(0) != 0.5f);
+  copy_(model, kept);
+  assert(array_equal(same.first.bias, kept.first.bias));
+
   // The gradient of a model is a model: here a step of gradient descent by hand.
   auto [before, gradient] = value_and_grad(loss)(model, x, labels);
   float const first_loss = before.item();

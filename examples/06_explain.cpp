@@ -52,7 +52,7 @@ int main() {
   // What its kernels take here, beside their arithmetic and the memory they move: where the time goes. It is measured
   // on copies, so the model stays as it is.
   auto const model = init<Layer>(1);
-  auto const before = model;
+  auto const before = clone(model);
   auto step = train_step(loss, optim::SGD{});
   Profile const times = profile(step, model, randn<float, 16, 32>(Key{1}), zeros<float, 16, 8>());
   std::cout << times.text();

@@ -66,6 +66,7 @@
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/choose.hpp>
 #include <dfdx/vocabulary/class_loss.hpp>
+#include <dfdx/vocabulary/clone.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/control.hpp>

@@ -106,7 +106,7 @@ TEST_CASE("a sequence trains its parts", "[nn]") {
   using Net = nn::Sequential<nn::Linear<4, 6>, nn::BatchNorm1d<6>, nn::Dropout<0.5>,
                              nn::Residual<nn::Sequential<nn::Dropout<0.5>, nn::Linear<6, 6>>>>;
   auto net = init<Net>(1);
-  auto const before = net;
+  auto const before = clone(net);
   auto const x = randn<float, 32, 4>(Key{1});
   // A copy, for training moves the running statistics.
   auto const y = net.train(x, Key{2});

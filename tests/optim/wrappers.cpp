@@ -129,6 +129,21 @@ TEST_CASE("groups have rates and decays of their own", "[optim]") {
   CHECK(apart(clipped.model, plain.model, is_bias) > 0.01);
 }
 
+TEST_CASE("patterns that are like no name are refused", "[optim]") {
+  Net model = init<Net>(1);
+  watch(model);
+  sum(square(model.in.weight)).backward();
+  optim::SGD const rule{.lr = 0.1};
+  optim::Optimizer frozen(optim::freeze<"inn.*", "*.biases">(rule));
+  CHECK_THROWS_WITH(frozen.step(model), "freeze: no parameter is called inn.* *.biases");
+  optim::Optimizer grouped(optim::ClipNorm{
+      optim::Groups{rule, optim::group<"*.bias">({.lr = 2}), optim::group<"*.scale">({.lr = 2})}, 1});
+  CHECK_THROWS_WITH(grouped.step(model), "group: no parameter is called *.scale");
+  // One pattern of several suffices.
+  optim::Optimizer good(optim::freeze<"inn.*", "*.bias">(rule));
+  good.step(model);
+}
+
 TEST_CASE("frozen parameters stay, and count for nothing", "[optim]") {
   optim::ClipNorm const rule{optim::AdamW{.lr = 0.1, .weight_decay = 0.5}, 0.01};
   Both frozen(optim::freeze<"in.*", "blocks.0.bias">(rule));

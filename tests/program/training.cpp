@@ -127,6 +127,60 @@ TEST_CASE("parameters that are not contiguous are refused", "[program]") {
   CHECK_THROWS_AS(step(model, images(1), labels(1)), error);
 }
 
+TEST_CASE("parameters that share memory are refused, wherever the model lies then", "[program]") {
+  struct Pair {
+    Tensor<float, 3> a, b;
+    DFDX_FIELDS(a, b)
+  };
+  auto step = train_step([](auto const& m, auto const& x) { return sum(m.a * x) + sum(square(m.b)); },
+                         optim::SGD{.lr = 0.1f});
+  auto const x = ones<float, 3>();
+  Pair apart{ones<float, 3>(), ones<float, 3>()}, one{x.clone(), x.clone()};
+  step(apart, x);
+  one.b = one.a;
+  CHECK_THROWS_WITH(step(one, x),
+                    "train_step: parameters of shape [3] and [3] share memory, so that one of their updates "
+                    "would be lost; clone one, or use one field twice");
+  CHECK(array_equal(one.a, x));
+  Array const both = ones({5});
+  one.a = Tensor<float, 3>(slice<0, 0, 3>(both));
+  one.b = Tensor<float, 3>(slice<0, 2, 5>(both));
+  CHECK_THROWS_AS(step(one, x), error);
+  one.b = clone(one.b);
+  step(one, x);
+  step(apart, x);
+  CHECK(step.steps() == 3);
+}
+
+TEST_CASE("copies of a model share its numbers, clones do not", "[program]") {
+  auto model = init<Small>(3);
+  auto const shared = model, kept = clone(model);
+  auto step = train_step(loss, optim::SGD{.lr = 0.1f});
+  step(model, images(1), labels(2));
+  CHECK(same_bits(model, shared));
+  CHECK_FALSE(same_bits(model, kept));
+  Small other = clone(kept), const before = clone(kept);
+  lerp_(other, model, 0.25);
+  CHECK(allclose(other.fc1.weight, kept.fc1.weight + (model.fc1.weight - kept.fc1.weight) * 0.25f));
+  CHECK(same_bits(kept, before));
+  copy_(other, model);
+  CHECK(same_bits(other, model));
+  step(model, images(1), labels(2));
+  CHECK_FALSE(same_bits(other, model));
+  // A model that a tape watches is changed beside the tape, and its clone is not watched.
+  watch(other);
+  CHECK(clone(other).fc1.weight.tape() == nullptr);
+  copy_(other, kept);
+  CHECK(same_bits(other, kept));
+  CHECK(other.fc1.weight.requires_grad());
+  // Leaves that hold no memory yet stay so; those of other shapes are refused.
+  Small const nothing = clone(Small{});
+  CHECK(nothing.fc1.weight.empty());
+  Tensor<float, dyn> line(ones({2}));
+  CHECK_THROWS_WITH(copy_(line, Tensor<float, dyn>(ones({3}))),
+                    "copy_: a value of shape [3] does not fit the target of shape [2]");
+}
+
 TEST_CASE("no allocation after the first step or call", "[program]") {
   auto model = init<Small>(42);
   auto step = train_step(loss, optim::AdamW{.lr = 1e-3f});

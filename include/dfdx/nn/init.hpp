@@ -158,10 +158,12 @@ void init(M& model, Key key) {
   std::uint64_t count = 0;
   detail::initialize(model, key, count);
 }
-template <tree M>
+template <class M>
 M init(std::uint64_t seed = 0) {
+  static_assert(tree<M>,
+                "init: a model is a Tensor, a struct with DFDX_FIELDS(...), or an array or tuple of these");
   M model{};
-  init(model, Key{seed});
+  if constexpr (tree<M>) init(model, Key{seed});
   return model;
 }
 

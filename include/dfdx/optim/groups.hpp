@@ -21,6 +21,22 @@ std::string joined() {
 
 }  // namespace detail
 
+namespace detail {
+
+// Whether one of the patterns is like one of the names.
+template <Pattern... P, class Names>
+constexpr bool one_matches(char const* name, Names const& names, Text* why) {
+  for (auto const& n : names)
+    if ((P.matches(std::string_view(n.data(), n.size())) || ...)) return true;
+  if (why != nullptr) {
+    *why = make_text(name, ": no parameter is called");
+    (why->put(" ").put(P.text), ...);
+  }
+  return false;
+}
+
+}  // namespace detail
+
 /// Group - how the parameters whose names match one of some patterns are treated: factors of the rate and of the weight
 /// decay.
 ///
@@ -34,6 +50,10 @@ struct Group {
   double lr = 1, weight_decay = 1;
 
   static constexpr bool matches(std::string_view name) { return (P.matches(name) || ...); }
+  template <class Names>
+  static constexpr bool one_matches(Names const& names, Text* why) {
+    return detail::one_matches<P...>("group", names, why);
+  }
 
   /// What a checkpoint holds (io/checkpoint.hpp).
   template <class Self, class F>
@@ -119,6 +139,10 @@ struct Groups {
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     detail::prepare<O>(g, n, slot, stride, s);
   }
+  template <class Names>
+  static constexpr bool all_match(Names const& names, Text* why) {
+    return (G::one_matches(names, why) && ...);
+  }
   template <class V>
   static constexpr void update(std::string_view name, V& p, V const& g, V* slot, V const* s) {
     int row = 0, mine = 0;
@@ -144,6 +168,10 @@ struct Frozen {
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars;
   auto scalars_at(std::int64_t step) const { return inner.scalars_at(step); }
+  template <class Names>
+  static constexpr bool all_match(Names const& names, Text* why) {
+    return detail::one_matches<P...>("freeze", names, why);
+  }
   static constexpr bool moves(std::string_view name) {
     return !(P.matches(name) || ...) && detail::moves<O>(name);
   }

@@ -46,6 +46,7 @@ class Optimizer {
     if (!state_.empty() && state_.size() != parameters.size())
       raise("step: the optimizer has state for ", static_cast<index_t>(state_.size()),
             " parameters, the model has ", static_cast<index_t>(parameters.size()));
+    if (Text why; state_.empty() && !detail::all_match<O>(names, &why)) raise(why);
     state_.resize(parameters.size());
 
     std::vector<std::size_t> moved;

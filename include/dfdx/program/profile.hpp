@@ -118,8 +118,8 @@ Profile profile(Compiled<F> const&, A const&... args) {
 template <class Loss, optimizer O, class Model, class... A>
 Profile profile(TrainStep<Loss, O>& step, Model const& model, A const&... args) {
   using Step = TrainStep<Loss, O>;
-  Model const parameters = detail::copied(model);
-  auto const state = detail::copied(step.state_for(model));
+  Model const parameters = clone(model);
+  auto const state = clone(step.state_for(model));
   return detail::profile_program<typename Step::template program_for<Model, A...>>(
       parameters, state, step.scalars_for(model), args...);
 }

@@ -46,6 +46,15 @@ constexpr bool by_name() {
   else return false;
 }
 
+// Whether each choice of parameters that a rule makes by patterns finds one among the names; says so if not.
+template <class O, class Names>
+constexpr bool all_match(Names const& names, Text* why) {
+  if constexpr (requires { O::all_match(names, why); })
+    if (!O::all_match(names, why)) return false;
+  if constexpr (requires { typename O::inner_type; }) return all_match<typename O::inner_type>(names, why);
+  else return true;
+}
+
 // Whether O's `prepare` writes slots.
 template <class O>
 constexpr bool prepares_slots() {

@@ -2,25 +2,14 @@
 // train_step: forward, backward and the optimizer's update as one program that writes the parameters in place.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
-#include <dfdx/program/step.hpp>
+#include <dfdx/program/step_rules.hpp>
 #include <dfdx/program/transforms.hpp>
-#include <dfdx/vocabulary/to_device.hpp>
+#include <dfdx/vocabulary/clone.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
-
-// A tree with memory of its own, for programs that write to what they are given.
-template <class Tree>
-Tree copied(Tree const& tree) {
-  Tree r = tree;
-  visit(r, [](auto& leaf) {
-    using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if (leaf.device().is_cpu()) leaf = Leaf(typename Leaf::Unchecked{}, leaf.clone());
-    else if constexpr (has_devices) leaf = to(leaf.device(), std::as_const(leaf));
-  });
-  return r;
-}
 
 // A tree in memory of the CPU: itself, unless it lies elsewhere.
 template <class Tree>
@@ -34,6 +23,20 @@ decltype(auto) on_cpu(Tree const& tree) {
   }
 }
 
+// What a step writes may not share memory: of two updates of it one would be lost.
+template <class = void>
+void require_apart(std::vector<Array> leaves) {
+  auto const begin = [](Array const& x) { return reinterpret_cast<std::uintptr_t>(x.bytes()); };
+  std::sort(leaves.begin(), leaves.end(),
+            [&](Array const& a, Array const& b) { return begin(a) < begin(b); });
+  for (std::size_t i = 1; i < leaves.size(); ++i) {
+    Array const &a = leaves[i - 1], &b = leaves[i];
+    if (begin(b) < begin(a) + static_cast<std::uintptr_t>(a.size()) * size_of(a.dtype()))
+      raise("train_step: parameters of shape ", a.shape(), " and ", b.shape(),
+            " share memory, so that one of their updates would be lost; clone one, or use one field twice");
+  }
+}
+
 }  // namespace dfdx::detail::inline DFDX_TARGET
 
 namespace dfdx::inline DFDX_TARGET {
@@ -43,7 +46,9 @@ namespace dfdx::inline DFDX_TARGET {
 /// changes buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`.
 ///
 /// Cost      after the first step no allocation
-/// Errors    "train_step: parameters must be contiguous"; leaves without memory are refused
+/// Errors    "train_step: parameters must be contiguous"; "train_step: parameters of shape [3] and [3] share memory, so
+///           that one of their updates would be lost; clone one, or use one field twice"; leaves without memory are
+///           refused
 /// Threading one object, one thread
 template <class Loss, optimizer O>
 class TrainStep {
@@ -89,21 +94,26 @@ class TrainStep {
   template <class Model, class... A>
   auto operator()(Model& model, A const&... args) {
     // A mistake in the loss is found here, with few steps of the compiler to report.
-    if constexpr (!detail::captures_nothing<Loss>) return Refused{};
+    static_assert(!std::is_const_v<Model>, "train_step: a step writes the model, which must not be const");
+    if constexpr (!detail::captures_nothing<Loss> || std::is_const_v<Model>) return Refused{};
     else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
       return Refused{};
-    else {
-      static_assert(detail::is_recorded<program_for<Model, A...>>);
-      return run<program_for<Model, A...>>(model, args...);
-    }
+    else if constexpr (!detail::may_step<Loss, decltype(Loss{}(std::as_const(model), args...)), Model, O,
+                                         A...>())
+      return Refused{};
+    else if constexpr (!detail::is_recorded<program_for<Model, A...>>) return Refused{};
+    else return run<program_for<Model, A...>>(model, args...);
   }
 
   template <class P, class Model, class... A>
   Value<P> run(Model& model, A const&... args) {
     auto& state = state_for(model);
-    visit(model, [](auto const& leaf) {
+    std::uint64_t where = 1;
+    visit(model, [&](auto const& leaf) {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
+      where = (where ^ reinterpret_cast<std::uintptr_t>(leaf.bytes())) * 0x9e3779b97f4a7c15u;
     });
+    if (where != apart_) look_at_memory(model, where);
     using Numbers = Scalars<Model>;
     Numbers const scalars = scalars_for(model);
     if constexpr (optim::detail::scales_loss<O>) {
@@ -206,6 +216,16 @@ class TrainStep {
                                 static_cast<std::size_t>(scalars.size()) * size_of(scalars.dtype()));
     return Numbers(typename Numbers::Unchecked{}, device_scalars_);
   }
+  // Once for each place where a model lies.
+  template <class Model>
+  void look_at_memory(Model const& model, std::uint64_t where) {
+    std::vector<Array> leaves;
+    visit(model, [&](auto const& leaf) {
+      if (leaf.size() != 0) leaves.push_back(leaf);
+    });
+    detail::require_apart(std::move(leaves));
+    apart_ = where;
+  }
   void forget() {
     if (state_ != nullptr) drop_state_(state_);
     state_ = nullptr;
@@ -214,6 +234,7 @@ class TrainStep {
 
   O optimizer_;
   std::int64_t steps_ = 0;
+  std::uint64_t apart_ = 0;  // tells places in memory from others
   void* state_ = nullptr;
   void (*drop_state_)(void*) = nullptr;
   void const* state_tag_ = nullptr;

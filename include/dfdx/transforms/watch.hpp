@@ -92,8 +92,8 @@ class Watched {
         model_(model),
         why_(why),
         rule_(step.optimizer()),
-        good_(detail::copied(model)),
-        good_state_(detail::copied(step.state_for(model))) {}
+        good_(clone(model)),
+        good_state_(clone(step.state_for(model))) {}
 
   /// One step; the loss before it.
   template <class... A>
