@@ -8,6 +8,7 @@ The source begins with comment lines that say what is expected (patterns are Pyt
     // max-errors: 1        lines with "error:", default 1
     // max-lines:  14       lines of message, default 25; the source lines it echoes do not count
     // max-printed: 14      all lines that it prints; no limit by default
+    // shows:      use where                             all of these anywhere, also in the source lines that it echoes
     // absent:     detail::                                               none of these anywhere
 
 Each may be given for one compiler only: `// max-lines[clang]: 20` (gcc or clang), which then replaces the general line.
@@ -18,7 +19,7 @@ import re
 import subprocess
 import sys
 
-KEYS = ("error", "max-errors", "max-lines", "max-printed", "absent")
+KEYS = ("error", "max-errors", "max-lines", "max-printed", "shows", "absent")
 
 
 def read_header(source: str, family: str) -> dict[str, list[str]]:
@@ -58,6 +59,9 @@ def main() -> int:
     for pattern in expected["error"]:
         if not any(re.search(pattern, line) for line in said):
             complaints.append(f"no message matches: {pattern}")
+    for pattern in expected.get("shows", []):
+        if not re.search(pattern, text):
+            complaints.append(f"must appear: {pattern}")
     for pattern in expected.get("absent", []):
         if re.search(pattern, text):
             complaints.append(f"must not appear: {pattern}")

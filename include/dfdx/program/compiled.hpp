@@ -322,9 +322,10 @@ class Compiled {
     if constexpr (requires { F::template check<A...>(); })
       static_cast<void>(std::bool_constant<F::template check<A...>()>{});
     using R = result_t<F, A...>;
-    if constexpr (!refused<R>) static_assert(detail::is_recorded<program_for<A...>>);
     if constexpr (refused<R>) {
       return R{};
+    } else if constexpr (!detail::is_recorded<program_for<A...>>) {
+      return Refused{};
     } else if constexpr ((std::is_arithmetic_v<A> && ...)) {
       // Numbers in, numbers out: interpreted in a constant expression, else run like any program.
       if (DFDX_IN_CONSTANT_EXPRESSION) {

@@ -28,9 +28,15 @@ constexpr GraphSize likely_graph_of(A... args) {
   (visit(args, [&](auto const&) { ++leaves; }), ...);
   return likely_graph_size(leaves);
 }
+template <class... A>
+inline constexpr GraphSize likely_graph = likely_graph_of(argument_t<A>{}...);
+// Whether F can be recorded; where it cannot the compiler has said why, and is to say no more.
+template <class F, class... A>
+concept has_graph =
+    requires { typename std::bool_constant<(graph_within<likely_graph<A...>, F, A...>.size.nodes > 0)>; };
 template <class F, class... A>
 constexpr auto const& roomy_graph() {
-  constexpr GraphSize likely = likely_graph_of(argument_t<A>{}...);
+  constexpr GraphSize likely = likely_graph<A...>;
   constexpr GraphSize size = graph_within<likely, F, A...>.size;
   if constexpr (size.fits(likely)) return graph_within<likely, F, A...>;
   else return graph_within<size, F, A...>;
@@ -52,9 +58,12 @@ struct Recorded;
 template <class F, class... A>
 struct Recorded<program<F, A...>> {
   using result = result_t<F, A...>;
-  static constexpr bool make() { return static_cast<void>(roomy_graph<F, A...>()), true; }
+  static constexpr bool make() {
+    if constexpr (!has_graph<F, A...>) return false;
+    else return static_cast<void>(roomy_graph<F, A...>()), true;
+  }
 };
-// What runs P asserts this in a function that leaves everything else of P to a function that it calls, of a type that
+// What runs P asks this in a function that leaves everything else of P to a function that it calls, of a type that
 // need not be deduced: g++ frees memory between functions only, and so between recording and planning.
 template <class P>
 inline constexpr bool is_recorded = Recorded<P>::make();

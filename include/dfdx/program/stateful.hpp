@@ -66,12 +66,9 @@ class Stateful {
     static_assert(!(is_fixed_argument<A> || ...), "fixed: only for arguments of bind");
     using P = program_for<State, A...>;
     using R = typename detail::Recorded<P>::result;
-    if constexpr (refused<R>) {
-      return Refused{};
-    } else {
-      static_assert(detail::is_recorded<P>);
-      return run<P, typename R::first_type>(state, args...);
-    }
+    if constexpr (refused<R>) return Refused{};
+    else if constexpr (!detail::is_recorded<P>) return Refused{};
+    else return run<P, typename R::first_type>(state, args...);
   }
 
   /// bind(state, args...) - this function tied to a state and other arguments, whose memory it reads and writes as it

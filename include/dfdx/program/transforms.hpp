@@ -88,7 +88,11 @@ template <class Y>
 constexpr bool is_scalar() {
   if constexpr (refused<Y>) return false;
   else {
-    static_assert(typed<Y>, "grad: the function must return a scalar Tensor");
+    static_assert(
+        !std::is_arithmetic_v<Y>,
+        "grad: the function must return a scalar Tensor, and returned a number of C++, as x(0) and x[0] are; "
+        "an element that programs compute with is select<0, 0>(x)");
+    static_assert(typed<Y> || std::is_arithmetic_v<Y>, "grad: the function must return a scalar Tensor");
     if constexpr (typed<Y>) return !refused<typename decltype(result_type<ScalarRule<Y>>())::type>;
     else return false;
   }

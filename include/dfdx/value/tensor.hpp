@@ -25,9 +25,16 @@ constexpr void require_meta(Meta const& want, Array const& x) {
 }
 // On the tape this is an op like others; else a view is made here.
 template <int Lazy = 0>
-Array at_first(Array const& x, index_t i) {
-  if (x.recorded()) raise("at: in a function that is compiled, use select or slice");
+constexpr Array at_first(Array const& x, index_t i) {
+  if (x.recorded()) return x.template operator[]<Lazy>(i);
   return x.tape() == nullptr ? x.part(i) : x.at_on_tape<Lazy>(i);
+}
+// An element of what has no numbers yet, in a function that is compiled. (In a branch of its own: of a
+// function that is no constant expression in any way the compiler says that, in place of this text.)
+template <class E>
+constexpr E& refused_element(E* none, bool compiled = true) {
+  if (compiled) raise("item: no number while a function is compiled; use where, cond, scan, select<0, 0>(x)");
+  return *none;
 }
 }  // namespace detail
 
@@ -110,31 +117,37 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
 
   using Array::data;
   E* data() const { return Array::template data<E>(); }
-  E item() const { return Array::template item<E>(); }
+  constexpr E item() const {
+    if (DFDX_IN_CONSTANT_EXPRESSION) return detail::refused_element<E>(nullptr);
+    else return Array::template item<E>();
+  }
 
   /// A scalar tensor reads as its number.
-  operator E() const
+  constexpr operator E() const
     requires(sizeof...(Dims) == 0)
   {
     return item();
   }
 
-  /// x(i, j) - the element, by reference.
+  /// x(i, j) - the element, by reference: a number of C++, which the tape and programs do not follow (what
+  /// select<0, 0>(x) gives they do).
   template <std::convertible_to<index_t>... I>
     requires(sizeof...(I) == sizeof...(Dims))
-  E& operator()(I... i) const {
-    return Array::template at<E>({static_cast<index_t>(i)...});
+  constexpr E& operator()(I... i) const {
+    if (DFDX_IN_CONSTANT_EXPRESSION) return detail::refused_element<E>(nullptr);
+    else return Array::template at<E>({static_cast<index_t>(i)...});
   }
 
   /// x[i] - the subtensor at i of the first axis; if there is but one axis the element, a plain number that the tape
   /// does not follow (Array(x)[i] is one that it does).
-  decltype(auto) operator[](index_t i) const
+  constexpr decltype(auto) operator[](index_t i) const
     requires(sizeof...(Dims) > 0)
   {
-    if (i < 0 || i >= this->shape()[0])
+    if (!this->recorded() && (i < 0 || i >= this->shape()[0]))
       raise("at: index ", Position{i}, " out of range for axis 0 of ", this->shape());
     if constexpr (sizeof...(Dims) == 1) {
-      return data()[i * this->strides()[0]];
+      if (DFDX_IN_CONSTANT_EXPRESSION) return detail::refused_element<E>(nullptr);
+      else return data()[i * this->strides()[0]];
     } else {
       return drop_first(std::make_index_sequence<sizeof...(Dims) - 1>{}, detail::at_first(*this, i));
     }
@@ -172,7 +185,7 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
 
  private:
   template <std::size_t... I>
-  static auto drop_first(std::index_sequence<I...>, Array a) {
+  static constexpr auto drop_first(std::index_sequence<I...>, Array a) {
     constexpr std::size_t all[] = {Dims...};
     return Tensor<E, all[I + 1]...>(std::move(a));
   }

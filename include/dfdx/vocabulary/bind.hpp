@@ -259,6 +259,8 @@ constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... 
   static_assert(sizeof...(X) == Op::arity);
   bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
   if (!any) {
+    if (DFDX_IN_CONSTANT_EXPRESSION)
+      raise(Op::name, ": a value that is no argument, nor in DFDX_FIELDS of one");
     Array const* const operands[] = {&x...};
     Array y = run_now<Op, T>(meta, attrs, operands);
     if (on_tape(x...)) record_on_tape(tape_rule<Op>(), attrs, y, operands, sizeof...(X));
