@@ -22,6 +22,9 @@ TEST_CASE("columns are aligned and whole numbers stay whole", "[print]") {
   std::ostringstream out;
   out << transpose(Tensor<float, 2, 2>::from({{1, 2}, {3, 4}}));
   CHECK(out.str() == "[[1., 3.],\n [2., 4.]]");
+  std::ostringstream facts;
+  facts << make_shape(2, 3) << " " << DType::bf16 << " " << Shape{};
+  CHECK(facts.str() == "[2, 3] bf16 []");
 }
 
 TEST_CASE("a wide range of sizes is written with exponents", "[print]") {

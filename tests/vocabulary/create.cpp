@@ -51,6 +51,16 @@ TEST_CASE("arange", "[create]") {
   CHECK(error_of([] { arange(0.0, INFINITY); }) == "arange: too many elements");
 }
 
+TEST_CASE("linspace", "[create]") {
+  CHECK(array_equal(linspace(-1, 2, 4, DType::f64), from<double>({-1, 0, 1, 2})));
+  CHECK(array_equal(linspace<double, 4>(-1, 2), from<double>({-1, 0, 1, 2})));
+  CHECK(linspace(0, 1, 11)[10].item() == 1);
+  CHECK(linspace(0.1, 0.3, 1, DType::f64).item() == 0.1);
+  CHECK(linspace(0, 1, 0).shape() == make_shape(0));
+  CHECK_THROWS_WITH(linspace(0, 1, -1),
+                    "linspace: a number of elements that is not negative required, got -1");
+}
+
 TEST_CASE("sizes must be known", "[create]") {
   CHECK(error_of([] { zeros<Tensor<float, dyn, 3>>(); }) ==
         "zeros: every extent must be known and not negative, got [dyn, 3]");

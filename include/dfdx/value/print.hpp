@@ -157,5 +157,14 @@ template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Array const& x) {
   return out << to_string(x);
 }
+/// The same for shapes and dtypes: [2, 3], f32.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Shape const& s) {
+  return out << Text().put(s).c_str();
+}
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, DType d) {
+  return out << name_of(d);
+}
 
 }  // namespace dfdx

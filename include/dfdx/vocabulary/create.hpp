@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making values: zeros, ones, full, empty, eye, arange, from, and random ones. Each has a typed form, spelled
+// Making values: zeros, ones, full, empty, eye, arange, linspace, from, and random ones. Each has a typed form, spelled
 // either zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}). All make fresh
 // memory now.
 #pragma once
@@ -240,6 +240,30 @@ template <class B>
   requires std::is_arithmetic_v<B>
 Array arange(B stop, DType dtype = std::is_integral_v<B> ? DType::i64 : DType::f32) {
   return arange(0, stop, 1, dtype);
+}
+
+/// linspace - numbers at equal distances, the first and the last given: as many as the Tensor has elements, or,
+/// untyped, n.
+///
+/// Math      y_i = start + (stop - start) i / (n - 1), of one element start
+/// Shapes    -> [N]
+/// Dtypes    any; untyped f32, unless another is named
+/// Errors    "linspace: a number of elements that is not negative required, got -1"
+/// Source    NumPy's linspace
+inline Array linspace(double start, double stop, index_t n, DType dtype = DType::f32) {
+  if (n < 0) raise("linspace: a number of elements that is not negative required, got ", Position{n});
+  // From the nearer end, so that both are exact.
+  return detail::generate_as("linspace", make_shape(n), dtype, [=](index_t i) {
+    if (n == 1) return start;
+    double const step = (stop - start) / static_cast<double>(n - 1);
+    return i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i);
+  });
+}
+template <class T, std::size_t... Dims>
+  requires(detail::created<T, Dims...>::static_rank == 1)
+auto linspace(double start, double stop, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      "linspace", shape, [&](Shape const& s, DType d) { return linspace(start, stop, s[0], d); });
 }
 
 /// from - an Array of the given elements in row-major order: from({1.0f, 2.0f}, {2}). A Tensor has its own from.
