@@ -78,6 +78,11 @@ TEST_CASE("numbers are folded", "[graph]") {
   CHECK(value([](V v) { return full_like(v[0], 2) * 3.0 + 1.0; }) == 7);
   CHECK(value([](V v) { return sum(full_like(v[0], 2)); }) == 24);
   CHECK(value([](V v) { return sum<0>(full_like(v[0], 2)); }) == 6);
+  // Of no elements it is 0, and what a double does not hold of an integer is left to the program.
+  Graph const none = simplified([](V v) { return sum(full_like(v[0], HUGE_VAL)); }, {make_shape(0, 4)});
+  CHECK(none[none.outputs[0]].attrs.f[0] == 0);
+  CHECK(ops(simplified([](V v) { return sum(full_like(v[0], std::int64_t{9007199254740991})); },
+                       {make_shape(3)}, DType::i64)) != "constant");
   CHECK(value([](V v) { return transpose(full_like(v[0], 2)); }) == 2);
   CHECK(value([](V v) { return reshape(full_like(v[0], 2), {12}); }) == 2);
   CHECK(value([](V v) { return slice<0, 0, 2>(full_like(v[0], 2)); }) == 2);

@@ -697,6 +697,11 @@ TEST_CASE("conventions at kinks and ties", "[ops]") {
                     from<double>({0.5, 0.5})));
   CHECK(at(gradient([](V v) { return remainder(v[0], v[1]); }, {low, three})[1], 0) == 2);
   CHECK(at(gradient([](V v) { return fmod(v[0], v[1]); }, {low, three})[1], 0) == 1);
+  // By the exact quotient, as the remainder itself: 0.1 goes into 0.5 four times and a bit.
+  CHECK(at(gradient([](V v) { return remainder(v[0], v[1]); }, {from<double>({0.5}), from<double>({0.1})})[1],
+           0) == -4);
+  for (Array const& slope : gradient([](V v) { return atan2(v[0], v[1]); }, {zero, zero}))
+    CHECK(at(slope, 0) == 0);
   CHECK(at(gradient([](V v) { return stop_gradient(v[0]) * v[0]; }, {from<double>({3})})[0], 0) == 3);
 }
 

@@ -454,6 +454,15 @@ TEST_CASE("embedding_bag with offsets", "[ops]") {
       embedding_bag(zeros({2, 3}, DType::i64), zeros({4, 5}), zeros({2}, DType::i64)),
       "embedding_bag: an index [L] and offsets [B] required, got rows [2, 3, 5] and offsets [2]");
   CHECK_THROWS_AS(embedding_bag<Bag::sum>(index, table, from<std::int64_t>({1, 3})), error);
+  // Bags of nothing are 0, and rows of integers stay integers.
+  CHECK(array_equal(embedding_bag<Bag::max>(zeros({0}, DType::i64), ones({5, 2}), zeros({2}, DType::i64)),
+                    zeros({2, 2})));
+  Tensor<std::int64_t, dyn> const none(zeros({0}, DType::i64));
+  CHECK(array_equal(embedding_bag<Bag::max>(none, ones<float, 5, 2>(), zeros<std::int64_t, 2>()),
+                    zeros({2, 2})));
+  Array const whole = from<std::int32_t>({-5, 16777217, -7, -9}, {2, 2});
+  CHECK(array_equal(embedding_bag<Bag::max>(from<std::int64_t>({0, 1}), whole, from<std::int64_t>({0, 2})),
+                    from<std::int32_t>({-5, 16777217, 0, 0}, {2, 2})));
 }
 
 TEST_CASE("sparse gradients of an embedding", "[ops]") {

@@ -53,6 +53,9 @@ TEST_CASE("options of SGD, Adam and RMSprop, and the adaptive rules, follow thei
     return p - 0.1 * v[i];
   };
   CHECK(error_of(optim::SGD{.lr = 0.1, .momentum = 0.9, .dampening = 0.3}, damped) < 1e-13);
+  // Where nothing is kept, nothing is dampened.
+  CHECK(error_of(optim::SGD{.lr = 0.1, .momentum = 0.0, .dampening = 0.3},
+                 [](int, std::size_t, double p, double g) { return p - 0.1 * g; }) < 1e-13);
   auto const largest = [m = Slot{}, v = Slot{}, top = Slot{}](int k, std::size_t i, double p,
                                                               double g) mutable {
     p -= 0.1 * 0.01 * p;

@@ -98,6 +98,9 @@ TEST_CASE("one cycle", "[optim]") {
   CHECK(near(line(8), 0.1));
   CHECK(near(line(19), 0.001));
   CHECK(near(line(12), 0.1 - 0.099 * 4 / 11));
+  // A rise of one step begins at its end.
+  CHECK(OneCycleSchedule{.lr = 0.1, .steps = 10, .rise = 0.1}(0) == 0.1);
+  CHECK(OneCycleSchedule{.lr = 0.1, .steps = 10, .rise = 0.1, .three_phases = true}(0) == 0.1 / 25);
 }
 
 TEST_CASE("the rate falls when nothing improves", "[optim]") {

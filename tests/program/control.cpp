@@ -57,6 +57,22 @@ TEST_CASE("cond: the branch that the condition names", "[program][control]") {
   CHECK(cond(true, [](double v) { return v + 1; }, [](double v) { return v - 1; }, 2.0) == 3.0);
 }
 
+TEST_CASE("cond: the branch that is not taken has no part in gradients", "[program][control]") {
+  constexpr auto f = [](auto const& x, auto const& n) {
+    return cond(
+        x > 0.0, [](auto const& v, auto const&) { return sqrt(v) * log(v); },
+        [](auto const& v, auto const& i) { return v * v + cast<double>(i); }, x, n);
+  };
+  Tensor<std::int32_t> const seven(7);
+  auto program = value_and_grad(f);
+  for (double a : {4.0, -3.0, 0.0, 0.25}) {
+    Tensor<double> const x(a);
+    auto const [value, slope] = program(x, seven);
+    CHECK(std::fabs(value.item() - (a > 0 ? std::sqrt(a) * std::log(a) : a * a + 7)) < 1e-14);
+    CHECK(std::fabs(slope.item() - (a > 0 ? (std::log(a) / 2 + 1) / std::sqrt(a) : 2 * a)) < 1e-14);
+  }
+}
+
 TEST_CASE("while_loop: eager, compiled and differentiated", "[program][control]") {
   for (double a : {2.0, 9.0, 0.3}) {
     Tensor<double> const x(a);
@@ -74,10 +90,34 @@ TEST_CASE("while_loop: eager, compiled and differentiated", "[program][control]"
     CHECK(std::fabs(y.item() - v) <= 1e-12 * v);
     CHECK(std::fabs(tape.grad().item() - d) <= 1e-12 * d);
   }
+  // What ended the loop need not be what the body can take, nor a number that it makes of it.
+  constexpr auto fall = [](auto const& v, auto const& by) {
+    return while_loop<6>([](auto const& c) { return c > 1.0; }, [&](auto const& c) { return sqrt(c - by); },
+                         v);
+  };
+  Tensor<double> const seven(7.0), one(1.0);
+  Array v = Array(seven).clone(), by = Array(one).clone();
+  v.requires_grad(true);
+  by.requires_grad(true);
+  Array const end = fall(v, by);
+  end.backward();
+  auto const [value, slopes] = value_and_grad(fall, wrt<0, 1>)(seven, one);
+  CHECK(std::fabs(value.item() - end.item()) < 1e-14);
+  CHECK(std::fabs(std::get<0>(slopes).item() - v.grad().item()) < 1e-14);
+  CHECK(std::fabs(std::get<1>(slopes).item() - by.grad().item()) < 1e-14);
   // A bound holds in memory too.
   auto const count = while_loop<3>([](Array const&) { return full({}, 1, DType::boolean); },
                                    [](Array const& c) { return c + 1.0; }, full({}, 0, DType::f64));
   CHECK(count.item() == 3);
+}
+
+TEST_CASE("rows of an argument by x[i], compiled as in memory", "[program]") {
+  constexpr auto f = [](auto const& x) { return sum(x[0] * x[1] + x[3][1]) + sum(x[2]); };
+  auto const x = uniform<double, 4, 2, 3>(Key{1}, -1, 1);
+  CHECK(allclose(compile(f)(x), f(x), 1e-14));
+  auto const slope = grad(f)(x);
+  CHECK(array_equal(slope[0], x[1]));
+  CHECK(array_equal(slope[2], ones<double, 2, 3>()));
 }
 
 TEST_CASE("control flow: errors", "[program][control]") {

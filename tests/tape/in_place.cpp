@@ -184,6 +184,18 @@ TEST_CASE("values that the backward pass needs are watched") {
   sum(s).backward();
   CHECK(at(x.grad(), 0) == 1);
 
+  // Nor do rules that move elements or add them up.
+  for (auto const& f :
+       {+[](Array const& a) { return flip(a, 0); }, +[](Array const& a) { return cumsum(a, 0); },
+        +[](Array const& a) { return concat({a, a}, 0); }}) {
+    x.zero_grad();
+    Array a = x * 2.0;
+    Array const y2 = f(a);
+    a += 1.0;
+    sum(y2).backward();
+    CHECK(at(x.grad(), 0) >= 2);
+  }
+
   Array m = x * 2.0;
   Array const part = m[0];
   {

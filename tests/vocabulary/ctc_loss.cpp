@@ -123,6 +123,18 @@ TEST_CASE("ctc_loss of what the frames are too few for is infinite, or nothing",
   Array const y = reshape(from<std::int64_t>({1, 1}), {1, 2}), two = from<std::int64_t>({2});
   CHECK(suite::at(ctc_loss(log_p, y, two, two), 0) == HUGE_VAL);
   CHECK(suite::at(ctc_loss(log_p, y, two, two, {.zero_infinity = true}), 0) == 0);
+  // One target of three of the batch cannot be read: its scores have no gradient, those of the others theirs.
+  Array scores = randn({4, 3, 3}, Key{2}, DType::f64);
+  scores.requires_grad(true);
+  Array const many = reshape(from<std::int64_t>({1, 1, 1, 2, 1, 2, 1, 2, 1}), {3, 3}),
+              four = full({3}, 4, DType::i64), sizes = from<std::int64_t>({3, 2, 3});
+  ctc_loss<Reduction::sum>(log_softmax(scores, -1), many, four, sizes, {.zero_infinity = true}).backward();
+  Array alone = scores.detach().clone();
+  alone.requires_grad(true);
+  ctc_loss<Reduction::sum>(slice<1, 1, 3>(log_softmax(alone, -1)), slice<0, 1, 3>(many), slice<0, 1, 3>(four),
+                           slice<0, 1, 3>(sizes))
+      .backward();
+  CHECK(allclose(scores.grad(), alone.grad(), 1e-13, 1e-13));
   CHECK_THROWS_WITH(ctc_loss(log_p, y, two, from<std::int64_t>({1, 2})),
                     "ctc_loss: targets [1, 2] with lengths [1] and [2] do not fit scores [2, 1, 3]");
   Array const three = from<std::int64_t>({3}), below = from<std::int64_t>({-1});

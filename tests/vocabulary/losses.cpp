@@ -221,6 +221,76 @@ TEST_CASE("distances and margins", "[vocabulary]") {
   CHECK(near(triplet_margin_loss(anchor, -positive, negative, apart), 2.5 - 2.5 + 1));
 }
 
+TEST_CASE("distances of 16 bits that squares would leave, and gradients at 0", "[vocabulary]") {
+  for (DType d : {DType::f16, DType::bf16}) {
+    auto const row = [&](double x, double y) { return cast_to(reshape(from<double>({x, y}), {1, 2}), d); };
+    auto const is = [&](Array const& x, double y) {
+      CHECK(x.dtype() == d);
+      return std::fabs(suite::at(x, 0) / y - 1) < (d == DType::f16 ? 1e-3 : 8e-3);
+    };
+    CHECK(is(cosine_similarity(row(300, 4), row(3, 5)), 920 / std::hypot(300, 4) / std::hypot(3, 5)));
+    CHECK(is(cosine_similarity(row(300, 4), row(300, 4)), 1));
+    CHECK(is(cosine_similarity(row(1e-4, 1e-4), row(1e-4, 1e-4)), 1));
+    CHECK(is(pairwise_distance(row(300, 4), row(3, 5)), std::hypot(297, 1)));
+    CHECK(is(pairwise_distance(row(40, 50), row(0, 0), 3), std::cbrt(64000 + 125000)));
+  }
+  for (double p : {2.0, 3.0, 1.5}) {
+    Array a = reshape(from<double>({1, 2}), {1, 2});
+    Array const b = a.clone();
+    a.requires_grad(true);
+    pairwise_distance(a, b, p, 0).backward();
+    CHECK(array_equal(a.grad(), zeros({1, 2}, DType::f64)));
+  }
+  CHECK(near(pairwise_distance(reshape(from<double>({1, 2, 3}), {1, 3}),
+                               reshape(from<double>({1, 5, 4}), {1, 3}), 0, 0),
+             2));
+  Array n = from<double>({0, 2});
+  n.requires_grad(true);
+  Array const none = norm(n, -2);
+  CHECK(near(none, 0));
+  none.backward();
+  CHECK(array_equal(n.grad(), zeros({2}, DType::f64)));
+}
+
+TEST_CASE("what losses compare is not repeated on both sides", "[vocabulary]") {
+  Array const column = randn({8, 1}, Key{1}), row = randn({8}, Key{2});
+  CHECK_THROWS_WITH(mse_loss(column, row),
+                    "mse_loss: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them");
+  CHECK_THROWS_WITH(l1_loss(row, column),
+                    "l1_loss: [8] and [8, 1] would both be repeated to [8, 8]: reshape one of them");
+  CHECK_THROWS_WITH(bce_with_logits(column, row),
+                    "bce_with_logits: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them");
+  Tensor<float, dyn, 1> const of_some(column);
+  Tensor<float, dyn> const line(row);
+  CHECK_THROWS_WITH(huber_loss(of_some, line),
+                    "huber_loss: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them");
+  // One side may be repeated, and ones in front count for nothing.
+  CHECK(allclose(mse_loss(row, 0.5), mse_loss(row, full({8}, 0.5))));
+  CHECK(allclose(mse_loss(row, full({1, 1}, 0.5)), mse_loss(row, 0.5)));
+  CHECK(allclose(mse_loss(randn({4, 8}, Key{3}), row), mse_loss(randn({4, 8}, Key{3}), expand(row, {4, 8}))));
+}
+
+TEST_CASE("rows whose label is ignored may hold anything", "[vocabulary]") {
+  Array const x = reshape(from<double>({1, 2, HUGE_VAL, 0.5, -1, 3, NAN, 0, 0}), {3, 3});
+  Array const y = from<std::int64_t>({-100, 2, -100}), w = from<double>({0.2, 0.3, 0.5});
+  double const want = suite::at(cross_entropy(slice<0, 1, 2>(x), slice<0, 1, 2>(y)), 0);
+  CHECK(near(cross_entropy(x, y), want));
+  CHECK(near(cross_entropy(x, y, w), want));
+  CHECK(near(cross_entropy(x, y, w, {.label_smoothing = 0.1}),
+             suite::at(cross_entropy(slice<0, 1, 2>(x), slice<0, 1, 2>(y), w, {.label_smoothing = 0.1}), 0)));
+}
+
+TEST_CASE("NaN stays, and means of large integers do not wrap", "[vocabulary]") {
+  CHECK(std::isnan(suite::at(kl_div(from<double>({-1, -2}), from<double>({NAN, 0.5})), 0)));
+  CHECK(std::isnan(suite::at(softshrink(from<double>({NAN})), 0)));
+  Array const large = full({3}, 0x1p62, DType::i64);
+  CHECK(mean(large).dtype() == DType::f32);
+  CHECK(suite::at(mean(large), 0) == 0x1p62);
+  CHECK(suite::at(mean(Tensor<std::int64_t, 3>(large)), 0) == 0x1p62);
+  CHECK(suite::at(compile([](auto const& v) { return mean(v); })(Tensor<std::int64_t, 3>(large)), 0) ==
+        0x1p62);
+}
+
 TEST_CASE("losses that ask for a margin to every other class", "[vocabulary]") {
   Array const x = randn({3, 4}, Key{5}, DType::f64), y = from<std::int64_t>({2, 0, 3}),
               w = from<double>({0.5, 1, 2, 3});

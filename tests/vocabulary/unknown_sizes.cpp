@@ -6,6 +6,8 @@
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
 
+#include <catch2/matchers/catch_matchers.hpp>
+
 namespace tests::vocabulary_unknown_sizes {
 using namespace dfdx;
 
@@ -31,6 +33,43 @@ TEST_CASE("normalisation of batches of unknown size", "[vocabulary]") {
                           layer_norm<4, 3>(v));
       },
       x, w, last);
+}
+TEST_CASE("reductions over axes of unknown length, of which there may be none", "[vocabulary]") {
+  constexpr auto moments = [](auto const& v) {
+    return std::tuple(var<0>(v), var<0>(v, 3), dfdx::std<0>(v), dfdx::std<0>(v, 3), mean<0>(v), softmax<0>(v),
+                      logsumexp<0>(v), log_softmax<0>(v));
+  };
+  auto of_moments = compile(moments);
+  constexpr auto extremes = [](auto const& v) { return std::tuple(max<0>(v), argmin<0>(v)); };
+  auto of_extremes = compile(extremes);
+  constexpr auto moved = [](auto const& v, auto const& m) { return batch_norm(v, m, m, {.training = true}); };
+  auto of_moved = compile(moved);
+  auto const mean = zeros<double, 2>();
+  for (std::size_t n : {0, 1, 2, 3, 5}) {
+    Tensor<double, dyn, 2> const x(randn({static_cast<index_t>(n), 2}, Key{n}, DType::f64));
+    CAPTURE(n);
+    std::vector<Array> const want = compiled::leaves(moments(Array(x))), eager = compiled::leaves(moments(x)),
+                             got = compiled::leaves(of_moments(x));
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      CAPTURE(i);
+      CHECK(allclose(got[i], want[i], 1e-13, 1e-13, true));
+      CHECK(allclose(eager[i], want[i], 1e-13, 1e-13, true));
+    }
+    if (n != 0) {
+      compiled::require_same(compiled::leaves(of_extremes(x)), compiled::leaves(extremes(x)), "extremes");
+    } else {
+      CHECK_THROWS_WITH(extremes(x), "max: empty axis 0 of [0, 2] has no largest or smallest element");
+      CHECK_THROWS_WITH(of_extremes(x), "max: extent too small: 0 x 1");
+    }
+    if (n > 1) {
+      compiled::require_same(compiled::leaves(of_moved(x, mean)), compiled::leaves(moved(x, mean)),
+                             "batch_norm");
+    } else if (n == 1) {
+      CHECK_THROWS_WITH(moved(x, mean),
+                        "batch_norm: more than one value for each channel required to train, got [1, 2]");
+      CHECK_THROWS_WITH(of_moved(x, mean), "batch_norm: extent too small: 1 x 2");
+    }
+  }
 }
 TEST_CASE("attention and dropout of sequences of unknown length", "[vocabulary]") {
   Tensor<float, 2, dyn, 4> const q(Array(randn<float, 2, 5, 4>(Key{1})));

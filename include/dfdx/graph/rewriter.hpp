@@ -154,7 +154,8 @@ class Rewriter {
       if (from[i] < 0 && n.meta.shape[i] != from[i]) return unchanged;
       if (n.meta.shape[i] != from[i]) count *= static_cast<double>(from[i]);
     }
-    return become_constant(n, value(a) * count);
+    double const y = count == 0 ? 0 : value(a) * count;
+    return fits(n.meta.dtype, y) ? become_constant(n, y) : unchanged;
   }
 
   constexpr int replace_elementwise(Node& n, int a) const {

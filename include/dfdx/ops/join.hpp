@@ -127,6 +127,7 @@ struct concat : operation {
 /// Source    elementary
 struct flip : operation {
   static constexpr char const* name = "flip";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Examples examples = Examples::axes;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }

@@ -21,6 +21,7 @@ namespace dfdx::op {
 /// Source    elementary
 struct cumsum : operation {
   static constexpr char const* name = "cumsum";
+  static constexpr unsigned reads(int) { return 0; }
   static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {

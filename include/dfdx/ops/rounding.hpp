@@ -97,9 +97,11 @@ struct fused<119> {
   using type = fmod;
 };
 
+struct floor_divide;
+
 /// remainder - what x leaves when divided by y, with the sign of y (Python's %). By an integer 0 it is x.
 ///
-/// Math      z = x - y floor(x / y), dz/dx = 1, dz/dy = -floor(x / y)
+/// Math      z = x - y floor(x / y), dz/dx = 1, dz/dy = -floor(x / y) of the exact quotient
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    all but bool, promoted
 /// Errors    "remainder: shapes do not broadcast: [2, 3] x [4]"
@@ -112,7 +114,7 @@ struct remainder : arithmetic<remainder, 2> {
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     if constexpr (I == 0) return t;
-    else return -(t * apply<floor>(s.x[0] / s.x[1]));
+    else return -(t * apply<floor_divide>(s.x[0], s.x[1]));
   }
 };
 template <>

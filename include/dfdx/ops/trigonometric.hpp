@@ -198,7 +198,7 @@ struct fused<108> {
 
 /// atan2 - angle of the point (y, x), from -pi to pi; x is the ordinate here.
 ///
-/// Math      z = arg(y + i x), dz/dx = y / (x^2 + y^2), dz/dy = -x / (x^2 + y^2)
+/// Math      z = arg(y + i x), dz/dx = y / (x^2 + y^2), dz/dy = -x / (x^2 + y^2); at the origin both count as 0
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    f32 f64 f16 bf16; integers and bool in f32
 /// Errors    "atan2: shapes do not broadcast: [2, 3] x [4]"
@@ -209,7 +209,8 @@ struct atan2 : analytic<atan2, 2> {
   static constexpr auto eval(auto const& x, auto const& y) { return math::atan2(x, y); }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    V const square = s.x[0] * s.x[0] + s.x[1] * s.x[1];
+    V const sum = s.x[0] * s.x[0] + s.x[1] * s.x[1];
+    V const square = apply<where>(sum == 0, 1.0, sum);
     if constexpr (I == 0) return t * (s.x[1] / square);
     else return -(t * (s.x[0] / square));
   }

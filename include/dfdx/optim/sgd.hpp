@@ -43,8 +43,8 @@ constexpr V beside(V const& scalar, V const& parameter) {
 /// rules).
 /// optim::SGD{.lr = 0.1f} or optim::SGD{.lr = 0.1f, .momentum = 0.9f}.
 ///
-/// Math      g += decay p;  v = momentum v + (1 - dampening) g, the first v is g;  p -= lr v, with Nesterov p -= lr
-///           (g + momentum v)
+/// Math      g += decay p;  v = momentum v + (1 - dampening) g, the first v is g, and without momentum all are;
+///           p -= lr v, with Nesterov p -= lr (g + momentum v)
 /// Shapes    any
 /// Dtypes    floating
 /// Errors    none
@@ -65,7 +65,7 @@ struct SGD {
   std::array<double, 5> scalars_at(std::int64_t step) const {
     return {lr, detail::number_or_zero(momentum), detail::number_or_zero(weight_decay),
             detail::number_or_zero(nesterov) != 0 ? 1.0 : 0.0,
-            step > 1 ? 1 - detail::number_or_zero(dampening) : 1.0};
+            step > 1 && detail::number_or_zero(momentum) != 0 ? 1 - detail::number_or_zero(dampening) : 1.0};
   }
 
   template <class V>

@@ -240,7 +240,7 @@ constexpr auto hardswish(X const& x) {
 /// Source    PyTorch's softshrink
 template <operand X>
 constexpr auto softshrink(X const& x, double lambda = 0.5) {
-  return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, 0.0));
+  return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, x * 0.0));  // of NaN, NaN
 }
 /// hardshrink(x, lambda) - x, 0 between -lambda and lambda.
 ///

@@ -32,6 +32,9 @@ struct ArgExtremum {
     bool const all = flattens(x.shape());
     V const from = all ? reshape_to(x, make_shape(x.shape().numel())) : x;
     int const axis = all ? 0 : normalize_axis(over.axes.v[0], x.shape().rank);
+    if (Graph* const g = recorder_of(x);
+        g != nullptr && from.shape()[axis] < 0 && from.shape()[axis] != extent::unknown)
+      g->requirements.push_back(SameExtent{name, from.shape()[axis], 1, true});
     return reshape_to(bind<op::argmax>(Attrs{{axis, Smallest}}, from), y.shape);
   }
 

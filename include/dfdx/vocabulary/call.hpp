@@ -173,6 +173,31 @@ template <Literal Name, std::size_t N>
 struct BesideOthers : Beside<Name> {
   static constexpr Meta infer(Meta const* in, Text* why) { return Beside<Name>::infer_all(in, N, why); }
 };
+// The same of what is compared element by element, of which one at most may be repeated: [N, 1] and [N] have [N, N]
+// pairs, which nobody means.
+template <Literal Name>
+struct Facing : Beside<Name> {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Shape const &a = in[0].shape, &b = in[1].shape, all = op::broadcast_shapes(Name.text, a, b, why);
+    if (all.valid() && !is_padded(all, a) && !is_padded(all, b))
+      return refuse(why, Name.text, ": ", a, " and ", b, " would both be repeated to ", all,
+                    ": reshape one of them");
+    return all.valid() ? in[0] : refuse(nullptr);
+  }
+
+ private:
+  // Whether a shape is another but for ones before it.
+  static constexpr bool is_padded(Shape const& all, Shape const& s) {
+    for (int i = all.rank - 1, j = s.rank - 1; i >= 0; --i, --j)
+      if (all[i] != (j >= 0 ? s[j] : 1)) return false;
+    return true;
+  }
+};
+template <Literal Name, operand X, operand Y>
+constexpr auto facing(X const& x, Y const& target) {
+  if constexpr (plain<X> || plain<Y>) return x;
+  else return call(Fixed<Facing<Name>{}>{}, x, target);
+}
 template <Literal Name, operand X, operand... Y>
 constexpr auto beside(X const& x, Y const&... others) {
   if constexpr (plain<X> || (plain<Y> || ...)) return x;

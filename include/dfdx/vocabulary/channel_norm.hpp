@@ -95,8 +95,11 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
       return std::tuple(scaled_channels(y, fit, p...), running_mean, running_var);
     }
     auto const over = kept_over(x, AllButChannels{});
-    if (joined(x.shape(), value_of(over).mask(x.shape().rank)) == 1)
+    index_t const values = joined(x.shape(), value_of(over).mask(x.shape().rank));
+    if (values == 1)
       raise("batch_norm: more than one value for each channel required to train, got ", x.shape());
+    if (Graph* const g = recorder_of(x); g != nullptr && values < 0 && values != extent::unknown)
+      g->requirements.push_back(SameExtent{"batch_norm", values, 2, true});
     auto const centre = mean_of(x, over);
     auto const centred = x - centre;
     auto const squares = square(centred);

@@ -241,7 +241,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
       if constexpr (std::is_same_v<Top, Unweighted>) return -sum<A>(bottom * w, keepdim);
       else return sum<A>((top - bottom) * w, keepdim);
     };
-    auto const own = plain * weights;
+    auto const own = kept(plain) * weights;
     auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction,
                               [&] { return sum(losses) / sum(weights); });

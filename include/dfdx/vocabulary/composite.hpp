@@ -15,7 +15,11 @@ namespace detail {
 template <Literal Name, class P, operand X>
 constexpr auto largest(X const& x, P const& over) {
   auto const is_empty = [](Shape const& s, index_t mask) { return joined(s, mask) == 0; };
-  if constexpr (is_fixed<P> && typed<X>) {
+  constexpr bool known = [] {
+    if constexpr (is_fixed<P> && typed<X>) return joined(X::static_shape, P::value.mask(X::static_rank)) >= 0;
+    else return false;
+  }();
+  if constexpr (known) {
     if constexpr (is_empty(X::static_shape, P::value.mask(X::static_rank)))
       return stop_gradient(reduce<op::sum, Name>(x, kept(over)));
     else return stop_gradient(reduce<op::max, Name>(x, kept(over)));

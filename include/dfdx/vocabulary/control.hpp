@@ -27,6 +27,20 @@ constexpr T selected(P const& which, T const& yes, T const& no) {
   });
 }
 
+// A value as it is, whose gradient is 0 where the condition does not hold, even if what it comes from is not finite.
+template <class P, class T>
+constexpr T gated(P const& condition, T const& value) {
+  if constexpr (tree<T>) {
+    T still = value;
+    visit(still, [](auto& leaf) {
+      if (is_floating(leaf.dtype())) leaf = stop_gradient(leaf);
+    });
+    return selected(condition, value, still);
+  } else {
+    return value;
+  }
+}
+
 // What a recorded scan goes over that only counts its rounds.
 template <std::size_t N>
 constexpr Tensor<bool, N> rounds(Graph& g) {
@@ -43,8 +57,8 @@ constexpr void require_condition(char const* name, P const& p) {
 }  // namespace detail
 
 /// cond(condition, f, g, args...) - f(args...) where the condition holds, else g(args...). Of a condition in memory
-/// only the one branch runs; in a compiled program both are computed and one is taken, so neither may make NaN of
-/// arguments meant for the other if a gradient flows.
+/// only the one branch runs; in a compiled program both are computed and one is taken. Arguments then have the gradient
+/// of that one, whatever the other makes of them; what the branches capture must be good for both.
 ///
 /// Math      y = condition ? f(x) : g(x); the gradient of the branch taken
 /// Shapes    condition: []; both branches return the same type and shapes
@@ -61,7 +75,9 @@ constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args
     return Refused{};
   } else {
     detail::require_condition("cond", condition);
-    if (condition.recorded()) return detail::selected(condition, f(args...), Y(g(args...)));
+    if (condition.recorded())
+      return detail::selected(condition, f(detail::gated(condition, args)...),
+                              Y(g(detail::gated(logical_not(condition), args)...)));
     return condition.item() != 0 ? f(args...) : Y(g(args...));
   }
 }
@@ -83,10 +99,13 @@ constexpr C while_loop(F const& condition, B const& body, C const& init) {
     if constexpr (Max == 0) {
       raise("while_loop: a compiled loop needs a bound, while_loop<Max>");
     } else {
+      C still = init;
+      visit(still, [](auto& leaf) { leaf = stop_gradient(leaf); });
       auto const step = [&](C const& c, auto const&) {
         auto const goes_on = condition(c);
         detail::require_condition("while_loop", goes_on);
-        return detail::selected(goes_on, C(body(c)), c);
+        // In the rounds after the last the body goes on from init, which it can take, as what ended the loop need not.
+        return detail::selected(goes_on, C(body(detail::selected(goes_on, c, still))), c);
       };
       return scan(step, init, detail::rounds<Max>(*g));
     }

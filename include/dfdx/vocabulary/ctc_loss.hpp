@@ -128,8 +128,11 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
   }
   V const size = column(sizes) * 2;
   V const ends = apply<op::logical_or>(position == size, position == size - 1);
-  V const loss = -logsumexp<1>(where(ends, alpha, none));
-  return o.zero_infinity ? where(loss == -none, 0.0, loss) : loss;
+  V const read = where(ends, alpha, none);
+  if (!o.zero_infinity) return -logsumexp<1>(read);
+  // Targets that cannot be read are taken out before the logarithm, of whose gradient they would make NaN.
+  V const possible = bind<op::max>(Attrs{{2}}, read) > none;
+  return where(reshape_to(possible, make_shape(n)), -logsumexp<1>(where(possible, read, 0.0)), 0.0);
 }
 
 }  // namespace detail

@@ -29,14 +29,29 @@ struct BagSum {
   }
 };
 
+// The least that a dtype holds.
+constexpr double lowest_of(DType d) {
+  if (is_floating(d)) return -std::numeric_limits<double>::infinity();
+  if (d == DType::i64) return -0x1p63;
+  if (d == DType::i32) return -0x1p31;
+  return d == DType::i8 ? -128 : 0;
+}
+
 // Rows of each bag, of which there may be none, joined over axis -2.
 template <operand R, class Join>
 constexpr auto joined_rows(R const& rows, Join const& join) {
   if constexpr (refused<R>) return Refused{};
   else if constexpr (typed<R>) {
-    if constexpr (R::static_rank >= 2 && R::static_shape[R::static_rank < 2 ? 0 : R::static_rank - 2] == 0)
+    constexpr index_t n =
+        R::static_rank < 2 ? 1 : R::static_shape[R::static_rank < 2 ? 0 : R::static_rank - 2];
+    if constexpr (n == 0) {
       return sum<-2>(rows);
-    else return join(rows);
+    } else {
+      using Joined = decltype(join(rows));
+      if (n < 0 && rows.shape()[R::static_rank - 2] == 0)
+        return Joined(cast<typename Joined::value_type>(sum<-2>(rows)));
+      return join(rows);
+    }
   } else {
     int const rank = rows.shape().rank;
     return rank >= 2 && rows.shape()[rank - 2] == 0 ? sum<-2>(rows) : join(rows);
@@ -97,7 +112,11 @@ constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) 
   } else {
     auto const of = unsqueeze<0>(bag);  // [1, L] against [B, 1]
     auto const hit = unsqueeze<-1>(of == detail::call(detail::Fixed<detail::PositionsIn{0}>{}, of, offsets));
-    auto const most = max<1>(where(hit, unsqueeze<0>(rows), -std::numeric_limits<double>::infinity()));
+    auto const all = unsqueeze<0>(rows);
+    auto const most = detail::joined_rows(
+        where(hit, all, full_like(all, detail::lowest_of(rows.dtype()))), [](auto const& r) {
+          return detail::reduce<op::max>(r, detail::Fixed<detail::Over{Axes{-2}, false}>{});
+        });
     return where(any<1>(hit), most, zeros_like(most));
   }
 }

@@ -15,7 +15,7 @@ namespace dfdx {
 /// Source    PyTorch's l1_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("l1_loss", abs(detail::beside<"l1_loss">(x, target) - target), how);
+  return detail::reduced_loss<R...>("l1_loss", abs(detail::facing<"l1_loss">(x, target) - target), how);
 }
 
 /// mse_loss<R>(x, target) - (x - target)^2.
@@ -25,7 +25,7 @@ constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::m
 /// Source    PyTorch's mse_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
-  return detail::reduced_loss<R...>("mse_loss", square(detail::beside<"mse_loss">(x, target) - target), how);
+  return detail::reduced_loss<R...>("mse_loss", square(detail::facing<"mse_loss">(x, target) - target), how);
 }
 
 /// huber_loss<R>(x, target, delta) - d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target.
@@ -37,7 +37,7 @@ constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::
 template <Reduction... R, operand X, operand Y>
 constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reduction how = Reduction::mean) {
   if (!(delta > 0)) raise("huber_loss: a positive delta required");
-  auto const d = detail::beside<"huber_loss">(x, target) - target, size = abs(d);
+  auto const d = detail::facing<"huber_loss">(x, target) - target, size = abs(d);
   return detail::reduced_loss<R...>("huber_loss",
                                     where(size <= delta, square(d) * 0.5, (size - 0.5 * delta) * delta), how);
 }
@@ -52,7 +52,7 @@ constexpr auto huber_loss(X const& x, Y const& target, double delta = 1, Reducti
 template <Reduction... R, operand X, operand Y>
 constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Reduction how = Reduction::mean) {
   if (!(beta >= 0)) raise("smooth_l1_loss: a beta that is not negative required");
-  auto const d = detail::beside<"smooth_l1_loss">(x, target) - target, size = abs(d);
+  auto const d = detail::facing<"smooth_l1_loss">(x, target) - target, size = abs(d);
   double const safe = beta > 0 ? beta : 1;
   return detail::reduced_loss<R...>("smooth_l1_loss",
                                     where(size < beta, square(d) * (0.5 / safe), size - 0.5 * beta), how);
@@ -67,7 +67,7 @@ constexpr auto smooth_l1_loss(X const& x, Y const& target, double beta = 1, Redu
 /// Source    PyTorch's binary_cross_entropy
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_loss(X const& probability, Y const& target, Reduction how = Reduction::mean) {
-  auto const x = detail::beside<"bce_loss">(probability, target);
+  auto const x = detail::facing<"bce_loss">(probability, target);
   detail::each_in_memory(x, [](Operand const& o, index_t at) {
     double const p = read_real(o, at);
     if (!(p >= 0 && p <= 1)) raise("bce_loss: probabilities between 0 and 1 required");
@@ -95,7 +95,7 @@ constexpr auto bce_loss(X const& x, Y const& target, W const& weight, Reduction 
 template <Reduction... R, operand X, operand Y>
 constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
   return detail::reduced_loss<R...>("bce_with_logits",
-                                    softplus(x) - target * detail::beside<"bce_with_logits">(x, target), how);
+                                    softplus(x) - target * detail::facing<"bce_with_logits">(x, target), how);
 }
 /// With weights for the positive examples of each class: (1 - t) x + (1 + (w - 1) t) softplus(-x).
 template <Reduction... R, operand X, operand Y, operand W>
@@ -131,13 +131,12 @@ struct KlDiv {
 /// Source    PyTorch's kl_div
 template <Reduction... R, operand X, operand Y>
 constexpr auto kl_div(X const& log_p, Y const& target, KlDiv const& options = {}) {
-  auto const x = detail::beside<"kl_div">(log_p, target);
+  auto const x = detail::facing<"kl_div">(log_p, target);
   if (options.log_target)
     return detail::reduced_loss<R...>("kl_div", exp(target) * (target - x), options.reduction);
-  auto const positive = target > 0;
-  auto const log_target = log(where(positive, target, 1.0));
-  return detail::reduced_loss<R...>("kl_div", where(positive, target * (log_target - x), 0.0),
-                                    options.reduction);
+  auto const none = target <= 0;  // NaN is not
+  auto const log_target = log(where(none, 1.0, target));
+  return detail::reduced_loss<R...>("kl_div", where(none, 0.0, target * (log_target - x)), options.reduction);
 }
 /// kl_div_log<R>(x, log_target) - the same for a target in logarithms: e^l (l - x).
 ///
@@ -164,7 +163,7 @@ struct PoissonNll {
 /// Source    PyTorch's poisson_nll_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto poisson_nll_loss(X const& rate, Y const& target, PoissonNll const& options = {}) {
-  auto const x = detail::beside<"poisson_nll_loss">(rate, target);
+  auto const x = detail::facing<"poisson_nll_loss">(rate, target);
   auto const loss = options.log_input ? exp(x) - target * x : x - target * log(x + options.eps);
   if (!options.full) return detail::reduced_loss<R...>("poisson_nll_loss", loss, options.reduction);
   auto const large = target > 1;

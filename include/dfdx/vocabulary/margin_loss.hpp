@@ -14,20 +14,21 @@ namespace detail {
 template <class P, class A, class B>
 constexpr auto cosine_over(A const& x, B const& b, double eps, P const& over) {
   auto const a = beside<"cosine_similarity">(x, b);
+  auto const left = in_f32(a);
+  auto const right = in_f32(b);
   auto const length = [&](auto const& v) {
     auto const s = reduce<op::sum, "cosine_similarity">(square(v), over);
     return sqrt(where(s < eps * eps, eps * eps, s));
   };
-  return reduce<op::sum, "cosine_similarity">(a * b, over) / (length(a) * length(b));
+  auto const product = reduce<op::sum, "cosine_similarity">(left * right, over);
+  return rounded_as(product / (length(left) * length(right)), a, b);
 }
 // (The axis is a parameter since nvcc writes out constants that depend on none, in a way that g++ does not read.)
 template <Literal Name, int Axis = -1, operand A, operand B>
 constexpr auto distance(A const& a, B const& b, double p, double eps) {
-  auto const d = having<Name>(beside<Name>(a, b), Fixed<Over{Axis, true}>{}) - b + eps;
-  if (p == 2) return sqrt(sum<Axis>(square(d)));
-  if (p == 1) return sum<Axis>(abs(d));
-  if (p == std::numeric_limits<double>::infinity()) return max<Axis>(abs(d));
-  return pow(sum<Axis>(pow(abs(d), p)), 1 / p);
+  constexpr Fixed<Over{Axis, false}> over{};
+  auto const x = having<Name>(beside<Name>(a, b), Fixed<Over{Axis, true}>{});
+  return rounded_as(norm_over<Name>(real(in_f32(x) - in_f32(b) + eps), p, over), x, b);
 }
 }  // namespace detail
 

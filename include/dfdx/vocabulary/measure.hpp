@@ -26,10 +26,15 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
     return where(zero, zeros_like(s), sqrt(where(zero, ones_like(s), s)));
   }
   if (p == 1) return reduce<op::sum, Name>(abs(x), over);
-  if (p == inf) return reduce<op::max, Name>(abs(x), over);
-  if (p == -inf) return reduce<op::min, Name>(abs(x), over);
+  if (p == inf) return extreme<op::max, Name>(abs(x), over);
+  if (p == -inf) return extreme<op::min, Name>(abs(x), over);
   if (p == 0) return reduce<op::sum, Name>(where(x != 0.0, ones_like(x), zeros_like(x)), over);
-  if (p < 0) return pow(reduce<op::sum, Name>(pow(abs(x), p), over), 1 / p);
+  if (p < 0) {
+    // Beside an element of 0 nothing matters: the norm is 0, and its gradient counts as 0.
+    auto const zero = reduce<op::min, Name>(abs(x), kept(over)) == 0.0;
+    auto const y = pow(reduce<op::sum, Name>(pow(where(zero, ones_like(x), abs(x)), p), kept(over)), 1 / p);
+    return reduce<op::sum, Name>(where(zero, zeros_like(y), y), over);
+  }
   return power(reduce<op::sum, Name>(power(abs(x), p), over), 1 / p);
 }
 template <Literal Name = "norm", class P, operand X>
@@ -188,28 +193,28 @@ constexpr auto nanmean(X const& x, Axes const& axes, bool keep = false) {
 /// Source    NumPy's amax and amin
 template <int... A, operand X>
 constexpr auto amax(X const& x) {
-  return detail::reduce<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::extreme<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto amax(X const& x, Keepdim) {
-  return detail::reduce<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::extreme<op::max, "amax">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto amax(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::max, "amax">(x, detail::Over{axes, keep});
+  return detail::extreme<op::max, "amax">(x, detail::Over{axes, keep});
 }
 
 template <int... A, operand X>
 constexpr auto amin(X const& x) {
-  return detail::reduce<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::extreme<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto amin(X const& x, Keepdim) {
-  return detail::reduce<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::extreme<op::min, "amin">(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto amin(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::min, "amin">(x, detail::Over{axes, keep});
+  return detail::extreme<op::min, "amin">(x, detail::Over{axes, keep});
 }
 
 }  // namespace dfdx

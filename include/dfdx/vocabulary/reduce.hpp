@@ -88,6 +88,27 @@ constexpr auto reduce(X const& x, P const& over) {
   else return call(named<Name>(made<ReduceAxes<Op>>(over)), x);
 }
 
+// The largest or smallest along axes, of which none may be empty: one of unknown extent is looked at when a program is
+// called.
+template <class Op>
+struct ExtremeAxes : ReduceAxes<Op> {
+  constexpr explicit ExtremeAxes(Over const& o) : ReduceAxes<Op>{o} {}
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& x) const {
+    if (Graph* const g = recorder_of(x))
+      for (int i = 0; i < x.shape().rank; ++i)
+        if ((this->over.mask(x.shape().rank) >> i & 1) != 0 && x.shape()[i] < 0 &&
+            x.shape()[i] != extent::unknown)
+          g->requirements.push_back(SameExtent{Op::name, x.shape()[i], 1, true});
+    return ReduceAxes<Op>::template run<T>(y, x);
+  }
+};
+template <class Op, Literal Name = Literal<0>{}, class P, class X>
+constexpr auto extreme(X const& x, P const& over) {
+  if constexpr (Name.text[0] == 0) return call(made<ExtremeAxes<Op>>(over), x);
+  else return call(named<Name>(made<ExtremeAxes<Op>>(over)), x);
+}
+
 // The operand, if it has the axes.
 template <Literal Name>
 struct Having {
@@ -135,8 +156,10 @@ template <Literal Name, class P, class X, class Y>
 constexpr auto over_count(X const& x, Y const& total, P const& over, int correction) {
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
-  if (n < 0)
-    return total / (reduce<op::sum, Name>(summable(ones_like(x)), over) - static_cast<double>(correction));
+  if (n < 0) {
+    auto const count = reduce<op::sum, Name>(summable(ones_like(x)), over) - static_cast<double>(correction);
+    return total / where(count > 0, count, zeros_like(count));
+  }
   // (A constant expression does not divide by 0.)
   constexpr double inf = std::numeric_limits<double>::infinity();
   return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
@@ -162,11 +185,35 @@ constexpr auto rounded_as(Y const& y, X const& x) {
     return size_of(x.dtype()) == 2 ? cast_to(untyped(y), x.dtype()) : untyped(y);
   }
 }
+// y in the dtype that a and b have together, if that has 16 bits.
+template <operand Y, operand A, operand B>
+constexpr auto rounded_as(Y const& y, A const& a, B const& b) {
+  if constexpr (refused<Y, A, B>) return Refused{};
+  else if constexpr (typed<Y> && typed<A> && typed<B>) {
+    constexpr DType d = promote(A::static_meta.dtype, B::static_meta.dtype);
+    if constexpr (size_of(d) == 2) return cast<element_t<d>>(y);
+    else return y;
+  } else {
+    DType const d = promote(a.dtype(), b.dtype());
+    return size_of(d) == 2 ? cast_to(untyped(y), d) : untyped(y);
+  }
+}
 
+// y in another dtype if x holds integers of 64 bits.
+template <DType To, class Y, class X>
+constexpr auto of_i64(Y const& y, [[maybe_unused]] X const& x) {
+  if constexpr (refused<Y, X>) return y;
+  else if constexpr (!typed<X>) return x.dtype() == DType::i64 ? cast_to(y, To) : y;
+  else if constexpr (X::static_meta.dtype == DType::i64) return cast<element_t<To>>(y);
+  else return y;
+}
+
+// (A sum of integers of 64 bits may overflow; of fewer, it does not.)
 template <Literal Name = "mean", class P, class X>
 constexpr auto mean_of(X const& x, P const& over) {
-  auto const v = in_f32(x);
-  return rounded_as(over_count<Name>(v, reduce<op::sum, Name>(summable(v), over), over, 0), x);
+  auto const v = of_i64<DType::f64>(in_f32(x), x);
+  auto const y = over_count<Name>(v, reduce<op::sum, Name>(summable(v), over), over, 0);
+  return rounded_as(of_i64<DType::f32>(y, x), x);
 }
 template <Literal Name, class P, class X>
 constexpr auto var_in_f32(X const& x, P const& over, int correction) {
@@ -246,28 +293,28 @@ constexpr auto prod(X const& x, Axes const& axes, bool keep = false) {
 /// Source    elementary
 template <int... A, operand X>
 constexpr auto max(X const& x) {
-  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::extreme<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto max(X const& x, Keepdim) {
-  return detail::reduce<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::extreme<op::max>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto max(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::max>(x, detail::Over{axes, keep});
+  return detail::extreme<op::max>(x, detail::Over{axes, keep});
 }
 
 template <int... A, operand X>
 constexpr auto min(X const& x) {
-  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
+  return detail::extreme<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, false}>{});
 }
 template <int... A, operand X>
 constexpr auto min(X const& x, Keepdim) {
-  return detail::reduce<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
+  return detail::extreme<op::min>(x, detail::Fixed<detail::Over{Axes{A...}, true}>{});
 }
 template <operand X>
 constexpr auto min(X const& x, Axes const& axes, bool keep = false) {
-  return detail::reduce<op::min>(x, detail::Over{axes, keep});
+  return detail::extreme<op::min>(x, detail::Over{axes, keep});
 }
 
 /// mean - arithmetic mean: sum / count.
