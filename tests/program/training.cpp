@@ -159,7 +159,8 @@ TEST_CASE("copies of a model share its numbers, clones do not", "[program]") {
   step(model, images(1), labels(2));
   CHECK(same_bits(model, shared));
   CHECK_FALSE(same_bits(model, kept));
-  Small other = clone(kept), const before = clone(kept);
+  Small other = clone(kept);
+  auto const before = clone(kept);
   lerp_(other, model, 0.25);
   CHECK(allclose(other.fc1.weight, kept.fc1.weight + (model.fc1.weight - kept.fc1.weight) * 0.25f));
   CHECK(same_bits(kept, before));

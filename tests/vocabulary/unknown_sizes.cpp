@@ -40,7 +40,10 @@ TEST_CASE("reductions over axes of unknown length, of which there may be none", 
                       logsumexp<0>(v), log_softmax<0>(v));
   };
   auto of_moments = compile(moments);
-  constexpr auto extremes = [](auto const& v) { return std::tuple(max<0>(v), argmin<0>(v)); };
+  constexpr auto extremes = [](auto const& v) {
+    auto const largest = max<0>(v);
+    return std::tuple(largest, argmin<0>(v));
+  };
   auto of_extremes = compile(extremes);
   constexpr auto moved = [](auto const& v, auto const& m) { return batch_norm(v, m, m, {.training = true}); };
   auto of_moved = compile(moved);

@@ -28,15 +28,19 @@ constexpr GraphSize likely_graph_of(A... args) {
   (visit(args, [&](auto const&) { ++leaves; }), ...);
   return likely_graph_size(leaves);
 }
+// (A function: g++ 12 fails at arrays in arguments of a constant's initialiser.)
 template <class... A>
-inline constexpr GraphSize likely_graph = likely_graph_of(argument_t<A>{}...);
+constexpr GraphSize likely_graph() {
+  constexpr GraphSize r = likely_graph_of(argument_t<A>{}...);
+  return r;
+}
 // Whether F can be recorded; where it cannot the compiler has said why, and is to say no more.
 template <class F, class... A>
 concept has_graph =
-    requires { typename std::bool_constant<(graph_within<likely_graph<A...>, F, A...>.size.nodes > 0)>; };
+    requires { typename std::bool_constant<(graph_within<likely_graph<A...>(), F, A...>.size.nodes > 0)>; };
 template <class F, class... A>
 constexpr auto const& roomy_graph() {
-  constexpr GraphSize likely = likely_graph<A...>;
+  constexpr GraphSize likely = likely_graph<A...>();
   constexpr GraphSize size = graph_within<likely, F, A...>.size;
   if constexpr (size.fits(likely)) return graph_within<likely, F, A...>;
   else return graph_within<size, F, A...>;
