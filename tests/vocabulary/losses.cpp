@@ -262,7 +262,8 @@ TEST_CASE("what losses compare is not repeated on both sides", "[vocabulary]") {
                     "bce_with_logits: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them");
   CHECK_THROWS_WITH(huber_loss(column, row),
                     "huber_loss: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them");
-  // One side may be repeated, and ones in front count for nothing.
+  // One side may be repeated, ones in front count for nothing, and where all axes are written out both may be.
+  CHECK(allclose(mse_loss(column, full({1, 8}, 0.5)), mse_loss(column, full({8, 1}, 0.5))));
   CHECK(allclose(mse_loss(row, full({}, 0.5)), mse_loss(row, full({8}, 0.5))));
   CHECK(allclose(mse_loss(row, full({1, 1}, 0.5)), mse_loss(row, full({8}, 0.5))));
   CHECK(allclose(mse_loss(randn({4, 8}, Key{3}), row), mse_loss(randn({4, 8}, Key{3}), expand(row, {4, 8}))));

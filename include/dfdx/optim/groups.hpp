@@ -19,10 +19,6 @@ std::string joined() {
   return r;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // Whether one of the patterns is like one of the names.
 template <Pattern... P, class Names>
 constexpr bool one_matches(char const* name, Names const& names, Text* why) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <dfdx/core/error.hpp>
+
 namespace dfdx::optim {
 
 namespace detail {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What train_step refuses before it traces a step: patterns for names that no parameter has, and losses that change
+// What train_step refuses although it can be recorded: patterns for names that no parameter has, and losses that change
 // buffers of a model which they do not return.
 #pragma once
 
@@ -55,7 +55,7 @@ struct BuffersRule {
   }
 };
 
-// Whether a step may be traced; says so if not.
+// Whether a step may be run; says so if not.
 template <class Loss, class Result, class Model, class O, class... A>
 constexpr bool may_step() {
   bool may = true;

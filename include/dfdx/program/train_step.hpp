@@ -98,10 +98,10 @@ class TrainStep {
     if constexpr (!detail::captures_nothing<Loss> || std::is_const_v<Model>) return Refused{};
     else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
       return Refused{};
+    else if constexpr (!detail::is_recorded<program_for<Model, A...>>) return Refused{};
     else if constexpr (!detail::may_step<Loss, decltype(Loss{}(std::as_const(model), args...)), Model, O,
                                          A...>())
       return Refused{};
-    else if constexpr (!detail::is_recorded<program_for<Model, A...>>) return Refused{};
     else return run<program_for<Model, A...>>(model, args...);
   }
 

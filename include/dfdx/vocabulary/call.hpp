@@ -173,13 +173,13 @@ template <Literal Name, std::size_t N>
 struct BesideOthers : Beside<Name> {
   static constexpr Meta infer(Meta const* in, Text* why) { return Beside<Name>::infer_all(in, N, why); }
 };
-// The same of what is compared element by element, of which one at most may be repeated: [N, 1] and [N] have [N, N]
-// pairs, which nobody means.
+// The same of what is compared element by element. Of different ranks one at most may be repeated: [N, 1] and [N] have
+// [N, N] pairs, which nobody means.
 template <Literal Name>
 struct Facing : Beside<Name> {
   static constexpr Meta infer(Meta const* in, Text* why) {
     Shape const &a = in[0].shape, &b = in[1].shape, all = op::broadcast_shapes(Name.text, a, b, why);
-    if (all.valid() && !is_padded(all, a) && !is_padded(all, b))
+    if (all.valid() && a.rank != b.rank && !is_padded(all, a) && !is_padded(all, b))
       return refuse(why, Name.text, ": ", a, " and ", b, " would both be repeated to ", all,
                     ": reshape one of them");
     return all.valid() ? in[0] : refuse(nullptr);

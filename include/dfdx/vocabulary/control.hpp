@@ -27,18 +27,19 @@ constexpr T selected(P const& which, T const& yes, T const& no) {
   });
 }
 
+// A tree to which no gradient flows.
+template <class T>
+constexpr T without_gradient(T value) {
+  visit(value, [](auto& leaf) {
+    if (is_floating(leaf.dtype())) leaf = stop_gradient(leaf);
+  });
+  return value;
+}
 // A value as it is, whose gradient is 0 where the condition does not hold, even if what it comes from is not finite.
 template <class P, class T>
 constexpr T gated(P const& condition, T const& value) {
-  if constexpr (tree<T>) {
-    T still = value;
-    visit(still, [](auto& leaf) {
-      if (is_floating(leaf.dtype())) leaf = stop_gradient(leaf);
-    });
-    return selected(condition, value, still);
-  } else {
-    return value;
-  }
+  if constexpr (tree<T>) return selected(condition, value, without_gradient(value));
+  else return value;
 }
 
 // What a recorded scan goes over that only counts its rounds.
@@ -84,7 +85,8 @@ constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args
 
 /// while_loop(condition, body, init) - body applied again and again while condition(value) holds, on values in memory;
 /// on the tape it is differentiable. while_loop<Max>(...) stops after Max rounds at the latest, and can be compiled:
-/// then it goes through all of them and keeps what was when the condition ended. That is differentiable too.
+/// then it goes through all of them and keeps what was when the condition ended (in the rounds that do not count the
+/// body is given init, which it must be able to take). That is differentiable too.
 ///
 /// Math      c_0 = init, c_{i + 1} = body(c_i) while condition(c_i)
 /// Shapes    condition: -> []; body: a tree -> a tree of the same type
@@ -99,8 +101,7 @@ constexpr C while_loop(F const& condition, B const& body, C const& init) {
     if constexpr (Max == 0) {
       raise("while_loop: a compiled loop needs a bound, while_loop<Max>");
     } else {
-      C still = init;
-      visit(still, [](auto& leaf) { leaf = stop_gradient(leaf); });
+      C const still = detail::without_gradient(init);
       auto const step = [&](C const& c, auto const&) {
         auto const goes_on = condition(c);
         detail::require_condition("while_loop", goes_on);

@@ -12,6 +12,7 @@ namespace dfdx {
 ///
 /// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
 /// Dtypes    all but bool, promoted; means of integers in f32
+/// Errors    "l1_loss: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them"
 /// Source    PyTorch's l1_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
@@ -22,6 +23,7 @@ constexpr auto l1_loss(X const& x, Y const& target, Reduction how = Reduction::m
 ///
 /// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
 /// Dtypes    all but bool, promoted; means of integers in f32
+/// Errors    "mse_loss: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them"
 /// Source    PyTorch's mse_loss
 template <Reduction... R, operand X, operand Y>
 constexpr auto mse_loss(X const& x, Y const& target, Reduction how = Reduction::mean) {
@@ -128,6 +130,7 @@ struct KlDiv {
 ///
 /// Shapes    x, target: broadcast to [S...] -> [], or [S...] without a reduction
 /// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "kl_div: [8, 1] and [8] would both be repeated to [8, 8]: reshape one of them"
 /// Source    PyTorch's kl_div
 template <Reduction... R, operand X, operand Y>
 constexpr auto kl_div(X const& log_p, Y const& target, KlDiv const& options = {}) {
