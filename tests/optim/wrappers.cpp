@@ -5,6 +5,7 @@
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 
 #include <cmath>
 

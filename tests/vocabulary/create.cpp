@@ -7,6 +7,7 @@
 #include <dfdx/vocabulary/shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -173,24 +173,23 @@ template <Literal Name, std::size_t N>
 struct BesideOthers : Beside<Name> {
   static constexpr Meta infer(Meta const* in, Text* why) { return Beside<Name>::infer_all(in, N, why); }
 };
-// The same of what is compared element by element. Of different ranks one at most may be repeated: [N, 1] and [N] have
-// [N, N] pairs, which nobody means.
+// The same of what is compared element by element: [N, 1] and [N] have [N, N] pairs, which nobody means.
 template <Literal Name>
 struct Facing : Beside<Name> {
   static constexpr Meta infer(Meta const* in, Text* why) {
     Shape const &a = in[0].shape, &b = in[1].shape, all = op::broadcast_shapes(Name.text, a, b, why);
-    if (all.valid() && a.rank != b.rank && !is_padded(all, a) && !is_padded(all, b))
+    if (all.valid() && (is_column(a, b) || is_column(b, a)))
       return refuse(why, Name.text, ": ", a, " and ", b, " would both be repeated to ", all,
                     ": reshape one of them");
     return all.valid() ? in[0] : refuse(nullptr);
   }
 
  private:
-  // Whether a shape is another but for ones before it.
-  static constexpr bool is_padded(Shape const& all, Shape const& s) {
-    for (int i = all.rank - 1, j = s.rank - 1; i >= 0; --i, --j)
-      if (all[i] != (j >= 0 ? s[j] : 1)) return false;
-    return true;
+  // Whether a shape is another and one axis more, of 1.
+  static constexpr bool is_column(Shape const& column, Shape const& s) {
+    bool is = column.rank == s.rank + 1 && column[s.rank] == 1 && s.rank > 0;
+    for (int i = 0; is && i < s.rank; ++i) is = column[i] == s[i];
+    return is && s[s.rank - 1] != 1;
   }
 };
 template <Literal Name, operand X, operand Y>
