@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu for two generations, and no kernel uses local memory. Nothing is
-# run, so no GPU is needed, and of the host's code no object is made; without nvcc the one test cuda_compile says so and
-# counts as skipped.
+# ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu, and no kernel uses local memory. Nothing is run, so no GPU is
+# needed, and of the host's code no object is made; without nvcc the one test cuda_compile says so and counts as skipped.
 # No source asks which generation it is compiled for (lint.py sees to it), so that one PTX serves both: a quarter of the
 # time.
 if(DFDX_CUDA STREQUAL "OFF")
@@ -23,15 +22,21 @@ list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate hos
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
 # Of those that are about kernels alone the host's code is not compiled either: it is the same as in the others.
 set(kernels_alone attention kernels loop)
+# All are compiled for two generations, but the hundreds of small kernels of ops that are called one by one for one.
+set(one_generation called)
 foreach(source ${sources})
   cmake_path(GET source STEM name)
   set(output -Xcompiler -fsyntax-only -c)
   if(name IN_LIST kernels_alone)
     set(output -fatbin)
   endif()
+  set(generations sm_80,sm_90)
+  if(name IN_LIST one_generation)
+    set(generations sm_90)
+  endif()
   add_test(NAME cuda/${name}
     COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host}
-            -gencode arch=compute_80,code=[sm_80,sm_90]
+            -gencode arch=compute_80,code=[${generations}]
             --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
             ${output} "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
   set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
 # rvv_test.sh FOLDER [COMPILER FLAG...] - compiles some of tests/kernels for RISC-V vectors of any length into FOLDER and
-# runs them under qemu with short and with long ones. Status 77 where the tools are missing: install_dependencies.sh
+# runs them under qemu, some with short and with long ones, the others with one of them. Status 77 where the tools are missing: install_dependencies.sh
 # cross installs them, and the preset rvv runs all tests.
 set -eu
 folder=$1
@@ -14,16 +14,18 @@ for tool in clang++-19 ld.lld-19 riscv64-linux-gnu-g++ qemu-riscv64-static; do
   }
 done
 mkdir -p "$folder"
-# run NAME ARCHITECTURE FEATURES COMPILER-FLAG... - FEATURES are what qemu calls those that the architecture adds
+# run NAME LENGTHS ARCHITECTURE FEATURES COMPILER-FLAG... - FEATURES are what qemu calls those that the architecture adds
 run() {
-  name=$1 architecture=$2 features=$3
-  shift 3
+  name=$1 lengths=$2 architecture=$3 features=$4
+  shift 4
   clang++-19 --target=riscv64-linux-gnu -march="$architecture" -O1 -fno-omit-frame-pointer -static -fuse-ld=lld-19 \
     -Werror -DDFDX_EMULATED "$@" -Itests/cross -Itests "tests/kernels/$name.cpp" -o "$folder/$name"
-  for length in 128 1024; do
+  for length in $lengths; do
     echo "$name, $architecture, VLEN $length:"
     QEMU_CPU=rv64,v=true,vext_spec=v1.0,vlen=$length$features qemu-riscv64-static "$folder/$name"
   done
 }
-for name in rvv depthwise rvv_decoder gemm_int8 random attention pool; do run $name rv64gcv '' "$@"; done
-run half rv64gcv_zvfh ,Zfh=true "$@"  # products of half numbers; qemu 7.2 has the vectors' part of it with the numbers'
+for name in rvv rvv_decoder random pool; do run $name '128 1024' rv64gcv '' "$@"; done
+for name in gemm_int8 attention; do run $name 1024 rv64gcv '' "$@"; done
+run depthwise 128 rv64gcv '' "$@"
+run half 128 rv64gcv_zvfh ,Zfh=true "$@"  # products of half numbers; qemu 7.2 has the vectors' part of it with the numbers'
