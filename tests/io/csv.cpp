@@ -40,6 +40,9 @@ TEST_CASE("a table with a header", "[io]") {
   CHECK(array_equal(t.numbers<float>({"height", "n"}),
                     Tensor<float, 3, 2>::from({{1.5f, 3}, {2, -4}, {3.25f, 5}})));
   CHECK(array_equal(t.numbers<std::int32_t>(2), Tensor<std::int32_t, 3>::from({3, -4, 5})));
+  Tensor<float, dyn, 2> const two = t.numbers<float, 2>({"height", "n"});
+  CHECK(array_equal(two, t.numbers<float>({"height", "n"})));
+  CHECK(error_of([&] { t.numbers<float, 2>({"n"}); }) == "csv: 1 columns of t.csv, 2 expected");
   CHECK(array_equal(t.numbers<float16>(t.column("n")),
                     Tensor<float16, 3>::from({float16(3.f), float16(-4.f), float16(5.f)})));
   CHECK(error_of([&] { t.column("weight"); }) == "data: t.csv has no column weight but name, height, n");
@@ -60,6 +63,7 @@ TEST_CASE("quotes, separators and line ends", "[io]") {
   CHECK(one.rows() == 2);
   auto const bare = table("1,2\n3,4", {.header = false});
   CHECK(bare.columns() == std::vector<std::string>{"0", "1"});
+  CHECK(array_equal(bare.numbers<double, 2>(), bare.numbers<double>()));
   CHECK(array_equal(bare.numbers<double>(), Tensor<double, 2, 2>::from({{1, 2}, {3, 4}})));
   auto const skipped = table("about\nx y\n1 2\n", {.separator = ' ', .skip = 1});
   CHECK(skipped.number<int>(0, skipped.column("y")) == 2);

@@ -57,7 +57,8 @@ TEST_CASE("compiled products by name", "[ops]") {
                       outer(select<0, 0>(select<0, 0>(b)), select<0, 0>(select<1, 0>(w))),
                       baddbmm(select<0, 0>(w), a, transpose(b), 0.5),
                       addmm(select<0, 0>(b), transpose(select<0, 0>(a)), select<0, 0>(a), 2, 3),
-                      dot(select<0, 0>(select<0, 0>(a)), select<0, 1>(select<0, 1>(b))));
+                      dot(select<0, 0>(select<0, 0>(a)), select<0, 1>(select<0, 1>(b))),
+                      cross<1>(slice<1, 0, 3>(a), select<0, 1>(slice<1, 1, 4>(b))));
   };
   check(f, uniform<float, 2, 4, 4>(Key{1}, -1, 1), uniform<float, 2, 4, 4>(Key{2}, -1, 1),
         uniform<float, 4, 4, 4>(Key{3}, -1, 1));

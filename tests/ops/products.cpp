@@ -140,6 +140,28 @@ TEST_CASE("products by name", "[ops]") {
         return r;
       },
       {x(make_shape(2, 2), 1), x(make_shape(3, 4), 2)}, true, true);
+  // The first operand has the result's shape.
+  auto const crossed = [](V v) {
+    Array r = doubles(v[0].shape());
+    for_indices(r.shape(), [&](index_t const* i) {
+      auto const at = [&](Array const& x, index_t k) {
+        index_t place[max_rank];
+        int const missing = r.ndim() - x.ndim();
+        for (int j = 0; j < x.ndim(); ++j)
+          place[j] = x.shape()[j] == 1 ? 0 : missing + j == 1 ? k % 3 : i[missing + j];
+        return value_at(x, place);
+      };
+      index_t const k = i[1];
+      cell(r, i) = at(v[0], k + 1) * at(v[1], k + 2) - at(v[0], k + 2) * at(v[1], k + 1);
+    });
+    return r;
+  };
+  check_op(
+      "cross", [](V v) { return cross(v[0], v[1]); }, crossed,
+      {x(make_shape(5, 3), 1), x(make_shape(5, 3), 2)}, false, true);  // u8 would wrap
+  check_op(
+      "cross of an axis, broadcast", [](V v) { return cross<1>(v[0], v[1]); }, crossed,
+      {x(make_shape(2, 3, 4), 1), x(make_shape(3, 1), 2)}, false, true);
   CHECK(dot(from<float>({1, 2}), from<float>({3, 4})).item<float>() == 11);
   CHECK(outer(from<float>({1, 2}), from<float>({3, 4, 5})).shape() == make_shape(2, 3));
   CHECK_THROWS_WITH(mm(zeros({2}), zeros({2, 3})), "mm: operands of 2 axes required, got [2] x [2, 3]");
@@ -159,6 +181,12 @@ TEST_CASE("products by name", "[ops]") {
                     "bilinear: one axis of extents 2 and 4");
   CHECK_THROWS_WITH(bilinear(zeros({2, 3}), zeros({2, 4}), zeros({5, 3, 4}), zeros({4})),
                     "bilinear: shapes do not broadcast: [4] x [2, 5]");
+  CHECK_THROWS_WITH(cross(zeros({5, 4}), zeros({5, 4})),
+                    "cross: three elements on axis 1 required, got [5, 4] x [5, 4]");
+  CHECK_THROWS_WITH(cross(zeros({2, 3}), zeros({2, 1})),
+                    "cross: three elements on axis 1 required, got [2, 3] x [2, 1]");
+  CHECK_THROWS_WITH(cross(zeros({2, 3}), zeros({5, 3})), "cross: shapes do not broadcast: [2, 3] x [5, 3]");
+  CHECK_THROWS_WITH(cross<2>(zeros({2, 3}), zeros({3})), "cross: axis 2 out of range for [2, 3]");
   CHECK_THROWS_WITH(kron(zeros({2}), zeros({2, 3})),
                     "kron: operands of equal ranks up to 4 required, got [2] x [2, 3]");
 }

@@ -37,6 +37,9 @@ TEST_CASE("constants, typed and untyped", "[create]") {
   CHECK(e(0, 2) == 0);
   CHECK(e(1, 1) == 1);
   CHECK(array_equal(eye(2, 3), e));
+  auto const square = eye<std::int32_t, 3>();
+  STATIC_REQUIRE(std::is_same_v<decltype(square), Tensor<std::int32_t, 3, 3> const>);
+  CHECK(array_equal(square, Tensor<std::int32_t, 3, 3>::from({{1, 0, 0}, {0, 1, 0}, {0, 0, 1}})));
   CHECK(array_equal(from({1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}), Tensor<float, 2, 2>::from({{1, 2}, {3, 4}})));
 }
 

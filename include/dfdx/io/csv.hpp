@@ -133,6 +133,19 @@ class Csv {
     for (index_t c = 0; c < size(); ++c) columns.push_back(c);
     return numbers<T>(std::span<index_t const>(columns));
   }
+  /// The same where the compiler knows how many they are, as layers and loaders want them.
+  ///
+  ///     Tensor<float, dyn, 2> const x = table.numbers<float, 2>({"area", "rooms"});
+  ///
+  /// Errors    "csv: 3 columns of houses.csv, 2 expected"
+  template <element T, std::size_t Columns>
+  Tensor<T, dyn, Columns> numbers(std::vector<std::string> const& names) const {
+    return of_columns<Columns>(numbers<T>(names));
+  }
+  template <element T, std::size_t Columns>
+  Tensor<T, dyn, Columns> numbers() const {
+    return of_columns<Columns>(numbers<T>());
+  }
   /// One column, [rows].
   template <element T>
   Tensor<T, dyn> numbers(index_t column) const {
@@ -173,6 +186,12 @@ class Csv {
   Labels labels(std::string_view name) const { return labels(column(name)); }
 
  private:
+  template <std::size_t Columns, element T>
+  Tensor<T, dyn, Columns> of_columns(Tensor<T, dyn, dyn> const& x) const {
+    if (x.shape()[1] != static_cast<index_t>(Columns))
+      raise("csv: ", x.shape()[1], " columns of ", name_, ", ", Columns, " expected");
+    return Tensor<T, dyn, Columns>(x);
+  }
   struct Field {
     std::size_t begin, length;
   };

@@ -3,6 +3,8 @@
 // results as views. Transforms (program/transforms.hpp) are built on it.
 #pragma once
 
+#include <atomic>
+
 #include <dfdx/core/config.hpp>
 #include <dfdx/program/fixed.hpp>
 #include <dfdx/program/scalar.hpp>
@@ -28,6 +30,27 @@ class Arenas {
   struct Entry {
     void const* tag;
     Storage* storage;
+  };
+
+  /// InUse - marks that a call writes the arenas. Two threads that share a function object are told when one sees the
+  /// other: soon, not at once, for nothing waits.
+  class InUse {
+   public:
+    explicit InUse(Arenas& a) : busy_(a.busy_) {
+      if (busy_.load(std::memory_order_relaxed)) refuse();
+      busy_.store(true, std::memory_order_relaxed);
+    }
+    InUse(InUse const&) = delete;
+    InUse& operator=(InUse const&) = delete;
+    ~InUse() { busy_.store(false, std::memory_order_relaxed); }
+
+   private:
+    [[noreturn, gnu::noinline]] static void refuse() {
+      raise(
+          "program: two calls at a time of one function object, whose memory is its own; each thread needs a "
+          "copy");
+    }
+    std::atomic<bool>& busy_;
   };
 
   /// An arena of at least `bytes` on a device for the program named by `tag` that no result looks at.
@@ -62,6 +85,7 @@ class Arenas {
 
  private:
   Vec<Entry> entries_;
+  std::atomic<bool> busy_ = false;
 };
 
 /// OwnArenas - Arenas made when first needed. A literal type, so that function objects can be constants; a copy
@@ -109,6 +133,7 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
   frame.symbols = inputs.symbols;
   frame.device = inputs.device;
   detail::require_kernels(frame.device);
+  Arenas::InUse const in_use(arenas);
   auto const run = [&](std::size_t bytes) {
     Storage* const storage = arenas.take(&program_tag<P>, bytes, inputs.device);
     frame.arena = storage->data();
@@ -278,6 +303,8 @@ class Bound {
 /// Threading one object, one thread; copies are independent
 /// Errors    "program: an argument of shape [3] requires a gradient, but programs are not recorded on the tape: detach
 ///           it, or use no_grad"
+///           "program: two calls at a time of one function object, whose memory is its own; each thread needs a copy",
+///           where one sees the other
 template <class F>
 class Compiled {
  public:

@@ -193,7 +193,7 @@ inline Array ones(Extents const& shape, DType dtype = DType::f32) {
 
 /// eye - ones on the main diagonal of a matrix, zeros elsewhere.
 ///
-/// Shapes    -> [rows, columns]
+/// Shapes    -> [rows, columns]; eye<float, 3>() -> [3, 3]
 /// Dtypes    any; untyped f32, unless another is named
 /// Source    elementary
 inline Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
@@ -206,6 +206,11 @@ template <class T, std::size_t... Dims>
 auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
       "eye", shape, [](Shape const& s, DType d) { return eye(s[0], s[1], d); });
+}
+template <element T, std::size_t N>
+  requires(N != dyn)
+auto eye() {
+  return eye<T, N, N>();
 }
 
 /// arange - start, start + step, ...: as many as the Tensor has elements, or, untyped, those below `stop`.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dfdx/vocabulary/einsum.hpp>
+#include <dfdx/vocabulary/join.hpp>
 
 namespace dfdx {
 
@@ -79,6 +80,26 @@ struct Bilinear : Einsum {
   }
 };
 
+// The first operand as both are broadcast, if they have three elements on an axis of that.
+template <int Axis>
+struct Threes : Beside<"cross"> {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Shape const &a = in[0].shape, &b = in[1].shape, all = op::broadcast_shapes("cross", a, b, why);
+    int const axis = all.valid() ? rule_axis("cross", Axis, all, why) : -1;
+    if (axis < 0) return refuse(nullptr);
+    auto const of = [&](Shape const& s) {
+      return axis < all.rank - s.rank ? 1 : s[axis - all.rank + s.rank];
+    };
+    if (of(a) != 3 || of(b) != 3)
+      return refuse(why, "cross: three elements on axis ", axis, " required, got ", a, " x ", b);
+    return Meta{in[0].dtype, all};
+  }
+  template <class, class V>
+  static constexpr V run(Meta const& y, V const& x, V const& other) {
+    return broadcast_to(Beside<"cross">::template run<void>(y, x, other), y.shape);
+  }
+};
+
 // The weight of `linear` as what x is multiplied with: columns for the rows of a matrix, a row as it is.
 struct Columns : Transpose {
   constexpr Columns() : Transpose{-2, -1} {}
@@ -139,6 +160,22 @@ constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, doub
 template <operand X, operand Y>
 constexpr auto outer(X const& x, Y const& y) {
   return detail::call(detail::named<"outer">(detail::Fixed<detail::Outer{}>{}), x, y);
+}
+
+/// cross(x, y), cross<Axis>(x, y) - the vector products of triples along an axis, the last one if none is named.
+///
+/// Math      z = (x_1 y_2 - x_2 y_1, x_2 y_0 - x_0 y_2, x_0 y_1 - x_1 y_0)
+/// Shapes    x, y: [.., 3, ..], broadcast -> [.., 3, ..]
+/// Dtypes    all but bool, promoted
+/// Errors    "cross: three elements on axis 1 required, got [5, 4] x [5, 4]"
+/// Source    elementary; torch.linalg.cross
+template <int Axis = -1, operand X, operand Y>
+constexpr auto cross(X const& x, Y const& y) {
+  auto const a = detail::call(detail::Fixed<detail::Threes<Axis>{}>{}, x, y);
+  auto const b = detail::call(detail::Fixed<detail::Threes<Axis>{}>{}, y, x);
+  auto const x0 = select<Axis, 0>(a), x1 = select<Axis, 1>(a), x2 = select<Axis, 2>(a);
+  auto const y0 = select<Axis, 0>(b), y1 = select<Axis, 1>(b), y2 = select<Axis, 2>(b);
+  return stack<Axis>(x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0);
 }
 
 /// kron(x, y) - the Kronecker product of operands of equal rank.
