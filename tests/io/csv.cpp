@@ -42,7 +42,8 @@ TEST_CASE("a table with a header", "[io]") {
   CHECK(array_equal(t.numbers<std::int32_t>(2), Tensor<std::int32_t, 3>::from({3, -4, 5})));
   Tensor<float, dyn, 2> const two = t.numbers<float, 2>({"height", "n"});
   CHECK(array_equal(two, t.numbers<float>({"height", "n"})));
-  CHECK(error_of([&] { t.numbers<float, 2>({"n"}); }) == "csv: 1 columns of t.csv, 2 expected");
+  CHECK(error_of([&] { t.numbers<float, 2>({"n"}); }) ==
+        "data: t.csv gives 1 columns of numbers, 2 expected");
   CHECK(array_equal(t.numbers<float16>(t.column("n")),
                     Tensor<float16, 3>::from({float16(3.f), float16(-4.f), float16(5.f)})));
   CHECK(error_of([&] { t.column("weight"); }) == "data: t.csv has no column weight but name, height, n");

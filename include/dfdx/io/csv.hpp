@@ -137,7 +137,7 @@ class Csv {
   ///
   ///     Tensor<float, dyn, 2> const x = table.numbers<float, 2>({"area", "rooms"});
   ///
-  /// Errors    "csv: 3 columns of houses.csv, 2 expected"
+  /// Errors    "data: flats.csv gives 3 columns of numbers, 2 expected"
   template <element T, std::size_t Columns>
   Tensor<T, dyn, Columns> numbers(std::vector<std::string> const& names) const {
     return of_columns<Columns>(numbers<T>(names));
@@ -189,7 +189,8 @@ class Csv {
   template <std::size_t Columns, element T>
   Tensor<T, dyn, Columns> of_columns(Tensor<T, dyn, dyn> const& x) const {
     if (x.shape()[1] != static_cast<index_t>(Columns))
-      raise("csv: ", x.shape()[1], " columns of ", name_, ", ", Columns, " expected");
+      fail("gives " + std::to_string(x.shape()[1]) + " columns of numbers, " + std::to_string(Columns) +
+           " expected");
     return Tensor<T, dyn, Columns>(x);
   }
   struct Field {
