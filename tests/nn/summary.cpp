@@ -69,6 +69,18 @@ TEST_CASE("a summary names layers, shapes and numbers", "[nn]") {
         "total          [3, 8]                                     13,248  92,040  28,992\n");
 }
 
+TEST_CASE("a summary without an input", "[nn]") {
+  CHECK(summary(Mlp{}) ==
+        "layer  output  parameters                 number  flops  memory\n"
+        "fc1            weight [16, 8], bias [16]     144      ?       ?\n"
+        "fc2            weight [4, 16]                 64      ?       ?\n"
+        "total                                        208      ?       ?\n");
+  CHECK(summary(nn::Sequential<nn::Linear<8, 3>, nn::ReLU>{}) ==
+        "layer  output  parameters               number  flops  memory\n"
+        "0              weight [3, 8], bias [3]      27      ?       ?\n"
+        "total                                       27      ?       ?\n");
+}
+
 TEST_CASE("the work of layers adds up to that of the program", "[nn]") {
   auto const call = [](auto const& m, auto const& x) { return m(x); };
   auto const last_line = [](std::string const& s) { return s.substr(s.rfind('\n', s.size() - 2) + 1); };

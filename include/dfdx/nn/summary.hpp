@@ -137,8 +137,8 @@ std::string table(std::vector<SummaryRow> const& rows) {
 
 /// summary(model, input) - a table: the layers with their tensors and how many numbers these have, what they make of
 /// the input, how many operations that takes (nn/work.hpp) and how many bytes these outputs have; "?" is what cannot be
-/// known beforehand. Nothing is computed. Modules of a Sequential are looked at one by one; of other structs layers are
-/// what has tensors of its own. Blocks of nn::Repeat are one row, "*".
+/// known beforehand: without an input all of that. Nothing is computed. Modules of a Sequential are looked at one by
+/// one; of other structs layers are what has tensors of its own. Blocks of nn::Repeat are one row, "*".
 ///
 /// Example   tests/nn/summary.cpp
 template <tree M, class... X>
@@ -153,8 +153,10 @@ std::string summary(M const& model, X const&... input) {
     add(total.flops, r.flops);
     add(total.memory, r.memory);
   }
-  using Y = std::remove_cvref_t<decltype(model(input...))>;
-  if constexpr (typed<Y>) total.output = nn::detail::words_of(Y::static_shape);
+  if constexpr (sizeof...(X) != 0) {
+    using Y = std::remove_cvref_t<decltype(model(input...))>;
+    if constexpr (typed<Y>) total.output = nn::detail::words_of(Y::static_shape);
+  }
   rows.push_back(total);
   return nn::detail::table(rows);
 }

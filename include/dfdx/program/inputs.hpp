@@ -29,7 +29,8 @@ struct InputList {
   /// So is an array; `type` is the shape that its type says.
   [[gnu::noinline]] void add(Array const& x, Shape const& type) {
     if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
-    if (x.bytes() == nullptr) raise("program: argument of shape ", x.shape(), " holds no memory");
+    if (x.bytes() == nullptr)
+      raise("program: argument of shape ", x.shape(), " holds no memory; init, zeros or from give it some");
     if (count == 0) device = x.device();
     if (x.device() != device) raise("program: arguments on ", device, " and on ", x.device());
     for (int i = 0; i < type.rank; ++i)

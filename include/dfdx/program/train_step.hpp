@@ -160,7 +160,8 @@ class TrainStep {
         slot = model;
         visit(slot, [](auto& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          if (leaf.empty()) raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory");
+          if (leaf.empty())
+            raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory; init gives it some");
           auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
           leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta(), leaf.device()));
           if (leaf.device().is_cpu()) std::memset(leaf.bytes(), 0, bytes);
