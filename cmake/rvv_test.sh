@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
 # rvv_test.sh FOLDER [COMPILER FLAG...] - compiles some of tests/kernels for RISC-V vectors of any length into FOLDER and
-# runs them under qemu, some with short and with long ones, the others with one of them. Status 77 where the tools are missing: install_dependencies.sh
-# cross installs them, and the preset rvv runs all tests.
+# runs them under qemu, some with short and with long ones, the others with one of them. Status 77 where the tools are
+# missing: install_dependencies.sh cross installs them, and the preset rvv runs all tests.
 set -eu
 folder=$1
 shift

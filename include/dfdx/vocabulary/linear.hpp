@@ -172,10 +172,14 @@ constexpr auto outer(X const& x, Y const& y) {
 template <int Axis = -1, operand X, operand Y>
 constexpr auto cross(X const& x, Y const& y) {
   auto const a = detail::call(detail::Fixed<detail::Threes<Axis>{}>{}, x, y);
-  auto const b = detail::call(detail::Fixed<detail::Threes<Axis>{}>{}, y, x);
-  auto const x0 = select<Axis, 0>(a), x1 = select<Axis, 1>(a), x2 = select<Axis, 2>(a);
-  auto const y0 = select<Axis, 0>(b), y1 = select<Axis, 1>(b), y2 = select<Axis, 2>(b);
-  return stack<Axis>(x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0);
+  if constexpr (refused<decltype(a)>) {
+    return Refused{};
+  } else {
+    auto const b = detail::call(detail::Fixed<detail::Threes<Axis>{}>{}, y, x);
+    auto const x0 = select<Axis, 0>(a), x1 = select<Axis, 1>(a), x2 = select<Axis, 2>(a);
+    auto const y0 = select<Axis, 0>(b), y1 = select<Axis, 1>(b), y2 = select<Axis, 2>(b);
+    return stack<Axis>(x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0);
+  }
 }
 
 /// kron(x, y) - the Kronecker product of operands of equal rank.
