@@ -253,6 +253,20 @@ def check_snippets(path: pathlib.Path) -> None:
             report(where, f"differs from [{match[2]}] in {match[1]}: copy it anew")
 
 
+def check_named(path: pathlib.Path, heading: str, headers: dict[str, list[str]]) -> None:
+    """What the last column of the table below a heading calls or names is somewhere in a header."""
+    known = {word for lines in headers.values() for line in lines for word in re.findall(r"\w+", line)}
+    section = path.read_text("utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\|[^-].*\|$", section, re.M)
+    if not rows:
+        report(name_of(path), f"has no table below {heading}")
+    for row in rows:
+        for code in re.findall(r"`([^`]+)`", row.split(" | ")[-1]):
+            for name in re.findall(r"[A-Za-z_]\w*(?=[<({])|^\w+$", code):
+                if name not in known:
+                    report(name_of(path), f"{heading}: there is no {name}")
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--each-source"]:
         sources = [str(path) for path in files(SOURCES)]
@@ -275,6 +289,7 @@ def main() -> int:
         report(where, what)
     for path in [*TOP.glob("*.md"), *INCLUDE.rglob("*.md"), *(TOP / "docs").rglob("*.md")]:
         check_snippets(path)
+    check_named(INCLUDE / "dfdx/README.md", "From PyTorch", headers)
 
     for finding in findings:
         print(finding)

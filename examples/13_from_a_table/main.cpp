@@ -14,6 +14,7 @@
 
 using namespace dfdx;
 
+// [readme:prices]
 struct Prices {
   Buffer<float, 3> mean, scale;  // of the columns: saved, but not learnt
   Buffer<float> mean_price, scale_price;
@@ -28,6 +29,7 @@ struct Prices {
   constexpr auto operator()(auto const& x) const { return price(hidden(x)); }
   constexpr auto train(auto const& x, auto const& key) const { return price(drop.train(hidden(x), key)); }
 };
+// [/readme:prices]
 
 constexpr auto loss = [](auto const& model, auto const& x, auto const& y, auto const& key) {
   return mse_loss(model.train(x, key), y);
