@@ -17,9 +17,9 @@ namespace {
 
 std::atomic<bool> holds = false, held = false;
 
+// The first to come stays as long as it is held; others pass, so that a call that is not refused ends.
 void stay() {
-  if (!holds) return;
-  held = true;
+  if (!holds || held.exchange(true)) return;
   while (holds) std::this_thread::yield();
 }
 
