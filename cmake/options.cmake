@@ -20,4 +20,5 @@ set(DFDX_SANITIZE "OFF" CACHE STRING "OFF or what -fsanitize= takes, such as add
 set(DFDX_CUDA "AUTO" CACHE STRING "AUTO: compile the CUDA tests where nvcc is found; OFF: leave them out")
 set_property(CACHE DFDX_CUDA PROPERTY STRINGS AUTO OFF)
 option(DFDX_CUDA_EXAMPLES "Build words_cuda, fashion_cuda, gpt_cuda and llama_cuda, which use GPUs too; needs nvcc" OFF)
+option(DFDX_SLOW_TESTS "Also what takes long and breaks seldom: slow_tests.cmake" ON)
 option(DFDX_DEVICE_OPS "Run the compiled op suite on the emulated CUDA device too (ten minutes to build)" OFF)

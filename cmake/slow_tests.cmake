@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSL-1.0
+# What `sh cmake/test.sh` leaves to `sh cmake/test.sh --full` (DFDX_SLOW_TESTS), a quarter of the time: tests that few
+# changes concern, and of what is tested in several ways one. Whoever changes the CUDA backend, readers of files or
+# kernels runs them.
+#
+# Expressions that whole names of tests match. A program none of whose tests is left is not built.
+set(dfdx_slow_tests
+    # Programs on the emulated device; its memory stays, and cuda/ compiles the kernels of programs.
+    "cuda_emulated/(attention|called|decoder|indices|kernels|loops|measured|products|programs)"
+    "cuda/called"  # the kernels of ops that are called one by one
+    "fuzz/.*"  # damaged files under sanitizers; io/ has damaged ones that were chosen
+    "kernels[.]sse2/.*"  # two wider sets stay, and dispatch/qemu64 is a program of this one
+    "optimised/words"  # optimised/10_tape has all eager ops
+    # Programs of what nn/, program/ and vocabulary/ test one by one.
+    "example/(autoencoder|lstm|vae|llama_static_sizes)")
+
+# dfdx_left_out(NAME variable): whether the test of this name is.
+function(dfdx_left_out name variable)
+  list(JOIN dfdx_slow_tests "|" names)
+  if(NOT DFDX_SLOW_TESTS AND name MATCHES "^(${names})$")
+    set(${variable} ON PARENT_SCOPE)
+  else()
+    set(${variable} OFF PARENT_SCOPE)
+  endif()
+endfunction()
