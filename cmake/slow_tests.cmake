@@ -11,8 +11,10 @@ set(dfdx_slow_tests
     "fuzz/.*"  # damaged files under sanitizers; io/ has damaged ones that were chosen
     "kernels[.]sse2/.*"  # two wider sets stay, and dispatch/qemu64 is a program of this one
     "optimised/words"  # optimised/10_tape has all eager ops
-    # Programs of what nn/, program/ and vocabulary/ test one by one.
-    "example/(autoencoder|lstm|vae|llama_static_sizes)")
+    "models/static_llama"  # example/llama_static_sizes is such a program
+    "rvv/more"  # kernels that use those of rvv/first
+    # Programs of what nn/, program/, models/ and vocabulary/ test one by one.
+    "example/(autoencoder|finetune|lstm|vae)")
 
 # dfdx_left_out(NAME variable): whether the test of this name is.
 function(dfdx_left_out name variable)

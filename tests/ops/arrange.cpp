@@ -239,6 +239,23 @@ TEST_CASE("parts of values", "[ops]") {
   CHECK_THROWS_WITH(diagonal(x, 0, 1, -2), "diagonal: two axes of [2, 3, 4] required");
 }
 
+TEST_CASE("diff", "[ops]") {
+  check_op(
+      "diff", [](V v) { return diff(v[0], 1); },
+      [](V v) {
+        Array r = doubles(make_shape(2, 3, 3));
+        for_indices(r.shape(), [&](index_t const* i) {
+          index_t const next[] = {i[0], i[1] + 1, i[2]};
+          cell(r, i) = value_at(v[0], next) - value_at(v[0], i);
+        });
+        return r;
+      },
+      {draw(make_shape(2, 4, 3), {-2, 2}, 5, DType::f64)}, true, true);
+  CHECK(array_equal(diff(from<std::int32_t>({5, 1, 2})), from<std::int32_t>({-4, 1})));
+  CHECK(array_equal(diff<0>(ones({1, 3})), zeros({0, 3})));
+  CHECK(diff(zeros({0})).shape() == make_shape(0));
+}
+
 TEST_CASE("split, chunk, unbind, meshgrid", "[ops]") {
   Array const x = draw(make_shape(5, 3), {}, 1, DType::f64);
   auto const parts = split(x, 2);

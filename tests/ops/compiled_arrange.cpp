@@ -17,7 +17,7 @@ namespace {
 using namespace compiled;
 
 constexpr auto layouts = [](auto const& x) {
-  return std::tuple(flip<0, 1>(x), roll<2, 1>(x * 2.0), roll<-3>(x), tile<2, 3>(x),
+  return std::tuple(flip<0, 1>(x), diff(x), diff<0>(x), roll<2, 1>(x * 2.0), roll<-3>(x), tile<2, 3>(x),
                     repeat_interleave<2, 0>(x), pad<PadMode::reflect, 2, 1>(x),
                     pad<PadMode::replicate, 1, 1, 2, 0>(x + 1.0), pad<PadMode::circular, 0, 3>(x),
                     pad<1, 1, 0, 2>(x, 4));

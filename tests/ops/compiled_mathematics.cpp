@@ -19,9 +19,12 @@ constexpr auto rounded = [](auto const& x, auto const& p) {
 constexpr auto two = [](auto const& x, auto const& p) {
   return std::tuple(atan2(x, p), hypot(x, p), logaddexp(x, p), polygamma(1.0, p), reciprocal(p),
                     lerp(x, p, 0.25), lerp(x, p, x), masked_fill(x, x > 1.0, -1.0), add(x, p), sub(x, p),
-                    mul(x, p), div(x, p), neg(x));
+                    mul(x, p), div(x, p), neg(x), logit(sigmoid(x)), logit(x, 0.25), nan_to_num(x));
 };
-constexpr auto tests = [](auto const& x) { return std::tuple(isnan(x), isinf(x), isfinite(x)); };
+constexpr auto tests = [](auto const& x) { 
+  return std::tuple(isnan(x), isinf(x), isfinite(x), nan_to_num(x), nan_to_num(x, 3, 4, -5), isclose(x, x),
+                    isclose(x, x * 2, 0.25, 1.5), isclose(x, -x, 0, 0, true));
+};
 constexpr auto guarded = [](auto const& x, auto const& p) {
   Guard const g{.eps = 0.5};
   return std::tuple(log(p, g), log2(p, g), log10(p, g), log1p(p, g), sqrt(p, g), rsqrt(p, g), cbrt(p, g),

@@ -132,6 +132,17 @@ constexpr Record records[] = {
      {{-9, 9}, {1, 4}},
      true,
      false},
+    {"logit",
+     [](V v) { return logit(v[0]); },
+     [](N x) { return std::log(x[0] / (1 - x[0])); },
+     {{0.1, 0.9}}},
+    {"logit of what is clamped",
+     [](V v) { return logit(v[0], 0.25); },
+     [](N x) { return std::log(std::clamp(x[0], 0.25, 0.75) / (1 - std::clamp(x[0], 0.25, 0.75))); },
+     {{0.1, 0.9}},
+     false,
+     false},
+    {"nan_to_num", [](V v) { return nan_to_num(v[0]); }, [](N x) { return x[0]; }, {{}}},
     {"logaddexp",
      [](V v) { return logaddexp(v[0], v[1]); },
      [](N x) { return std::log(std::exp(x[0]) + std::exp(x[1])); },
@@ -586,6 +597,15 @@ TEST_CASE("special values follow IEEE and PyTorch", "[ops]") {
     is(cast_to(isnan(x), d), {0, 0, 0, 0, 1});
     is(cast_to(isinf(x), d), {0, 0, 1, 1, 0});
     is(cast_to(isfinite(x), d), {1, 1, 0, 0, 0});
+    double const most = largest_finite(d);
+    is(nan_to_num(x), {0, 0, most, -most, 0});
+    is(nan_to_num(x, inf, 4, -5), {0, 0, 4, -5, most});
+    is(cast_to(isclose(x, x), d), {1, 1, 1, 1, 0});
+    is(cast_to(isclose(x, -x), d), {1, 1, 0, 0, 0});
+    is(cast_to(isclose(x, zeros_like(x), 1, 1, true), d), {1, 1, 0, 0, 0});
+    is(cast_to(isclose(zeros_like(x), x, 1, 1), d), {1, 1, 0, 0, 0});
+    is(cast_to(isclose(x, x, 0, 0, true), d), {1, 1, 1, 1, 1});
+    is(logit(x), {-inf, -inf, nan, nan, nan});
     is(maximum(x, zeros_like(x)), {0, 0, inf, 0, nan});
     is(minimum(zeros_like(x), x), {0, 0, 0, -inf, nan});
     is(softplus(x), {at(softplus(x), 0), at(softplus(x), 0), inf, 0, nan});
@@ -656,6 +676,7 @@ TEST_CASE("division with remainder rounds towards zero or down, and by an intege
   CHECK(allclose(div(third, 2, Rounding::none), from<double>({3.5, -3.5, 2.75})));
   CHECK(array_equal(lerp(from<double>({0.1}), from<double>({0.7}), 1.0), from<double>({0.7})));
   CHECK(array_equal(masked_fill(x, x > 0, 9), from<std::int32_t>({9, -7, 9, -7, 9})));
+  CHECK(array_equal(nan_to_num(x, 1, 2, 3), x));
   CHECK(masked_fill(ones({2}, DType::f16), from<bool>({true, false}), 2.5).dtype() == DType::f16);
 }
 
@@ -784,6 +805,8 @@ TEST_CASE("plain integers beside i64 are exact", "[ops]") {
   CHECK(array_equal(x + odd == odd + 1, from<bool>({false, true, false})));
   CHECK(array_equal(where(x > 0, x, odd), from<std::int64_t>({odd, 1, odd})));
   CHECK(array_equal(masked_fill(x, x > 0, odd), from<std::int64_t>({0, odd, -1})));
+  CHECK(array_equal(isclose(x + odd, from<std::int64_t>({odd, odd, odd - 1}), 0, 0),
+                    from<bool>({true, false, true})));
   Array y = x.detach() + 0;
   y.fill_(odd);
   y[0] += odd;

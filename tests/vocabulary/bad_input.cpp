@@ -138,6 +138,7 @@ TEST_CASE("functions refuse dtypes by their own names", "[bad_input]") {
   REFUSED("norm: empty axis 0 of [0] has no largest or smallest element", norm(zeros({0}), inf));
   REFUSED("normalize: empty axis 0 of [0, 2] has no largest or smallest element",
           normalize(zeros({0, 2}), inf, 0));
+  REFUSED("isclose: shapes do not broadcast: [2, 3] x [4]", isclose(x, zeros({4})));
   REFUSED("masked_fill: bool mask required, got f32", masked_fill(x, x, 1));
   REFUSED("searchsorted: lists [2, 3] do not fit values [3]", searchsorted(x, numbers({3})));
   REFUSED("bucketize: lists [2, 3] do not fit values [3]", bucketize(numbers({3}), x));

@@ -190,6 +190,14 @@ constexpr bool is_floating(DType d) { return d <= DType::bf16; }
 /// is_half - a floating dtype of 16 bits. In registers its numbers are floats.
 constexpr bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
 
+/// largest_finite - the largest number of a floating dtype.
+constexpr double largest_finite(DType d) {
+  return d == DType::f64 ? 0x1.fffffffffffffp1023
+         : d == DType::f32 ? 0x1.fffffep127
+         : d == DType::f16 ? 65504.0
+                           : 0x1.fep127;
+}
+
 /// is_byte - an integer of eight bits. Products of those are summed in i32.
 constexpr bool is_byte(DType d) { return d == DType::u8 || d == DType::i8; }
 

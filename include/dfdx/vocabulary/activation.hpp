@@ -170,6 +170,21 @@ template <operand X>
 constexpr auto log_sigmoid(X const& x) {
   return -softplus(-detail::real(x));
 }
+/// logit(p, eps) - the inverse of sigmoid; with eps of p clamped to eps .. 1 - eps.
+///
+/// Math      log(p / (1 - p))
+/// Shapes    p: [S...] -> [S...]
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Source    PyTorch's logit
+template <operand P>
+constexpr auto logit(P const& p) {
+  auto const x = detail::real(p);
+  return log(x) - log1p(-x);
+}
+template <operand P>
+constexpr auto logit(P const& p, double eps) {
+  return logit(clamp(detail::real(p), eps, 1 - eps));
+}
 /// mish(x) - x tanh(softplus(x)).
 ///
 /// Shapes    x: [S...] -> [S...]

@@ -245,6 +245,22 @@ constexpr auto pad(X const& x, Widths const& widths, PadMode mode = PadMode::con
   return detail::call(detail::Pad{widths, mode, value}, x);
 }
 
+/// diff<Axis>(x), diff(x, axis) - the differences of neighbours along an axis.
+///
+/// Math      y[i] = x[i + 1] - x[i]
+/// Shapes    x: [.., N, ..] -> [.., N - 1, ..], of no elements none
+/// Dtypes    all but bool
+/// Errors    "slice: axis 2 out of range for [2, 3]"
+/// Source    NumPy's diff
+template <int Axis = -1, operand X>
+constexpr auto diff(X const& x) {
+  return slice<Axis, 1>(x) - slice<Axis, 0, -1>(x);
+}
+template <operand X>
+constexpr auto diff(X const& x, int axis) {
+  return slice(x, axis, 1) - slice(x, axis, 0, -1);
+}
+
 /// flip - axes walked from their ends.
 ///
 /// Shapes    x: [S...] -> [S...]

@@ -9,7 +9,7 @@
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/special.hpp>
 #include <dfdx/ops/trigonometric.hpp>
-#include <dfdx/vocabulary/call.hpp>
+#include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx {
 
@@ -223,6 +223,47 @@ constexpr auto isinf(X const& x) {
 template <operand X>
 constexpr auto isfinite(X const& x) {
   return abs(x) < std::numeric_limits<double>::infinity();
+}
+
+/// nan_to_num(x, nan, posinf, neginf) - numbers in place of NaN and the infinities, which have no gradient: 0 and the
+/// largest and least that the dtype has, or those given, as close to them as the dtype has finite ones. Integers stay.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
+/// Source    NumPy's nan_to_num
+template <operand X>
+constexpr auto nan_to_num(X const& x, double nan = 0, double posinf = std::numeric_limits<double>::infinity(),
+                          double neginf = -std::numeric_limits<double>::infinity()) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  auto const replaced = [=](auto const& v, DType d) {
+    double const most = largest_finite(d);
+    auto const held = [most](double r) { return r > most ? most : r < -most ? -most : r; };
+    return where(v != v, held(nan), where(v == inf, held(posinf), where(v == -inf, held(neginf), v)));
+  };
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (detail::plain<X>) return replaced(x, DType::f64);
+  else if constexpr (!typed<X>) return is_floating(x.dtype()) ? X(replaced(x, x.dtype())) : x;
+  else if constexpr (is_floating(X::static_meta.dtype)) return replaced(x, X::static_meta.dtype);
+  else return x;
+}
+
+/// isclose(a, b, rtol, atol, equal_nan) - whether |a - b| <= atol + rtol |b|, which is not symmetric: b is the
+/// reference. An infinity is close to itself, NaN to nothing, or to itself with equal_nan. 16 bits are compared in f32.
+///
+/// Shapes    a, b: broadcast to [S...] -> [S...]
+/// Dtypes    any; the result bool
+/// Errors    "isclose: shapes do not broadcast: [2, 3] x [4]"
+/// Source    NumPy's isclose
+template <operand A, operand B>
+constexpr auto isclose(A const& a, B const& b, double rtol = 1e-5, double atol = 1e-8,
+                       bool equal_nan = false) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  auto const x = detail::in_f32(detail::real(detail::beside<"isclose">(a, b)));
+  auto const y = detail::in_f32(detail::real(b));
+  auto const near = logical_and(abs(x - y) <= abs(y) * rtol + atol, abs(y) != inf);
+  // Whole numbers are the same as such: not each of 64 bits is a real number.
+  auto const close = logical_or(a == b, near);
+  return equal_nan ? logical_or(close, logical_and(x != x, y != y)) : close;
 }
 
 /// masked_fill(x, mask, value) - value where the mask holds, else x.
