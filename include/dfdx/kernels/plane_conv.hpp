@@ -263,8 +263,8 @@ class PlaneConv {
     }
   }
 
-  // Single elements for few results are read in place. Packed are all others, those with strides between, and the end of
-  // x, beyond which a lane would read.
+  // Single elements are read in place where that is good. Packed are all others, those with strides between, and the
+  // end of x, beyond which a lane would read.
   void in_panels(E const* x, E const* strips, E* y, index_t group) const {
     index_t const parts = std::max<index_t>(1, (depth + deepest - 1) / deepest),
                   deep = (depth + parts - 1) / parts;
@@ -275,8 +275,9 @@ class PlaneConv {
     Table const packed = table(deep), in_place = table(deep);
     for (index_t k = 0; k < deep; ++k) packed.get()[k] = k * row, in_place.get()[k] = k * g.x_size();
     Numbers const panel = some(deep * row);
-    // Rows that lie pages apart, read again for each strip, cost more than a copy that several strips share.
-    bool const together = g.pointwise() && g.out < 64;
+    // Rows on more pages than a core keeps at hand, read again for each strip, cost more than a copy that many share.
+    bool const few = deep * g.x_size() * static_cast<index_t>(sizeof(E)) <= 64 * 4096;
+    bool const together = g.pointwise() && (few || g.out < 128);
     for (index_t s = 0; s < g.batch; ++s)
       for (index_t p = 0; p < positions; p += row) {
         index_t const n = std::min(row, positions - p), lanes = detail::lanes_of<E>(n);
