@@ -21,7 +21,7 @@ constexpr auto two = [](auto const& x, auto const& p) {
                     lerp(x, p, 0.25), lerp(x, p, x), masked_fill(x, x > 1.0, -1.0), add(x, p), sub(x, p),
                     mul(x, p), div(x, p), neg(x), logit(sigmoid(x)), logit(x, 0.25), nan_to_num(x));
 };
-constexpr auto tests = [](auto const& x) { 
+constexpr auto tests = [](auto const& x) {
   return std::tuple(isnan(x), isinf(x), isfinite(x), nan_to_num(x), nan_to_num(x, 3, 4, -5), isclose(x, x),
                     isclose(x, x * 2, 0.25, 1.5), isclose(x, -x, 0, 0, true));
 };

@@ -192,7 +192,7 @@ constexpr bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
 
 /// largest_finite - the largest number of a floating dtype.
 constexpr double largest_finite(DType d) {
-  return d == DType::f64 ? 0x1.fffffffffffffp1023
+  return d == DType::f64   ? 0x1.fffffffffffffp1023
          : d == DType::f32 ? 0x1.fffffep127
          : d == DType::f16 ? 65504.0
                            : 0x1.fep127;

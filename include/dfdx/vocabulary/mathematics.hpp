@@ -247,8 +247,22 @@ constexpr auto nan_to_num(X const& x, double nan = 0, double posinf = std::numer
   else return x;
 }
 
+namespace detail {
+
+// In a dtype in which differences of its numbers are near enough.
+template <operand X>
+constexpr auto comparable(X const& x) {
+  if constexpr (refused<X> || plain<X>) return x;
+  else if constexpr (!typed<X>) return is_floating(x.dtype()) ? in_f32(x) : cast_to(x, DType::f64);
+  else if constexpr (is_floating(X::static_meta.dtype)) return in_f32(x);
+  else return cast<double>(x);
+}
+
+}  // namespace detail
+
 /// isclose(a, b, rtol, atol, equal_nan) - whether |a - b| <= atol + rtol |b|, which is not symmetric: b is the
-/// reference. An infinity is close to itself, NaN to nothing, or to itself with equal_nan. 16 bits are compared in f32.
+/// reference. An infinity is close to itself, NaN to nothing, or to itself with equal_nan. 16 bits are compared in f32,
+/// integers in f64, or as such where rtol and atol are 0.
 ///
 /// Shapes    a, b: broadcast to [S...] -> [S...]
 /// Dtypes    any; the result bool
@@ -258,11 +272,10 @@ template <operand A, operand B>
 constexpr auto isclose(A const& a, B const& b, double rtol = 1e-5, double atol = 1e-8,
                        bool equal_nan = false) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  auto const x = detail::in_f32(detail::real(detail::beside<"isclose">(a, b)));
-  auto const y = detail::in_f32(detail::real(b));
+  auto const x = detail::comparable(detail::beside<"isclose">(a, b));
+  auto const y = detail::comparable(b);
   auto const near = logical_and(abs(x - y) <= abs(y) * rtol + atol, abs(y) != inf);
-  // Whole numbers are the same as such: not each of 64 bits is a real number.
-  auto const close = logical_or(a == b, near);
+  auto const close = rtol == 0 && atol == 0 ? a == b : logical_or(a == b, near);
   return equal_nan ? logical_or(close, logical_and(x != x, y != y)) : close;
 }
 
