@@ -81,19 +81,20 @@ struct TileRows {
 };
 
 /// R by C tiles of sums, of `steps` tiles along k, those of B as rows of C tiles' words. B stays in the first cache,
-/// past which A is read: its rows are read again only after all others. The sums are added to those that lie there if
-/// it `adds`. meanwhile() is called in every step: what it does costs little while tiles are multiplied.
+/// past which A is read: its rows are read again only after all others. The sums, in rows so many bytes apart, are
+/// added to those that lie there if it `adds`. meanwhile() is called in every step: what it does costs little while
+/// tiles are multiplied.
 template <TileWords Words, int R, int C, class Meanwhile>
 DFDX_INLINE void tile_products(std::int64_t steps, TileRows const a, std::byte const* b, std::byte* sums,
-                               bool adds, Meanwhile& meanwhile) {
-  constexpr std::int64_t below = tile_side * sums_row;
+                               bool adds, Meanwhile& meanwhile, std::int64_t row = sums_row) {
+  std::int64_t const below = tile_side * row;
   // What was packed has been stored; compilers do not know that tiles read it.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (adds) {
-    _tile_loadd(0, sums, sums_row);
-    if constexpr (C == 2) _tile_loadd(1, sums + 64, sums_row);
-    if constexpr (R == 2) _tile_loadd(2, sums + below, sums_row);
-    if constexpr (R == 2 && C == 2) _tile_loadd(3, sums + below + 64, sums_row);
+    _tile_loadd(0, sums, row);
+    if constexpr (C == 2) _tile_loadd(1, sums + 64, row);
+    if constexpr (R == 2) _tile_loadd(2, sums + below, row);
+    if constexpr (R == 2 && C == 2) _tile_loadd(3, sums + below + 64, row);
   } else {
     _tile_zero(0);
     if constexpr (C == 2) _tile_zero(1);
@@ -118,10 +119,10 @@ DFDX_INLINE void tile_products(std::int64_t steps, TileRows const a, std::byte c
     }
     meanwhile();
   }
-  _tile_stored(0, sums, sums_row);
-  if constexpr (C == 2) _tile_stored(1, sums + 64, sums_row);
-  if constexpr (R == 2) _tile_stored(2, sums + below, sums_row);
-  if constexpr (R == 2 && C == 2) _tile_stored(3, sums + below + 64, sums_row);
+  _tile_stored(0, sums, row);
+  if constexpr (C == 2) _tile_stored(1, sums + 64, row);
+  if constexpr (R == 2) _tile_stored(2, sums + below, row);
+  if constexpr (R == 2 && C == 2) _tile_stored(3, sums + below + 64, row);
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 

@@ -6,8 +6,9 @@
 //     for a group of columns, and a block of k
 //       for 32 of the columns, and for 32 rows: tiles of sums, added to those of the block of k before
 //
-// While tiles are multiplied the sums before them are rounded and stored. (To pack the next part of B meanwhile gains
-// next to nothing.) If there are several blocks of rows, all of B is packed by the first.
+// While tiles are multiplied the sums before them are rounded and stored. Those of i32 for a near C are stored
+// by the tiles themselves: 3 to 17% faster up to 480 x 480, 5 to 15% slower for a C of 1 MiB and more. To pack the next
+// part of B meanwhile gains next to nothing. If there are several blocks of rows, all of B is packed by the first.
 //
 // A block of k is so deep that a panel of B stays in the first cache. Tiles of A come from the second, past the first:
 // both operands from the second would be a quarter slower (measured).
@@ -50,6 +51,9 @@ struct TileBlocks {
   }
 };
 
+/// Whether sums go into C from tiles at once, not by a place that is always near: where C stays in the second cache.
+constexpr bool stores_tiles(Index m, Index n) { return m * n * 4 < 1024 * 1024; }
+
 /// Sums of f32 to C of bf16. Denormal sums do not come from tiles, so that nothing is lost by the instruction, which
 /// takes them as zero.
 struct RoundedSums {
@@ -66,6 +70,7 @@ struct RoundedSums {
 struct WholeSums {
   std::int32_t* c;
   Index c_row;
+  std::byte* tile(Index i, Index j) const { return reinterpret_cast<std::byte*>(c + i * c_row + j); }
   DFDX_INLINE void put(std::byte const* sums, Index i, Index j, Index columns) const {
     auto const there = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
     std::int32_t* const to = c + i * c_row + j;
@@ -112,7 +117,7 @@ struct TilePanel {
   TileRows in_place;
   std::byte const *a, *b;
   std::byte* sums;
-  bool one_place, adds, is_last;
+  bool one_place, adds, is_last, stores;
   Index i, j, columns;
 };
 template <TileWords Words, int C, class Waiting>
@@ -122,6 +127,13 @@ template <TileWords Words, int C, class Waiting>
     Index const height = panel.rows - i < tile_pair ? panel.rows - i : tile_pair;
     TileRows a{panel.a + (i - panel.whole) / tile_side * below, 64, tile_bytes, below};
     if (i < panel.whole) a = panel.in_place, a.at += i * a.row;
+    if constexpr (C == 2 && requires { waiting.out.tile(i, i); })
+      if (panel.stores && height == tile_pair && panel.columns == tile_pair) {
+        Index const row = waiting.out.c_row * 4;
+        tile_products<Words, 2, C>(panel.steps, a, panel.b, waiting.out.tile(panel.i + i, panel.j), false,
+                                   waiting, row);
+        continue;
+      }
     std::byte* const sums = panel.sums + (panel.one_place ? 0 : i * sums_row);
     if (height > tile_side) tile_products<Words, 2, C>(panel.steps, a, panel.b, sums, panel.adds, waiting);
     else tile_products<Words, 1, C>(panel.steps, a, panel.b, sums, panel.adds, waiting);
@@ -180,6 +192,7 @@ void multiply_tiles(Index m, Index n, Index k, strided<A> a, strided<B> b, Out c
                                 blocks.in_one(),
                                 s > 0,
                                 is_last,
+                                blocks.in_one() && stores_tiles(m, n),
                                 top,
                                 j,
                                 columns};
