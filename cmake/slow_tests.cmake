@@ -16,7 +16,7 @@ set(dfdx_slow_tests
     # Programs of what nn/, program/, models/ and vocabulary/ test one by one.
     "example/(autoencoder|finetune|lstm|vae)")
 
-# dfdx_left_out(NAME variable): whether the test of this name is.
+# dfdx_left_out(name variable): whether the test of this name is.
 function(dfdx_left_out name variable)
   list(JOIN dfdx_slow_tests "|" names)
   if(NOT DFDX_SLOW_TESTS AND name MATCHES "^(${names})$")
@@ -24,4 +24,18 @@ function(dfdx_left_out name variable)
   else()
     set(${variable} OFF PARENT_SCOPE)
   endif()
+endfunction()
+
+# dfdx_leave_out(variable): takes the sources of such tests out of a list; tests are named after them.
+function(dfdx_leave_out variable)
+  set(left "")
+  foreach(source IN LISTS ${variable})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE name)
+    cmake_path(REMOVE_EXTENSION name LAST_ONLY)
+    dfdx_left_out(${name} left_out)
+    if(NOT left_out)
+      list(APPEND left "${source}")
+    endif()
+  endforeach()
+  set(${variable} "${left}" PARENT_SCOPE)
 endfunction()
