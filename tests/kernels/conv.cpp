@@ -94,15 +94,24 @@ TEST_CASE("convolution kernels: lines of neighbours of one lane of channels", "[
   check({1, 1, 40, 16, {3, 8, 16}, {padded, padded, padded}});
 }
 
+TEST_CASE("convolution kernels: windows of one element", "[kernels]") {
+  check({2, 1, 200, 130, {1, 18, 19}, {one, one, one}});  // rows of x on many pages
+  check({2, 2, 20, 130, {1, 18, 19}, {one, one, one}});
+  check({2, 1, 530, 18, {2, 7, 8}, {one, one, one}});  // in parts
+  check({2, 1, 20, 130, {1, 25, 26}, {one, {1, 2, 1, 0}, {1, 2, 1, 0}}});
+}
+
 TEST_CASE("convolution kernels: windows of many channels that reach beyond the input", "[kernels]") {
   constexpr Window wide{5, 1, 1, 2}, beyond{3, 1, 1, 3};
   check({3, 1, 65, 40, {1, 5, 6}, {one, padded, padded}});
   check({2, 2, 64, 33, {1, 7, 7}, {one, padded, by_two}});
   check({1, 1, 70, 17, {3, 4, 5}, {padded, padded, padded}});
   check({1, 1, 64, 20, {1, 6, 9}, {one, {3, 1, 2, 2}, padded}});
-  check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});  // some see nothing of it
-  check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});  // more samples than at a time
-  check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});    // and more positions
+  check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});     // some see nothing of it
+  check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});     // more samples than at a time
+  check({3, 2, 70, 66, {1, 23, 24}, {one, padded, by_two}});   // channels of x on many pages
+  check({3, 1, 64, 104, {1, 17, 19}, {one, padded, padded}});  // and of y, of more samples than at a time
+  check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});       // and more positions
   check(
       {4, 1, 90, 66, {1, 12, 12}, {one, wide, wide}});  // weights in parts and panels, kept for other samples
   check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});  // and not kept

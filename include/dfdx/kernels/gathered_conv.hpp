@@ -163,8 +163,14 @@ class GatheredConv {
                   most = chunk * positions;
     Table const rows = places_for(places * most), targets = places_for(places * most),
                 steps = places_for(deep), starts = places_for(places + 1), next = places_for(places);
-    for (index_t p = 0; p < deep; ++p) steps.get()[p] = p * source_size;
-    list_elements<Forward>(chunk, pitch, rows.get(), targets.get(), starts.get());
+    // Channels on more pages than are at hand are laid side by side: each tile goes through all of them.
+    index_t const sample = g.groups * deep * source_size;
+    bool const turns = deep * source_size * static_cast<index_t>(sizeof(E)) > 32 * 4096;
+    index_t const beside = turns ? (detail::lanes_of<E>(deep) + 1) * W : 1,
+                  apart_in_source = turns ? source_size * beside : sample;
+    Numbers const turned = some(turns ? chunk * apart_in_source : 0);
+    for (index_t p = 0; p < deep; ++p) steps.get()[p] = turns ? p : p * source_size;
+    list_elements<Forward>(chunk, pitch, beside, apart_in_source, rows.get(), targets.get(), starts.get());
     index_t const* const order =
         (Forward ? targets : rows).get();  // ascends with the positions of an element
     // The weights of a panel, in parts that stay in the second cache, are packed when they are first used; for other
@@ -177,11 +183,17 @@ class GatheredConv {
     Numbers const sums = some(chunk * size * pitch);
     for (index_t group = 0; group < g.groups; ++group)
       for (index_t s = 0; s < g.batch; s += chunk) {
-        index_t const samples = std::min(chunk, g.batch - s), sample = g.groups * deep * source_size;
-        E const* const from = source + s * sample + group * deep * source_size;
+        index_t const samples = std::min(chunk, g.batch - s);
+        E const* from = source + s * sample + group * deep * source_size;
         // The source of the next samples, while there is time.
         detail::Upcoming upcoming(from + samples * sample, std::min(chunk, g.batch - s - samples) * sample,
                                   places * parts * detail::gathered_tiles(samples * positions, part, lanes));
+        if (turns) {
+          for (index_t i = 0; i < samples; ++i)
+            transpose(from + i * sample, source_size, deep, source_size, turned.get() + i * apart_in_source,
+                      beside);
+          from = turned.get();
+        }
         std::fill_n(sums.get(), samples * size * pitch, E(0));
         E* panel = panels.get();
         detail::for_panels<E>(lanes, [&](index_t j, int width) {
@@ -197,7 +209,9 @@ class GatheredConv {
               for (index_t k = 0; k < places; ++k) {
                 index_t& at = next.get()[k];
                 index_t const begin = at, limit = std::min(end, samples * positions),
-                              last = Forward ? limit * pitch : offset_of(limit);
+                              last = Forward
+                                         ? limit * pitch
+                                         : limit / positions * apart_in_source + limit % positions * beside;
                 while (at < starts.get()[k + 1] && order[at] < last) ++at;
                 detail::gathered_product(from, rows.get() + begin, at - begin, steps.get() + p, here,
                                          panel + k * matrix, width, sums.get() + j, targets.get() + begin,
@@ -290,12 +304,11 @@ class GatheredConv {
     for (int i = 0; i < 3; ++i) by[i] = g.w[i].dilation * frame.step[i], n[i] = g.w[i].size;
     list(g.in, frame.channel, n, by, to);
   }
-  // Where position p of some samples in a row begins in y: of the sample p / positions.
-  index_t offset_of(index_t p) const { return p / positions * g.groups * g.out * positions + p % positions; }
-  // For each element of a window the positions that have it within x, in order: where they are in what is read, and
-  // where their sums go.
+  // For each element of a window the positions that have it within x, in order: where they are in what is read, whose
+  // positions and samples lie so far apart, and where their sums go.
   template <bool Forward>
-  void list_elements(index_t samples, index_t pitch, index_t* rows, index_t* targets, index_t* starts) const {
+  void list_elements(index_t samples, index_t pitch, index_t beside, index_t sample, index_t* rows,
+                     index_t* targets, index_t* starts) const {
     index_t k[3], p[3], at = 0, i[3];
     auto const inside = [&](int axis) {
       i[axis] = g.w[axis].at(p[axis], k[axis]);
@@ -314,8 +327,7 @@ class GatheredConv {
                   if (inside(2)) {
                     index_t const in_y = (p[0] * g.y[1] + p[1]) * g.y[2] + p[2],
                                   in_x = (i[0] * g.x[1] + i[1]) * g.x[2] + i[2];
-                    rows[at] =
-                        Forward ? s * g.groups * g.in * g.x_size() + in_x : offset_of(s * positions + in_y);
+                    rows[at] = s * sample + (Forward ? in_x : in_y) * beside;
                     targets[at++] = (Forward ? s * positions + in_y : s * g.x_size() + in_x) * pitch;
                   }
               }
