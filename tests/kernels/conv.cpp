@@ -109,7 +109,7 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
   check({1, 1, 64, 20, {1, 6, 9}, {one, {3, 1, 2, 2}, padded}});
   check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});     // some see nothing of it
   check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});     // more samples than at a time
-  check({3, 2, 70, 66, {1, 23, 24}, {one, padded, by_two}});   // channels of x on many pages
+  check({3, 2, 70, 66, {1, 23, 24}, {one, wide, by_two}});     // channels of x on many pages
   check({3, 1, 64, 104, {1, 17, 19}, {one, padded, padded}});  // and of y, of more samples than at a time
   check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});       // and more positions
   check(
