@@ -3,6 +3,7 @@
 // and those made of others. Each is apply<op::name>; see the op for its maths.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include <dfdx/ops/exponential.hpp>
@@ -237,7 +238,7 @@ constexpr auto nan_to_num(X const& x, double nan = 0, double posinf = std::numer
   constexpr double inf = std::numeric_limits<double>::infinity();
   auto const replaced = [=](auto const& v, DType d) {
     double const most = largest_finite(d);
-    auto const held = [most](double r) { return r > most ? most : r < -most ? -most : r; };
+    auto const held = [most](double r) { return std::clamp(r, -most, most); };
     return where(v != v, held(nan), where(v == inf, held(posinf), where(v == -inf, held(neginf), v)));
   };
   if constexpr (refused<X>) return Refused{};
