@@ -117,4 +117,16 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
   check({1, 1, 90, 66, {1, 9, 12}, {one, wide, wide}});  // and not kept
 }
 
+TEST_CASE("convolution kernels: gradients of the input, phase by phase", "[kernels]") {
+  constexpr Window two{3, 2, 1, 0}, seven{7, 1, 1, 3};
+  check({3, 1, 70, 20, {1, 25, 26}, {one, two, two}});         // several panels
+  check({5, 2, 20, 9, {1, 13, 12}, {one, two, two}});          // fewer samples at the end
+  check({1, 1, 17, 140, {1, 40, 41}, {one, by_two, by_two}});  // several blocks, and parts of sums
+  check({2, 1, 18, 6, {9, 9, 11}, {two, two, by_two}});
+  check({2, 1, 20, 8, {1, 20, 22}, {one, {2, 3, 1, 0}, {1, 2, 1, 0}}});  // some elements are in no window
+  check({1, 1, 24, 8, {1, 30, 43}, {one, {3, 2, 2, 2}, {3, 4, 3, 5}}});
+  check({4, 1, 19, 7, {1, 3, 90}, {one, {3, 5, 1, 1}, {2, 4, 1, 0}}});  // strides longer than the axis
+  check({3, 1, 16, 40, {1, 12, 13}, {one, seven, seven}});              // a single phase
+}
+
 }  // namespace tests::kernels_conv

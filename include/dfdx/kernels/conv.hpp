@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Convolutions as matrix products. Where lanes have channels enough, or positions, windows are read in place
-// (gathered_conv.hpp, plane_conv.hpp); single channels are taken line by line (depthwise_conv.hpp).
+// (gathered_conv.hpp, phased_conv.hpp, plane_conv.hpp); single channels are taken line by line (depthwise_conv.hpp).
 // Otherwise those of some output positions become the columns of a matrix (im2col), as many as stay in the second
 // cache; products with it are added to the result. Operands are dense.
 #pragma once
@@ -13,6 +13,7 @@
 #include <dfdx/kernels/depthwise_conv.hpp>
 #include <dfdx/kernels/gathered_conv.hpp>
 #include <dfdx/kernels/gemm.hpp>
+#include <dfdx/kernels/phased_conv.hpp>
 #include <dfdx/kernels/plane_conv.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
 #include <dfdx/kernels/scratch.hpp>
@@ -97,6 +98,7 @@ class Conv {
     if (takes_planes(g.out, g.in, g.x[2]) && PlaneConv<E>(g).has_input())
       return PlaneConv<E>(g).input(x, w, y);
     if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
+    if (gathers(g.in) && positions >= PhasedConv<E>::fewest) return PhasedConv<E>(g).input(x, w, y);
 #endif
 #if !defined(__CUDACC__)
     if (is_depthwise() && DepthwiseConv<E>(g).has_input()) return DepthwiseConv<E>(g).input(x, w, y);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/phased_conv.hpp>
 #include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gathered.hpp>
 
@@ -68,7 +69,7 @@ class GatheredConv {
       : g(geometry), places(g.w_size()), depth(g.in * places), positions(g.y_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
-    if (g.in >= 4 * W && has_elements() && share_inside() < 0.94) return by_elements<true>(x, w, y);
+    if (g.in >= 4 * W && has_elements() && much_outside()) return by_elements<true>(x, w, y);
     index_t const chunk = samples_for(192), lanes = detail::lanes_of<E>(g.out);
     Frame const frame = input_frame();
     Table const rows = places_for(chunk * positions), steps = places_for(depth);
@@ -123,8 +124,12 @@ class GatheredConv {
     }
   }
 
-  /// Whether input() is for this geometry: there are channels enough to make its lists for.
-  bool has_input() const { return g.in >= 2 * W && has_elements(); }
+  /// Whether input() is for this geometry: there are channels enough to make its lists for, and not PhasedConv better.
+  bool has_input() const {
+    bool const strided = g.w[0].stride * g.w[1].stride * g.w[2].stride > 1;
+    return g.in >= 2 * W && has_elements() &&
+           (!strided || positions < PhasedConv<E>::fewest || much_outside());
+  }
   /// Of each element of a window the product of y with its weights, added to where it lies in x.
   void input(E* x, E const* w, E const* y) const { by_elements<false>(y, w, x); }
 
@@ -139,8 +144,8 @@ class GatheredConv {
 
   // Whether lists of each element of a window at each position stay in a cache.
   bool has_elements() const { return places * samples_for(element_rows / 2) * positions <= index_t{1} << 17; }
-  // Of the elements of all windows the share that lies within x.
-  double share_inside() const {
+  // Whether of the elements of all windows much lies beyond x.
+  bool much_outside() const {
     double share = 1;
     for (int i = 0; i < 3; ++i) {
       index_t inside = 0;
@@ -151,7 +156,7 @@ class GatheredConv {
         }
       share *= static_cast<double>(inside) / static_cast<double>(std::max<index_t>(g.y[i] * g.w[i].size, 1));
     }
-    return share;
+    return share < 0.94;
   }
   // The product of each element of a window with a matrix of weights of its own, added up: forward to y from x, else to
   // x from y. Nothing is multiplied with what windows reach beyond x.
