@@ -29,7 +29,7 @@ class LoopBuilder {
     settle_levels();
     settle_phases();
     keep_values();
-    emit();
+    write();
   }
 
   Lowered result;
@@ -331,7 +331,7 @@ class LoopBuilder {
     return four ? loop_code::four_bytes : eight ? loop_code::eight_bytes : loop_code::scalar;
   }
 
-  constexpr void emit() {
+  constexpr void write() {
     int merged[max_rank] = {}, count = 0, split = 0;
     index_t extents[max_rank] = {};
     for (int a = 0; a < rank(); ++a) {

@@ -25,7 +25,7 @@ class Roller {
     for (std::size_t k = 0; rolled && k < stores_.size(); ++k) rolled = settle_store(k);
     for (std::size_t k = 0; rolled && k < loads_.size(); ++k) rolled = settle_load(loads_[k]);
     rolled = rolled && code_.size() <= most_instructions;
-    if (rolled) emit();
+    if (rolled) write();
   }
 
   bool rolled = false;
@@ -213,7 +213,7 @@ class Roller {
     return static_cast<index_t>(arguments.size()) - 1;
   }
 
-  constexpr void emit() {
+  constexpr void write() {
     Vec<index_t> place;  // without the stores that nobody needs
     index_t count = 0;
     for (Instruction const& i : code_) place.push_back(i.code == loop_code::store && i.a < 0 ? -1 : count++);

@@ -37,9 +37,9 @@ class PhasedConv {
                   block = std::min(chunk * size, block_positions),
                   blocks = (chunk * size + block - 1) / block;
     Table const rows = table(chunk * size), targets = table(chunk * size), steps = table(depth),
-                slots = table(places), starts = table(phases * (blocks + 1));
+                order = table(places), starts = table(phases * (blocks + 1));
     Scratch<Phase> const phase(static_cast<std::size_t>(phases));
-    list_elements(phase.get(), steps.get(), slots.get());
+    list_elements(phase.get(), steps.get(), order.get());
     list_positions(chunk, block, phase.get(), rows.get(), targets.get(), starts.get());
     // Where no element of a window reaches, sums stay zero.
     bool const gaps =
@@ -57,7 +57,7 @@ class PhasedConv {
         detail::for_panels<E>(lanes, [&](index_t j, int width) {
           index_t const channels = std::min(g.in - j, width * W);
           E* const panel = panels.get() + (keeps ? j * depth : 0);
-          if (s == 0) pack(w + (group * g.out * g.in + j) * places, channels, width * W, slots.get(), panel);
+          if (s == 0) pack(w + (group * g.out * g.in + j) * places, channels, width * W, order.get(), panel);
           for (index_t b = 0; b * block < all; ++b) {
             if (gaps) std::fill_n(sums.get(), block * most_wide, E(0));
             E const* weights = panel;
@@ -123,8 +123,8 @@ class PhasedConv {
 
   // What is read for each phase from the frame of its position on; of each element of a window its place among the
   // packed ones, or -1 if it reaches nothing.
-  void list_elements(Phase* phase, index_t* steps, index_t* slots) const {
-    std::fill_n(slots, places, index_t(-1));
+  void list_elements(Phase* phase, index_t* steps, index_t* order) const {
+    std::fill_n(order, places, index_t(-1));
     index_t slot = 0;
     each_phase([&](index_t const(&p)[3]) {
       index_t const before = slot;
@@ -138,7 +138,7 @@ class PhasedConv {
           at += (axes[i].shift(k[i]) + axes[i].before) * line[i];
         }
         if (!reaches) continue;
-        slots[place] = slot++;
+        order[place] = slot++;
         for (index_t o = 0; o < g.out; ++o) *steps++ = at + o;
       }
       (phase++)->depth = (slot - before) * g.out;
@@ -188,7 +188,7 @@ class PhasedConv {
                   pitch);
   }
   // The weights of some channels of x, in rows of so many, element by element in the order of phases.
-  void pack(E const* w, index_t channels, index_t row, index_t const* slots, E* to) const {
+  void pack(E const* w, index_t channels, index_t row, index_t const* order, E* to) const {
     Numbers const turned = some(places * row);
     for (index_t o = 0; o < g.out; ++o) {
       E const* const from = w + o * g.in * places;
@@ -196,7 +196,7 @@ class PhasedConv {
           .ask();  // of the channel after the next
       transpose<true>(from, places, channels, places, turned.get(), row);
       for (index_t k = 0; k < places; ++k)
-        if (slots[k] >= 0) std::copy_n(turned.get() + k * row, row, to + (slots[k] * g.out + o) * row);
+        if (order[k] >= 0) std::copy_n(turned.get() + k * row, row, to + (order[k] * g.out + o) * row);
     }
   }
   // Sums of n positions from p on, counted through samples, into their channels.

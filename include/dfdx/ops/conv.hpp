@@ -40,12 +40,12 @@ constexpr ConvGeometry conv_geometry(Attrs const& a, Shape const& x, Shape const
 template <class T>
 struct ConvOperand {
   T* data;
-  index_t major, minor, step[3] = {};
-  ConvOperand(void* p, Strides const& t) : data(static_cast<T*>(p)), major(t[0]), minor(t[1]) {
+  index_t sample, channel, step[3] = {};
+  ConvOperand(void* p, Strides const& t) : data(static_cast<T*>(p)), sample(t[0]), channel(t[1]) {
     for (int i = 2; i < t.rank; ++i) step[3 - t.rank + i] = t[i];
   }
   T& operator()(index_t a, index_t b, index_t const (&i)[3]) const {
-    return data[a * major + b * minor + i[0] * step[0] + i[1] * step[1] + i[2] * step[2]];
+    return data[a * sample + b * channel + i[0] * step[0] + i[1] * step[1] + i[2] * step[2]];
   }
 };
 
