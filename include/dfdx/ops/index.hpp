@@ -197,44 +197,4 @@ constexpr V scatter::vjp(V const& ct, Site<V> const& s) {
   else return V{};
 }
 
-/// argmax - position of the largest element along axis attrs.i[0], the first if several; of a NaN if there is one.
-/// With attrs.i[1] = 1 the smallest: argmin.
-///
-/// Math      y = argmax_i x_i; no gradient
-/// Shapes    x: [.., N, ..] -> y: [.., 1, ..]
-/// Dtypes    x: any, y: i64
-/// Errors    "argmax: empty axis 0 of [0, 3]"
-/// Source    elementary
-struct argmax : operation {
-  static constexpr char const* name = "argmax";
-  static constexpr Examples examples = Examples::axis;
-  static constexpr int cost = 100;
-  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
-    auto const axis = static_cast<int>(a.i[0]);
-    if (in[0].shape[axis] == 0)
-      return refuse(why, a.i[1] != 0 ? "argmin" : name, ": empty axis ", axis, " of ", in[0].shape);
-    return Meta{DType::i64, reduced_shape(in[0].shape, index_t{1} << axis)};
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const axis = static_cast<int>(a.i[0]);
-    index_t const n = in[0].meta.shape[axis], step = in[0].strides[axis];
-    Strides const strides[2] = {in[0].strides, out.strides};
-    dispatch(in[0].meta.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      using C = compute_t<T>;
-      walk<2>(out.meta.shape, strides, [&](index_t const(&o)[2]) {
-        T const* x = static_cast<T const*>(in[0].data) + o[0];
-        index_t best = 0;
-        for (index_t i = 1; i < n; ++i) {
-          C const b = static_cast<C>(x[best * step]), c = static_cast<C>(x[i * step]);
-          if (b != b) break;
-          if ((a.i[1] != 0 ? c < b : c > b) || c != c) best = i;
-        }
-        static_cast<std::int64_t*>(out.data)[o[1]] = best;
-      });
-    });
-  }
-};
-
 }  // namespace dfdx::op

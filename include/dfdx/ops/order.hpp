@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ops along one axis in which order matters: cumsum, and the positions that cummax, sort and searchsorted find. Not
+// Ops along one axis in which order matters: cumsum, and the positions that sort and searchsorted find. Not
 // fused: each has its own kernel here.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include <dfdx/ops/index.hpp>
-#include <dfdx/ops/lines.hpp>
+#include <dfdx/ops/argmax.hpp>
 #include <dfdx/ops/radix_sort.hpp>
 
 namespace dfdx::op {
@@ -63,44 +62,6 @@ struct cumsum : operation {
       for (index_t j = 0; j < lines.count; ++j) add(std::integral_constant<index_t, 1>{}, j);
     };
     detail::for_lines(s, axis, x, out.meta.dtype, 4, [&] { return sums; });
-  }
-};
-
-/// argcummax - position of the largest element up to each along axis attrs.i[0], the last if several; of a NaN from the
-/// first on. With attrs.i[1] = 1 of the smallest.
-///
-/// Math      y_i = argmax_{j <= i} x_j; no gradient
-/// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    x: any, y: i64
-/// Errors    "cummax: axis 2 out of range for [2, 3]"
-/// Source    PyTorch's cummax
-struct argcummax : operation {
-  static constexpr char const* name = "argcummax";
-  static constexpr Examples examples = Examples::axis;
-  static constexpr int cost = 100;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const axis = static_cast<int>(a.i[0]);
-    Shape const& s = out.meta.shape;
-    Operand const* const x[] = {in, &out};
-    auto const positions = [&](auto type, detail::Lines<2> const& lines) {
-      using T = typename decltype(type)::type;
-      for (index_t j = 0; j < lines.count; ++j) {
-        auto const* const from = static_cast<T const*>(in[0].data) + lines.begin[0] + j * lines.step[0];
-        auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + j * lines.step[1];
-        auto const value = [&](index_t i) {
-          return static_cast<compute_t<T>>(from[i * in[0].strides[axis]]);
-        };
-        index_t best = 0;
-        for (index_t i = 0; i < s[axis]; ++i) {
-          auto const b = value(best), c = value(i);
-          if (c != c || (b == b && (a.i[1] != 0 ? c <= b : c >= b))) best = i;
-          to[i * out.strides[axis]] = best;
-        }
-      }
-    };
-    detail::for_lines(s, axis, x, in[0].meta.dtype, 8, [&] { return positions; });
   }
 };
 

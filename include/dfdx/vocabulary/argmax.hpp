@@ -2,6 +2,7 @@
 // Positions of the largest and the smallest elements: argmax(x), argmax<1>(x), argmax(a, {1}).
 #pragma once
 
+#include <dfdx/ops/argmax.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx {
