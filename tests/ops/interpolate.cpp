@@ -5,6 +5,7 @@
 #include <dfdx/testing/gradcheck.hpp>
 #include <dfdx/vocabulary/arrange.hpp>
 #include <dfdx/vocabulary/interpolate.hpp>
+#include <dfdx/vocabulary/methods.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 
@@ -217,6 +218,18 @@ auto plain_cubic(GridSampleOptions const& o) {
 }
 
 }  // namespace
+
+TEST_CASE("images interpolated across many columns are those interpolated along rows", "[ops]") {
+  using enum InterpolateMode;
+  Array const x = drawn({2, 1, 23, 300}, 4), turned = transpose(x).contiguous();
+  for (InterpolateMode const mode : {nearest, nearest_exact, bilinear, bicubic, area})
+    for (index_t const n : {7, 23, 60}) {
+      INFO(static_cast<int>(mode) << " " << n);
+      Array const y = interpolate(x, {.size = {n, 300}, .mode = mode}),
+                  z = interpolate(turned, {.size = {300, n}, .mode = mode});
+      CHECK(allclose(y, transpose(z), 1e-6, 1e-7));
+    }
+}
 
 TEST_CASE("grid_sample", "[ops]") {
   Array const x = drawn({2, 2, 3, 4}, 1);
