@@ -9,7 +9,7 @@ import re
 
 # A name with two headers is declared by either.
 NAMES = {
-    "algorithm": """all_of any_of binary_search clamp copy copy_n fill fill_n find find_if lower_bound max max_element
+    "algorithm": """all_of any_of binary_search clamp copy copy_n count fill fill_n find find_if lower_bound max max_element
         min none_of nth_element partial_sort reverse rotate sort stable_sort swap_ranges transform unique
         upper_bound""",
     "any": "any",

@@ -235,6 +235,9 @@ TEST_CASE("parts of values", "[ops]") {
   CHECK_THROWS_WITH(select(x, 0, 2), "select: index 2 out of range for axis 0 of [2, 3, 4]");
   CHECK_THROWS_WITH(narrow(x, 0, 1, 2), "narrow: 2 elements from 1 on out of range for axis 0 of [2, 3, 4]");
   CHECK_THROWS_WITH(pixel_shuffle(x, 2), "pixel_shuffle: channels of [2, 3, 4] are no multiple of 2 squared");
+  CHECK(array_equal(tril(from<bool>({true, true, true, true}, {2, 2})),
+                    from<bool>({true, false, true, true}, {2, 2})));
+  CHECK(triu(ones({2, 2, 3}, DType::i32), 1).dtype() == DType::i32);
   CHECK_THROWS_WITH(tril(zeros({3})), "tril: a matrix required, got [3]");
   CHECK_THROWS_WITH(diagonal(x, 0, 1, -2), "diagonal: two axes of [2, 3, 4] required");
 }

@@ -21,24 +21,20 @@ Array const& with_elements(char const* name, X const& x) {
   return x;
 }
 
-// Calls f(index, whether element i is not 0) for all elements in row-major order.
-template <class F>
-void for_elements(Array const& x, F const& f) {
-  Array const dense = packed(here(x));
-  Operand const in = dense.operand();
-  for (index_t i = 0, n = x.size(); i < n; ++i) f(i, read_real(in, i) != 0);
-}
-
 // Positions in the flattened value of what is not 0.
 template <int = 0>
 Array flat_nonzero(Array const& x) {
-  index_t n = 0;
-  for_elements(x, [&](index_t, bool hit) { n += hit; });
+  Array const hits = packed(cast_to(here(x), DType::boolean));
+  bool const* const hit = hits.data<bool>();
+  index_t const n = std::count(hit, hit + hits.size(), true);
   Array r(Meta{DType::i64, make_shape(n)});
-  auto* to = r.data<std::int64_t>();
-  for_elements(x, [&](index_t i, bool hit) {
-    if (hit) *to++ = i;
-  });
+  // Each position is written where the next hit goes, and stays if it is one: no branch asks, which would be guessed
+  // wrong half of the time.
+  auto *to = r.data<std::int64_t>(), *const end = to + n;
+  for (index_t i = 0; to != end; ++i) {
+    *to = i;
+    to += hit[i] ? 1 : 0;
+  }
   return r;
 }
 
@@ -57,12 +53,20 @@ Array nonzero(X const& x) {
   index_t const n = flat.size();
   int const rank = x.ndim();
   Array r(Meta{DType::i64, make_shape(n, rank)});
-  for (index_t i = 0; i < n; ++i)
-    for (index_t axis = rank - 1, at = flat.data<std::int64_t>()[i]; axis >= 0; --axis) {
-      index_t const extent = x.shape()[static_cast<int>(axis)];
-      r.data<std::int64_t>()[i * rank + axis] = at % extent;
-      at /= extent;
+  auto* to = r.data<std::int64_t>();
+  index_t place[max_rank] = {}, before = 0;
+  for (index_t i = 0; i < n; ++i, to += rank) {
+    index_t on =
+        flat.data<std::int64_t>()[i] - before;  // from the one before, along the last axis and beyond
+    before += on;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      index_t const extent = x.shape()[axis];
+      place[axis] += on;
+      on = 0;
+      if (place[axis] >= extent) on = place[axis] / extent, place[axis] %= extent;
     }
+    std::copy_n(place, rank, to);
+  }
   return detail::beside(x, r);
 }
 
@@ -81,7 +85,7 @@ Array masked_select(X const& x, M const& mask) {
   if (!shape.valid()) raise(why);
   Array const where =
       detail::beside(x, detail::flat_nonzero(broadcast_to(detail::lazy<sizeof(M)>(m), shape)));
-  return take(reshape_to(broadcast_to(detail::lazy<sizeof(X)>(x), shape), make_shape(-1)), where);
+  return gather<0>(reshape_to(broadcast_to(detail::lazy<sizeof(X)>(x), shape), make_shape(-1)), where);
 }
 
 /// masked_rows(x, mask) - x[mask]: the parts of x at the places of the mask's axes, which are the first of x.

@@ -45,7 +45,7 @@ constexpr auto norm_over(X const& x, double p, P const& over) {
 }
 template <Literal Name = "count_nonzero", class P, operand X>
 constexpr auto count_over(X const& x, P const& over) {
-  return reduce<op::sum, Name>(cast<std::int64_t>(x != 0), over);
+  return reduce<op::sum, Name>(cast<std::int64_t>(cast<bool>(x)), over);
 }
 template <Literal Name = "nansum", class P, operand X>
 constexpr auto nansum_over(X const& x, P const& over) {
@@ -62,7 +62,7 @@ constexpr auto any_over(X const& x, P const& over) {
 }
 template <class P, operand X>
 constexpr auto all_over(X const& x, P const& over) {
-  return reduce<op::sum, "all">(cast<std::int64_t>(x == 0), over) == 0;
+  return reduce<op::sum, "all">(cast<std::int64_t>(logical_not(cast<bool>(x))), over) == 0;
 }
 template <class P, operand X>
 constexpr auto normalize_over(X const& x, double p, double eps, P const& over) {

@@ -178,24 +178,23 @@ struct DiagEmbed {
   }
 };
 
-// Which elements tril and triu keep.
+// What tril and triu keep, and zeros.
 struct Triangle {
   index_t k;
   bool lower;
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape const& s = in->shape;
     if (s.rank < 2) return refuse(why, lower ? "tril" : "triu", ": a matrix required, got ", s);
-    return Meta{DType::boolean, make_shape(s[s.rank - 2], s[s.rank - 1])};
+    return *in;
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    Meta const i{DType::i64, y.shape};
+    int const rank = y.shape.rank;
+    V const row = iota_as(x, Meta{DType::i64, make_shape(y.shape[rank - 2], 1)}, 0),
+            column = iota_as(x, Meta{DType::i64, make_shape(1, y.shape[rank - 1])}, 1);
     constexpr index_t far = index_t{1} << 60;  // beyond every extent, and a sum with one does not overflow
-    index_t const by = k > far ? far : k < -far ? -far : k;
-    V const row = iota_as(x, i, 0), column = iota_as(x, i, 1), shift = full_as(x, i, static_cast<double>(by));
-    V const end = bind_element<op::add, std::int64_t>(Attrs{}, row, shift);
-    return lower ? bind_element<op::less_equal, std::int64_t>(Attrs{}, column, end)
-                 : bind_element<op::greater_equal, std::int64_t>(Attrs{}, column, end);
+    V const end = row + (k > far ? far : k < -far ? -far : k);
+    return where(lower ? column <= end : column >= end, x, full_as(x, Meta{y.dtype, {}}, 0));
   }
 };
 
@@ -353,13 +352,11 @@ constexpr auto trace(X const& x) {
 /// Source    NumPy's tril and triu
 template <operand X>
 constexpr auto tril(X const& x, index_t k = 0) {
-  auto const kept = detail::call(detail::FixedType<detail::Triangle{0, true}>{{}, {k, true}}, x);
-  return where(kept, x, zeros_like(x));
+  return detail::call(detail::FixedType<detail::Triangle{0, true}>{{}, {k, true}}, x);
 }
 template <operand X>
 constexpr auto triu(X const& x, index_t k = 0) {
-  auto const kept = detail::call(detail::FixedType<detail::Triangle{0, false}>{{}, {k, false}}, x);
-  return where(kept, x, zeros_like(x));
+  return detail::call(detail::FixedType<detail::Triangle{0, false}>{{}, {k, false}}, x);
 }
 
 /// meshgrid(x, y, ...) - a tuple: each list along an axis of its own, repeated along the others.
