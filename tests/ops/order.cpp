@@ -495,6 +495,9 @@ TEST_CASE("sparse gradients of an embedding", "[ops]") {
   index_add_(z, -1, from<std::int32_t>({2, 0}), y, 3);
   sum(square(z)).backward();
   CHECK(array_equal(y.grad(), full({2, 2}, 18)));
+  Array own = from<float>({1, 10, 100});
+  index_add_(own, 0, from<std::int32_t>({1, 0, 2}), own);
+  CHECK(array_equal(own, from<float>({11, 11, 200})));
   CHECK_THROWS_WITH(index_add_(x, 0, from<std::int32_t>({1, 2}), zeros({2, 3})),
                     "index_add_: index 2 out of range for axis 0 of [2, 3]");
   CHECK(array_equal(x, from<float>({0, 0, 2, 0, 0, 2}, {2, 3})));
@@ -599,6 +602,74 @@ TEST_CASE("long lines are sorted like short ones, of every dtype", "[ops]") {
         Array const across = argsort(transpose(stack({x, x, x})), 0, descending);
         CHECK(slice(across, 1, 2, 3).to_vector<std::int64_t>() == expected);
       }
+}
+
+namespace {
+
+// The position of the extreme of so many first numbers: of NaN the first, or with `last` the last; so of equal ones.
+std::int64_t extreme_of(std::vector<double> const& x, std::size_t n, bool smallest, bool last) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    bool const was_nan = std::isnan(x[best]), is_nan = std::isnan(x[i]);
+    bool const better = smallest ? x[i] < x[best] : x[i] > x[best];
+    if (was_nan ? is_nan && last : is_nan || better || (last && x[i] == x[best])) best = i;
+  }
+  return static_cast<std::int64_t>(best);
+}
+
+}  // namespace
+
+TEST_CASE("extremes of long lines and of many lines, of every dtype", "[ops]") {
+  for (DType const d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8,
+                        DType::i8, DType::boolean})
+    for (index_t const n : {1, 64, 65, 150, 700})
+      for (bool const smallest : {false, true}) {
+        // In some lines the extreme is met several times, in some there are NaN.
+        Array wide = floor(uniform({n, 67}, Key{static_cast<std::uint64_t>(n)}, -60, 60, DType::f64));
+        if (d == DType::u8) wide = abs(wide);
+        if (is_floating(d) && n > 60)
+          for (index_t const i : {0, 3, 40, 66})
+            wide.data<double>()[(i * 7 % n) * 67 + i] = wide.data<double>()[(n - 1) * 67 + i] = NAN;
+        Array const x = wide.to(d);
+        INFO(name_of(d) << " " << n << " " << smallest);
+        std::vector<std::int64_t> ends, running;
+        for (index_t j = 0; j < 67; ++j) {
+          std::vector<double> const line = select(x, 1, j).to_vector<double>();
+          ends.push_back(extreme_of(line, line.size(), smallest, false));
+          for (std::size_t i = 1; i <= line.size(); ++i)
+            running.push_back(extreme_of(line, i, smallest, true));
+        }
+        auto const at = [&](Array const& y, int axis) {
+          return (smallest ? argmin(y, axis) : argmax(y, axis)).to_vector<std::int64_t>();
+        };
+        auto const up_to = [&](Array const& y, int axis) {
+          return std::get<1>(smallest ? cummin(y, axis) : cummax(y, axis));
+        };
+        Array const rows = transpose(x).contiguous();
+        CHECK(at(x, 0) == ends);     // lines side by side
+        CHECK(at(rows, 1) == ends);  // in memory
+        CHECK(at(flip(flip(rows, {1}), {1}), 1) == ends);
+        CHECK(at(select(stack({rows, rows}, 2), 2, 1), 1) == ends);
+        CHECK(transpose(up_to(x, 0)).to_vector<std::int64_t>() == running);
+        CHECK(up_to(rows, 1).to_vector<std::int64_t>() == running);
+      }
+}
+
+TEST_CASE("positions of many elements", "[ops]") {
+  Array const x = uniform({37, 5, 21}, Key{3}) < 0.03;
+  std::vector<std::int64_t> expected;
+  for_indices(x.shape(), [&](index_t const* i) {
+    if (value_at(x, i) != 0) expected.insert(expected.end(), i, i + 3);
+  });
+  CHECK(expected.size() > 150);
+  CHECK(nonzero(x).to_vector<std::int64_t>() == expected);
+  CHECK(masked_select(arange(37 * 5 * 21).reshape({37, 5, 21}), x).to_vector<std::int64_t>() ==
+        nonzero(flatten(x)).to_vector<std::int64_t>());
+  CHECK(nonzero(from<float>({0, NAN, -0.0F})).to_vector<std::int64_t>() == std::vector<std::int64_t>{1});
+  CHECK(any(from<float>({0, NAN})).item() == 1);
+  CHECK(all(from<float>({NAN, -2})).item() == 1);
+  CHECK(any(zeros({0})).item() == 0);
+  CHECK(all(zeros({0})).item() == 1);
 }
 
 }  // namespace tests::ops_order

@@ -146,8 +146,10 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   auto const* const to = list.template data<std::int64_t>();
   for (index_t i = 0; i < list.size(); ++i)
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
-  Array const added =
-      alpha == 1 ? src : detail::lazy<sizeof(A)>(src) * full_like(detail::lazy<sizeof(A)>(src), alpha);
+  // What is added has memory of its own where src is a part of a.
+  Array const added = alpha == 1 && src.storage() != a.storage()
+                          ? src
+                          : detail::lazy<sizeof(A)>(src) * full_like(detail::lazy<sizeof(A)>(src), alpha);
   for (index_t i = 0; i < list.size(); ++i) {
     Array part = select(detail::lazy<sizeof(A)>(a), at, to[i]);
     part += select(detail::lazy<sizeof(A)>(added), at, i);
