@@ -133,38 +133,43 @@ constexpr auto threshold(X const& x, T t, N value) {
 /// elu(x, alpha) - x where positive, else alpha (e^x - 1).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Clevert et al., ICLR 2016
 template <operand X>
 constexpr auto elu(X const& x, double alpha = 1) {
-  auto const positive = x > 0;
-  return where(positive, x, expm1(where(positive, 0.0, x)) * alpha);
+  return detail::computed_in_f32(x, [&](auto const& v) {
+    auto const positive = v > 0;
+    return where(positive, v, expm1(where(positive, 0.0, v)) * alpha);
+  });
 }
 /// celu(x, alpha) - x where positive, else alpha (e^(x / alpha) - 1).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Barron 2017
 template <operand X>
 constexpr auto celu(X const& x, double alpha = 1) {
-  auto const positive = x > 0;
-  return where(positive, x, expm1(where(positive, 0.0, x / alpha)) * alpha);
+  return detail::computed_in_f32(x, [&](auto const& v) {
+    auto const positive = v > 0;
+    return where(positive, v, expm1(where(positive, 0.0, v / alpha)) * alpha);
+  });
 }
 /// selu(x) - elu, scaled so that normal inputs stay normal through many layers.
 ///
 /// Math      1.0507 elu(x, 1.6733)
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Klambauer et al., NeurIPS 2017
 template <operand X>
 constexpr auto selu(X const& x) {
-  return elu(x, 1.6732632423543772) * 1.0507009873554805;
+  return detail::computed_in_f32(
+      x, [](auto const& v) { return elu(v, 1.6732632423543772) * 1.0507009873554805; });
 }
 
 /// log_sigmoid(x) - log(1 / (1 + e^-x)).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    elementary calculus
 template <operand X>
 constexpr auto log_sigmoid(X const& x) {
@@ -174,44 +179,42 @@ constexpr auto log_sigmoid(X const& x) {
 ///
 /// Math      log(p / (1 - p))
 /// Shapes    p: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's logit
 template <operand P>
 constexpr auto logit(P const& p) {
-  auto const x = detail::real(p);
-  return log(x) - log1p(-x);
+  return detail::computed_in_f32(p, [](auto const& x) { return log(x) - log1p(-x); });
 }
 template <operand P>
 constexpr auto logit(P const& p, double eps) {
-  return logit(clamp(detail::real(p), eps, 1 - eps));
+  return detail::computed_in_f32(p, [&](auto const& x) { return logit(clamp(x, eps, 1 - eps)); });
 }
 /// mish(x) - x tanh(softplus(x)).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Misra 2019
 template <operand X>
 constexpr auto mish(X const& x) {
-  return x * tanh(softplus(x));
+  return detail::computed_in_f32(x, [](auto const& v) { return v * tanh(softplus(v)); });
 }
 /// quick_gelu(x) - x sigmoid(1.702 x), an approximation of gelu.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Hendrycks and Gimpel 2016
 template <operand X>
 constexpr auto quick_gelu(X const& x) {
-  return x * sigmoid(x * 1.702);
+  return detail::computed_in_f32(x, [](auto const& v) { return v * sigmoid(v * 1.702); });
 }
 /// softsign(x) - x / (1 + |x|).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's softsign
 template <operand X>
-constexpr auto softsign(X const& given) {
-  auto const x = detail::real(given);
-  return x / (abs(x) + 1.0);
+constexpr auto softsign(X const& x) {
+  return detail::computed_in_f32(x, [](auto const& v) { return v / (abs(v) + 1.0); });
 }
 /// tanhshrink(x) - x - tanh(x), in double, for the difference cancels near 0.
 ///
@@ -232,21 +235,23 @@ constexpr auto tanhshrink(X const& given) {
 /// hardsigmoid(x) - x / 6 + 1/2 between -3 and 3, beyond 0 and 1.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's hardsigmoid
 template <operand X>
 constexpr auto hardsigmoid(X const& x) {
-  return hardtanh(x / 6.0 + 0.5, 0, 1);
+  return detail::computed_in_f32(x, [](auto const& v) { return hardtanh(v / 6.0 + 0.5, 0, 1); });
 }
 /// hardswish(x) - x hardsigmoid(x).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Howard et al., ICCV 2019
 template <operand X>
 constexpr auto hardswish(X const& x) {
-  auto const middle = where(logical_or(x < -3.0, x >= 3.0), 0.0, x);  // at infinity 0 * x is NaN
-  return where(x >= 3.0, x, where(x < -3.0, x * 0.0, middle * (middle + 3.0) / 6.0));
+  return detail::computed_in_f32(x, [](auto const& v) {
+    auto const middle = where(logical_or(v < -3.0, v >= 3.0), 0.0, v);  // at infinity 0 * x is NaN
+    return where(v >= 3.0, v, where(v < -3.0, v * 0.0, middle * (middle + 3.0) / 6.0));
+  });
 }
 /// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.
 ///

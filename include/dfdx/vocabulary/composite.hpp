@@ -120,23 +120,25 @@ constexpr auto logsumexp(X const& x, Axes const& axes, bool keep = false) {
 /// gelu(x) - x Phi(x), with the error function.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Hendrycks and Gimpel 2016
 template <operand X>
 constexpr auto gelu(X const& x) {
-  return x * 0.5 * (1.0 + erf(x * 0.70710678118654752));
+  return detail::computed_in_f32(
+      x, [](auto const& v) { return v * 0.5 * (1.0 + erf(v * 0.70710678118654752)); });
 }
 
 /// gelu_tanh(x) - the tanh approximation of gelu.
 ///
 /// Math      x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Hendrycks and Gimpel 2016
 template <operand X>
-constexpr auto gelu_tanh(X const& given) {
-  auto const x = detail::real(given);
-  return x * 0.5 * (1.0 + tanh((x + x * x * x * 0.044715) * 0.79788456080286536));
+constexpr auto gelu_tanh(X const& x) {
+  return detail::computed_in_f32(x, [](auto const& v) {
+    return v * 0.5 * (1.0 + tanh((v + v * v * v * 0.044715) * 0.79788456080286536));
+  });
 }
 
 /// Approximate - which gelu: the exact one, or that by tanh.
@@ -145,7 +147,7 @@ enum class Approximate { none, tanh };
 /// gelu(x, Approximate::tanh) - either.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's gelu
 template <operand X>
 constexpr auto gelu(X const& x, Approximate by) {
@@ -155,36 +157,38 @@ constexpr auto gelu(X const& x, Approximate by) {
 /// silu(x) - x sigmoid(x), also called swish.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    Elfwing et al. 2017
 template <operand X>
 constexpr auto silu(X const& x) {
-  return x * sigmoid(x);
+  return detail::computed_in_f32(x, [](auto const& v) { return v * sigmoid(v); });
 }
 
 /// softplus(x) - log(1 + e^x), computed as max(x, 0) + log1p(e^-|x|).
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    elementary calculus
 template <operand X>
-constexpr auto softplus(X const& given) {
-  auto const x = detail::real(given);
-  auto const positive = x > 0;
-  // |x| by selection, so that the derivative at 0 is 1/2 as it should be.
-  return where(positive, x, zeros_like(x)) + log1p(exp(where(positive, -x, x)));
+constexpr auto softplus(X const& x) {
+  return detail::computed_in_f32(x, [](auto const& v) {
+    auto const positive = v > 0;
+    // |x| by selection, so that the derivative at 0 is 1/2 as it should be.
+    return where(positive, v, zeros_like(v)) + log1p(exp(where(positive, -v, v)));
+  });
 }
 /// softplus(x, beta, threshold) - log(1 + e^(beta x)) / beta; x itself, with derivative 1, where beta x is above the
 /// threshold.
 ///
 /// Shapes    x: [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's softplus
 template <operand X>
-constexpr auto softplus(X const& given, double beta, double threshold = 20) {
-  auto const x = detail::real(given);
-  auto const large = x * beta > threshold;
-  return where(large, x, softplus(where(large, zeros_like(x), x * beta)) / beta);
+constexpr auto softplus(X const& x, double beta, double threshold = 20) {
+  return detail::computed_in_f32(x, [&](auto const& v) {
+    auto const large = v * beta > threshold;
+    return where(large, v, softplus(where(large, zeros_like(v), v * beta)) / beta);
+  });
 }
 
 namespace detail {
@@ -206,7 +210,8 @@ struct Gated {
   constexpr V run(Meta const& y, V const& x) const {
     int const a = normalize_axis(axis, y.shape.rank);
     index_t const n = y.shape[a];
-    return Gate::eval(slice_axis(x, a, 0, n), slice_axis(x, a, n, n));
+    return computed_in_f32(
+        x, [&](V const& v) { return Gate::eval(slice_axis(v, a, 0, n), slice_axis(v, a, n, n)); });
   }
 };
 struct Glu {
@@ -227,7 +232,7 @@ struct Swiglu {
 /// b; in swiglu the gate comes first, as in Llama.
 ///
 /// Shapes    x: [.., 2 N, ..] -> [.., N, ..]
-/// Dtypes    f32 f64 f16 bf16; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Errors    "glu: axis 1 of [2, 3] must be even"
 /// Source    Dauphin et al. 2016; Shazeer 2020
 template <int Axis = -1, operand X>

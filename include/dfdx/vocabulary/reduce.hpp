@@ -198,6 +198,15 @@ constexpr auto rounded_as(Y const& y, A const& a, B const& b) {
     return size_of(d) == 2 ? cast_to(untyped(y), d) : untyped(y);
   }
 }
+/// computed_in_f32(x, f) - f of real numbers: of integers as f32, of 16 bits in f32 and rounded once, at the end.
+/// Programs are told nothing of it, for their loops do so with all that lies between what they read and store.
+template <class X, class F>
+constexpr auto computed_in_f32(X const& x, F const& f) {
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (sym<X>) return f(real(x));
+  else if (DFDX_IN_CONSTANT_EXPRESSION || x.recorded()) return f(real(x));
+  else return rounded_as(f(in_f32(real(x))), x);
+}
 
 // y in another dtype if x holds integers of 64 bits.
 template <DType To, class Y, class X>
