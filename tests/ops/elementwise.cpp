@@ -842,6 +842,49 @@ TEST_CASE("casts", "[ops]") {
               {from<float>({1.5f, -2.5f})}, DType::f32, false);
 }
 
+TEST_CASE("activations of 16 bits are rounded once", "[ops]") {
+  auto const check = [](char const* name, auto const& f, double low = -6, double high = 6) {
+    for (DType const d : {DType::bf16, DType::f16}) {
+      Array const x = uniform({400}, Key{1}, low, high, DType::f64).to(d), y = f(x);
+      CHECK(y.dtype() == d);
+      auto const got = y.to_vector<double>(), wanted = f(x.to(DType::f64)).template to_vector<double>();
+      double const unit = d == DType::bf16 ? 0x1p-8 : 0x1p-11;
+      double worst = 0;
+      for (std::size_t i = 0; i < got.size(); ++i)
+        worst = std::max(worst, std::fabs(got[i] - wanted[i]) / std::max(std::fabs(wanted[i]) * unit, 1e-6));
+      INFO(name << " " << name_of(d));
+      CHECK(worst < 1.02);  // half a unit of a number just above a power of two, and what f32 is off
+    }
+  };
+  check("gelu", [](Array const& x) { return gelu(x); });
+  check("gelu_tanh", [](Array const& x) { return gelu_tanh(x); });
+  check("quick_gelu", [](Array const& x) { return quick_gelu(x); });
+  check("silu", [](Array const& x) { return silu(x); });
+  check("mish", [](Array const& x) { return mish(x); });
+  check("softplus", [](Array const& x) { return softplus(x); });
+  check("softplus 2", [](Array const& x) { return softplus(x, 2); });
+  check("log_sigmoid", [](Array const& x) { return log_sigmoid(x); });
+  check("elu", [](Array const& x) { return elu(x, 0.7); });
+  check("celu", [](Array const& x) { return celu(x, 0.7); });
+  check("selu", [](Array const& x) { return selu(x); });
+  check("softsign", [](Array const& x) { return softsign(x); });
+  check("hardswish", [](Array const& x) { return hardswish(x); });
+  check("hardsigmoid", [](Array const& x) { return hardsigmoid(x); });
+  check("logit", [](Array const& x) { return logit(x); }, 0.1, 0.9);
+  check("logit, clamped", [](Array const& x) { return logit(x, 0.2); }, 0.1, 0.9);
+  check("glu", [](Array const& x) { return glu(x, 0); });
+  check("geglu", [](Array const& x) { return geglu(x, 0); });
+  check("swiglu", [](Array const& x) { return swiglu(x, 0); });
+}
+
+TEST_CASE("the negative of zero has a sign, of many numbers as of few", "[ops]") {
+  for (DType const d : {DType::f64, DType::f32, DType::bf16})
+    for (index_t const n : {1, 5, 16, 67}) {
+      INFO(name_of(d) << " " << n);
+      CHECK(array_equal(1.0 / (-zeros({n}, d)), full({n}, -std::numeric_limits<double>::infinity(), d)));
+    }
+}
+
 TEST_CASE("integers are computed modulo their range", "[ops]") {
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max(), least = -most - 1;
   // In a constant expression an overflow that is not defined does not compile.

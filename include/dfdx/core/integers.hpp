@@ -32,10 +32,12 @@ DFDX_INLINE constexpr auto times(X const& x, X const& y) {
     return static_cast<X>(static_cast<std::make_unsigned_t<X>>(x) * static_cast<std::make_unsigned_t<X>>(y));
   else return x * y;
 }
-/// negated - -x, likewise.
+/// negated - -x, likewise. Of lanes of real numbers a product: what xsimd has for AVX-512 is 0 - x, and 0 has a sign.
 template <class X>
 DFDX_INLINE constexpr auto negated(X const& x) {
   if constexpr (wraps<X>) return minus(X(0), x);
+  else if constexpr (requires { requires std::is_floating_point_v<typename X::value_type>; })
+    return x * X(typename X::value_type(-1));
   else return -x;
 }
 
