@@ -129,4 +129,28 @@ TEST_CASE("checkpoint: several arguments and results, loops inside, two orders",
                  vmap(grad(whole), in_axes<0, unmapped>)(many, xs), 1e-13, 1e-13));
 }
 
+namespace {
+
+constexpr auto sine = custom_vjp([](auto const& x) { return sin(x); },
+                                 [](auto const& ct, auto const&, auto const& x) { return ct * cos(x); });
+constexpr auto rolled = [](auto const& w, auto const& xs) {
+  auto const step = [&](auto const& c, auto const& x) { return sine(tanh(w * c + x * c)); };
+  return sum(square(scan(step, select<0, 0>(xs) * 0.5, xs)));
+};
+constexpr auto slopes = [](auto const& w, auto const& xs) {
+  return vmap(grad(rolled), in_axes<unmapped, 1>)(w, xs);
+};
+constexpr auto of_slopes = [](auto const& w, auto const& xs) { return sum(sin(slopes(w, xs))); };
+constexpr auto of_slopes_again = [](auto const& w, auto const& xs) {
+  return sum(sin(checkpoint(slopes)(w, xs)));
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: gradients of examples, of loops with a rule of their own", "[program][checkpoint]") {
+  auto const w = randn<double, 3>(Key{1});
+  auto const xs = randn<double, 4, 2, 3>(Key{2});
+  CHECK(allclose(grad(of_slopes_again)(w, xs), grad(of_slopes)(w, xs), 1e-13, 1e-13));
+}
+
 }  // namespace tests::program_checkpoint

@@ -161,7 +161,11 @@ class Mirror {
     return static_cast<std::size_t>(id) < again_.size() ? again_[id].id : -1;
   }
   constexpr Sym outside_or_again(int id) {
-    return known_again(id) >= 0 ? symbol(known_again(id)) : value(id);
+    if (known_again(id) >= 0) return symbol(known_again(id));
+    // What came into a loop after it was copied, as what a loop inside it leaves behind, follows it.
+    auto const r = static_cast<std::size_t>(graph_[id].region);
+    bool const follows = graph_[id].region >= 0 && r < again_region_.size() && again_region_[r].id >= 0;
+    return follows ? push_again(id) : value(id);
   }
   constexpr Sym push_again(int id) {
     if (known_again(id) >= 0) return symbol(known_again(id));
