@@ -4,9 +4,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tests::program_functions {
@@ -367,6 +370,39 @@ TEST_CASE("results stay while they are held", "[program]") {
   auto const its = copy(one + one);
   CHECK(mine(5) == 2);
   CHECK(its(5) == 4);
+}
+
+TEST_CASE("the negative of zero has a sign", "[program]") {
+  auto const f = compile([](auto const& x) { return 1.0 / -x; });
+  CHECK(array_equal(f(zeros<float, 67>()), full<float, 67>(-std::numeric_limits<double>::infinity())));
+}
+
+TEST_CASE("results have memory of their own, equal ones too", "[program]") {
+  auto const x = Tensor<double, 2>::from({1, 2});
+  auto const f = compile([](auto const& v) {
+    auto const y = v + 1.0, z = v + 1.0;
+    return std::tuple(y, z, reshape<2, 1>(y), v, v, zeros_like(v), zeros_like(v), slice<0, 0, 1>(y));
+  });
+  auto [a, b, c, d, e, zero, other, part] = f(x);
+  a(0) = 10, b(0) = 20, c(0, 0) = 30, d(0) = 40, e(0) = 50, zero(0) = 60, other(0) = 70, part(0) = 80;
+  CHECK((a(0) == 10 && b(0) == 20 && c(0, 0) == 30 && d(0) == 40));
+  CHECK((e(0) == 50 && zero(0) == 60 && other(0) == 70 && part(0) == 80 && x(0) == 1));
+  CHECK((a(1) == 3 && b(1) == 3 && c(1, 0) == 3 && d(1) == 2));
+  // Gradients of what is added are equal.
+  auto const g = value_and_grad([](auto const& p, auto const& v) { return sum(tanh(p[0] + p[1] * v)); });
+  auto grads = g(std::array{x, ones<double, 2>()}, ones<double, 2>()).second;
+  double const before = grads[1](0);
+  grads[0] *= 0.5;
+  CHECK(grads[1](0) == before);
+  // So with what takes over memory: the result, and the state that goes on.
+  auto state = zeros<double, 2>();
+  auto step = stateful([](auto const& s, auto const& v) {
+    auto const next = s + v;
+    return std::pair(next, next);
+  });
+  auto const first = step(state, x);
+  step(state, x);
+  CHECK((first(1) == 2 && state(1) == 4));
 }
 
 TEST_CASE("lists of parts are trees, and no arguments of a compiled function", "[program]") {

@@ -193,17 +193,25 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     }
     loops.copy_early(out, id, to[id]);
   }
-  Vec<char> taken(g.nodes.size());
+  // Results have memory of their own each. Those that take over memory choose first, then the others in their order;
+  // who finds it taken gets a copy.
+  Vec<char> taken(g.nodes.size()), keeps(g.outputs.size());
+  auto const is_aliased = [&](std::size_t k) { return k < aliases.size() && aliases[k] >= 0; };
+  auto const has_memory = [&](int id) {
+    Code const under = code_under(id);
+    return under != Code::input && under != Code::constant && under != Code::iota;
+  };
+  for (bool const aliased : {true, false})
+    for (std::size_t k = 0; k < g.outputs.size(); ++k) {
+      int const id = g.outputs[k];
+      auto& used = taken[accessed[id].root];
+      if (is_aliased(k) != aliased || !has_memory(id) || used != 0) continue;
+      if (aliased && (is_view(nodes[id]) || is_exit(nodes[id]))) continue;
+      keeps[k] = used = 1;
+    }
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
     int const id = g.outputs[k];
-    Code const under = code_under(id);
-    bool const no_memory = under == Code::input || under == Code::constant || under == Code::iota;
-    bool const aliased = k < aliases.size() && aliases[k] >= 0;
-    auto& used = taken[id];
-    if (aliased && (is_view(nodes[id]) || is_exit(nodes[id]) || no_memory || used != 0))
-      out.outputs.push_back(bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id);
-    else out.outputs.push_back(no_memory ? copy_of(id) : to[id]);
-    if (aliased) used = 1;
+    out.outputs.push_back(keeps[k] != 0 ? to[id] : bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id);
   }
   return out;
 }
