@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: grad: the function must have no captures; pass values as arguments
+// error: grad: a lambda or function object without captures required; pass values as arguments
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: train_step: the loss must have no captures; pass values as arguments
+// error: train_step: a lambda or function object without captures required; pass values as arguments
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 

@@ -138,6 +138,8 @@ void initialize(M& m, Key key, std::uint64_t& count) {
     if (m.has_value()) initialize(*m, key, count);
   } else if constexpr (is_std_tuple<M>) {
     std::apply([&](auto&... part) { (initialize(part, key, count), ...); }, m);
+  } else if constexpr (!has_fields<M>) {
+    visit(m, [](auto&) {});  // which says what a field may be
   } else {
     boost::hana::unpack(boost::hana::accessors<M>(),
                         [&](auto const&... a) { (initialize(boost::hana::second(a)(m), key, count), ...); });

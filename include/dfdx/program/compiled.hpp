@@ -204,17 +204,6 @@ T run_for_first(Arenas& arenas, A const&... args) {
   return run_and_take<P>(arenas, number, args...);
 }
 
-// Whether a program can take a value of type T: all leaves are Tensors.
-template <class T>
-constexpr bool has_static_leaves() {
-  bool all = true;
-  if constexpr (tree<T>) {
-    T const t{};
-    visit(t, [&](auto const& leaf) { all = all && typed<decltype(leaf)>; });
-  }
-  return all;
-}
-
 // What F does with arguments that no program can be made for, Arrays: it runs as it is. Transforms say more in
 // transforms/eager.hpp.
 template <class F>
@@ -351,6 +340,8 @@ class Compiled {
     using R = result_t<F, A...>;
     if constexpr (refused<R>) {
       return R{};
+    } else if constexpr (!detail::returns_tensors<R>()) {
+      return Refused{};
     } else if constexpr (!detail::is_recorded<program_for<A...>>) {
       return Refused{};
     } else if constexpr ((std::is_arithmetic_v<A> && ...)) {

@@ -268,20 +268,20 @@ namespace dfdx::inline DFDX_TARGET {
 template <class F, std::size_t... I>
 constexpr auto jacrev(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "jacobian: the function must have no captures; pass values as arguments");
+                "jacobian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, JacobianReverse<F, detail::or_first<Wrt<I...>>>, Refused>();
 }
 template <class F, std::size_t... I>
 constexpr auto jacfwd(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "jacobian: the function must have no captures; pass values as arguments");
+                "jacobian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, JacobianForward<F, detail::or_first<Wrt<I...>>>, Refused>();
 }
 /// jacobian(f)(args...) - the cheaper of the two.
 template <class F, std::size_t... I>
 constexpr auto jacobian(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "jacobian: the function must have no captures; pass values as arguments");
+                "jacobian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, detail::Jacobian<F, detail::or_first<Wrt<I...>>>, Refused>();
 }
 
@@ -296,7 +296,7 @@ constexpr auto jacobian(F const&, Wrt<I...> = {}) {
 template <class F, std::size_t I = 0>
 constexpr auto hessian(F const&, Wrt<I> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "hessian: the function must have no captures; pass values as arguments");
+                "hessian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, JacobianForward<Grad<F, Wrt<I>>, Wrt<I>>, Refused>();
 }
 
@@ -310,7 +310,7 @@ constexpr auto hessian(F const&, Wrt<I> = {}) {
 template <class F, std::size_t I = 0>
 constexpr auto diagonal_hessian(F const&, Wrt<I> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "hessian: the function must have no captures; pass values as arguments");
+                "hessian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, DiagonalHessian<F, I>, Refused>();
 }
 
@@ -322,7 +322,7 @@ constexpr auto diagonal_hessian(F const&, Wrt<I> = {}) {
 template <class F, std::size_t... I>
 constexpr auto hvp(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "hvp: the function must have no captures; pass values as arguments");
+                "hvp: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, HessianProduct<F, detail::or_first<Wrt<I...>>>, Refused>();
 }
 
@@ -333,8 +333,9 @@ constexpr auto hvp(F const&, Wrt<I...> = {}) {
 /// Source    Schraudolph, Fast curvature matrix-vector products, 2002
 template <class F, class L>
 constexpr auto gauss_newton_vp(F const&, L const&) {
-  static_assert(detail::captures_nothing<F> && detail::captures_nothing<L>,
-                "gauss_newton_vp: the functions must have no captures; pass values as arguments");
+  static_assert(
+      detail::captures_nothing<F> && detail::captures_nothing<L>,
+      "gauss_newton_vp: lambdas or function objects without captures required; pass values as arguments");
   return detail::transformed<F, GaussNewtonProduct<F, L>, Refused>();
 }
 

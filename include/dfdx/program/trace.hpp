@@ -61,6 +61,26 @@ constexpr auto record_call(A const&... args) {
   else return F{}(args...);
 }
 
+// Whether a program can take or return a value of type T: all leaves are Tensors.
+template <class T>
+constexpr bool has_static_leaves() {
+  bool all = true;
+  if constexpr (tree<T>) {
+    T t{};  // no constant: g++ 12 refuses those of strings and vectors
+    visit(t, [&](auto const& leaf) { all = all && typed<decltype(leaf)>; });
+  }
+  return all;
+}
+// Whether it can return an R; says so, once, if not.
+template <class R>
+constexpr bool returns_tensors() {
+  static_assert(
+      has_static_leaves<R>(),
+      "program: the function returned an Array: give axes and shapes as template arguments, sum<0>(x), "
+      "from which the compiler knows shapes");
+  return has_static_leaves<R>();
+}
+
 }  // namespace detail
 
 /// result_t - the tree that F returns for arguments A... inside a program.
@@ -77,11 +97,12 @@ constexpr Graph trace(Graph g = {}) {
     g.nodes.reserve(static_cast<std::size_t>(16 * g.inputs + 16));  // growing is copying
     auto out = detail::record_call<F>(args...);
     static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
-    visit(out, [&](auto const& leaf) {
-      if (!leaf.recorded()) raise("program: a result does not depend on the arguments");
-      if (g[leaf.id()].region >= 0) raise("scan: a value of a loop is used outside of it");
-      g.outputs.push_back(leaf.id());
-    });
+    if constexpr (detail::returns_tensors<decltype(out)>())
+      visit(out, [&](auto const& leaf) {
+        if (!leaf.recorded()) raise("program: a result does not depend on the arguments");
+        if (g[leaf.id()].region >= 0) raise("scan: a value of a loop is used outside of it");
+        g.outputs.push_back(leaf.id());
+      });
   };
   run(argument_t<A>{}...);
   return g;

@@ -42,8 +42,10 @@ void require_apart(std::vector<Array> leaves) {
 namespace dfdx::inline DFDX_TARGET {
 
 /// TrainStep - a training step as a function object: step(model, args...) does one and returns the loss before it.
-/// It owns the optimizer and its state; `step.optimizer().lr = ...` changes the rate of the next step. A loss that
-/// changes buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`.
+/// It owns the optimizer and its state (momentum, say), which are of one model: give each a step of its own. Another
+/// of the same type would go on with that state, one of another type starts afresh. `step.optimizer().lr = ...`
+/// changes the rate of the next step. A loss that changes buffers of the model (running statistics) takes it by value
+/// and returns `std::pair(loss, model)`.
 ///
 /// Cost      after the first step no allocation
 /// Errors    "train_step: parameters must be contiguous"; "train_step: parameters of shape [3] and [3] share memory, so
@@ -248,8 +250,9 @@ class TrainStep {
 /// Example   examples/05_training.cpp
 template <class Loss, optimizer O>
 TrainStep<Loss, O> train_step(Loss const&, O const& o) {
-  static_assert(detail::captures_nothing<Loss>,
-                "train_step: the loss must have no captures; pass values as arguments");
+  static_assert(
+      detail::captures_nothing<Loss>,
+      "train_step: a lambda or function object without captures required; pass values as arguments");
   return TrainStep<Loss, O>(o);
 }
 

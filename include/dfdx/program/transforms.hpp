@@ -92,7 +92,12 @@ constexpr bool is_scalar() {
         !std::is_arithmetic_v<Y>,
         "grad: the function must return a scalar Tensor, and returned a number of C++, as x(0) and x[0] are; "
         "an element that programs compute with is select<0, 0>(x)");
-    static_assert(typed<Y> || std::is_arithmetic_v<Y>, "grad: the function must return a scalar Tensor");
+    static_assert(
+        !std::is_same_v<Y, Array>,
+        "grad: the function must return a scalar Tensor, and returned an Array: give axes as template "
+        "arguments, sum<0>(x), from which the compiler knows shapes");
+    static_assert(typed<Y> || std::is_arithmetic_v<Y> || std::is_same_v<Y, Array>,
+                  "grad: the function must return a scalar Tensor");
     if constexpr (typed<Y>) return !refused<typename decltype(result_type<ScalarRule<Y>>())::type>;
     else return false;
   }
@@ -196,11 +201,12 @@ struct Jvp {
   }
 };
 
-/// compile(f) - f as a compiled function, its ops fused.
+/// compile(f) - f as a compiled function, its ops fused. Its results have memory of their own each: none changes when
+/// another one is changed in place.
 template <class F>
 constexpr auto compile(F const&) {
   static_assert(detail::captures_nothing<F>,
-                "compile: the function must have no captures; pass values as arguments");
+                "compile: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, F, Refused>();
 }
 
@@ -213,7 +219,7 @@ constexpr auto compile(F const&) {
 template <class F, std::size_t... I>
 constexpr auto value_and_grad(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "grad: the function must have no captures; pass values as arguments");
+                "grad: a lambda or function object without captures required; pass values as arguments");
   using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
   return detail::transformed<F, ValueAndGrad<F, W>, std::pair<Refused, Refused>>();
 }
@@ -222,7 +228,7 @@ constexpr auto value_and_grad(F const&, Wrt<I...> = {}) {
 template <class F, std::size_t... I>
 constexpr auto grad(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "grad: the function must have no captures; pass values as arguments");
+                "grad: a lambda or function object without captures required; pass values as arguments");
   using W = std::conditional_t<sizeof...(I) == 0, Wrt<0>, Wrt<I...>>;
   return detail::transformed<F, Grad<F, W>, Refused>();
 }
@@ -231,7 +237,7 @@ constexpr auto grad(F const&, Wrt<I...> = {}) {
 template <class F>
 constexpr auto vjp(F const&) {
   static_assert(detail::captures_nothing<F>,
-                "vjp: the function must have no captures; pass values as arguments");
+                "vjp: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, Vjp<F>, std::pair<Refused, Refused>>();
 }
 
@@ -239,7 +245,7 @@ constexpr auto vjp(F const&) {
 template <class F>
 constexpr auto jvp(F const&) {
   static_assert(detail::captures_nothing<F>,
-                "jvp: the function must have no captures; pass values as arguments");
+                "jvp: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, Jvp<F>, std::pair<Refused, Refused>>();
 }
 

@@ -206,7 +206,7 @@ struct Vmap {
 template <class F, int... I, int... O>
 constexpr auto vmap(F const&, InAxes<I...> = {}, OutAxes<O...> = {}) {
   static_assert(detail::captures_nothing<F>,
-                "vmap: the function must have no captures; pass values as arguments");
+                "vmap: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, Vmap<F, InAxes<I...>, OutAxes<O...>>, Refused>();
 }
 

@@ -119,8 +119,9 @@ struct FixedPoint {
 /// Source    Christianson, Reverse accumulation and attractive fixed points, 1994
 template <std::size_t Max, class F>
 constexpr FixedPoint<F, Max> fixed_point(F const&) {
-  static_assert(std::is_empty_v<F>,
-                "fixed_point: the function must have no captures; pass values as arguments");
+  static_assert(
+      std::is_empty_v<F>,
+      "fixed_point: a lambda or function object without captures required; pass values as arguments");
   return {};
 }
 

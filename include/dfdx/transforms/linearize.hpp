@@ -83,7 +83,7 @@ auto linearized_on_tape(A const&... args) {
 template <class F>
 constexpr auto linearize(F const&) {
   static_assert(detail::captures_nothing<F>,
-                "linearize: the function must have no captures; pass values as arguments");
+                "linearize: a lambda or function object without captures required; pass values as arguments");
   return []<class... A>(A const&... args) {
     if constexpr ((detail::has_static_leaves<A>() && ...))
       if (DFDX_IN_CONSTANT_EXPRESSION) return detail::linearized_apart<F>(detail::apart(args)...);

@@ -63,7 +63,7 @@ bool all_finite(T const& t) {
 template <class Loss, class Model, class... A>
 std::string first_nan(Loss const&, Model const& model, A const&... args) {
   static_assert(detail::captures_nothing<Loss>,
-                "first_nan: the loss must have no captures; pass values as arguments");
+                "first_nan: a lambda or function object without captures required; pass values as arguments");
   auto const look_for_nan = [&]() -> std::string {
     detect_anomaly const look;
     enable_grad const recording;

@@ -23,7 +23,8 @@
 #include <dfdx/value/buffer.hpp>
 
 /// DFDX_FIELDS(a, b, ...) - in the body of a struct: these members are its parameters (tensors, or trees of them).
-/// Members that are not named are configuration; a program sees their default values.
+/// Members that are not named are configuration, of types that constant expressions can make (train_step also copies
+/// them, which g++ 12 cannot do with std::string); a program sees their default values.
 #define DFDX_FIELDS(...)                                                                                     \
   struct hana_accessors_impl {                                                                               \
     static constexpr auto apply() {                                                                          \

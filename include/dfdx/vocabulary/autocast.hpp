@@ -57,7 +57,8 @@ struct Autocast {
 /// Source    Micikevicius et al., "Mixed precision training", ICLR 2018; torch.autocast
 template <element T, class F>
 constexpr Autocast<F, T> autocast(F const&) {
-  static_assert(std::is_empty_v<F>, "autocast: the function must have no captures; pass values as arguments");
+  static_assert(std::is_empty_v<F>,
+                "autocast: a lambda or function object without captures required; pass values as arguments");
   static_assert(dtype_v<T> == DType::f16 || dtype_v<T> == DType::bf16 || dtype_v<T> == DType::f32,
                 "autocast: float16, bfloat16 or float required");
   return {};
