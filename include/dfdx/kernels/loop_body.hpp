@@ -203,7 +203,11 @@ class LoopBody {
     if constexpr (detail::sizeless<L>) {
       in_turn<0, P, Tail>(s, i, count, a0, a1, a2, a3);
     } else {
+#if defined(__OPTIMIZE__)
       Values all;
+#else
+      Values all{};  // g++ -O0 warns where they are handed on before they have values
+#endif
       ((static_cast<row_t<run<P, N>>&>(all).values[Values::template place<run<P, N>>] =
             step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, all)),
        ...);
