@@ -372,6 +372,25 @@ TEST_CASE("results stay while they are held", "[program]") {
   CHECK(its(5) == 4);
 }
 
+namespace {
+
+struct Named {
+  nn::Linear<2, 2> layer;
+  std::string name = "a name that is longer than what a string holds in itself";
+  std::vector<int> sizes{1, 2};
+  DFDX_FIELDS(layer)
+  constexpr auto operator()(auto const& x) const { return layer(x); }
+};
+
+}  // namespace
+
+TEST_CASE("configuration may be strings and vectors", "[program]") {
+  auto const model = init<Named>(1);
+  auto const x = ones<float, 1, 2>();
+  auto const f = compile([](auto const& m, auto const& v) { return m(v); });
+  CHECK(allclose(f(model, x), model(x)));
+}
+
 TEST_CASE("the negative of zero has a sign", "[program]") {
   auto const f = compile([](auto const& x) { return 1.0 / -x; });
   CHECK(array_equal(f(zeros<float, 67>()), full<float, 67>(-std::numeric_limits<double>::infinity())));

@@ -124,7 +124,8 @@ class GatheredConv {
     }
   }
 
-  /// Whether input() is for this geometry: there are channels enough to make its lists for, and not PhasedConv better.
+  /// Whether input() is for this geometry: there are channels enough to make its lists for, and
+  /// PhasedConv is not the better way.
   bool has_input() const {
     bool const strided = g.w[0].stride * g.w[1].stride * g.w[2].stride > 1;
     return g.in >= 2 * W && has_elements() &&

@@ -116,7 +116,7 @@ constexpr void visit(T& t, F const& f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (visit(std::get<I>(t), f), ...);
     }(detail::part_indices<U>);
-  } else {
+  } else if constexpr (detail::has_fields<U>) {
     boost::hana::unpack(boost::hana::accessors<U>(),
                         [&](auto const&... a) { (visit(boost::hana::second(a)(t), f), ...); });
   }
@@ -174,7 +174,7 @@ constexpr void visit_paths(T& t, F const& f, Path const& path) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (visit_paths<How>(std::get<I>(t), f, path_below(path, I)), ...);
     }(part_indices<U>);
-  } else {
+  } else if constexpr (has_fields<U>) {
     boost::hana::unpack(boost::hana::accessors<U>(), [&](auto const&... a) {
       (visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str())), ...);
     });
