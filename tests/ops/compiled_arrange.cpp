@@ -39,7 +39,8 @@ constexpr auto ordered = [](auto const& x) {
   auto const [largest, at] = cummax<1>(x);
   return std::tuple(values, top, largest, cumsum<0>(x), cumprod<1>(x), logcumsumexp<1>(x * 2.0), median<1>(x),
                     quantile<0>(x, 0.3), std::get<0>(cummin<0>(x)),
-                    quantile<1>(x, {0.1, 0.8}, Interpolation::midpoint), squeeze<0>(x));
+                    quantile<1>(x, {0.1, 0.8}, Interpolation::midpoint), squeeze<0>(x),
+                    std::get<0>(kthvalue<2, 0>(x)));
 };
 constexpr auto ordered_scalar = [](auto const& s) {
   return std::tuple(cumsum<0>(s), cumprod<-1>(s), logcumsumexp<0>(s), std::get<0>(cummax<0>(s)),
@@ -47,9 +48,9 @@ constexpr auto ordered_scalar = [](auto const& s) {
                     median<0>(s), nanmedian<0>(s), quantile<0>(s, 0.3));
 };
 constexpr auto positions_of = [](auto const& x, auto const& list) {
-  return std::tuple(argsort<1, true>(x), std::get<1>(topk<3>(x)), std::get<1>(cummax<0>(x)),
-                    searchsorted(list, x), bucketize(x, list, true), argmax(x), count_nonzero<0>(x),
-                    any<1>(x), all(x), argmin(x, keepdim));
+  return std::tuple(argsort<1, true>(x), std::get<1>(topk<3>(x)), std::get<1>(kthvalue<2>(x)),
+                    std::get<1>(cummax<0>(x)), searchsorted(list, x), bucketize(x, list, true), argmax(x),
+                    count_nonzero<0>(x), any<1>(x), all(x), argmin(x, keepdim));
 };
 constexpr auto measures = [](auto const& x) {
   return std::tuple(norm(x), norm<1>(x, 1), norm<0>(x, keepdim, 3), norm<1>(x, HUGE_VAL), normalize(x),

@@ -145,6 +145,74 @@ TEST_CASE("sort, topk, median, quantile", "[ops]") {
   CHECK_THROWS_WITH(quantile(arange(3), 0.5), "quantile: floating dtype required, got i64");
 }
 
+// Found among all, the first in order and the one at a rank are those that a stable sort puts there.
+TEST_CASE("ranks without sorting", "[ops]") {
+  auto const same = [](Array const& x, int axis, index_t k) {
+    INFO("k " << k);
+    for (index_t descending : {0, 1}) {
+      Array const all = bind<op::argsort>(Attrs{{axis, descending}}, x);
+      CHECK(array_equal(bind<op::argsort>(Attrs{{axis, descending, k}}, x), narrow(all, axis, 0, k)));
+      CHECK(array_equal(bind<op::argsort>(Attrs{{axis, descending, -k}}, x), narrow(all, axis, k - 1, 1)));
+    }
+  };
+  auto const sorted = [](Array const& x) {
+    std::vector<std::int64_t> r(static_cast<std::size_t>(x.size()));
+    std::iota(r.begin(), r.end(), 0);
+    std::stable_sort(r.begin(), r.end(),
+                     [&](std::int64_t a, std::int64_t b) { return op::detail::before(at(x, a), at(x, b)); });
+    return from<std::int64_t>(r, {x.size()});
+  };
+  for (index_t n : {1, 2, 31, 100, 256, 257, 700, 5000}) {
+    Array const numbers = draw(make_shape(n), {-3, 3}, 7, DType::f32);
+    Array const holes = where(abs(numbers) > 2.9, full({}, NAN), numbers);
+    Array const kinds[] = {
+        numbers,        holes, round(numbers), full({n}, -0.0), std::get<0>(sort(numbers, 0)),
+        -numbers * 1e9, -holes};
+    for (std::size_t kind = 0; kind < std::size(kinds); ++kind)
+      for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8}) {
+        if (!is_floating(dtype) && kind != 0 && kind != 2 && kind != 4) continue;
+        Array const x = (is_floating(dtype) ? kinds[kind] : abs(kinds[kind]) * 20).to(dtype);
+        INFO(n << " of " << name_of(dtype) << ", kind " << kind);
+        CHECK(array_equal(argsort(x, 0), sorted(x)));
+        for (index_t k : {index_t{1}, index_t{2}, n / 20, n / 8, n / 3, n / 2, n - 1, n})
+          if (k > 0 && k <= n) same(x, 0, k);
+      }
+  }
+  // Lines side by side, more than are read at once, and lines that nothing is next to.
+  Array const block = draw(make_shape(2, 300, 37), {-2, 2}, 3, DType::f32);
+  for (int axis : {0, 1, 2})
+    for (index_t k : {1, 2}) same(block, axis, k);
+  for (index_t k : {20, 100, 150, 300}) same(block, 1, k), same(transpose(block, 1, 2), 2, k);
+  CHECK(bind<op::argsort>(Attrs{{0, 0, 2}}, zeros({5, 0})).shape() == make_shape(2, 0));
+}
+
+TEST_CASE("kthvalue", "[ops]") {
+  Array const x = from<float>({2, 1, NAN, 2, 1}), rows = from<double>({3, 1, 2, 9, 7, 8}, {2, 3});
+  auto const [third, at] = kthvalue(x, 3);
+  CHECK(third.item<float>() == 2);
+  CHECK(at.item<std::int64_t>() == 0);
+  CHECK(std::isnan(std::get<0>(kthvalue(x, 5)).item<float>()));
+  CHECK(array_equal(std::get<0>(kthvalue<2>(rows)), from<double>({2, 8})));
+  CHECK(array_equal(std::get<1>(kthvalue(rows, 2, 0)), from<std::int64_t>({1, 1, 1})));
+  CHECK(array_equal(std::get<0>(kthvalue<2, 0>(Tensor<float, 3, 2>::from({1, 6, 2, 5, 3, 4}))),
+                    from<float>({2, 5})));
+  Array leaf = full({}, 4.0, DType::f64);
+  CHECK(std::get<0>(kthvalue(leaf, 1)).item() == 4);
+  for (int axis : {0, 1, -1})
+    check_op(
+        "kthvalue", [&](V v) { return unsqueeze(std::get<0>(kthvalue(v[0], 2, axis)), axis); },
+        lines(axis < 0 ? 2 : axis,
+              [](std::vector<double> y) {
+                std::sort(y.begin(), y.end());
+                return std::vector<double>{y[1]};
+              }),
+        {cube()}, true, true);
+  CHECK_THROWS_WITH(kthvalue(zeros({2, 5}), 6), "kthvalue: element 6 wanted along axis 1 of [2, 5]");
+  CHECK_THROWS_WITH(kthvalue(zeros({2, 5}), 0), "kthvalue: element 0 wanted along axis 1 of [2, 5]");
+  CHECK_THROWS_WITH(kthvalue(x, 1, 1), "kthvalue: axis 1 out of range for [5]");
+  CHECK_THROWS_WITH(kthvalue(zeros({0}), 1), "kthvalue: empty axis 0 of [0]");
+}
+
 // The interpolations as PyTorch documents them, of 1 2 4 8 at places 0.75 and 1.5.
 TEST_CASE("quantiles between two elements, and several", "[ops]") {
   using enum Interpolation;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include <dfdx/ops/argmax.hpp>
-#include <dfdx/ops/radix_sort.hpp>
+#include <dfdx/ops/select.hpp>
 
 namespace dfdx::op {
 
@@ -66,10 +66,11 @@ struct cumsum : operation {
 };
 
 /// argsort - positions of the elements in ascending order along axis attrs.i[0], or with attrs.i[1] = 1 in descending
-/// order. Equal elements stay in their order; NaN counts as the largest.
+/// order; of all with attrs.i[2] = 0, of the first k with k, of the k-th alone with -k. Equal elements stay in their
+/// order; NaN counts as the largest.
 ///
 /// Math      x_{y_0} <= x_{y_1} <= ...; no gradient
-/// Shapes    x: [S...] -> y: [S...]
+/// Shapes    x: [.., N, ..] -> y: [.., N, ..], [.., K, ..] or [.., 1, ..]
 /// Dtypes    x: any, y: i64
 /// Errors    "sort: axis 2 out of range for [2, 3]"
 /// Source    elementary
@@ -77,14 +78,18 @@ struct argsort : operation {
   static constexpr char const* name = "argsort";
   static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 1000;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text*) {
+    Meta r{DType::i64, in[0].shape};
+    if (a.i[2] != 0) r.shape[static_cast<int>(a.i[0])] = a.i[2] < 0 ? 1 : a.i[2];
+    return r;
+  }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
-    Shape const& s = out.meta.shape;
+    Shape const& s = in[0].meta.shape;
     index_t const n = s[axis];
     Operand const* const x[] = {in, &out};
-    // Each thread has two lists of its own.
+    // Each thread has lists of its own.
     auto const make = [&] {
       return
           [&, room = std::unique_ptr<std::uint64_t[]>()](auto type, detail::Lines<2> const& lines) mutable {
@@ -104,18 +109,36 @@ struct argsort : operation {
                          std::unique_ptr<std::uint64_t[]>& room) {
     using Keyed = detail::Keyed<Key>;
     auto const axis = static_cast<int>(a.i[0]);
-    index_t const n = out.meta.shape[axis], from_step = in.strides[axis], to_step = out.strides[axis];
+    index_t const n = in.meta.shape[axis], from_step = in.strides[axis], to_step = out.strides[axis];
     Key const flipped = a.i[1] != 0 ? ~Key(0) : Key(0);  // descending
-    auto const words = 2 * static_cast<std::size_t>(n) * sizeof(Keyed) / sizeof(std::uint64_t);
-    if (room == nullptr) room = std::make_unique_for_overwrite<std::uint64_t[]>(words);
+    index_t const end = a.i[2] == 0 ? n : a.i[2] < 0 ? -a.i[2] : a.i[2], first = a.i[2] < 0 ? end - 1 : 0;
+    // Of lines side by side several are read at once, the keys of each in a row of their own.
+    index_t const at_once = lines.side_by_side() ? 16 : 1;
+    if (room == nullptr) {  // the first lines are the most
+      auto const bytes = static_cast<std::size_t>(n) * (2 * sizeof(Keyed) + at_once * sizeof(Key));
+      room = std::make_unique_for_overwrite<std::uint64_t[]>((bytes + 7) / 8);
+    }
     auto* const keyed = reinterpret_cast<Keyed*>(room.get());
-    for (index_t j = 0; j < lines.count; ++j) {
+    auto* const keys = reinterpret_cast<Key*>(keyed + 2 * n);
+    for (index_t j = 0; j < lines.count; j += at_once) {
       auto const* const from = static_cast<T const*>(in.data) + lines.begin[0] + j * lines.step[0];
-      auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + j * lines.step[1];
-      for (index_t i = 0; i < n; ++i)
-        keyed[i] = {static_cast<Key>(detail::sort_key(from[i * from_step]) ^ flipped), static_cast<Key>(i)};
-      Keyed const* const sorted = detail::sort_keyed(keyed, keyed + n, n);
-      for (index_t i = 0; i < n; ++i) to[i * to_step] = static_cast<std::int64_t>(sorted[i].place);
+      index_t const count = std::min(at_once, lines.count - j);
+      auto const read = [&](index_t i, index_t l) {
+        keys[l * n + i] = static_cast<Key>(detail::sort_key(from[i * from_step + l]) ^ flipped);
+      };
+      index_t i = 0;
+      if (from_step == 1 && count == 1)
+        for (constexpr index_t block = 32; i + block <= n; i += block)
+          for (index_t k = 0; k < block; ++k)
+            keys[i + k] = static_cast<Key>(detail::sort_key(from[i + k]) ^ flipped);
+      for (; i < n; ++i)
+        for (index_t l = 0; l < count; ++l) read(i, l);
+      for (index_t l = 0; l < count; ++l) {
+        auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + (j + l) * lines.step[1];
+        Keyed const* const sorted = detail::keyed_in_order(keys + l * n, n, first, end, keyed);
+        for (index_t i = 0; i < end - first; ++i)
+          to[i * to_step] = static_cast<std::int64_t>(sorted[i].place);
+      }
     }
   }
 };

@@ -136,7 +136,8 @@ struct Multinomial {
     Draw const uniform{};
     if (!replacement) {
       V const noise = -log(-log(call(uniform, p, key) + 0x1p-54));
-      return slice_axis(bind<op::argsort>(Attrs{{last, 1}}, log(p) + noise), last, 0, n);
+      if (n == 0) return full_as(weights, y, 0);
+      return bind<op::argsort>(Attrs{{last, 1, n}}, log(p) + noise);
     }
     V const sums = bind<op::cumsum>(Attrs{{last}}, p);
     index_t const choices = p.shape()[last];

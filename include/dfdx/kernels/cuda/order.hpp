@@ -138,10 +138,10 @@ struct ScanKernel {
 
 /// SortKernel - places of the elements of each line in order. A block sorts a piece in shared memory; then pieces that
 /// lie side by side are merged, each element by itself: its place among the others is found by bisection. Equal
-/// elements stay in their order.
+/// elements stay in their order. Those that attrs.i[2] asks for are stored (ops/order.hpp).
 template <class Code, class T, int Axis, bool Descending>
 struct SortKernel {
-  using At = AxisLines<Code, 1, Axis>;
+  using At = AxisLines<Code, 0, Axis>;
   using Key = decltype(op::detail::sort_key(T{}));
   struct Keyed {
     Key key, place;
@@ -242,7 +242,9 @@ struct SortKernel {
  private:
   static DFDX_INLINE void store(OwnArguments const& x, index_t line, index_t i, Keyed const& v) {
     index_t const* const s = x.symbols;
-    static_cast<std::int64_t*>(x.base[1])[At::template begin<1>(line, s) + i * At::template step<1>(s)] =
+    index_t const wanted = x.attrs.i[2], first = wanted < 0 ? -wanted - 1 : 0, at = i - first;
+    if (wanted != 0 && (at < 0 || at >= (wanted < 0 ? 1 : wanted))) return;
+    static_cast<std::int64_t*>(x.base[1])[At::template begin<1>(line, s) + at * At::template step<1>(s)] =
         static_cast<std::int64_t>(v.place);
   }
 };
