@@ -102,6 +102,8 @@ TEST_CASE("ops called on a device run there") {
   CHECK(called([](auto const& a, auto const& b) { return matmul(a, transpose(b)); }, x, y) < 1e-6);
   CHECK(called([](auto const& a) { return cast_to(a, DType::i32) * 3 + 1; }, x) == 0);
   CHECK(called([](auto const& a) { return argsort<1>(a); }, x) == 0);
+  CHECK(called([](auto const& a) { return std::get<1>(topk<2, 0>(a)); }, x) == 0);
+  CHECK(called([](auto const& a) { return std::get<1>(kthvalue<3>(a)); }, x) == 0);
   CHECK(called([](auto const& a) { return argmax<0>(a); }, x) == 0);
   CHECK(called([](auto const& a) { return cumsum<0>(a); }, x) < 1e-6);
   CHECK(called([](auto const& a, auto const& b) { return concat<1>(a, b); }, x, y) == 0);
