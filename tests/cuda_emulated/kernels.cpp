@@ -32,7 +32,8 @@ double on_device(F const& f, A const&... args) {
 constexpr auto order = [](auto const& x) { return argsort<1>(x); };
 constexpr auto order_down = [](auto const& x) { return argsort<0, true>(x); };
 constexpr auto some_in_order = [](auto const& x) {
-  return std::tuple(std::get<1>(topk<40>(x)), std::get<1>(topk<2, 0, false>(x)), std::get<1>(kthvalue<30>(x)));
+  return std::tuple(std::get<1>(topk<40>(x)), std::get<1>(topk<2, 0, false>(x)),
+                    std::get<1>(kthvalue<30>(x)));
 };
 constexpr auto sums = [](auto const& x) { return cumsum<1>(x); };
 constexpr auto sums_across = [](auto const& x) { return cumsum<0>(x); };

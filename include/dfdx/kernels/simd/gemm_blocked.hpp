@@ -5,8 +5,8 @@
 //   for a block of columns that fits the last cache        (nc)
 //     for a block of k                                     (kc)
 //       for a block of rows that fits the second cache     (mc)   pack A: panels of mr rows, k-major
-//         for every panel of B:                                   pack it the first time: nr columns, k-major
-//           for every panel of A: one register tile -> buffer -> C, and ask for a part of B's next panel meanwhile
+//         for every panel of B:                                   packed the first time: nr columns, k-major
+//           for every panel of A: one register tile -> buffer -> C, and a part of B's next panel is packed meanwhile
 //
 // All sizes are run-time values, so one instantiation per element type and epilogue serves every shape. It
 // allocates nothing (the caller lends the workspace) and starts no threads.
@@ -42,8 +42,8 @@ DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
 #endif
 }
 
-/// Tiles below each other, of one panel of B and panels of A that are `next` apart, packed or in place. What the first
-/// ask for is `ahead`.
+/// Tiles below each other, of one panel of B and panels of A that are `next` apart, packed or in place. `tile` is the
+/// number of the first among those that do what is `ahead`.
 template <class T>
 struct tile_column {
   Index count, next;
@@ -51,41 +51,55 @@ struct tile_column {
   T const* b;
   Index b_row, k;
   into_rows<T> to;
-  panel_ahead<T> ahead;
-  Index each, tile;
+  typename panel_ahead<T>::plan ahead;
+  Index tile;
 };
+/// How tiles find A and B: both packed; B with a stride, and A by rows or by columns; or anyhow, of narrow panels.
+enum class tile_reads { packed, by_rows, by_columns, anyhow };
 /// One loop of them: a call for each tile cost 8% of a product that is 128 deep.
-template <class T, int C>
+template <class T, int C, tile_reads How>
 void panel_tiles(tile_column<T> x) {
-  constexpr int W = lane_size<T>, mr = blocking<T>::mr;
-  if constexpr (C <= blocking<T>::C) {
-    // Narrow panels stand alone.
-    for (Index const end = x.tile + x.count; x.tile < end;
-         ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row) {
-      prefetch_tile(x.to.at, x.to.row, mr);
-      auto const lines = x.ahead.of_tile(x.tile, x.each);
-      if (2 * C > blocking<T>::C && lines.each > 0)
-        gemm_tile<T, mr, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row, lines);
-      else gemm_tile<T, mr, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+  using enum tile_reads;
+  constexpr int W = lane_size<T>, mr = blocking<T>::mr, unroll = How == anyhow ? 1 : blocking<T>::unroll;
+  constexpr Index a_row = How == packed || How == by_columns ? 1 : -1, b_row = How == packed ? C * W : -1;
+  constexpr Index a_col = How == packed ? mr : How == by_rows ? 1 : -1;
+  constexpr bool looks_ahead =
+      How == packed || How == by_rows;  // with columns of A in place there is little of B
+  for (Index const end = x.tile + x.count; x.tile < end;
+       ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row) {
+    prefetch_tile(x.to.at, x.to.row, mr);
+    if constexpr (looks_ahead) {
+      auto const work = x.ahead(x.tile);
+      if (work.each > 0) {
+        gemm_tile<T, mr, C, W, a_row, a_col, b_row, unroll>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row,
+                                                            work);
+        continue;
+      }
     }
+    gemm_tile<T, mr, C, W, a_row, a_col, b_row, unroll>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
   }
 }
 /// One tile of fewer rows: at least `rows` of them.
 template <class T, int C>
 void low_tile(int rows, tile_column<T> const& x) {
   constexpr int W = lane_size<T>;
-  if constexpr (C <= blocking<T>::C) {
-    prefetch_tile(x.to.at, x.to.row, rows);
-    if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
-    else gemm_tile<T, 2, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
-  }
+  prefetch_tile(x.to.at, x.to.row, rows);
+  if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+  else gemm_tile<T, 2, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
 }
 /// Some tiles of all their rows, or one of fewer.
 template <class T>
 void any_tiles(int lanes, int rows, tile_column<T> const& x) {
+  using B = blocking<T>;
   auto const of = [&]<int C>() {
-    if (rows > (blocking<T>::mr > 4 ? 4 : 2)) panel_tiles<T, C>(x);
-    else low_tile<T, C>(rows, x);
+    if constexpr (C <= B::C) {
+      using enum tile_reads;
+      if (rows <= (B::mr > 4 ? 4 : 2)) low_tile<T, C>(rows, x);
+      else if constexpr (2 * C <= B::C) panel_tiles<T, C, anyhow>(x);
+      else if (x.a.row == 1 && x.a.col == B::mr && x.b_row == C * B::W) panel_tiles<T, C, packed>(x);
+      else if (x.a.row == 1) panel_tiles<T, C, by_columns>(x);
+      else panel_tiles<T, C, by_rows>(x);
+    }
   };
   if (lanes == 4) of.template operator()<4>();
   else if (lanes == 3) of.template operator()<3>();
@@ -165,8 +179,8 @@ struct blocked_product {
 };
 
 /// The product of one block of A and one of B, tile by tile: along columns of C, so that a panel of B is read again at
-/// once, or along its rows. Along columns the first block of rows packs the panels of B, each right before it is read.
-/// `after` is the panel that follows those of this block.
+/// once, or along its rows. Along columns the first block of rows packs the panels of B, the first right before it is
+/// read and each other during the one before it. `after` is the panel that follows those of this block.
 template <class T, class Epilogue>
 void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, Index depth, strided<T> a,
                      strided<T> b, panel_ahead<T> const& after, Index m, Index n, block_sums<T> const& to,
@@ -179,9 +193,12 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
   if (all.a_in_place)
     pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, all.packed_a + last * depth);
   else pack_rows(a, rows, depth, all.packed_a);
-  auto const packed_panel = [&](Index j) { return all.packed_b + (all.blocks.one_panel ? 0 : j * depth); };
+  Index number = 0;  // of the panel
+  auto const packed_panel = [&](Index which, Index j) {
+    return all.packed_b + all.blocks.packed_at(which, j, depth);
+  };
   // `count` tiles from row i and column j on.
-  auto const tiles = [&](Index i, Index j, int lanes, Index count, panel_ahead<T> const& ahead, Index each) {
+  auto const tiles = [&](Index i, Index j, int lanes, Index count, panel_ahead<T> const& ahead) {
     int const width = lanes * B::W, valid = columns - j < width ? static_cast<int>(columns - j) : width;
     bool const b_here = all.b_in_place && valid == width, a_here = all.a_in_place && i < last;
     T* const out = to.first && to.last ? all.c + (m + i) * all.c_row + n + j
@@ -191,12 +208,11 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
         count,
         a_here ? B::mr * a.row : B::mr * depth,
         a_here ? strided<T>{a.at + i * a.row, a.row, a.col} : strided<T>{all.packed_a + i * depth, 1, B::mr},
-        b_here ? b.at + j * b.col : packed_panel(j),
+        b_here ? b.at + j * b.col : packed_panel(number, j),
         b_here ? b.row : width,
         depth,
         {out, out_row},
-        ahead,
-        each,
+        ahead.of_tiles(count, depth / B::unroll),
         i / B::mr};
     bool const in_place = to.first && (is_plain || !to.last) && valid == width;
     int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
@@ -209,27 +225,37 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
       finish_tile(buffer, width, height, valid, m + row, n + j, to, all.c, all.c_row, epilogue);
     }
   };
+  panel_ahead<T> const nothing{};
   if (all.blocks.along_rows) {
     for (Index i = 0; i < rows; i += B::mr)
       for (Index j = 0; j < columns;) {
         int const lanes = panel_lanes_of<T>(columns - j);
-        tiles(i, j, lanes, 1, {}, 0);
+        tiles(i, j, lanes, 1, nothing);
         j += lanes * B::W;
       }
     return;
   }
-  for (Index j = 0; j < columns;) {
+  // Only tiles that look ahead can pack.
+  bool const packs_ahead = m == 0 && !all.b_in_place && b.col == 1 && last > 0 && depth >= B::unroll &&
+                           !(all.a_in_place && a.row == 1);
+  bool is_packed = false;
+  for (Index j = 0; j < columns; ++number) {
     int const lanes = panel_lanes_of<T>(columns - j);
     Index const width = lanes * Index(B::W), here = columns - j < width ? columns - j : width;
     strided<T> panel{b.at + j * b.col, b.row, b.col};
-    if (m == 0) pack_all_columns(panel, depth, here, all.b_in_place, packed_panel(j));
+    if (m == 0 && !is_packed) pack_all_columns(panel, depth, here, all.b_in_place, packed_panel(number, j));
     panel.at += here * b.col;
     Index const left = columns - j - here;
     panel_ahead<T> ahead = after;
-    if (left > 0) ahead = {panel, m > 0 ? 0 : left < B::nr ? left : Index(B::nr)};
-    Index const each = ahead.lines_each(rows < B::mr ? 1 : rows / B::mr);
-    if (last > 0) tiles(0, j, lanes, last / B::mr, ahead, each);
-    if (last < rows) tiles(last, j, lanes, 1, ahead, each);
+    is_packed = false;
+    if (left > 0) {
+      Index const next = panel_lanes_of<T>(left) * Index(B::W);
+      is_packed = packs_ahead && next <= left && 2 * lanes > B::C;
+      ahead = {panel, next < left ? next : left, m > 0 ? 0 : depth,
+               is_packed ? packed_panel(number + 1, j + width) : nullptr};
+    }
+    if (last > 0) tiles(0, j, lanes, last / B::mr, ahead);
+    if (last < rows) tiles(last, j, lanes, 1, nothing);
     j += width;
   }
 }
@@ -243,11 +269,12 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   T* const packed_b = workspace + blocks.packed_a();
   constexpr bool reads_c = epilogue_reads_c<Epilogue>();
   // Packing pays when an operand does not fit the second cache or is read often.
-  constexpr Index size = static_cast<Index>(sizeof(T)), near = 256 * 1024 / size;
-  bool const a_in_place = m * k <= near || n <= 2 * B::nr || (a.col == 1 && a.row <= B::kc);
-  // Where rows of B are whole lines apart, and not pages, they are as good where they are.
-  bool const good_rows = b.row * size % 64 == 0 && b.row * size % 4096 != 0;
-  bool const b_in_place = b.col == 1 && (n * k <= near || m <= 3 * B::mr || (m <= mc && good_rows));
+  constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
+  bool const a_in_place =
+      (a.row == 1 || a.col == 1) && (m * k <= near || n <= 2 * B::nr || (a.col == 1 && a.row <= B::kc));
+  // Rows that are pages apart compete for a few lines of the caches.
+  bool const crowded = b.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= (crowded ? 4 : 5) * B::mr);
   blocked_product<T> const all{blocks, a_in_place, b_in_place, workspace, packed_b, c, c_row};
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc;
@@ -260,10 +287,12 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
         return strided<T>{b.at + p * b.row + j * b.col, b.row, b.col};
       };
       if (blocks.along_rows) pack_all_columns(block_at(pc, jc), depth, columns, b_in_place, packed_b);
-      // What the last tiles ask for; the next block of k may have a few rows less than they go through.
+      // What the last tiles ask for.
       panel_ahead<T> after{};
-      if (pc + 2 * depth <= k) after = {block_at(pc + depth, jc), columns < B::nr ? columns : Index(B::nr)};
-      else if (pc + depth >= k && n - jc >= nc + B::nr) after = {block_at(0, jc + nc), B::nr};
+      Index const deep = k - pc - depth;
+      if (deep > 0)
+        after = {block_at(pc + depth, jc), columns < B::nr ? columns : Index(B::nr), deep < kc ? deep : kc};
+      else if (n - jc >= nc + B::nr) after = {block_at(0, jc + nc), B::nr, kc};
       for (Index ic = 0; ic < m; ic += mc)
         multiply_blocks(all, m - ic < mc ? m - ic : mc, columns, depth,
                         strided<T>{a.at + ic * a.row + pc * a.col, a.row, a.col}, block_at(pc, jc),

@@ -3,7 +3,7 @@
 // gemm_panels - what the blocked matrix product goes through: blocks for the caches, and operands packed as panels.
 //
 // A panel of A is mr rows, one of B up to nr columns, both k-major: a tile reads them in order. It says how large
-// blocks are, packs, and asks for what will be packed or read next; gemm_blocked multiplies.
+// blocks are, packs, and has the tiles of a panel pack the next one or ask for it; gemm_blocked multiplies.
 #pragma once
 
 #include <bit>
@@ -22,6 +22,8 @@ struct blocking {
   static constexpr int C = tile_sums >= 24 ? 4 : 2;
   static constexpr int mr = tile_sums / C;
   static constexpr int nr = C * W;
+  /// Steps of k in one turn of a tile's loop: one where few registers leave no place for what more need.
+  static constexpr int unroll = tile_sums > 8 ? 4 : 1;
   static constexpr Index kc = 512;
   static constexpr Index nc = round_up(1024, nr);
   /// Elements of a block of A: where registers have 512 bits, the second cache has a megabyte.
@@ -48,8 +50,8 @@ struct blocks_of {
   Index kc, mc, nc;
   /// A C that no cache holds is written along rows, as memory likes it, if a block of B stays in the second cache.
   bool along_rows;
-  /// All rows are one block: a panel of B is done with before the next is packed, in its place.
-  bool one_panel;
+  /// All rows are one block: a panel of B is done with before the one after the next is packed, in its place.
+  bool two_panels;
 
   constexpr blocks_of(Index m, Index n, Index k)
       : kc(block_size(k, blocking<T>::kc, 1)),
@@ -57,12 +59,19 @@ struct blocks_of {
         nc(block_size(n, blocking<T>::nc, blocking<T>::nr)) {
     constexpr Index near = 1024 * 1024 / static_cast<Index>(sizeof(T));
     along_rows = m * n > near && (n < nc ? n : nc) * (k < kc ? k : kc) <= near / 2;
-    one_panel = m <= mc && !along_rows;
+    two_panels = m <= mc && !along_rows;
   }
   constexpr Index packed_a() const {  // its last panel may be stored a little over
     return round_up(mc * kc + blocking<T>::W, blocking<T>::W);
   }
-  constexpr Index packed_b() const { return (one_panel ? Index(blocking<T>::nr) : nc) * kc; }
+  constexpr Index packed_b() const {
+    constexpr Index two = 2 * blocking<T>::nr;
+    return (two_panels && two < nc ? two : nc) * kc;
+  }
+  /// Where a panel is packed: the one of so many before it in its block, from column j on, in panels that are so deep.
+  constexpr Index packed_at(Index number, Index j, Index depth) const {
+    return (two_panels ? number % 2 * blocking<T>::nr : j) * depth;
+  }
 };
 
 /// A strided operand.
@@ -171,40 +180,63 @@ void pack_all_columns(strided<T> b, Index k, Index n, bool in_place, T* dst) {
   }
 }
 
-/// What a panel of B is made of, asked for by the tiles of the panel before it, so that it has come near when it is
-/// packed or read. The first tiles ask for all of it, each for `each` lines in every step: where rows of B are
-/// contiguous for those of row p, else for what as many steps read of some columns.
+/// What the tiles of a panel of B do for the one that follows, a little in each turn of their loops, so that it is near
+/// when it is read: they ask for its lines or, where rows of B are contiguous and `packed` is given, copy them to there
+/// and ask for those that the tile after them will copy.
 template <class T>
 struct panel_ahead {
-  static constexpr Index line = 64 / static_cast<Index>(sizeof(T));
-  struct lines {
-    T const* at;
-    Index within, near, far, each, apart;
-    int group;
-    DFDX_INLINE void ask(Index p) const {
-      T const* from = at + (p & within) * near + (p >> group) * far;
-      for (Index i = 0; i < each; ++i, from += apart) ask_to_read(from);
+  static constexpr Index line = 64 / static_cast<Index>(sizeof(T)), W = lane_size<T>;
+  strided<T> b{};
+  Index columns = 0, depth = 0;  // none of either: nothing is done
+  T* packed = nullptr;
+
+  /// The work of one tile: so many lines, or lanes, in each turn. They are `near` each other; after a run of them the
+  /// next is `far` from where it would be.
+  struct work {
+    T const* at = nullptr;
+    T* to = nullptr;
+    Index each = 0, left = 0, near = 0, run = 0, left_of_run = 0, far = 0, ask = 0;
+
+    DFDX_INLINE void step() {
+      for (Index i = 0; i < each; ++i) {
+        ask_to_read(at + ask);
+        if (to != nullptr) {
+          lane<T>::load_unaligned(at).store_aligned(to);
+          to += W;
+        }
+        at += near;
+        if (--left_of_run == 0) left_of_run = run, at += far;
+        if (--left == 0) each = 0;
+      }
     }
   };
+  /// What each of some tiles does, in so many turns.
+  struct plan {
+    T const* at = nullptr;
+    T* to = nullptr;
+    Index all = 0, of_tile = 0, each = 0, unit = 0, run = 0, between = 0;
 
-  strided<T> b{};
-  Index columns = 0;
-
-  /// How many lines, or columns, each of so many tiles asks for.
-  Index lines_each(Index tiles) const { return ceil_div(ceil_div(columns, line), tiles); }
-  /// What the tile `i` asks for; nothing if `each` is 0.
-  lines of_tile(Index i, Index most) const {
-    Index const all = ceil_div(columns, line), from = i * most;
-    Index const each = from >= all ? 0 : all - from < most ? all - from : most;
-    if (b.col == 1) return {b.at + from * line, 0, 0, b.row, each, line, 0};
-    if (b.row != 1) return {nullptr, 0, 0, 0, 0, 0, 0};
-    return {b.at + from * line * b.col,
-            line - 1,
-            b.col,
-            line,
-            each,
-            line * b.col,
-            std::countr_zero(static_cast<unsigned>(line))};
+    work operator()(Index tile) const {
+      Index const first = tile * of_tile;
+      if (first >= all) return {};
+      work w;
+      w.each = each, w.left = all - first < of_tile ? all - first : of_tile;
+      w.near = unit, w.run = run, w.left_of_run = run - first % run, w.far = between - run * unit;
+      w.at = at + first / run * between + first % run * unit;
+      if (to != nullptr) w.to = to + first * W, w.ask = of_tile / run * between;
+      return w;
+    }
+  };
+  /// All of it is done if there are turns.
+  plan of_tiles(Index tiles, Index turns) const {
+    bool const by_rows = b.col == 1;
+    if (depth == 0 || tiles * turns == 0 || (!by_rows && b.row != 1)) return {};
+    plan p;
+    p.at = b.at, p.to = packed, p.unit = packed != nullptr ? W : line;
+    p.run = ceil_div(by_rows ? columns : depth, p.unit), p.between = by_rows ? b.row : b.col;
+    p.all = p.run * (by_rows ? depth : columns);
+    p.each = ceil_div(p.all, tiles * turns), p.of_tile = p.each * turns;
+    return p;
   }
 };
 
