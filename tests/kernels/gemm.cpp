@@ -257,18 +257,30 @@ TEST_CASE("run-time products that cross every block boundary", "[kernels]") {
   CHECK(agrees<run_time_shape>(1, sizes(7, 1601, 600, 1, 0)));
 }
 
-// B is too large to be read in place. All rows are one block, which two packed panels serve in turn; the last panels are
-// narrower, or end within a lane.
+// B is too large to be read in place. All rows are one block, which two packed panels serve in turn; the last panels
+// are narrower, or end within a lane.
 TEST_CASE("run-time products whose panels are packed during the one before", "[kernels]") {
   for (int layout = 0; layout < 4; ++layout)
     for (int epilogue = 0; epilogue < 2; ++epilogue)
       for (Index n : {304, 331}) {
         CHECK(agrees<run_time_shape>(epilogue, sizes(41, n, 301, layout, 0)));
+        CHECK(agrees<run_time_shape>(epilogue, sizes(44, n, 301, layout, 0)));
         CHECK(agrees<run_time_shape_f64>(epilogue, sizes(47, n, 145, layout, 1)));
       }
   CHECK(agrees<run_time_shape>(0, sizes(64, 700, 1100, 0, 0)));  // three blocks of k
   for (Index k : {1, 3, 5}) CHECK(agrees<run_time_shape>(0, sizes(33, 70000 / k, k, 0, 0)));
   CHECK(agrees<run_time_shape>(0, sizes(1200, 170, 520, 0, 0)));  // A is not read in place either
+}
+
+// Two rows more than tiles of six.
+TEST_CASE("run-time products whose last rows are taken by four", "[kernels]") {
+  for (int layout = 0; layout < 4; ++layout)
+    for (int epilogue = 0; epilogue < 2; ++epilogue)
+      for (Index m : {8, 14, 32}) {
+        CHECK(agrees<run_time_shape>(epilogue, sizes(m, 131, 61, layout, 1)));
+        CHECK(agrees<run_time_shape_f64>(epilogue, sizes(m, 35, 600, layout, 0)));
+      }
+  CHECK(agrees<run_time_shape>(1, sizes(512, 1031, 7, 0, 0)));  // along rows
 }
 
 TEST_CASE("run-time products whose result no cache holds", "[kernels]") {

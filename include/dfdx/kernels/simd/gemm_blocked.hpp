@@ -189,18 +189,21 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
   // Sums that nothing is done with go where they belong at once.
   constexpr bool is_plain = std::is_same_v<Epilogue, store_sum>;
   alignas(64) T buffer[B::mr * B::nr];
-  Index const last = rows - rows % B::mr;  // the panel that is not whole, if there is one, is always packed
-  if (all.a_in_place)
+  // Two rows more than whole tiles: with those of one of these they are two low tiles of four, which take less time,
+  // for each tile waits for B.
+  bool const by_four = all.a_in_place && B::mr == 6 && rows % B::mr == 2 && rows > B::mr;
+  Index const last = rows - rows % B::mr - (by_four ? B::mr : 0);
+  if (!all.a_in_place) pack_rows(a, rows, depth, all.packed_a);
+  else if (!by_four)  // the panel that is not whole, if there is one, is always packed
     pack_rows(strided<T>{a.at + last * a.row, a.row, a.col}, rows - last, depth, all.packed_a + last * depth);
-  else pack_rows(a, rows, depth, all.packed_a);
   Index number = 0;  // of the panel
   auto const packed_panel = [&](Index which, Index j) {
     return all.packed_b + all.blocks.packed_at(which, j, depth);
   };
-  // `count` tiles from row i and column j on.
-  auto const tiles = [&](Index i, Index j, int lanes, Index count, panel_ahead<T> const& ahead) {
+  // `count` tiles of so many rows from row i and column j on.
+  auto const tiles = [&](Index i, int height, Index j, int lanes, Index count, panel_ahead<T> const& ahead) {
     int const width = lanes * B::W, valid = columns - j < width ? static_cast<int>(columns - j) : width;
-    bool const b_here = all.b_in_place && valid == width, a_here = all.a_in_place && i < last;
+    bool const b_here = all.b_in_place && valid == width, a_here = all.a_in_place && (i < last || by_four);
     T* const out = to.first && to.last ? all.c + (m + i) * all.c_row + n + j
                                        : to.partial + (m + i) * to.partial_row + (n + j - to.partial_column);
     Index const out_row = to.first && to.last ? all.c_row : to.partial_row;
@@ -215,7 +218,6 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
         ahead.of_tiles(count, depth / B::unroll),
         i / B::mr};
     bool const in_place = to.first && (is_plain || !to.last) && valid == width;
-    int const height = rows - i < B::mr ? static_cast<int>(rows - i) : B::mr;
     if (in_place && height % 2 == 0) return any_tiles<T>(lanes, height, x);
     x.count = 1, x.to = {buffer, width};
     for (Index t = 0; t < count; ++t, ++x.tile, x.a.at += x.next) {
@@ -226,13 +228,23 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
     }
   };
   panel_ahead<T> const nothing{};
+  // The tiles below the whole ones, of a panel.
+  auto const low_tiles = [&](Index j, int lanes) {
+    for (Index i = last; i < rows; i += by_four ? 4 : B::mr)
+      tiles(i, by_four ? 4 : static_cast<int>(rows - i), j, lanes, 1, nothing);
+  };
   if (all.blocks.along_rows) {
-    for (Index i = 0; i < rows; i += B::mr)
+    for (Index i = 0; i < last; i += B::mr)
       for (Index j = 0; j < columns;) {
         int const lanes = panel_lanes_of<T>(columns - j);
-        tiles(i, j, lanes, 1, nothing);
+        tiles(i, B::mr, j, lanes, 1, nothing);
         j += lanes * B::W;
       }
+    for (Index j = 0; j < columns;) {
+      int const lanes = panel_lanes_of<T>(columns - j);
+      low_tiles(j, lanes);
+      j += lanes * B::W;
+    }
     return;
   }
   // Only tiles that look ahead can pack.
@@ -254,8 +266,8 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
       ahead = {panel, next < left ? next : left, m > 0 ? 0 : depth,
                is_packed ? packed_panel(number + 1, j + width) : nullptr};
     }
-    if (last > 0) tiles(0, j, lanes, last / B::mr, ahead);
-    if (last < rows) tiles(last, j, lanes, 1, nothing);
+    if (last > 0) tiles(0, B::mr, j, lanes, last / B::mr, ahead);
+    low_tiles(j, lanes);
     j += width;
   }
 }
@@ -272,9 +284,10 @@ void gemm_blocked(Index m, Index n, Index k, strided<T> a, strided<T> b, T* c, I
   constexpr Index near = 256 * 1024 / static_cast<Index>(sizeof(T));
   bool const a_in_place =
       (a.row == 1 || a.col == 1) && (m * k <= near || n <= 2 * B::nr || (a.col == 1 && a.row <= B::kc));
-  // Rows that are pages apart compete for a few lines of the caches.
-  bool const crowded = b.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
-  bool const b_in_place = b.col == 1 && (n * k <= near || m <= (crowded ? 4 : 5) * B::mr);
+  // Rows of B that are close are as good where they are, if they are not read often; for few rows of A any are, but for
+  // such as are pages apart, which compete for a few lines of the caches.
+  Index const apart = b.row * static_cast<Index>(sizeof(T)), few = (apart % 4096 == 0 ? 4 : 6) * B::mr;
+  bool const b_in_place = b.col == 1 && (n * k <= near || m <= few || (m <= mc && apart <= 2048));
   blocked_product<T> const all{blocks, a_in_place, b_in_place, workspace, packed_b, c, c_row};
   for (Index jc = 0; jc < n; jc += nc) {
     Index const columns = n - jc < nc ? n - jc : nc;
