@@ -70,18 +70,22 @@ void gathered_tile(T const* x, Index const* row, Index rows, Index const* step, 
     if (!Beside || r == 0) at[r] = x + row[r < rows ? r : rows - 1];
     DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = V(T(0));
   }
-  for (Index p = 0; p < k; ++p, b += C * W) {
-    Index const s = step[p];
-    if (!Beside && (p & ask) == 0) {  // what the next tile reads
-      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_read(x + row[R + r < rows ? R + r : rows - 1] + s);
-    }
+  auto const add = [&](Index s, T const* panel) DFDX_INLINE_LAMBDA {
     V y[C];
-    DFDX_UNROLL for (int c = 0; c < C; ++c) y[c] = V::load_aligned(b + c * W);
+    DFDX_UNROLL for (int c = 0; c < C; ++c) y[c] = V::load_aligned(panel + c * W);
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
       V const factor(Beside ? (at[0] + s)[r] : at[Beside ? 0 : r][s]);
       DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, y[c], sum[r][c]);
     }
+  };
+  Index p = 0;
+  for (; p + tile_turn <= k; p += tile_turn, step += tile_turn, b += tile_turn * C * W) {
+    if (!Beside && (p & ask) == 0) {  // what the next tile reads
+      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_read(x + row[R + r < rows ? R + r : rows - 1] + *step);
+    }
+    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) add(step[u], b + u * C * W);
   }
+  if (p < k) add(*step, b);
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
     if (Beside || r < rows) {
       T* const put = to + target[r];

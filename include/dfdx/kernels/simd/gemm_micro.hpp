@@ -102,6 +102,10 @@ inline constexpr int tile_sums = 12, tile_rows = 4;
 inline constexpr int tile_sums = 8, tile_rows = 4;
 #endif
 
+/// Steps of a sum that are one turn of a loop of windows: what counts them takes the place of multiply-adds where both
+/// go through the same ports (Intel: two steps took 7% less time). Few registers have no place for two.
+inline constexpr int tile_turn = tile_sums > 8 ? 2 : 1;
+
 // A tail of at most half a 512-bit lane is computed in 256 bits: processors that split a 512-bit operation in
 // two (Zen 4) do two of them at once, and no processor does fewer.
 #if defined(__AVX512VL__) && defined(__FMA__)
@@ -170,9 +174,8 @@ DFDX_INLINE void as_it_is([[maybe_unused]] P& pointer) {
 /// A[r, p] lies at a[r * ARow + p * ACol] (a stride of -1 is given at run time), lane c of B's row p at
 /// b[p * BRow + c * W]. Of the last lane only Last elements are read; the others give sums that mean nothing.
 /// `out` travels by value and is inlined: through a reference it would be read again after every store.
-/// Unroll steps of k are one turn of the loop: what counts them takes the place of multiply-adds on processors that do
-/// both in the same ports (Intel: 6% of a product of 1024). ahead.step() is called in each: a prefetch there is
-/// free, where a row of them would fill the queue of misses and wait.
+/// Unroll steps of k are one turn of the loop (four took 6% less time of a product of 1024, see tile_turn). In each
+/// ahead.step() is called: a prefetch there is free, where a row of them would fill the queue of misses and wait.
 template <class T, int R, int C, int Last, Index ARow, Index ACol, Index BRow, int Unroll = 1, class Out,
           class Ahead = nothing_ahead>
 DFDX_INLINE void gemm_tile(T const* DFDX_RESTRICT a, T const* DFDX_RESTRICT b, Index k, Out const out,

@@ -72,17 +72,21 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
     if (k > 32)
       DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
   }
-  for (Index p = 0; p < k; ++p, a += plane_rows) {
-    Index const s = step[p];
+  auto const add = [&](Index s, T const* factors) DFDX_INLINE_LAMBDA {
     ask_to_read(ahead.at);
     ahead.at += ahead.row;
     V v[C];
     DFDX_UNROLL for (int c = 0; c < C; ++c) v[c] = V::load_unaligned(at[c] + s);
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      V const factor(a[r]);
+      V const factor(factors[r]);
       DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, v[c], sum[r][c]);
     }
+  };
+  Index p = 0;
+  for (; p + tile_turn <= k; p += tile_turn, step += tile_turn, a += tile_turn * plane_rows) {
+    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) add(step[u], a + u * plane_rows);
   }
+  if (p < k) add(*step, a);
   if (whole && rows >= R) {
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
       DFDX_UNROLL for (int c = 0; c < C; ++c) {
