@@ -55,6 +55,17 @@ struct Ahead {
   Index row, lanes;
 };
 
+/// sum[r][c] += a[r] times the lane of x at[c] + s.
+template <int R, int C, class T>
+DFDX_INLINE void add_products(T const* const (&at)[C], Index s, T const* a, lane<T> (&sum)[R][C]) {
+  lane<T> v[C];
+  DFDX_UNROLL for (int c = 0; c < C; ++c) v[c] = lane<T>::load_unaligned(at[c] + s);
+  DFDX_UNROLL for (int r = 0; r < R; ++r) {
+    lane<T> const factor(a[r]);
+    DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, v[c], sum[r][c]);
+  }
+}
+
 /// R rows and C lanes of sums over k, stored or added to what is there; of the rows `rows` exist.
 template <int R, int C, class T>
 void plane_tile(T const* x, Place const* place, Index const* step, Index k, T const* DFDX_RESTRICT a,
@@ -72,21 +83,20 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
     if (k > 32)
       DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
   }
-  auto const add = [&](Index s, T const* factors) DFDX_INLINE_LAMBDA {
-    ask_to_read(ahead.at);
-    ahead.at += ahead.row;
-    V v[C];
-    DFDX_UNROLL for (int c = 0; c < C; ++c) v[c] = V::load_unaligned(at[c] + s);
-    DFDX_UNROLL for (int r = 0; r < R; ++r) {
-      V const factor(factors[r]);
-      DFDX_UNROLL for (int c = 0; c < C; ++c) sum[r][c] = xsimd::fma(factor, v[c], sum[r][c]);
-    }
-  };
+  T const* next = ahead.at;
   Index p = 0;
   for (; p + tile_turn <= k; p += tile_turn, step += tile_turn, a += tile_turn * plane_rows) {
-    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) add(step[u], a + u * plane_rows);
+    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) {
+      ask_to_read(next);
+      next += ahead.row;
+      add_products<R, C>(at, step[u], a + u * plane_rows, sum);
+    }
   }
-  if (p < k) add(*step, a);
+  for (; p < k; ++p, ++step, a += plane_rows) {
+    ask_to_read(next);
+    next += ahead.row;
+    add_products<R, C>(at, *step, a, sum);
+  }
   if (whole && rows >= R) {
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
       DFDX_UNROLL for (int c = 0; c < C; ++c) {
