@@ -267,8 +267,7 @@ TEST_CASE("run-time products whose panels are packed during the one before", "[k
         CHECK(agrees<run_time_shape>(epilogue, sizes(44, n, 301, layout, 0)));
         CHECK(agrees<run_time_shape_f64>(epilogue, sizes(47, n, 145, layout, 1)));
       }
-  CHECK(agrees<run_time_shape>(0, sizes(64, 700, 1100, 0, 0)));  // three blocks of k
-  for (Index k : {1, 3, 5}) CHECK(agrees<run_time_shape>(0, sizes(33, 70000 / k, k, 0, 0)));
+  CHECK(agrees<run_time_shape>(0, sizes(64, 700, 1100, 0, 0)));   // three blocks of k
   CHECK(agrees<run_time_shape>(0, sizes(1200, 170, 520, 0, 0)));  // A is not read in place either
 }
 

@@ -113,7 +113,7 @@ struct argsort : operation {
     Key const flipped = a.i[1] != 0 ? ~Key(0) : Key(0);  // descending
     index_t const end = a.i[2] == 0 ? n : a.i[2] < 0 ? -a.i[2] : a.i[2], first = a.i[2] < 0 ? end - 1 : 0;
     // Of lines side by side several are read at once, the keys of each in a row of their own.
-    index_t const at_once = lines.side_by_side() ? 16 : 1;
+    index_t const at_once = lines.side_by_side() ? std::min<index_t>(lines.count, 16) : 1;
     if (room == nullptr) {  // the first lines are the most
       auto const bytes = static_cast<std::size_t>(n) * (2 * sizeof(Keyed) + at_once * sizeof(Key));
       room = std::make_unique_for_overwrite<std::uint64_t[]>((bytes + 7) / 8);
@@ -123,16 +123,13 @@ struct argsort : operation {
     for (index_t j = 0; j < lines.count; j += at_once) {
       auto const* const from = static_cast<T const*>(in.data) + lines.begin[0] + j * lines.step[0];
       index_t const count = std::min(at_once, lines.count - j);
-      auto const read = [&](index_t i, index_t l) {
-        keys[l * n + i] = static_cast<Key>(detail::sort_key(from[i * from_step + l]) ^ flipped);
-      };
+      auto const key = [&](index_t at) { return static_cast<Key>(detail::sort_key(from[at]) ^ flipped); };
       index_t i = 0;
       if (from_step == 1 && count == 1)
-        for (constexpr index_t block = 32; i + block <= n; i += block)
-          for (index_t k = 0; k < block; ++k)
-            keys[i + k] = static_cast<Key>(detail::sort_key(from[i + k]) ^ flipped);
+        for (constexpr index_t block = 32; i + block <= n; i += block)  // in vectors
+          for (index_t k = 0; k < block; ++k) keys[i + k] = key(i + k);
       for (; i < n; ++i)
-        for (index_t l = 0; l < count; ++l) read(i, l);
+        for (index_t l = 0; l < count; ++l) keys[l * n + i] = key(i * from_step + l);
       for (index_t l = 0; l < count; ++l) {
         auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + (j + l) * lines.step[1];
         Keyed const* const sorted = detail::keyed_in_order(keys + l * n, n, first, end, keyed);

@@ -135,8 +135,8 @@ struct Multinomial {
     int const last = y.shape.rank - 1;
     Draw const uniform{};
     if (!replacement) {
-      V const noise = -log(-log(call(uniform, p, key) + 0x1p-54));
       if (n == 0) return full_as(weights, y, 0);
+      V const noise = -log(-log(call(uniform, p, key) + 0x1p-54));
       return bind<op::argsort>(Attrs{{last, 1, n}}, log(p) + noise);
     }
     V const sums = bind<op::cumsum>(Attrs{{last}}, p);

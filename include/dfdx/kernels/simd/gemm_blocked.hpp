@@ -63,8 +63,8 @@ void panel_tiles(tile_column<T> x) {
   constexpr int W = lane_size<T>, mr = blocking<T>::mr, unroll = How == anyhow ? 1 : blocking<T>::unroll;
   constexpr Index a_row = How == packed || How == by_columns ? 1 : -1, b_row = How == packed ? C * W : -1;
   constexpr Index a_col = How == packed ? mr : How == by_rows ? 1 : -1;
-  constexpr bool looks_ahead =
-      How == packed || How == by_rows;  // with columns of A in place there is little of B
+  // With columns of A in place there is little of B.
+  constexpr bool looks_ahead = How == packed || How == by_rows;
   for (Index const end = x.tile + x.count; x.tile < end;
        ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row) {
     prefetch_tile(x.to.at, x.to.row, mr);

@@ -6,8 +6,6 @@
 // blocks are, packs, and has the tiles of a panel pack the next one or ask for it; gemm_blocked multiplies.
 #pragma once
 
-#include <bit>
-
 #include <dfdx/kernels/simd/gemm_small.hpp>
 
 #if !defined(__CUDACC__)
