@@ -90,6 +90,10 @@ DFDX_INLINE M* element_at(void* p, index_t at) {
   return static_cast<M*>(p) + at;
 }
 
+/// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.
+template <class L>
+concept sizeless = L::is_sizeless;
+
 /// LaneRow - N lane values of type T.
 template <class L, class T, int N>
 struct LaneRow {
@@ -127,10 +131,13 @@ struct LaneValues : LaneRow<L, bool, Places::template count<bool>>,
   using row_t = std::conditional_t<Places::facts.has_lanes(I), LaneRow<L, T, Places::template count<T>>,
                                    LaneRow<L, Absent, 1>>;
 };
+// Nothing can hold those whose size no compiler knows.
+template <sizeless L, class Code, class Places>
+struct LaneValues<L, Code, Places> {
+  template <int, class>
+  using row_t = Absent;
+};
 
-/// sizeless - lanes whose number only the running program knows: what is done with them is said by types of numbers.
-template <class L>
-concept sizeless = L::is_sizeless;
 /// known_size - the number of lanes, 0 if only the running program knows; lane_size_of - the number as it runs.
 template <class L>
 inline constexpr index_t known_size = [] {
