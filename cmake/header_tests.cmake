@@ -16,7 +16,7 @@ if(DFDX_CLANGXX)
   add_test(NAME headers
            COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/header_modules.py" "${PROJECT_SOURCE_DIR}/include"
                    "${CMAKE_CURRENT_BINARY_DIR}/headers.txt" "${CMAKE_CURRENT_BINARY_DIR}/headers"
-                   "${DFDX_CLANGXX}" ${DFDX_COMPILE_FLAGS})
+                   "${DFDX_CLANGXX}" ${DFDX_COMPILE_FLAGS} -Wshadow)
 else()
   add_test(NAME headers COMMAND sh -c "echo 'headers: SKIPPED, no clang++-19' && exit 77")
   set_tests_properties(headers PROPERTIES SKIP_RETURN_CODE 77)

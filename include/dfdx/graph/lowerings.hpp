@@ -57,8 +57,8 @@ class Lowerings {
 
   constexpr std::uint64_t hash(Group const& x, bool by_rows) const {
     constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
-    std::size_t const n = x.members.size();
-    std::uint64_t h = by_rows ? 2 * n + 1 : 2 * n;
+    std::size_t const size = x.members.size();
+    std::uint64_t h = by_rows ? 2 * size + 1 : 2 * size;
     for (int m : x.members) {
       Node const& n = nodes_[m];
       h = (h ^ static_cast<std::uint64_t>(n.op->code)) * odd;

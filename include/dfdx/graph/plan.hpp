@@ -141,7 +141,7 @@ class Planner {
           store = i;
         } else {
           auto const mask = static_cast<std::uint64_t>(loop_code::unpack(p, loop_code::mask));
-          index_t const until = mask == 0 ? 0 : std::bit_width(mask) - 1;
+          auto const until = mask == 0 ? index_t{0} : static_cast<index_t>(std::bit_width(mask)) - 1;
           last_phase = until > last_phase ? until : last_phase;
           load = i;
         }

@@ -185,9 +185,9 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       int x = in[1 - rest];
       if (x == to[fresh] && !is_contiguous(nodes[fresh].meta.shape, accessed[fresh].strides))
         x = bind<op::copy>(Attrs{}, Sym{&out, x}).id;
-      Node const moved{
+      Node const slide{
           &info<op::slide>, Attrs{{n.attrs.i[0], rest}}, n.meta, {to[nodes[n.in[rest]].in[0]], x}};
-      to[id] = out.push(moved).id;
+      to[id] = out.push(slide).id;
     } else {
       to[id] = detail::push(out, n, in);
     }

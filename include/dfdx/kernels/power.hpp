@@ -34,7 +34,7 @@ DFDX_INLINE constexpr X short_logarithm(X const& x) {
 }
 template <class X>
 DFDX_INLINE constexpr X short_exp(X const& x) {
-  X const n = vectors::nearbyint(x * X(1.4426950408889634));
+  X const n = nearest_integer(x, by_ln_2);
   X const r = vectors::fnma(n, X(0.69314718055994530942), x);
   return power_of_two(n) *
          polynomial(r, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0);

@@ -68,7 +68,7 @@ DFDX_INLINE constexpr X single_asin(X const& x) {
 /// single_tan - for |x| up to 40 and somewhat more.
 template <class X>
 DFDX_INLINE constexpr X single_tan(X const& x) {
-  X const n = vectors::nearbyint(x * X(0.636619772f));
+  X const n = detail::nearest_integer(x, 0.63661977236758134308);
   // pi/2 in three parts: products with the first two are exact, and what their difference loses goes into `low`.
   X const a = vectors::fnma(n, X(1.5703125f), x), second(4.837512969970703125e-4f);
   X const r = vectors::fnma(n, second, a);

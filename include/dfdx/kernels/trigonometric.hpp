@@ -41,7 +41,7 @@ inline constexpr double largest_angle = 1e6;
 
 template <class X>
 DFDX_INLINE constexpr Angle<X> reduced_angle(X const& x) {
-  X const n = vectors::nearbyint(x * X(0.63661977236758134308));
+  X const n = nearest_integer(x, 0.63661977236758134308);
   // Products of n with the first three parts are exact.
   Pair<X> const a = exact_sum(x - n * X(0x1.921fb54400000p+0), n * X(-0x1.0b4611a600000p-34));
   Pair<X> const b = exact_sum(a.high, n * X(-0x1.3198a2e000000p-69));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <dfdx/nn/init.hpp>
@@ -16,8 +17,8 @@ namespace detail {
 // we start beyond the root: the steps never overshoot.
 template <int = 0>
 double normal_quantile(double p) {
-  if (p <= 0) return -INFINITY;
-  if (p >= 1) return INFINITY;
+  if (p <= 0) return -std::numeric_limits<double>::infinity();
+  if (p >= 1) return std::numeric_limits<double>::infinity();
   if (p > 0.5) return -normal_quantile<0>(1 - p);
   double const want = std::log(p);
   double x = -std::sqrt(-2 * want);

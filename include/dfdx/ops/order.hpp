@@ -133,8 +133,8 @@ struct argsort : operation {
       for (index_t l = 0; l < count; ++l) {
         auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1] + (j + l) * lines.step[1];
         Keyed const* const sorted = detail::keyed_in_order(keys + l * n, n, first, end, keyed);
-        for (index_t i = 0; i < end - first; ++i)
-          to[i * to_step] = static_cast<std::int64_t>(sorted[i].place);
+        for (index_t k = 0; k < end - first; ++k)
+          to[k * to_step] = static_cast<std::int64_t>(sorted[k].place);
       }
     }
   }

@@ -67,7 +67,7 @@ struct NAdam {
     // In f32, as PyTorch keeps it. What is left of the product soon no longer shows beside 1.
     float so_far = 1;
     for (std::int64_t t = 1; t <= step && so_far > 1e-20f; ++t) so_far *= static_cast<float>(at(t));
-    double const product = so_far;
+    auto const product = static_cast<double>(so_far);
     double const next = at(step + 1), c2 = 1 - std::pow(beta2, static_cast<double>(step));
     return {lr * (1 - at(step)) / (1 - product),
             lr * next / (1 - product * next),

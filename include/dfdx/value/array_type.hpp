@@ -141,7 +141,7 @@ class Array : public ArrayMethods {
   template <element T>
   T* data() const {
     require_memory("data");
-    if (dtype_v<T> != meta_.dtype) raise("data: dtype is ", meta_.dtype, ", not ", dtype_v<T>);
+    if (dtype_v<T> != meta_.dtype) [[unlikely]] refuse_dtype("data", dtype_v<T>);
     return reinterpret_cast<T*>(data_);
   }
 
@@ -165,7 +165,7 @@ class Array : public ArrayMethods {
   T item() const {
     if (size() != 1) raise("item: one element required, got shape ", shape());
     if (device().is_cpu()) return *data<T>();
-    if (dtype_v<T> != meta_.dtype) raise("item: dtype is ", meta_.dtype, ", not ", dtype_v<T>);
+    if (dtype_v<T> != meta_.dtype) refuse_dtype("item", dtype_v<T>);
     T copy{};
     detail::device_memory->copy(&copy, Device{}, data_, device(), sizeof copy);
     return copy;
@@ -298,10 +298,17 @@ class Array : public ArrayMethods {
     for (int i = 2; i < meta_.shape.rank; ++i)
       shape[i] = o.meta_.shape.dims[i], strides[i] = o.strides_.dims[i];
   }
+  // Each sample that a small network is asked about comes this way: what is seldom needed stays out of the caller.
   void require_memory(char const* op) const {
+    if (data_ == nullptr || !device().is_cpu()) [[unlikely]] refuse_memory(op);
+  }
+  [[gnu::noinline, gnu::cold]] void refuse_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");
     if (!device().is_cpu())
       raise(op, ": the value of shape ", shape(), " lies on ", device(), ", not on the CPU");
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse_dtype(char const* op, DType wanted) const {
+    raise(op, ": dtype is ", meta_.dtype, ", not ", wanted);
   }
 
   Storage* storage_ = nullptr;

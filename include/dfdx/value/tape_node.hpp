@@ -33,8 +33,8 @@ class TapeRule {
   /// Of an op whose result is a part of its operand, the same part of another array of that shape; else null.
   using Part = Array (*)(Attrs const&, Meta const& result, Array const& whole);
 
-  constexpr TapeRule(char const* n, int operands, Vjp rule, VjpOfNumbers of_numbers, Reads reads, Part p)
-      : name(n), arity(operands), vjp(rule), vjp_of_numbers(of_numbers), part(p), reads_(reads) {}
+  constexpr TapeRule(char const* n, int operands, Vjp rule, VjpOfNumbers of_numbers, Reads read, Part p)
+      : name(n), arity(operands), vjp(rule), vjp_of_numbers(of_numbers), part(p), reads_(read) {}
 
   char const* name;
   int arity;

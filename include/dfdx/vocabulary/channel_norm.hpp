@@ -125,7 +125,7 @@ struct Grouped {
   }
 };
 struct GroupFit : ChannelsFit {
-  constexpr GroupFit(index_t groups, int count) : ChannelsFit{group, count, 2, max_rank, groups} {}
+  constexpr GroupFit(index_t number, int operands) : ChannelsFit{group, operands, 2, max_rank, number} {}
 };
 template <class Groups, operand X, class... W>
 constexpr auto group_norm_in(X const& given, Groups const& groups, double eps, W const&... w) {

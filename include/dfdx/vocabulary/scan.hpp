@@ -198,7 +198,7 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
 template <class F, class C, class X>
 auto run_scan(F const& f, C const& init, X const& xs, Order order) {
   using R = ScanResult<C, scan_result_t<F, C, X>>;
-  using Stack = stacked_t<typename R::Stack, static_scan_count<X>>;
+  using Stacked = stacked_t<typename R::Stack, static_scan_count<X>>;
   index_t const count = scan_count(xs);
   Vec<Array> const all = leaves_of(xs);
   Vec<Array> stacked;
@@ -228,7 +228,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
     }
   }
   if constexpr (R::stacks) {
-    Stack const none{};
+    Stacked const none{};
     if (count == 0)  // nothing has said what is stacked, but for its type
       visit(none, [&](auto const& leaf) {
         Meta m = leaf.meta();
@@ -245,7 +245,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
       stacked[m] = stack(std::span<Array const>(rows[m]), 0);
     }
     std::size_t m = 0;
-    return std::pair(std::move(carry), filled(Stack{}, [&] { return stacked[m++]; }));
+    return std::pair(std::move(carry), filled(Stacked{}, [&] { return stacked[m++]; }));
   } else {
     return carry;
   }

@@ -78,13 +78,13 @@ struct gemm_choice {
   static constexpr Index summing(Index n) { return ceil_div(n, W) * 4 * W; }
 
   /// Whether an exact kernel runs from the caches. It takes a panel of the operand with the lanes (three
-  /// lanes of `across`, all of depth) and goes through all of the other one, then takes the next panel. The
+  /// lanes of `extent`, all of depth) and goes through all of the other one, then takes the next panel. The
   /// panel should stay in the second cache, and so should the other operand, unless it is gone through once
   /// or twice at most.
-  static constexpr bool fits(Index depth, Index across, Index other) {
+  static constexpr bool fits(Index depth, Index extent, Index other) {
     Index const size = static_cast<Index>(sizeof(T)), wide = 3 * W;
-    return depth * (across < wide ? across : wide) * size <= 512 * 1024 &&
-           (other * depth * size <= 1024 * 1024 || across <= 2 * wide);
+    return depth * (extent < wide ? extent : wide) * size <= 512 * 1024 &&
+           (other * depth * size <= 1024 * 1024 || extent <= 2 * wide);
   }
 
   static constexpr gemm_kernel choose() {
