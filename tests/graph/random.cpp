@@ -4,6 +4,7 @@
 #include "graph/batched.hpp"
 #include "graph/random_graph.hpp"
 
+#include <dfdx/graph/absorb.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/testing/run_plan.hpp>
 
@@ -41,7 +42,10 @@ void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
   REQUIRE(std::string(graph::verify(small).c_str()) == "");
   REQUIRE(small.size() <= g.size());
   require_same(testing::interpret(small, inputs), want, d, "simplify");
-  Graph const ready = graph::prepare(small, {});
+  Graph const absorbed = graph::absorb(small, 1);
+  REQUIRE(std::string(graph::verify(absorbed).c_str()) == "");
+  require_same(testing::interpret(absorbed, inputs), want, d, "absorb");
+  Graph const ready = graph::prepare(absorbed, {});
   REQUIRE(std::string(graph::verify(ready).c_str()) == "");
   require_same(testing::interpret(ready, inputs), want, d, "prepare");
   require_same(testing::run_plan(ready, inputs).results, want, d, "plan");
@@ -87,7 +91,7 @@ bool same_bits(Array const& a, Array const& b) {
 // Outputs of which some are written where inputs lie.
 void check_written(Graph const& g, std::vector<Array> const& inputs, graph::Aliases const& aliases, DType d) {
   std::vector<Array> const want = testing::interpret(g, inputs);
-  Graph const ready = graph::prepare(graph::simplify(g), aliases);
+  Graph const ready = graph::prepare(graph::absorb(graph::simplify(g), 1), aliases);
   REQUIRE(std::string(graph::verify(ready).c_str()) == "");
   testing::PlanRun const run = testing::run_plan(ready, inputs, aliases);
   require_same(run.results, want, d, "in place");

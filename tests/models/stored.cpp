@@ -104,7 +104,7 @@ TEST_CASE("numbers of f32 stay in the file", "[models]") {
     models::Llama const copied = models::load_llama(folder / name),
                         m = models::load_llama(folder / name, {.as_stored = true});
     CHECK(leaves(m) < leaves(copied));
-    CHECK(largest_difference(m(tokens), copied(tokens)) < 2e-5);
+    CHECK(largest_difference(m(tokens), copied(tokens)) < 3e-5);
     CHECK(models::generate(m, start, likeliest, {.tokens = 60}) ==
           models::generate(copied, start, likeliest, {.tokens = 60}));
   }

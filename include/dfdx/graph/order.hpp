@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/graph/epilogues.hpp>
+#include <dfdx/graph/homes.hpp>
 
 namespace dfdx::graph {
 
@@ -14,7 +15,8 @@ namespace detail {
 /// epilogues.
 class Order {
  public:
-  constexpr Order(Graph const& g, Fusion const& f, Vec<int>& alias, Epilogues const& epilogues)
+  constexpr Order(Graph const& g, Fusion const& f, Vec<int>& alias, Epilogues const& epilogues,
+                  Homes const& homes)
       : g_(g),
         nodes_(g.nodes.data()),
         access_(f.access.data()),
@@ -22,7 +24,8 @@ class Order {
         groups_(f.groups.data()),
         f_(f),
         alias_(alias),
-        epilogues_(epilogues) {
+        epilogues_(epilogues),
+        homes_(homes) {
     sort_groups();
     order_groups();
   }
@@ -197,6 +200,11 @@ class Order {
   constexpr bool reads_inputs(int k) const { return reads_begin_[k] < reads_begin_[k + 1]; }
   constexpr bool overwrites(int k) const {
     int const* const alias = alias_.data();
+    if (groups_[k].kind == Group::Kind::region) {
+      for (int id = 0; id < g_.size(); ++id)
+        if (alias[id] >= 0 && is_stack_of(id, k)) return true;
+      return false;
+    }
     for (int id : groups_[k].members)
       if (alias[id] >= 0) return true;
     return false;
@@ -205,6 +213,12 @@ class Order {
   constexpr bool may_overwrite(int k) const {
     Group const& x = f_.groups[k];
     if (x.kind == Group::Kind::opaque) return may_take_over(k);
+    if (x.kind == Group::Kind::region) {
+      bool ok = true;
+      for (int id = 0; id < g_.size(); ++id)
+        if (alias_[id] >= 0 && is_stack_of(id, k)) ok = ok && may_stack_over(id, k);
+      return ok;
+    }
     if (x.kind != Group::Kind::loop || x.split >= 0) return false;
     bool ok = true;
     for (int id : x.members) {
@@ -234,13 +248,79 @@ class Order {
     return reads == 1 && root.op->code == Code::input && root.attrs.i[0] == input && root.meta == n.meta &&
            is_contiguous(n.meta.shape, a.strides) && a.offset == 0 && a.turn < 0;
   }
+  constexpr bool is_stack_of(int id, int k) const {
+    return nodes_[id].op->code == Code::stack && region_behind(nodes_[id]) == groups_[k].behind;
+  }
+  // A region, group k, may stack values where an input lies if nothing else has still to read that input, and an
+  // iteration reads no more of it than what it overwrites: before it does, or there and then, element by element.
+  constexpr bool may_stack_over(int id, int k) const {
+    int const input = alias_[id], x = nodes_[id].in[0], r = groups_[k].behind, writer = group_of(x);
+    Meta const& part = nodes_[x].meta;
+    Turn const own{r, part.shape.numel(), 0, 0, -1};
+    Home const home = homes_.of(x);
+    if (homes_.of(id).owner >= 0 || home.owner != id || home.offset != 0 || writer < 0) return false;
+    if (home.turn < 0 || !(f_.turns[home.turn] == own) || groups_[writer].region != r) return false;
+    int at = 0;
+    for (std::size_t i = 0; i < by_level.size(); ++i)
+      if (by_level[i] == writer) at = static_cast<int>(i);
+    int own_reads = 0;
+    bool ok = true;
+    for_inputs_read(k, [&](Read const& read) {
+      bool const looks_only = is_view(nodes_[read.node]) && access_[read.node].root != read.node;
+      if (read.input != input) return;
+      own_reads = 1;
+      if (looks_only) return;
+      ok = ok && nodes_[read.node].region == r && reads_part(read.node, input, own);
+      if (ok) ok = goes_before(read.node, input, x, at);
+    });
+    return ok && readers_[input] == own_reads;
+  }
+  // Whether all that a node reads of an input is the part of an iteration.
+  constexpr bool reads_part(int id, int input, Turn const& own) const {
+    Node const& n = nodes_[id];
+    for (int i = 0; i < n.op->arity; ++i) {
+      Access const& a = access_[n.in[i]];
+      Node const& root = nodes_[a.root];
+      if (root.op->code != Code::input || root.attrs.i[0] != input) continue;
+      if (a.offset != 0 || a.turn < 0 || !(f_.turns[a.turn] == own)) return false;
+      if (root.meta.shape.numel() != own.step * g_.regions[own.region].count) return false;
+    }
+    return true;
+  }
+  // Whether a node has read its part of an input when x, of a group at place `at`, is stored there.
+  constexpr bool goes_before(int id, int input, int x, int at) const {
+    int const mine = group_of(id), writer = group_of(x);
+    if (mine != writer) {
+      int runs_in = mine;
+      for (std::size_t k = 0; k < f_.groups.size(); ++k)
+        if (epilogues_.product[k] == mine && mine >= 0) runs_in = static_cast<int>(k);
+      for (int i = 0; i < at; ++i)
+        if (by_level[i] == runs_in) return true;
+      return false;
+    }
+    Group const& group = groups_[writer];
+    if (group.kind != Group::Kind::loop || group.split >= 0 || id > x) return false;
+    if (!(nodes_[x].meta.shape == group.space) || !goes_in_order(x) || !goes_in_order(id)) return false;
+    Node const& n = nodes_[id];
+    for (int i = 0; i < n.op->arity; ++i) {
+      Access const& a = access_[n.in[i]];
+      Node const& root = nodes_[a.root];
+      if (root.op->code == Code::input && root.attrs.i[0] == input && !is_contiguous(n.meta.shape, a.strides))
+        return false;
+    }
+    return true;
+  }
+  constexpr void move_result(int id) {
+    moved.push_back(id);
+    moved_to.push_back(alias_[id]);
+    alias_[id] = -1;
+  }
   constexpr void move_results(int k) {
     for (int id : f_.groups[k].members)
-      if (alias_[id] >= 0) {
-        moved.push_back(id);
-        moved_to.push_back(alias_[id]);
-        alias_[id] = -1;
-      }
+      if (alias_[id] >= 0) move_result(id);
+    if (groups_[k].kind != Group::Kind::region) return;
+    for (int id = 0; id < g_.size(); ++id)
+      if (alias_[id] >= 0 && is_stack_of(id, k) && !may_stack_over(id, k)) move_result(id);
   }
 
   Graph const& g_;
@@ -251,6 +331,7 @@ class Order {
   Fusion const& f_;
   Vec<int>& alias_;
   Epilogues const& epilogues_;
+  Homes const& homes_;
   Vec<int> readers_, reads_begin_;
   Vec<Read> reads_;
 };

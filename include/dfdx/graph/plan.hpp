@@ -38,7 +38,7 @@ class Planner {
     plan.arguments.reserve(3 * n / 2);
     plan.code.reserve(12 * n);
     count_readers();
-    Order const order(g, f_, alias_, epilogues_);
+    Order const order(g, f_, alias_, epilogues_, homes_);
     for (int k : order.groups) add_step(k, order);
     finish(order);
     share_kernels(plan);
@@ -192,7 +192,9 @@ class Planner {
     else if (is_generated(n)) return a;
     else if (alias_[id] >= 0) a.kind = Argument::Kind::input, a.index = alias_[id];
     else if (Home const h = homes_.of(id); h.owner >= 0) {
-      a = {Argument::Kind::buffer, buffer_of(h.owner), offset, n.meta.dtype,
+      bool const taken_over = alias_[h.owner] >= 0;
+      a = {taken_over ? Argument::Kind::input : Argument::Kind::buffer,
+           taken_over ? alias_[h.owner] : buffer_of(h.owner), offset, n.meta.dtype,
            joined_turns(f_.turns, h.turn, turn)};
       move_by(a.offset, a.turn, f_.turns, 1, h.offset);
     } else a.kind = Argument::Kind::buffer, a.index = buffer_of(id);

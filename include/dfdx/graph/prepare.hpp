@@ -206,7 +206,9 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       int const id = g.outputs[k];
       auto& used = taken[accessed[id].root];
       if (is_aliased(k) != aliased || !has_memory(id) || used != 0) continue;
-      if (aliased && (is_view(nodes[id]) || is_exit(nodes[id]))) continue;
+      // What is stacked may be made where the result is wanted (graph/order.hpp).
+      bool const stacked = nodes[id].op->code == Code::stack && nodes[id].region < 0;
+      if (aliased && (is_view(nodes[id]) || (is_exit(nodes[id]) && !stacked))) continue;
       keeps[k] = used = 1;
     }
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {

@@ -38,6 +38,27 @@ constexpr Vec<char> live(Graph const& g) {
   return r;
 }
 
+/// without_dead - a graph without what no output needs. Inputs keep their positions.
+constexpr Graph without_dead(Graph& g) {
+  Vec<char> const used = live(g);
+  Vec<int> moved(g.nodes.size(), -1);
+  int* const place = moved.data();
+  Graph out;
+  out.inputs = g.inputs;
+  out.requirements = g.requirements;
+  out.regions = g.regions;
+  out.nodes.reserve(g.nodes.size());
+  char const* const is_used = used.data();
+  for (int i = 0, all = g.size(); i < all; ++i) {
+    if (is_used[i] == 0) continue;
+    Node& n = g[i];
+    for (int k = 0; k < n.op->arity; ++k) n.in[k] = place[n.in[k]];
+    place[i] = out.push(n).id;
+  }
+  for (int o : g.outputs) out.outputs.push_back(place[o]);
+  return out;
+}
+
 /// unify_symbols - extents that a call must find equal get one name, so that later passes see one index space. The
 /// requirements stay: a call checks them.
 constexpr void unify_symbols(Graph& g) {
@@ -77,6 +98,8 @@ constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
   r.graph.regions = g.regions;
+  r.graph.inputs = g.inputs;
+  r.graph.requirements = g.requirements;
   r.graph.nodes.reserve(g.nodes.size());
   Vec<char> const needed = live(g);
   char const* const is_needed = needed.data();
@@ -107,23 +130,7 @@ constexpr Graph simplify(Graph g) {
     to[i] = swapped >= 0 ? swapped : r.add(n);
   }
   for (int o : g.outputs) r.graph.outputs.push_back(to[o]);
-  Vec<char> const used = live(r.graph);
-  moved.assign(r.graph.nodes.size(), -1);
-  int* const place = moved.data();
-  Graph out;
-  out.inputs = g.inputs;
-  out.requirements = g.requirements;
-  out.regions = g.regions;
-  out.nodes.reserve(r.graph.nodes.size());
-  char const* const is_used = used.data();
-  for (int i = 0, all = r.graph.size(); i < all; ++i) {
-    if (is_used[i] == 0) continue;
-    Node& n = r.graph[i];
-    for (int k = 0; k < n.op->arity; ++k) n.in[k] = place[n.in[k]];
-    place[i] = out.push(n).id;
-  }
-  for (int o : r.graph.outputs) out.outputs.push_back(place[o]);
-  return out;
+  return without_dead(r.graph);
 }
 
 }  // namespace dfdx::graph

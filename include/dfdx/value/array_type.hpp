@@ -141,7 +141,8 @@ class Array : public ArrayMethods {
   template <element T>
   T* data() const {
     require_memory("data");
-    if (dtype_v<T> != meta_.dtype) [[unlikely]] refuse_dtype("data", dtype_v<T>);
+    if (dtype_v<T> != meta_.dtype) [[unlikely]]
+      refuse_dtype("data", dtype_v<T>);
     return reinterpret_cast<T*>(data_);
   }
 
@@ -300,7 +301,8 @@ class Array : public ArrayMethods {
   }
   // Each sample that a small network is asked about comes this way: what is seldom needed stays out of the caller.
   void require_memory(char const* op) const {
-    if (data_ == nullptr || !device().is_cpu()) [[unlikely]] refuse_memory(op);
+    if (data_ == nullptr || !device().is_cpu()) [[unlikely]]
+      refuse_memory(op);
   }
   [[gnu::noinline, gnu::cold]] void refuse_memory(char const* op) const {
     if (data_ == nullptr && size() != 0) raise(op, ": the value of shape ", shape(), " holds no memory");

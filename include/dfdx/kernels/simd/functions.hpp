@@ -7,37 +7,15 @@
 #include <dfdx/core/special_math.hpp>
 #include <dfdx/kernels/power.hpp>
 #include <dfdx/kernels/rounded.hpp>
+#include <dfdx/kernels/simd/in_double.hpp>
 #include <dfdx/kernels/single_angles.hpp>
 #include <dfdx/kernels/trigonometric.hpp>
-
-#include <utility>
 
 #if !defined(__CUDACC__)
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 namespace detail {
-
-/// in_double - f of vectors of floats, computed on vectors of doubles.
-template <class F, class A, class... Y>
-DFDX_INLINE xsimd::batch<float, A> in_double(F const& f, xsimd::batch<float, A> const& x, Y const&... y) {
-  using D = xsimd::batch<double, A>;
-  constexpr std::size_t n = xsimd::batch<float, A>::size, half = D::size;
-  alignas(64) float single[n];
-  alignas(64) double wide[1 + sizeof...(Y)][n];
-  auto const widen = [&](xsimd::batch<float, A> const& v, double* to) {
-    v.store_aligned(single);
-    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<double>(single[i]);
-  };
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    widen(x, wide[0]);
-    (widen(y, wide[I + 1]), ...);
-    for (std::size_t i = 0; i < n; i += half)
-      f(D::load_aligned(wide[0] + i), D::load_aligned(wide[I + 1] + i)...).store_aligned(wide[0] + i);
-  }(std::index_sequence_for<Y...>{});
-  for (std::size_t i = 0; i < n; ++i) single[i] = static_cast<float>(wide[0][i]);
-  return xsimd::batch<float, A>::load_aligned(single);
-}
 
 /// The logarithm `log` of xsimd, which takes subnormal doubles for zero; `unit` is log 2.
 template <class Log, class X>
