@@ -45,6 +45,13 @@ constexpr auto counted = [](Tensor<float, 8> const& state, Tensor<float, 8> cons
 constexpr auto error_of_model = [](Tensor<float, 8> const& w, Tensor<float, 8> const& x) {
   return mean(square(dfdx::apply<held_op>(w) - x));
 };
+// Vectors whose length is not known are given an op's formula, which nothing can hold up.
+void skip_without_calls() {
+#if defined(DFDX_RVV)
+  SKIP("on vectors without a size no op calls anything");
+#endif
+}
+
 constexpr char const* refusal =
     "program: two calls at a time of one function object, whose memory is its own; each thread needs a copy";
 
@@ -72,6 +79,7 @@ struct dfdx::op::fused<1040> {
 namespace tests::program_shared_object {
 
 TEST_CASE("a second call of an object that runs is refused", "[program]") {
+  skip_without_calls();
   auto const x = full<float, 8>(3);
   auto f = compile(twice);
   float first = 0;
@@ -92,6 +100,7 @@ TEST_CASE("a second call of an object that runs is refused", "[program]") {
 }
 
 TEST_CASE("copies of an object, and constant ones, run at once", "[program]") {
+  skip_without_calls();
   auto const x = full<float, 8>(3);
   auto const both = [&](auto& f, auto& g) {
     float of_f = 0, of_g = 0;

@@ -201,9 +201,10 @@ struct OneCycleSchedule {
     double const low = lr / divisor, last = static_cast<double>(steps - 1);
     double const top = rise * static_cast<double>(steps) - 1;
     auto const now = static_cast<double>(step);
-    if (now < top) return between(low, lr, now / top);  // of which there may be no step at all
+    constexpr double least = 1e-9;  // where 0.1 * 10 - 1 is one operation, it is not 0
+    if (now + least < top) return between(low, lr, now / top);  // of which there may be no step at all
     double const down = three_phases ? 2 * rise * static_cast<double>(steps) - 2 : top;
-    if (three_phases && now < down) return between(lr, low, (now - top) / (down - top));
+    if (three_phases && now + least < down) return between(lr, low, (now - top) / (down - top));
     double const t = now >= last ? 1 : (now - down) / (last - down);
     return between(three_phases ? low : lr, low / last_divisor, t);
   }
