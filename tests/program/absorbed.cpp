@@ -148,6 +148,30 @@ TEST_CASE("what is computed from stacked values is computed in their loop", "[pr
   STATIC_CHECK(Moving::arena_bytes < 4 * part);
 }
 
+TEST_CASE("a state of unknown extents is written where its parts are read", "[program]") {
+  constexpr auto halved = [](auto const& w, auto const& x) {
+    auto const [last, y] = scan(
+        [](auto const& c, auto const& p) {
+          auto const next = tanh(c + p);
+          return std::pair(next, p - 0.1f * next);
+        },
+        x, w);
+    return std::pair(sum(last), y);
+  };
+  using Open = Tensor<float, 3, dyn, 4>;
+  auto step = stateful(halved);
+  Open mine(uniform({3, 5, 4}, Key{1}, -1, 1)), want(uniform({3, 5, 4}, Key{1}, -1, 1));
+  Tensor<float, dyn, 4> const x(uniform({5, 4}, Key{3}, -1, 1));
+  for (int i = 0; i < 3; ++i) {
+    auto const got = step(mine, x);
+    auto const [y, next] = halved(want, x);
+    want = next;
+    CHECK(allclose(got, y, 1e-4, 1e-4));
+    CHECK(allclose(mine, want, 1e-4, 1e-4));
+  }
+  STATIC_CHECK(moves<decltype(step)::program_for<Open, Tensor<float, dyn, 4>>>() == 0);
+}
+
 TEST_CASE("a loop writes over an input when nothing reads that any more", "[program]") {
   CHECK(agrees(read_late, numbers_1));
   CHECK(agrees(read_by_product, numbers_1));

@@ -96,8 +96,8 @@ class Absorber {
     return r.add(Node{&info<op::each>, Attrs{{region_}}, meta, {to[id]}});
   }
 
-  // What is of the loop, or has to come after it: what depends on it, and loops of which a part does. Of a region around
-  // the loop all that leaves it comes after it too.
+  // What is of the loop, or has to come after it: what depends on it, and loops of which a part does. Of a region
+  // around the loop all that leaves it comes after it too.
   constexpr void find_later() {
     Vec<char> whole(g_.regions.size(), 0);
     auto const is_whole = [&](int r) {
@@ -184,8 +184,8 @@ class Absorber {
 
 }  // namespace detail
 
-/// absorb - an equal graph, of a simplified one, whose maps over stacks are in the loops that make these, if an iteration
-/// has `worth` elements of them.
+/// absorb - an equal graph, of a simplified one, whose maps over stacks are in the loops that make these, if an
+/// iteration has `worth` elements of them.
 constexpr Graph absorb(Graph g, index_t worth = worth_absorbing) {
   for (std::size_t r = 0; r < g.regions.size(); ++r)
     if (detail::Absorber a(g, static_cast<int>(r), worth); a.found) g = a.rewritten();

@@ -283,7 +283,7 @@ class Order {
       Node const& root = nodes_[a.root];
       if (root.op->code != Code::input || root.attrs.i[0] != input) continue;
       if (a.offset != 0 || a.turn < 0 || !(f_.turns[a.turn] == own)) return false;
-      if (root.meta.shape.numel() != own.step * g_.regions[own.region].count) return false;
+      if (root.meta.shape.numel() != extent::mul(own.step, g_.regions[own.region].count)) return false;
     }
     return true;
   }
@@ -305,8 +305,9 @@ class Order {
     for (int i = 0; i < n.op->arity; ++i) {
       Access const& a = access_[n.in[i]];
       Node const& root = nodes_[a.root];
-      if (root.op->code == Code::input && root.attrs.i[0] == input && !is_contiguous(n.meta.shape, a.strides))
-        return false;
+      bool const read = root.op->code == Code::input && root.attrs.i[0] == input;
+      bool const one_by_one = nodes_[n.in[i]].meta.shape == n.meta.shape;
+      if (read && !(one_by_one && is_contiguous(n.meta.shape, a.strides))) return false;
     }
     return true;
   }

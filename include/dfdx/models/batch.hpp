@@ -63,7 +63,7 @@ std::vector<std::vector<std::int32_t>> generate(M const& model,
     // What an earlier prompt begins with alike is there already.
     std::size_t from = 0, same = 0;
     for (std::size_t k = 0; k < i; ++k)
-      if (std::size_t const alike = texts[k].common(prompts[i]); alike > same) from = k, same = alike;
+      if (std::size_t const begin = texts[k].common(prompts[i]); begin > same) from = k, same = begin;
     if (same > 0) texts[i].begin_as(texts[from], static_cast<index_t>(same));
     first.push_back(texts[i].add(std::span(prompts[i]).subspan(same)));
     if (o.read != nullptr) *o.read += static_cast<index_t>(prompts[i].size() - same);

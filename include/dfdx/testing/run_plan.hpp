@@ -228,9 +228,8 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
     } else {
       Node const& n = g[s.node];
       std::vector<Operand> operands;
-      for (int k = 0; k <= n.op->arity; ++k)
-        operands.push_back(
-            detail::read_walk(code, base[static_cast<std::size_t>(k)], types[static_cast<std::size_t>(k)]));
+      for (std::size_t i = 0; i <= static_cast<std::size_t>(n.op->arity); ++i)
+        operands.push_back(detail::read_walk(code, base[i], types[i]));
       if (s.kind == graph::Step::Kind::opaque) {
         n.op->run(n.attrs, operands.data(), operands.back());
         return;

@@ -14,8 +14,9 @@
 
 // What rounding takes from a sum is put back, integers are rounded to by adding and taking away, infinities and NaN are
 // told apart: all of it is what these options let a compiler undo. Under g++ 12 exp is then wrong by a factor of two.
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)
-#error "dfdx: under -ffast-math and -Ofast vector functions such as exp are wrong: compile this file with -fno-fast-math"
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)
+#error "dfdx: under -ffast-math and -Ofast exp and others are wrong: compile this file with -fno-fast-math"
 #endif
 
 #include <cstddef>  // before those of xsimd, one of which needs it and does not include it
