@@ -23,7 +23,8 @@ class Absorber {
         later_(g.nodes.size(), 0),
         map_(g.nodes.size(), 0),
         read_(g.nodes.size(), 0) {
-    for (Node const& n : g.nodes) found = found || is_own_stack(n);
+    for (Node const& n : g.nodes)
+      for (int k = 0; k < n.op->arity && !found; ++k) found = is_own_stack(g[n.in[k]]) && is_divisible(n);
     if (!found) return;
     find_later();
     for (int id = 0; id < g.size(); ++id) map_[id] = is_map(id);
