@@ -240,7 +240,7 @@ TEST_CASE("random loops computed again in backward passes have the same derivati
   for (int seed : seeds(120, {803})) {  // an exit that reads what comes after another one
     INFO("seed " << seed);
     random_graph::Sample s = random_graph::make(90000 + static_cast<std::uint64_t>(seed), 1 + seed % 6,
-                                                DType::f64, false, Loops::scanned);
+                                                DType::f64, false, Loops::scanned, false, 2 + seed % 2);
     auto const kept = derivatives(s);
     for (std::size_t r = 0; r < s.graph.regions.size(); ++r)
       s.graph.regions[r].recomputed = (static_cast<std::size_t>(seed) + r) % 3 != 0;

@@ -48,7 +48,7 @@ struct Builder {
   Array index;  // i64 [4] of positions below 3
   Loops loops = Loops::none;
   bool layers = false;  // also what follows "of layers" below
-  int depth = 0;
+  int most_depth = 2, depth = 0;
 
   Array const& any() {
     // Recent values more often than old ones, so that graphs become deep.
@@ -292,7 +292,7 @@ struct Builder {
         default: return met(x);
       }
     }
-    if (loops != Loops::none && depth < 2 && dice.once_in(depth == 0 ? 3 : 6)) return loop(x);
+    if (loops != Loops::none && depth < most_depth && dice.once_in(depth == 0 ? 3 : 6)) return loop(x);
     if (x.size() > 200) return dfdx::detail::reduce_mask<op::sum, void>(x, 1, false) * 0.25;
     switch (dice(10)) {
       case 0:
@@ -311,12 +311,12 @@ struct Builder {
 }  // namespace detail
 
 /// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
-/// have no elements; loops are at most two deep. With `layers` there are products of the rows of values of three axes,
-/// masks, and elements at places.
+/// have no elements; loops are at most `deep` deep. With `layers` there are products of the rows of values of three
+/// axes, masks, and elements at places.
 inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false, Loops loops = Loops::none,
-                   bool layers = false) {
+                   bool layers = false, int deep = 2) {
   Sample s;
-  detail::Builder b{Dice(seed), dtype, {}, {}, loops, layers};
+  detail::Builder b{Dice(seed), dtype, {}, {}, loops, layers, deep};
   Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0),
                           make_shape(1, 4)};
   Shape const shapes[] = {make_shape(3, 4),    make_shape(4),    make_shape(4, 3), make_shape(2, 3, 4),

@@ -67,6 +67,25 @@ constexpr auto whole_again = [](Tensor<double, 3> const& a, Tensor<double, 4, 3>
   return sum(y * y) + sum(same * 2.0);
 };
 
+// What is computed again has a part that is, by itself, and loops are in both.
+constexpr auto around_core = [](Tensor<double, 3> const& a, Tensor<double, 4, 3> const& xs) {
+  auto const [y, same] = core(sin(a), xs);
+  auto const more = scan([](auto const& c, auto const& x) { return sin(c + x * c); }, y, same);
+  return std::pair(more * y, same);
+};
+constexpr auto around_core_again = [](Tensor<double, 3> const& a, Tensor<double, 4, 3> const& xs) {
+  auto const [y, same] = checkpoint(core)(sin(a), xs);
+  auto const more = scan([](auto const& c, auto const& x) { return sin(c + x * c); }, y, same);
+  return std::pair(more * y, same);
+};
+constexpr auto deep = [](Tensor<double, 3> const& a, Tensor<double, 4, 3> const& xs) {
+  return sum(square(scan([&](auto const& c, auto const& x) { return around_core(c * x, xs).first; }, a, xs)));
+};
+constexpr auto deep_again = [](Tensor<double, 3> const& a, Tensor<double, 4, 3> const& xs) {
+  return sum(square(scan(
+      [&](auto const& c, auto const& x) { return checkpoint(around_core_again)(c * x, xs).first; }, a, xs)));
+};
+
 template <class T>
 bool same_bits(T const& a, T const& b) {
   std::vector<Array> left, right;
@@ -127,6 +146,15 @@ TEST_CASE("checkpoint: several arguments and results, loops inside, two orders",
   auto const many = randn<double, 5, 3>(Key{5});
   CHECK(allclose(vmap(grad(whole_again), in_axes<0, unmapped>)(many, xs),
                  vmap(grad(whole), in_axes<0, unmapped>)(many, xs), 1e-13, 1e-13));
+}
+
+TEST_CASE("checkpoint: in a checkpoint, in a loop, around loops", "[program][checkpoint]") {
+  auto const a = randn<double, 3>(Key{1}) * 0.5;
+  auto const xs = randn<double, 4, 3>(Key{2}) * 0.5;
+  auto const [da, dxs] = grad(deep, wrt<0, 1>)(a, xs);
+  auto const [ea, exs] = grad(deep_again, wrt<0, 1>)(a, xs);
+  CHECK(allclose(ea, da, 1e-12, 1e-13));
+  CHECK(allclose(exs, dxs, 1e-12, 1e-13));
 }
 
 namespace {

@@ -140,32 +140,49 @@ class Mirror {
     return size < 0 ? static_cast<index_t>(size_of(m.dtype)) : size;
   }
 
+  struct Copy {
+    int id = -1;
+  };
+  // Of the loops inside of regions that are computed again, what they and their nodes became in a mirror.
+  struct Copies {
+    int mirror = -1;
+    Vec<Copy> nodes, regions;
+  };
+
   // An exit of a loop inside of a region that is computed again: so is all of the loop, before what it leaves behind.
+  // Once for each mirror that asks: around a loop in a loop in a loop there are several.
   constexpr Sym loop_again(int exit) {
-    auto const inner = static_cast<std::size_t>(region_behind(graph_[exit]));
-    if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());
-    if (again_region_.size() <= inner) again_region_.resize(graph_.regions.size());
-    if (again_region_[inner].id < 0) {
+    int const before = current_;
+    current_ = copies_in(mirror_[graph_[exit].region]);
+    int const inner = region_behind(graph_[exit]);
+    if (copy_of_region(inner) < 0) {
       Vec<int> exits;
       for (int i = graph_.regions[inner].first, size = graph_.size(); i < size; ++i)
-        if (graph_.encloses(region_behind(graph_[exit]), graph_[i].region)) push_again(i);
-        else if (is_exit(graph_[i]) && region_behind(graph_[i]) == region_behind(graph_[exit]))
-          exits.push_back(i);
+        if (graph_.encloses(inner, graph_[i].region)) push_again(i);
+        else if (is_exit(graph_[i]) && region_behind(graph_[i]) == inner) exits.push_back(i);
       for (int e : exits)
         for (int k = 0; k < graph_[e].op->arity; ++k) outside_or_again(graph_[e].in[k]);
       for (int e : exits) push_again(e);
     }
-    return push_again(exit);
+    Sym const made = push_again(exit);
+    current_ = before;
+    return made;
   }
-  constexpr int known_again(int id) const {
-    return static_cast<std::size_t>(id) < again_.size() ? again_[id].id : -1;
+  constexpr int copies_in(int mirror) {
+    for (std::size_t k = 0; k < again_.size(); ++k)
+      if (again_[k].mirror == mirror) return static_cast<int>(k);
+    again_.push_back(Copies{mirror, {}, {}});
+    return static_cast<int>(again_.size()) - 1;
   }
+  static constexpr int at(Vec<Copy> const& copies, int k) {
+    return k >= 0 && static_cast<std::size_t>(k) < copies.size() ? copies[k].id : -1;
+  }
+  constexpr int copy_of_region(int region) const { return at(again_[current_].regions, region); }
+  constexpr int known_again(int id) const { return at(again_[current_].nodes, id); }
   constexpr Sym outside_or_again(int id) {
     if (known_again(id) >= 0) return symbol(known_again(id));
     // What came into a loop after it was copied, as what a loop inside it leaves behind, follows it.
-    auto const r = static_cast<std::size_t>(graph_[id].region);
-    bool const follows = graph_[id].region >= 0 && r < again_region_.size() && again_region_[r].id >= 0;
-    return follows ? push_again(id) : value(id);
+    return copy_of_region(graph_[id].region) >= 0 ? push_again(id) : value(id);
   }
   constexpr Sym push_again(int id) {
     if (known_again(id) >= 0) return symbol(known_again(id));
@@ -174,29 +191,27 @@ class Mirror {
     bool const on_edge = is_exit(n) || n.op->code == Code::carry || n.op->code == Code::each;
     if (on_edge) n.attrs.i[0] = region_again(static_cast<int>(n.attrs.i[0]));
     int const made = graph_.push(n).id;
-    if (again_.size() < graph_.nodes.size()) again_.resize(2 * graph_.nodes.size());
-    again_[id].id = made;
+    Vec<Copy>& nodes = again_[current_].nodes;
+    if (nodes.size() < graph_.nodes.size()) nodes.resize(2 * graph_.nodes.size());
+    nodes[id].id = made;
     return symbol(made);
   }
   constexpr int region_again(int region) {
-    auto const r = static_cast<std::size_t>(region);
-    if (again_region_.size() <= r) again_region_.resize(graph_.regions.size());
-    if (again_region_[r].id >= 0) return again_region_[r].id;
-    Region const original = graph_.regions[r];
-    auto const around = static_cast<std::size_t>(original.parent);
-    bool const nested = around < again_region_.size() && again_region_[around].id >= 0;
-    int const parent = nested ? again_region_[around].id : mirror_[around];
+    if (copy_of_region(region) >= 0) return copy_of_region(region);
+    Region const original = graph_.regions[region];
+    int const around = copy_of_region(original.parent);
+    int const parent = around >= 0 ? around : again_[current_].mirror;
     int const made = graph_.open(parent, original.count, original.reversed);
     graph_.regions[made].recomputed = original.recomputed;
     graph_.regions[made].carries = original.carries;
-    again_region_[r].id = made;
+    Vec<Copy>& regions = again_[current_].regions;
+    if (regions.size() < graph_.regions.size()) regions.resize(graph_.regions.size());
+    regions[region].id = made;
     return made;
   }
 
-  struct Copy {
-    int id = -1;
-  };
-  Vec<Copy> again_, again_region_;  // of the loops inside of regions that are computed again
+  Vec<Copies> again_;
+  int current_ = -1;
   Vec<Exits> exits_;
   Vec<int> mirror_, copy_, users_;
   int region_here_ = -1;
