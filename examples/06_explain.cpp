@@ -55,7 +55,7 @@ int main() {
   auto const before = clone(model);
   auto step = train_step(loss, optim::SGD{});
   Profile const times = profile(step, model, randn<float, 16, 32>(Key{1}), zeros<float, 16, 8>());
-  std::cout << times.text();
+  std::cout << times;
   assert(times.kernels.size() == Training::kernels && times.seconds > 0 && step.steps() == 0);
   assert(array_equal(model.fc1.weight, before.fc1.weight));
   assert(profile(g, v).kernels.size() == 1);

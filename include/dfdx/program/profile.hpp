@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iosfwd>
 
 #include <dfdx/program/explain.hpp>
 
@@ -44,6 +45,12 @@ struct Profile {
     return r;
   }
 };
+
+/// out << p - prints p.text(). A template, so that <ostream> is included by whoever uses it.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Profile const& p) {
+  return out << p.text();
+}
 
 namespace detail {
 
