@@ -37,18 +37,12 @@ constexpr int in_loops() {
   for (auto const& l : P::plan.loops) n += l.last - l.first;
   return n;
 }
-template <class T>
-std::vector<Array> leaves(T const& t) {
-  std::vector<Array> r;
-  visit(t, [&](auto const& leaf) { r.push_back(leaf); });
-  return r;
-}
 // That several steps of the program are what calls of the function give, and the state in the place it had.
 template <class F, class State>
 bool agrees(F const& f, State (*make)()) {
   auto step = stateful(f);
   State mine = make(), want = make();
-  std::byte const* const memory = leaves(mine)[0].bytes();
+  std::byte const* const memory = dfdx::detail::leaves_of(mine)[0].bytes();
   bool ok = true;
   for (int i = 0; i < 3; ++i) {
     Part const x = start() * static_cast<float>(i + 1);
@@ -56,10 +50,10 @@ bool agrees(F const& f, State (*make)()) {
     auto const [y, next] = f(want, x);
     want = next;
     ok = ok && allclose(got, y, 1e-4, 1e-4);
-    std::vector<Array> const a = leaves(mine), b = leaves(want);
+    Vec<Array> const a = dfdx::detail::leaves_of(mine), b = dfdx::detail::leaves_of(want);
     for (std::size_t k = 0; k < a.size(); ++k) ok = ok && allclose(a[k], b[k], 1e-4, 1e-4);
   }
-  return ok && leaves(mine)[0].bytes() == memory;
+  return ok && dfdx::detail::leaves_of(mine)[0].bytes() == memory;
 }
 template <class F, class State>
 using ProgramOf = typename Stateful<F>::template program_for<State, Part>;
