@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Maps over what a loop stacks, computed in the loop (graph/absorb.hpp), and written where an input lies, or not where
 // that would be too early: programs with a state against the same functions called eagerly.
+#include "program/moves.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -24,12 +26,6 @@ All numbers_1() { return numbers(1); }
 Two two() { return {numbers(1), numbers(2)}; }
 Part start() { return uniform<float, 64, 64>(Key{3}, -1, 1); }
 
-template <class P>
-constexpr int moves() {
-  int n = 0;
-  for (auto const& s : P::plan.steps) n += s.kind == graph::Step::Kind::move;
-  return n;
-}
 // How many steps are in loops.
 template <class P>
 constexpr int in_loops() {

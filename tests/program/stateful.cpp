@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // stateful: programs that change a state in place, and index_copy in them.
+#include "program/moves.hpp"
+
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -26,13 +28,6 @@ constexpr auto note = [](Notes const& notes, Tensor<float, 3, 1, 2> const& row) 
   return std::pair(before, Notes{index_copy<1>(notes.rows, at, row), notes.length + 1});
 };
 using NoteProgram = Stateful<decltype(note)>::program_for<Notes, Tensor<float, 3, 1, 2>>;
-
-template <class P>
-constexpr int moves() {
-  int n = 0;
-  for (auto const& s : P::plan.steps) n += s.kind == graph::Step::Kind::move;
-  return n;
-}
 
 }  // namespace
 
