@@ -12,8 +12,8 @@ using namespace dfdx;
 
 struct Block {
   nn::LayerNorm<24> norm;
-  nn::Linear<24, 48> a;
-  nn::Linear<48, 24> b;
+  nn::Linear<24, 192> a;  // large enough that the loop over blocks updates its weights itself
+  nn::Linear<192, 24> b;
   DFDX_FIELDS(norm, a, b)
   constexpr auto operator()(auto const& x) const { return x + b(gelu(a(norm(x)))); }
 };

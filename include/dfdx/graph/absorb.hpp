@@ -188,8 +188,12 @@ class Absorber {
 /// absorb - an equal graph, of a simplified one, whose maps over stacks are in the loops that make these, if an
 /// iteration has `worth` elements of them.
 constexpr Graph absorb(Graph g, index_t worth = worth_absorbing) {
-  for (std::size_t r = 0; r < g.regions.size(); ++r)
-    if (detail::Absorber a(g, static_cast<int>(r), worth); a.found) g = a.rewritten();
+  for (std::size_t r = 0; r < g.regions.size(); ++r) {
+    detail::Absorber a(g, static_cast<int>(r), worth);
+    if (!a.found) continue;
+    Graph next = a.rewritten();  // nvcc takes `g = a.rewritten()` for a graph that is not there yet
+    g = std::move(next);
+  }
   return g;
 }
 
