@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the benchmarks of a GPU share: inputs that are drawn there, the device's clock, its copy bandwidth as the roof
-// of what is bound by memory, and a look at some results before they are timed. DFDX_BENCH_SMALL: sizes for a dry run.
+// of what is bound by memory, and results compared before they are timed: some elements with sums of `double`, or all
+// with the same program's on the CPU. DFDX_BENCH_SMALL: sizes for a dry run.
 #pragma once
 
 #include <dfdx/cuda.hpp>
@@ -8,6 +9,7 @@
 #include <dfdx/vocabulary/random.hpp>
 
 #include "../row.hpp"
+#include "error.hpp"
 
 #include <functional>
 
@@ -74,33 +76,70 @@ std::vector<double> numbers(T const& x) {
   for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<double>(p[i]);
   return r;
 }
-/// The largest difference |y_i - want(i)| / (1 + |want(i)|) of some elements.
+/// Of some elements of y, and want(i).
 template <class T, class Want>
 double error_of(T const& y, Want const& want) {
   auto const got = numbers(y);
-  double worst = 0;
+  Error e;
   for (std::size_t k = 0; k < 257; ++k) {
     std::size_t const i = k * 7919 * 1009 % got.size();
-    double const w = want(i), d = std::fabs(got[i] - w) / (1 + std::fabs(w));
-    if (!(d <= worst) && !std::isnan(worst)) worst = d;  // NaN stays
+    e.add(got[i], want(i));
   }
+  return e.value();
+}
+/// Of all elements of a program's results on the device, and of what it gives on the CPU; the worst of the results.
+template <class F, class... X>
+double error_beside_cpu(F& f, X const&... x) {
+  auto const there = to(Device{}, f(x...)), here = f(to(Device{}, x)...);
+  std::vector<Array> wanted;
+  visit(here, [&](auto const& leaf) { wanted.push_back(leaf.contiguous()); });
+  std::size_t at = 0;
+  double worst = 0;
+  visit(there, [&](auto const& leaf) {
+    using E = typename std::remove_cvref_t<decltype(leaf)>::value_type;
+    Array const dense = leaf.contiguous();
+    auto const *got = reinterpret_cast<E const*>(dense.bytes()),
+               *want = reinterpret_cast<E const*>(wanted[at++].bytes());
+    Error e;
+    for (index_t i = 0; i < dense.size(); ++i)
+      e.add(static_cast<double>(got[i]), static_cast<double>(want[i]));
+    if (!(e.value() <= worst) && !std::isnan(worst)) worst = e.value();
+  });
   return worst;
 }
 
+/// Checked - how wrong a result is, and may be.
+struct Checked {
+  double error = unknown, most = std::numeric_limits<double>::infinity();
+};
+/// An error that sums of many numbers T may have; results of 16 bits are rounded.
+template <class T>
+Checked checked(double error) {
+  return {error, sizeof(T) == 2 ? 2e-2 : 1e-4};
+}
+
+/// Rows whose results were wrong.
+inline int wrong = 0;
+
 /// Prints a row; `bytes` are what has to be read and written once, `flops` the operations, 0 if that is not its roof.
-inline void row(char const* bench, std::string const& name, double ms, double error, double bandwidth,
+inline void row(char const* bench, std::string const& name, double ms, Checked result, double bandwidth,
                 double bytes, double flops = 0, std::string const& note = {}) {
   Row r{.bench = bench,
         .name = name,
         .ours_ms = ms,
-        .error = error,
+        .error = result.error,
         .note = small ? "dry run, small sizes" : note};
   if (bytes > 0) r.bytes = bytes, r.roof = bytes / (ms * 1e-3) / bandwidth;
   if (flops > 0) r.flops = flops;
+  if (std::isinf(result.most) || result.error <= result.most) return print(r);
+  ++wrong;
+  std::fprintf(stderr, "%s, %s: WRONG, %g where %g is allowed\n", bench, name.c_str(), result.error,
+               result.most);
+  r.note = "WRONG";
   print(r);
 }
 
-/// Runs the rows, or says that there is no device.
+/// Runs the rows, or says that there is no device. Status 1 if a result was wrong.
 template <class F>
 int run(F const& rows) {
   int devices = 0;
@@ -109,7 +148,7 @@ int run(F const& rows) {
     return 77;
   }
   rows(copy_bandwidth());
-  return 0;
+  return wrong == 0 ? 0 : 1;
 }
 
 }  // namespace bench

@@ -29,20 +29,22 @@ void product(char const* name, double bandwidth) {
   auto const b = normals<Tensor<T, K, N>>(2);
   auto const va = numbers(a), vb = numbers(b);
   double const flops = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
-  auto const one = [&](char const* how, std::int64_t from) {
-    cuda_options.cublas_from = from;
+  auto const want = [&](std::size_t i) {
+    double sum = 0;
+    for (std::size_t k = 0; k < K; ++k) sum += va[i / N * K + k] * vb[k * N + i % N];
+    return sum;
+  };
+  auto const one = [&](char const* how, CudaOptions const& options) {
+    cuda_options = options;
     auto f = compile(Product{});
-    double const error = error_of(f(a, b), [&](std::size_t i) {
-      double sum = 0;
-      for (std::size_t k = 0; k < K; ++k) sum += va[i / N * K + k] * vb[k * N + i % N];
-      return sum;
-    });
-    row("cuda product", std::string(name) + ", " + how, milliseconds([&] { f(a, b); }), error, bandwidth, 0,
-        flops);
+    double const error = error_of(f(a, b), want);
+    row("cuda product", std::string(name) + ", " + how, milliseconds([&] { f(a, b); }),
+        options.tf32 ? checked<bfloat16>(error) : checked<T>(error), bandwidth, 0, flops);
     cuda_options = {};
   };
-  one("cuBLASLt", 0);
-  one("own tiles", std::int64_t{1} << 60);
+  one("cuBLASLt", {.cublas_from = 0});
+  if (sizeof(T) == 4) one("cuBLASLt, tf32", {.tf32 = true, .cublas_from = 0});
+  one("own tiles", {.cublas_from = std::int64_t{1} << 60});
 }
 
 template <class T>
@@ -67,35 +69,39 @@ void convolution(char const* dtype, double bandwidth) {
     return sum;
   });
   row("cuda conv", std::string("3x3, 64 channels of 56 x 56, 32 pictures, ") + dtype,
-      milliseconds([&] { f(x, w); }), error, bandwidth, 0, flops);
+      milliseconds([&] { f(x, w); }), checked<T>(error), bandwidth, 0, flops);
   auto g = vjp(Convolution{});
   row("cuda conv", std::string("3x3, 64 channels of 56 x 56, 32 pictures, with gradients, ") + dtype,
-      milliseconds([&] { g(x, w, ct); }), unknown, bandwidth, 0, 3 * flops);
+      milliseconds([&] { g(x, w, ct); }), checked<T>(error_beside_cpu(g, x, w, ct)), bandwidth, 0, 3 * flops);
 }
 
-void attention(double bandwidth) {
-  constexpr std::size_t heads = size_or(32, 2), t = size_or(2048, 80), d = 64;
-  using X = Tensor<float, 4, heads, t, d>;
+// What is computed of the last head alone, on the CPU, stands for all: no head sees another.
+template <class T, std::size_t Length, std::size_t Size>
+void attention(char const* name, double bandwidth) {
+  constexpr std::size_t batch = size_or(4, 2), heads = size_or(32, 2), t = size_or(Length, 80), d = Size;
+  using X = Tensor<T, batch, heads, t, d>;
   auto const q = normals<X>(1), k = normals<X>(2), v = normals<X>(3), ct = normals<X>(4);
-  auto const vq = numbers(q), vk = numbers(k), vv = numbers(v);
-  double const flops = 2.0 * 4 * heads * static_cast<double>(t * t) * d;  // half of all weights count
+  double const flops = 2.0 * batch * heads * static_cast<double>(t * t) * d;  // half of all weights count
+  auto const last = [](X const& x) {
+    return Tensor<T, 1, 1, t, d>(
+        slice(slice(to(Device{}, x), 0, batch - 1, batch), 1, heads - 1, heads).contiguous());
+  };
   auto f = compile(CausalAttention{});
-  double const error = error_of(f(q, k, v), [&](std::size_t i) {
-    std::size_t const e = i % d, row = i / d % t, head = i / d / t * t * d;
-    double sum = 0, total = 0;
-    for (std::size_t j = 0; j <= row; ++j) {
-      double s = 0;
-      for (std::size_t c = 0; c < d; ++c) s += vq[head + row * d + c] * vk[head + j * d + c];
-      double const p = std::exp(s / 8);
-      total += p, sum += p * vv[head + j * d + e];
-    }
-    return sum / total;
-  });
-  row("cuda attention", "B4 H32 T2048 D64 causal, f32", milliseconds([&] { f(q, k, v); }), error, bandwidth,
-      0, flops);
   auto g = vjp(CausalAttention{});
-  row("cuda attention", "B4 H32 T2048 D64 causal with gradients, f32", milliseconds([&] { g(q, k, v, ct); }),
-      unknown, bandwidth, 0, 3.5 * flops);
+  auto alone = vjp(CausalAttention{});
+  auto const [y, back] = g(q, k, v, ct);
+  auto const [want, want_back] = alone(last(q), last(k), last(v), last(ct));
+  auto const error = [&](X const& got, auto const& wanted) {
+    auto const numbers_wanted = numbers(wanted);
+    return error_of(last(got), [&](std::size_t i) { return numbers_wanted[i]; });
+  };
+  double const worst = std::max({error(y, want), error(std::get<0>(back), std::get<0>(want_back)),
+                                 error(std::get<1>(back), std::get<1>(want_back)),
+                                 error(std::get<2>(back), std::get<2>(want_back))});
+  row("cuda attention", name, milliseconds([&] { f(q, k, v); }), checked<T>(error(f(q, k, v), want)),
+      bandwidth, 0, flops);
+  row("cuda attention", std::string(name) + ", with gradients", milliseconds([&] { g(q, k, v, ct); }),
+      checked<T>(worst), bandwidth, 0, 3.5 * flops);
 }
 
 }  // namespace
@@ -105,11 +111,13 @@ int main() {
     constexpr std::size_t n = size_or(4096, 70);
     product<float, n, n, n>("4096 cubed, f32", bandwidth);
     product<bfloat16, n, n, n>("4096 cubed, bf16", bandwidth);
-    product<bfloat16, size_or(8192, 80), size_or(1024, 20), size_or(4096, 50)>("8192 x 4096 x 1024, bf16",
-                                                                               bandwidth);
+    constexpr std::size_t large = size_or(8192, 80);
+    product<bfloat16, large, large, large>("8192 cubed, bf16", bandwidth);
+    product<bfloat16, large, size_or(1024, 20), size_or(4096, 50)>("8192 x 4096 x 1024, bf16", bandwidth);
     product<float, size_or(256, 40), size_or(256, 40), size_or(256, 40)>("256 cubed, f32", bandwidth);
     convolution<float>("f32", bandwidth);
     convolution<bfloat16>("bf16", bandwidth);
-    attention(bandwidth);
+    attention<bfloat16, 4096, 128>("B4 H32 T4096 D128 causal, bf16", bandwidth);
+    attention<float, 2048, 64>("B4 H32 T2048 D64 causal, f32", bandwidth);
   });
 }

@@ -2,17 +2,24 @@
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [build|run]: benchmarks of a GPU. `build` compiles them with nvcc into build/bench/cuda, `run` runs what is
 # there, compares with PyTorch where python3 has it with CUDA, prints a table and writes build/bench/cuda/results.json;
-# without an argument both. ARCH (sm_90) says for which generation.
+# without an argument both. ARCH (sm_90) says for which generation; PEER_SECONDS (240) how long PyTorch may take: rows
+# that it has not come to stay alone.
 set -eu
 cd "$(dirname "$0")/../.."
 out=build/bench/cuda
-names='memory products training'
+names='training gpt products memory llama'
 mkdir -p $out
 if [ "${1:-build}" = build ]; then
   command -v nvcc >/dev/null || { echo 'cuda/run.sh: no nvcc' >&2; exit 1; }
+  flags='-std=c++20 -O3 -Iinclude -isystem build/deps/usr/include'
   for name in $names; do
-    nvcc -std=c++20 -O3 -Iinclude -isystem build/deps/usr/include -arch="${ARCH:-sm_90}" --expt-relaxed-constexpr \
-      --extended-lambda -o $out/$name bench/cuda/$name.cu -lcublasLt
+    host=
+    if [ -f bench/cuda/$name.cpp ]; then # what nvcc need not read
+      host=$out/$name.o
+      ${CXX:-g++} $flags -c -o $host bench/cuda/$name.cpp
+    fi
+    nvcc $flags -arch="${ARCH:-sm_90}" --expt-relaxed-constexpr --extended-lambda -o $out/$name bench/cuda/$name.cu \
+      $host -lcublasLt
   done
   [ $# -eq 0 ] || exit 0
 fi
@@ -28,7 +35,7 @@ for name in $names; do
   [ $status -eq 0 ] || { echo "cuda/run.sh: $name failed with status $status" >&2; failed=1; }
 done
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-  python3 bench/cuda/peers.py $out/rows.jsonl >$out/compared.jsonl && mv $out/compared.jsonl $out/rows.jsonl
+  python3 bench/cuda/peers.py $out/rows.jsonl "${PEER_SECONDS:-240}" >$out/compared.jsonl && mv $out/compared.jsonl $out/rows.jsonl
 else
   echo 'cuda/run.sh: no PyTorch with CUDA to compare with' >&2
 fi
