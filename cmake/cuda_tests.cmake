@@ -19,13 +19,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 set(nvcc_flags "${DFDX_COMPILE_FLAGS}")
 list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate host code is not pedantic
-file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
+file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu" "${PROJECT_SOURCE_DIR}/bench/cuda/*.cu")
 # Of those that are about kernels alone the host's code is not compiled either: it is the same as in the others.
 set(kernels_alone attention kernels loop)
-# All are compiled for two generations, but the hundreds of small kernels of ops that are called one by one for one.
+# All are compiled for two generations, but the hundreds of small kernels of ops that are called one by one for one, and
+# the benchmarks.
 set(one_generation called)
 foreach(source ${sources})
   cmake_path(GET source STEM name)
+  if(source MATCHES "/bench/")
+    set(name bench_${name})
+    list(APPEND one_generation ${name})
+  endif()
   dfdx_left_out(cuda/${name} left_out)
   if(left_out)
     continue()

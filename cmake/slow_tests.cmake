@@ -7,7 +7,7 @@
 set(dfdx_slow_tests
     # Programs on the emulated device; its memory stays, and cuda/ compiles the kernels of programs.
     "cuda_emulated/(attention|called|decoder|indices|kernels|loops|measured|products|programs)"
-    "cuda/called"  # the kernels of ops that are called one by one
+    "cuda/(called|bench_.*)"  # the kernels of ops that are called one by one; benchmarks
     "fuzz/.*"  # damaged files under sanitizers; io/ has damaged ones that were chosen
     "kernels[.]sse2/.*"  # two wider sets stay, and dispatch/qemu64 is a program of this one
     "optimised/words"  # optimised/10_tape has all eager ops

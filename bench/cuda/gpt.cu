@@ -73,8 +73,8 @@ double product_rate() {
   return 2.0 * n * n * n / (milliseconds([&] { f(a, b); }) * 1e-3);
 }
 
-// What a step has to compute: each number of a matrix six times for a token, and the weights of attention, of which half
-// are seen.
+// What a step has to compute: each number of a matrix six times for a token, and the weights of attention, of
+// which half are seen.
 double operations(Gpt const& model) {
   double parameters = 0;
   visit(model, [&](auto const& leaf) { parameters += static_cast<double>(leaf.size()); });
