@@ -5,6 +5,7 @@
 #include "graph/random_graph.hpp"
 
 #include <dfdx/graph/absorb.hpp>
+#include <dfdx/graph/casts.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/testing/run_plan.hpp>
 
@@ -42,7 +43,10 @@ void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
   REQUIRE(std::string(graph::verify(small).c_str()) == "");
   REQUIRE(small.size() <= g.size());
   require_same(testing::interpret(small, inputs), want, d, "simplify");
-  Graph const absorbed = graph::absorb(small, 1);
+  Graph const cast = graph::place_casts(small);
+  REQUIRE(std::string(graph::verify(cast).c_str()) == "");
+  require_same(testing::interpret(cast, inputs), want, d, "casts");
+  Graph const absorbed = graph::absorb(cast, 1);
   REQUIRE(std::string(graph::verify(absorbed).c_str()) == "");
   require_same(testing::interpret(absorbed, inputs), want, d, "absorb");
   Graph const ready = graph::prepare(absorbed, {});
@@ -51,7 +55,7 @@ void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
   require_same(testing::run_plan(ready, inputs).results, want, d, "plan");
 }
 
-void check_sample(random_graph::Sample s, DType d) {
+void check_sample(random_graph::Sample s, DType d, bool is_rounded = false) {
   std::vector<int> wrt;
   for (int i = 0; i < s.parameters; ++i) wrt.push_back(i);
   check_passes(s.graph, s.inputs, d);
@@ -67,6 +71,7 @@ void check_sample(random_graph::Sample s, DType d) {
   with_tangents.insert(with_tangents.end(), tangents.begin(), tangents.end());
   check_passes(reverse, with_cts, d);
   check_passes(forward, with_tangents, d);
+  if (is_rounded) return;  // tangents and cotangents as well, so that they are no longer adjoint
 
   double left = 0, right = 0, scale = 1e-3;
   std::vector<Array> const jv = testing::interpret(forward, with_tangents),
@@ -91,7 +96,7 @@ bool same_bits(Array const& a, Array const& b) {
 // Outputs of which some are written where inputs lie.
 void check_written(Graph const& g, std::vector<Array> const& inputs, graph::Aliases const& aliases, DType d) {
   std::vector<Array> const want = testing::interpret(g, inputs);
-  Graph const ready = graph::prepare(graph::absorb(graph::simplify(g), 1), aliases);
+  Graph const ready = graph::prepare(graph::absorb(graph::place_casts(graph::simplify(g)), 1), aliases);
   REQUIRE(std::string(graph::verify(ready).c_str()) == "");
   testing::PlanRun const run = testing::run_plan(ready, inputs, aliases);
   require_same(run.results, want, d, "in place");
@@ -273,6 +278,18 @@ TEST_CASE("random graphs for several examples at once are those for each, bit fo
       if (mapped[k]) inputs[k] = batched::examples_like(inputs[k], 3);
     }
     REQUIRE(batched::difference(s.graph, mapped, inputs, 3) == "");
+  }
+}
+
+TEST_CASE("random graphs that move values of 16 bits, and join some", "[graph]") {
+  for (int seed = 0; seed < rounds(400); ++seed) {
+    INFO("seed " << seed);
+    auto const at = 130000 + static_cast<std::uint64_t>(seed);
+    Loops const loops = seed % 2 == 0 ? Loops::scanned : Loops::none;
+    random_graph::Sample const s =
+        random_graph::make(at, 3 + seed % 17, DType::f64, seed % 10 == 0, loops, seed % 3 == 0, 2, true);
+    check_sample(s, DType::f64, true);
+    check_in_place(s, DType::f64);
   }
 }
 

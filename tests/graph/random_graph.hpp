@@ -49,6 +49,7 @@ struct Builder {
   Loops loops = Loops::none;
   bool layers = false;  // also what follows "of layers" below
   int most_depth = 2, depth = 0;
+  bool halves = false;  // also values of 16 bits, which are only moved, and values side by side
 
   Array const& any() {
     // Recent values more often than old ones, so that graphs become deep.
@@ -118,7 +119,37 @@ struct Builder {
     for (int i = rank - 1; i > 0; --i) std::swap(axes[i], axes[dice(i + 1)]);
     return permute_axes(x, op::pack_axes(axes, rank));
   }
+  // Rounded to 16 bits somewhere among views, and wide again behind or among others.
+  Array rounded(Array const& x) {
+    DType const narrow = dice.once_in(2) ? DType::bf16 : DType::f16;
+    Array y = x;
+    for (int i = dice(3); i > 0; --i) y = moved(y);
+    y = cast_to(y, narrow);
+    if (y.ndim() > 0 && y.size() <= 200 && dice.once_in(4)) {
+      Array const other = any();
+      if (other.shape() == y.shape()) y = concat(y, cast_to(other, narrow));
+    }
+    for (int i = dice(3); i > 0; --i) y = moved(y);
+    y = cast_to(y, dtype);
+    for (int i = dice(3); i > 0; --i) y = moved(y);
+    return y;
+  }
+  // Behind each other, as they are or on a new axis.
+  Array joined(Array const& x) {
+    Array y = dice.once_in(3) ? x : any();
+    if (x.size() > 100 || y.shape() != x.shape() || x.ndim() > 3) y = unary(x);
+    if (x.size() > 100 || x.ndim() > 3) return y;
+    Shape s = make_shape(1);
+    for (int i = 0; i < x.ndim(); ++i) s.push_back(x.shape()[i]);
+    if (x.ndim() > 0 && dice.once_in(2)) s = x.shape();
+    Array const both = concat(reshape_to(unary(x), s), reshape_to(y, s));
+    return dice.once_in(3) ? concat(both, reshape_to(x, s)) : both;
+  }
   Array view(Array const& x) {
+    if (halves && dice.once_in(4)) return joined(x);
+    return halves && dice.once_in(2) ? rounded(x) : moved(x);
+  }
+  Array moved(Array const& x) {
     int const rank = x.ndim();
     switch (dice(7)) {
       case 0: return permuted(x);
@@ -189,15 +220,15 @@ struct Builder {
       for (int i = 1 + dice(4); i > 0; --i) add();
       Array const y = any(), z = any();
       bool const swaps = dice.once_in(4) && carry.first.meta() == carry.second.meta();
-      auto const moved = [&](Array const& c) {
+      auto const become = [&](Array const& c) {
         if (dice.once_in(5)) return c;
         if (z.shape() == c.shape()) return tanh(c * 0.5 + z);
         return tanh(c -
                     dfdx::detail::reduce_mask<op::sum, void>(z, (index_t{1} << z.ndim()) - 1, false) * 0.125);
       };
-      std::pair next(moved(carry.first), dice.once_in(3) ? carry.second : moved(carry.second));
+      std::pair next(become(carry.first), dice.once_in(3) ? carry.second : become(carry.second));
       if (swaps) std::swap(next.first, next.second);
-      return std::pair(next, y);
+      return std::pair(next, halves && dice.once_in(2) ? cast_to(y, DType::bf16) : y);
     };
     std::pair const init(x, dice.once_in(2) ? other : x);
     Order const order = dice.once_in(2) ? Order::forward : Order::backward;
@@ -206,7 +237,7 @@ struct Builder {
     values.erase(values.begin() + static_cast<std::ptrdiff_t>(outside), values.end());
     if (dice.once_in(2)) values.push_back(r.first.first);
     if (dice.once_in(2)) values.push_back(r.first.second);
-    return r.second.ndim() <= 3 ? r.second : r.first.first;
+    return r.second.ndim() <= 3 ? cast_to(r.second, dtype) : r.first.first;
   }
 
   // What scan stands for; every iteration takes the same random decisions.
@@ -312,11 +343,12 @@ struct Builder {
 
 /// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
 /// have no elements; loops are at most `deep` deep. With `layers` there are products of the rows of values of three
-/// axes, masks, and elements at places.
+/// axes, masks, and elements at places; with `halves` values of 16 bits that are
+/// moved, and values side by side.
 inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false, Loops loops = Loops::none,
-                   bool layers = false, int deep = 2) {
+                   bool layers = false, int deep = 2, bool halves = false) {
   Sample s;
-  detail::Builder b{Dice(seed), dtype, {}, {}, loops, layers, deep};
+  detail::Builder b{Dice(seed), dtype, {}, {}, loops, layers, deep, 0, halves};
   Shape const hollow[] = {make_shape(3, 0), make_shape(0, 4), make_shape(2, 0, 4), make_shape(0),
                           make_shape(1, 4)};
   Shape const shapes[] = {make_shape(3, 4),    make_shape(4),    make_shape(4, 3), make_shape(2, 3, 4),

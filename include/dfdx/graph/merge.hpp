@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Merging: a loop whose values one other loop alone reads becomes part of it, where no more is read by that. So the two
-// halves of gelu's derivative are not stored while the product they are multiplied with is computed.
+// Merging: a loop whose values one other loop alone reads becomes part of it, unless that would read more several
+// times. So the two halves of gelu's derivative are not stored while the product they are multiplied with is computed,
+// and an optimizer's step is one loop.
 #pragma once
 
 #include <dfdx/graph/fuse.hpp>
@@ -35,15 +36,14 @@ class Merger {
     for (int id = 0, size = g_.size(); id < size; ++id) {
       Node const& n = nodes_[id];
       int const by = place_[id].group;
-      if (by < 0 && n.op->code != Code::carry) continue;
+      // What is stacked, or a result, may be stored by any loop.
+      if ((by < 0 && n.op->code != Code::carry) || n.op->code == Code::stack) continue;
       for (int k = 0; k < n.op->arity; ++k) {
         int const made = place_[access_[n.in[k]].root].group;
         if (made < 0 || made == by) continue;
         reader[made] = by >= 0 && (reader[made] == nobody || reader[made] == by) ? by : several;
       }
     }
-    for (int o : g_.outputs)
-      if (int const made = place_[access_[o].root].group; made >= 0) reader[made] = several;
   }
 
   // For each axis of the space of `from` the axis of the space of `into`.
@@ -97,7 +97,9 @@ class Merger {
       }
     return found;
   }
+  // A loop with sums reads a row several times.
   constexpr bool pays(int from, Group const& x, Group const& into) const {
+    if (into.reductions == 0) return true;
     Vec<int> const before = reads(into), more = reads(x);
     int saved = 0, added = 0;
     for (int v : before) saved += place_[v].group == from ? 1 : 0;

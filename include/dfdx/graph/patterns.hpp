@@ -4,7 +4,6 @@
 #pragma once
 
 #include <dfdx/graph/rewriter.hpp>
-#include <dfdx/ops/join.hpp>
 
 namespace dfdx::graph {
 
@@ -38,17 +37,53 @@ constexpr int transposed_cast(Rewriter& r, Node n, Node const& cast) {
   return swapped < 0 ? -1 : r.add(Node{cast.op, cast.attrs, meta, {swapped}});
 }
 
+// Whether a view has some of the elements of what it is of, each once.
+constexpr bool is_part(Node const& n) {
+  return n.op->code == Code::reshape || n.op->code == Code::permute || n.op->code == Code::slice;
+}
+// What views of parts are of.
+constexpr int under_parts(Graph const& g, int id) {
+  while (is_part(g[id])) id = g[id].in[0];
+  return id;
+}
+// For every value, how many of its elements nodes that `asks` is true of have for an operand, in parts of it.
+template <class F>
+constexpr Vec<index_t> asked_of(Graph const& g, F const& asks) {
+  Vec<index_t> r(g.nodes.size(), 0);
+  for (Node const& n : g.nodes)
+    if (n.op->arity == 1 && asks(n) && g[n.in[0]].meta.shape.is_static())
+      r[under_parts(g, n.in[0])] += g[n.in[0]].meta.shape.numel();
+  return r;
+}
+constexpr bool is_whole(Graph const& g, Vec<index_t> const& asked, int id) {
+  int const root = under_parts(g, id);
+  Shape const& s = g[root].meta.shape;
+  return s.is_static() && asked[root] >= s.numel();
+}
+
+// A view for the stack of what it is a view of.
+constexpr Attrs stacked_attrs(Node const& view) {
+  if (view.op->code == Code::slice) return Attrs{{view.attrs.i[0] + 1, view.attrs.i[1], view.attrs.i[2]}};
+  if (view.op->code == Code::reshape) return view.attrs;
+  int axes[max_rank] = {};
+  int const rank = view.meta.shape.rank;
+  for (int i = 0; i < rank; ++i) axes[i + 1] = op::axis_of(view.attrs.i[0], i) + 1;
+  return Attrs{{op::pack_axes(axes, rank + 1)}};
+}
+
 // The values of all iterations without a loop, or as a view of another such stack; -1 for others. Values that are one
-// and the same are repeated; views are looked at together, so that what is under them need not be copied.
-constexpr int simpler_stack(Rewriter& r, Node const& n) {
+// and the same are repeated; views are looked at together, so that what is under them need not be copied: some of the
+// elements if all are stacked, in other parts of the `whole`.
+constexpr int simpler_stack(Rewriter& r, Node const& n, bool whole) {
   Node const value = r.graph[n.in[0]];
   if (r.graph.encloses(region_behind(n), value.region)) {
-    if (value.op->code != Code::reshape) return -1;
+    if (!is_part(value) || (value.op->code == Code::slice && !whole)) return -1;
     Shape const& under = r.graph[value.in[0]].meta.shape;
-    if (under.rank == max_rank) return -1;
+    if (under.rank == max_rank || value.meta.shape.rank == max_rank) return -1;
     Node all{n.op, n.attrs, Meta{n.meta.dtype, make_shape(n.meta.shape[0])}, {value.in[0]}};
     for (int i = 0; i < under.rank; ++i) all.meta.shape.push_back(under[i]);
-    return r.add(Node{value.op, value.attrs, n.meta, {r.add(all)}});
+    int const simpler = simpler_stack(r, all, whole);
+    return r.add(Node{value.op, stacked_attrs(value), n.meta, {simpler >= 0 ? simpler : r.add(all)}});
   }
   Node one{&info<op::reshape>, Attrs{}, n.meta, {n.in[0]}};
   one.meta.shape[0] = 1;

@@ -150,7 +150,7 @@ constexpr int push(Graph& out, Node const& n, int const* in) {
 constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   Vec<Turn> turns;
   Vec<Access> const access = accesses(g, turns);
-  Vec<int> moved(g.nodes.size(), -1), copied(g.nodes.size(), -1);
+  Vec<int> moved(g.nodes.size(), -1), copied(g.nodes.size(), -1), reshaped(g.nodes.size(), -1);
   Node const* const nodes = g.nodes.data();
   Access const* const accessed = access.data();
   int* const to = moved.data();
@@ -179,6 +179,12 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       if (reads_memory && (code_under(x) == Code::constant || code_under(x) == Code::iota))
         in[k] = copy_of(x);
       else in[k] = g.regions.empty() ? to[x] : loops.operand(out, id, k, to[x]);
+    }
+    if (n.op->code == Code::reshape && accessed[id].root == id) {
+      // Two reshapes of one value that both have to copy it: one copies, the other is a view of that.
+      int& first = reshaped[n.in[0]];
+      if (first < 0) first = id;
+      else in[0] = to[first];
     }
     if (int const rest = slides[id]; rest >= 0) {
       int const fresh = n.in[1 - rest];

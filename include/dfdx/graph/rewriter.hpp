@@ -5,6 +5,7 @@
 #include <bit>
 
 #include <dfdx/core/convert.hpp>
+#include <dfdx/ops/join.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/rounding.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -51,6 +52,12 @@ class Rewriter {
   constexpr double value(int i) const { return graph[i].attrs.f[0]; }
   constexpr bool is_constant(int i, double v) const { return is_constant(i) && value(i) == v; }
 
+  // Whether a cast has widened a floating number of that dtype: cast back, it is what it was.
+  constexpr bool is_widened(int cast, DType from) const {
+    DType const to = graph[cast].meta.dtype;
+    return graph[graph[cast].in[0]].meta.dtype == from && is_floating(from) && is_floating(to) &&
+           size_of(from) < size_of(to);
+  }
   static constexpr int become(Node& n, Node const& m) {
     n = m;
     return changed;
@@ -101,13 +108,14 @@ class Rewriter {
       case Code::permute: return replace_permute(n, a);
       case Code::slice:
         if (graph[a].meta.shape == n.meta.shape && op::slice::step(n.attrs) == 1) return a;
-        return is_constant(a) ? become_constant(n, value(a)) : unchanged;
+        return is_constant(a) ? become_constant(n, value(a)) : replace_slice(n, graph[a]);
       case Code::each: return is_constant(a) ? become_constant(n, value(a)) : unchanged;
       case Code::stack:
         if (is(a, Code::each) && graph[a].attrs.i[0] == n.attrs.i[0]) return graph[a].in[0];
         return is_constant(a) ? become_constant(n, value(a)) : unchanged;
       case Code::cast:
         if (graph[a].meta.dtype == n.meta.dtype) return a;
+        if (is(a, Code::cast) && is_widened(a, n.meta.dtype)) return graph[a].in[0];
         if (!is_constant(a)) return unchanged;
         return become_constant(n, cast_value(n.meta.dtype, graph[a].meta.dtype, value(a)));
       case Code::reduce_sum: return replace_sum(n, a);
@@ -138,6 +146,30 @@ class Rewriter {
       previous = axis;
     }
     return become(n, Node{&info<op::reshape>, Attrs{}, n.meta, {a}});
+  }
+
+  // A part of what was joined or padded is a part of what it was made of, or is the padding.
+  constexpr int replace_slice(Node& n, Node const& of) const {
+    int const axis = op::slice::axis(n.attrs);
+    index_t const count = n.attrs.i[2], first = n.attrs.i[1];
+    if (op::slice::step(n.attrs) != 1 || of.op->code != Code::opaque || count <= 0) return unchanged;
+    index_t const end = first + count;
+    if (same_op(*of.op, info<op::pad>) && of.attrs.i[0] == axis) {  // without gaps
+      index_t const n_inside = graph[of.in[0]].meta.shape[axis];
+      if (n_inside < 0) return unchanged;
+      index_t const begins = of.attrs.i[1], ends = begins + n_inside;
+      if (end <= begins || first >= ends) return become_constant(n, of.attrs.f[0]);
+      if (first < begins || end > ends) return unchanged;
+      n.attrs.i[1] -= begins;
+      n.in[0] = of.in[0];
+      return changed;
+    }
+    if (!same_op(*of.op, info<op::concat>) || of.attrs.i[0] != axis) return unchanged;
+    index_t const second = graph[of.in[0]].meta.shape[axis];
+    if (first < second && end > second) return unchanged;
+    n.attrs.i[1] -= first < second ? 0 : second;
+    n.in[0] = of.in[first < second ? 0 : 1];
+    return changed;
   }
 
   constexpr int replace_sum(Node& n, int a) const {

@@ -111,13 +111,17 @@ constexpr Graph simplify(Graph g) {
     if (is_needed[i] != 0)
       for (int k = 0; k < nodes[i].op->arity; ++k) ++used_by[nodes[i].in[k]];
   for (int o : g.outputs) ++uses[o];
+  Vec<index_t> stacked;
+  if (!g.regions.empty())
+    stacked = detail::asked_of(g, [](Node const& n) { return n.op->code == Code::stack; });
   for (int i = 0; i < size; ++i) {
     if (is_needed[i] == 0) continue;
     Node n = nodes[i];
     for (int k = 0; k < n.op->arity; ++k) n.in[k] = to[n.in[k]];
     int swapped = -1;
     Code const code = n.op->code;
-    if (code == Code::stack) swapped = detail::simpler_stack(r, n);
+    if (code == Code::stack)
+      swapped = detail::simpler_stack(r, n, detail::is_whole(g, stacked, nodes[i].in[0]));
     else if (code == op::add::code) swapped = detail::sum_of_parts(r, n);
     else if (code == op::where::code) swapped = detail::masked_scatter(r, n);
     else if (code == Code::permute && uses[nodes[i].in[0]] == 1) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include <dfdx/graph/absorb.hpp>
+#include <dfdx/graph/casts.hpp>
 #include <dfdx/graph/plan.hpp>
 #include <dfdx/program/trace.hpp>
 
@@ -147,8 +148,11 @@ constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
 template <class F, class... A>
 constexpr Graph build_graph() {
   if constexpr (requires { F::template graph<A...>(); })
-    return graph::prepare(graph::absorb(F::template graph<A...>()), aliases_of<F, A...>());
-  else return graph::prepare(graph::absorb(graph::simplify(trace<F, A...>())), aliases_of<F, A...>());
+    return graph::prepare(graph::absorb(graph::place_casts(F::template graph<A...>())),
+                          aliases_of<F, A...>());
+  else
+    return graph::prepare(graph::absorb(graph::place_casts(graph::simplify(trace<F, A...>()))),
+                          aliases_of<F, A...>());
 }
 
 }  // namespace dfdx::detail
