@@ -567,6 +567,50 @@ TEST_CASE("a loop that one other loop alone reads is part of it", "[graph]") {
             {square, square, square}) == 2);
 }
 
+TEST_CASE("what is joined along the first axis is computed where it will lie", "[graph]") {
+  Meta const m = single(make_shape(6, 8));
+  using R = std::vector<Array>;
+  // Kernels that are neither loops nor products, once the values have been found right.
+  auto const kernels = [&](F const& f, graph::Aliases const& aliases = {}) {
+    std::vector<Meta> const metas = {m, m, single(make_shape(12, 8)), single(make_shape(8, 5))};
+    Graph const g = ready(f, metas, aliases);
+    check_in_place(g, metas, aliases);
+    int n = 0;
+    for (graph::Step const& x : graph::make_plan(g, aliases).steps)
+      n += x.kind == graph::Step::Kind::opaque || x.kind == graph::Step::Kind::move;
+    return n;
+  };
+  CHECK(kernels([](V v) { return R{exp(concat(tanh(v[0]), sin(v[1])) + v[2])}; }) == 0);
+  // A product, and what is joined of what is joined; by way of a view, on an axis behind others of one.
+  CHECK(kernels([](V v) {
+          Array const p = matmul(v[0], matmul(v[3], transpose(v[3])));
+          return R{sin(concat(concat(tanh(v[0]), p), exp(v[1])))};
+        }) == 0);
+  CHECK(kernels([](V v) {
+          Shape const one = make_shape(1, 1, 48);
+          return R{sin(concat<2>(reshape_to(tanh(v[0]), one), reshape_to(exp(v[1]), one)))};
+        }) == 0);
+  // An input is copied there, and so is what is joined twice or a result by itself.
+  CHECK(kernels([](V v) { return R{sin(concat(v[0], exp(v[1])))}; }) == 0);
+  CHECK(kernels([](V v) { return R{sin(concat(exp(v[0]), exp(v[0])))}; }) == 0);
+  CHECK(kernels([](V v) {
+          Array const x = exp(v[0]);
+          return R{sin(concat(x, tanh(v[1]))), x};
+        }) == 0);
+  // What one loop writes over all of it another still reads a part of.
+  CHECK(kernels([](V v) {
+          Array const x = exp(v[0]), y = concat(x, tanh(v[1]));
+          Array const sums = sum<0>(sin(y) * v[2]);
+          return R{cos(y), matmul(matmul(x, v[3]) * sum<0>(matmul(reshape_to(sums, make_shape(1, 8)), v[3])),
+                                  transpose(v[3]))};
+        }) == 0);
+  // Not rows of several, nor inputs alone; nor where the whole is written over an input.
+  CHECK(kernels([](V v) { return R{sin(concat<1>(exp(v[0]), tanh(v[1])))}; }) == 1);
+  CHECK(kernels([](V v) { return R{sin(concat(v[0], v[1]))}; }) == 1);
+  CHECK(kernels([](V v) { return R{concat(exp(v[0]), tanh(v[1]))}; }, {2}) == 2);
+  CHECK(kernels([](V v) { return R{concat(exp(v[0]), tanh(v[1]))}; }) == 0);
+}
+
 TEST_CASE("a loop outside of a loop over steps is part of none inside", "[graph]") {
   std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 6)),
                                    single(make_shape(4, 6, 6))};

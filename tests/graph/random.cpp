@@ -130,10 +130,12 @@ void check_in_place(random_graph::Sample s, DType d) {
 void check_aliases(random_graph::Sample s, std::uint64_t seed) {
   random_graph::Dice dice(seed);
   Graph& g = s.graph;
+  auto const is_result = [&](int id) { return g[id].region < 0 && g[id].meta.dtype == DType::f64; };
+  for (int id : s.stacked)
+    if (is_result(id)) g.outputs.push_back(id);
   for (int tries = 0; tries < 4; ++tries) {
     int const id = dice(g.size());
-    bool const plain = g[id].region < 0 && g[id].op->arity > 0 && g[id].op->code != Code::carry;
-    if (plain && g[id].meta.dtype == DType::f64) g.outputs.push_back(id);
+    if (is_result(id) && g[id].op->arity > 0 && g[id].op->code != Code::carry) g.outputs.push_back(id);
   }
   graph::Aliases aliases;
   std::vector<char> used(s.inputs.size(), 0);
@@ -290,6 +292,7 @@ TEST_CASE("random graphs that move values of 16 bits, and join some", "[graph]")
         random_graph::make(at, 3 + seed % 17, DType::f64, seed % 10 == 0, loops, seed % 3 == 0, 2, true);
     check_sample(s, DType::f64, true);
     check_in_place(s, DType::f64);
+    check_aliases(s, at);
   }
 }
 

@@ -33,7 +33,8 @@ class Dice {
 struct Sample {
   Graph graph = testing::new_graph();
   std::vector<Array> inputs;
-  int parameters = 0;  // leading floating inputs, that gradients may be asked for
+  int parameters = 0;        // leading floating inputs, that gradients may be asked for
+  std::vector<int> stacked;  // nodes that have something of all iterations of a loop
 };
 
 /// Loops - whether there are scans, or in their place what they stand for.
@@ -49,7 +50,8 @@ struct Builder {
   Loops loops = Loops::none;
   bool layers = false;  // also what follows "of layers" below
   int most_depth = 2, depth = 0;
-  bool halves = false;  // also values of 16 bits, which are only moved, and values side by side
+  bool halves = false;           // also values of 16 bits, which are only moved, and values side by side
+  std::vector<Array> stacked{};  // what loops make in all iterations
 
   Array const& any() {
     // Recent values more often than old ones, so that graphs become deep.
@@ -142,11 +144,33 @@ struct Builder {
     Shape s = make_shape(1);
     for (int i = 0; i < x.ndim(); ++i) s.push_back(x.shape()[i]);
     if (x.ndim() > 0 && dice.once_in(2)) s = x.shape();
-    Array const both = concat(reshape_to(unary(x), s), reshape_to(y, s));
+    Array const part = unary(x);
+    if (dice.once_in(2)) values.push_back(part);  // for others to read
+    if (dice.once_in(4)) y = part;
+    Array const both = dice.once_in(4) ? concat(reshape_to(y, s), reshape_to(part, s))
+                                       : concat(reshape_to(part, s), reshape_to(y, s));
     return dice.once_in(3) ? concat(both, reshape_to(x, s)) : both;
+  }
+  // The rows of a window but its first or last, and a new one.
+  Array window(Array const& x, Array const& z) {
+    Array const first = slice_axis(x, 0, 0, 1), kept = slice_axis(x, 0, dice(2), x.shape()[0] - 1);
+    Array const total =
+        dfdx::detail::reduce_mask<op::sum, void>(tanh(z), (index_t{1} << z.ndim()) - 1, false);
+    Array const fresh = dice.once_in(2) ? bounded(first + total) : unary(first);
+    Array const rest = dice.once_in(2) ? kept : unary(kept);
+    if (dice.once_in(2)) values.push_back(rest), values.push_back(fresh);
+    return dice.once_in(2) ? concat(rest, fresh) : concat(fresh, rest);
+  }
+  // Of a rounded value and an early one: what a backward pass wants of it can be computed again from 16 bits.
+  Array curved(Array const& x) {
+    Array const y = cast_to(cast_to(x, DType::bf16), dtype);
+    Array const w = values[static_cast<std::size_t>(dice(2))];
+    if (!broadcast(y, w)) return sin(dice.once_in(2) ? y - 0.5 : 0.5 - y);
+    return sin(dice.once_in(2) ? y - w : w - y);
   }
   Array view(Array const& x) {
     if (halves && dice.once_in(4)) return joined(x);
+    if (halves && dice.once_in(3)) return curved(x);
     return halves && dice.once_in(2) ? rounded(x) : moved(x);
   }
   Array moved(Array const& x) {
@@ -191,7 +215,8 @@ struct Builder {
         return reshape_to(x, s);
       }
       case 5: return rank > 0 && rank < 4 && x.shape()[0] >= 3 ? take(x, index) : x;
-      default: return rank > 0 && dice.once_in(2) ? pad_axis(x, dice(rank), 1, dice(2), 0, 0.25) : x;
+      default:
+        return rank > 0 && dice.once_in(2) ? pad_axis(x, dice(rank), 1, dice(2), 0, halves ? 0.1 : 0.25) : x;
     }
   }
   Array product(Array const& x, Array const& y) {
@@ -218,7 +243,10 @@ struct Builder {
       values.push_back(slice);
       values.push_back(carry.first);
       for (int i = 1 + dice(4); i > 0; --i) add();
-      Array const y = any(), z = any();
+      Array y = any();
+      Array const z = any();
+      if (halves && dice.once_in(3)) y = joined(y);
+      if (halves && dice.once_in(2) && slice.ndim() > 0 && slice.shape()[0] > 1) y = window(slice, z);
       bool const swaps = dice.once_in(4) && carry.first.meta() == carry.second.meta();
       auto const become = [&](Array const& c) {
         if (dice.once_in(5)) return c;
@@ -230,13 +258,14 @@ struct Builder {
       if (swaps) std::swap(next.first, next.second);
       return std::pair(next, halves && dice.once_in(2) ? cast_to(y, DType::bf16) : y);
     };
-    std::pair const init(x, dice.once_in(2) ? other : x);
+    std::pair const init(halves && dice.once_in(2) ? joined(x) : x, dice.once_in(2) ? other : x);
     Order const order = dice.once_in(2) ? Order::forward : Order::backward;
     auto const r = loops == Loops::scanned ? scan(body, init, xs, order) : unroll(body, init, xs, order);
     --depth;
     values.erase(values.begin() + static_cast<std::ptrdiff_t>(outside), values.end());
     if (dice.once_in(2)) values.push_back(r.first.first);
     if (dice.once_in(2)) values.push_back(r.first.second);
+    stacked.push_back(r.second);
     return r.second.ndim() <= 3 ? cast_to(r.second, dtype) : r.first.first;
   }
 
@@ -245,7 +274,7 @@ struct Builder {
   std::pair<std::pair<Array, Array>, Array> unroll(Body const& body, std::pair<Array, Array> carry,
                                                    Array const& xs, Order order) {
     auto const count = static_cast<int>(xs.shape()[0]);
-    std::vector<Array> stacked(static_cast<std::size_t>(count));
+    std::vector<Array> rows(static_cast<std::size_t>(count));
     std::size_t const outside = values.size();
     Dice const decisions = dice;
     for (int i = 0; i < count; ++i) {
@@ -256,11 +285,11 @@ struct Builder {
       for (int d = 1; d < xs.ndim(); ++d) part.push_back(xs.shape()[d]);
       auto const [next, y] = body(carry, reshape_to(slice_axis(xs, 0, at, 1), part));
       for (int d = 0; d < y.ndim(); ++d) row.push_back(y.shape()[d]);
-      stacked[static_cast<std::size_t>(at)] = reshape_to(y, row);
+      rows[static_cast<std::size_t>(at)] = reshape_to(y, row);
       carry = next;
     }
-    Array all = stacked[0];
-    for (std::size_t i = 1; i < stacked.size(); ++i) all = concat(all, stacked[i]);
+    Array all = rows[0];
+    for (std::size_t i = 1; i < rows.size(); ++i) all = concat(all, rows[i]);
     return {carry, all};
   }
 
@@ -343,8 +372,7 @@ struct Builder {
 
 /// make - a graph of about `size` calls of the vocabulary, with one to three outputs. With `empties` some inputs
 /// have no elements; loops are at most `deep` deep. With `layers` there are products of the rows of values of three
-/// axes, masks, and elements at places; with `halves` values of 16 bits that are
-/// moved, and values side by side.
+/// axes, masks, and elements at places; with `halves` values of 16 bits that are moved, and values side by side.
 inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = false, Loops loops = Loops::none,
                    bool layers = false, int deep = 2, bool halves = false) {
   Sample s;
@@ -369,6 +397,7 @@ inline Sample make(std::uint64_t seed, int size, DType dtype, bool empties = fal
   for (int i = 0; i < size; ++i) b.add();
   int const outputs = 1 + b.dice(3);
   for (int k = 0; k < outputs; ++k) s.graph.outputs.push_back(b.any().id());
+  for (Array const& x : b.stacked) s.stacked.push_back(x.id());
   return s;
 }
 

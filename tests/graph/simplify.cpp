@@ -171,6 +171,43 @@ TEST_CASE("what lies side by side in zeros is joined", "[graph]") {
             {make_shape(4, 4), make_shape(8, 0)}) == "pad pad add");
 }
 
+TEST_CASE("a part of what was joined or padded is a part of one of its parts", "[graph]") {
+  auto const part = [](Array const& x, int axis, index_t first, index_t count) {
+    return slice_axis(x, axis, first, count);
+  };
+  CHECK(ops([&](V v) { return part(concat(v[0], v[1]), 0, 0, 3); }) == "");
+  CHECK(ops([&](V v) { return part(concat(v[0], v[1]), 0, 4, 2); }) == "slice");
+  CHECK(ops([&](V v) { return part(pad_axis(v[0], 0, 2, 1, 0, 0.5), 0, 2, 3); }) == "");
+  CHECK(ops([&](V v) { return part(pad_axis(v[0], 0, 2, 1, 0, 0.5), 0, 5, 1); }) == "constant");
+  std::vector<Array> const in = {arange(12).reshape({3, 4}).to(DType::f32),
+                                 arange(12).reshape({3, 4}).to(DType::f32) + 20.0};
+  for (int first = 0; first < 6; ++first)
+    for (int count = 1; first + count <= 6; ++count) {
+      F const joined = [&](V v) { return part(concat(v[0], v[1]), 0, first, count); };
+      F const padded = [&](V v) { return part(pad_axis(v[0], 0, 2, 1, 0, 0.5), 0, first, count); };
+      CHECK(array_equal(testing::interpret(simplified(joined), in)[0], joined(in)));
+      CHECK(array_equal(testing::interpret(simplified(padded), in)[0], padded(in)));
+    }
+  // Not across both, every second, along another axis, or with gaps.
+  CHECK(ops([&](V v) { return part(concat(v[0], v[1]), 0, 2, 2); }) == "concat slice");
+  CHECK(ops([&](V v) { return slice_axis(concat(v[0], v[1]), 0, 0, 2, 2); }) == "concat slice");
+  CHECK(ops([&](V v) { return part(concat(v[0], v[1]), 1, 0, 2); }) == "concat slice");
+  CHECK(ops([&](V v) { return part(pad_axis(v[0], 0, 2, 1, 0, 0), 0, 1, 2); }) == "pad slice");
+  CHECK(ops([&](V v) { return part(pad_axis(v[0], 0, 2, 1, 1, 0), 0, 2, 3); }) == "pad slice");
+}
+
+TEST_CASE("what was widened and is narrow again", "[graph]") {
+  auto const there_and_back = [](DType through, DType to) {
+    return [=](V v) { return cast_to(cast_to(v[0], through), to); };
+  };
+  std::vector<Shape> const one = {make_shape(3, 4)};
+  CHECK(ops(simplified(there_and_back(DType::f32, DType::bf16), one, DType::bf16)) == "");
+  CHECK(ops(simplified(there_and_back(DType::f64, DType::f16), one, DType::f16)) == "");
+  CHECK(ops(simplified(there_and_back(DType::bf16, DType::f32), one, DType::f32)) == "cast cast");
+  CHECK(ops(simplified(there_and_back(DType::f16, DType::bf16), one, DType::bf16)) == "cast cast");
+  CHECK(ops(simplified(there_and_back(DType::i64, DType::f32), one, DType::f32)) == "cast cast");
+}
+
 TEST_CASE("simplify is idempotent and keeps values", "[graph]") {
   F const f = [](V v) {
     Array const z = matmul(v[0], transpose(v[1])) * 1.0;

@@ -67,6 +67,15 @@ constexpr auto attended = [](auto const& q, auto const& k, auto const& v) {
   return scaled_dot_product_attention(q, k, v, {.causal = true});
 };
 using Attended = std::remove_const_t<decltype(attended)>;
+struct Layers {
+  nn::Linear<24, 48> first;
+  nn::Linear<48, 24> second;
+  DFDX_FIELDS(first, second)
+  constexpr auto operator()(auto const& x) const { return x + tanh(second(gelu(first(x)))); }
+};
+constexpr auto size = [](Layers const& model, Tensor<float, 3, 5, 24> const& x) {
+  return mean(square(model(x)));
+};
 template <class F>
 struct Curved {
   constexpr auto operator()(auto const&... x) const {
@@ -96,6 +105,17 @@ TEST_CASE("autocast: products in 16 bits, forward and backward, and nothing else
   // Integers and f64 keep their dtype.
   auto const d = randn<double, 3, 3>(Key{3});
   CHECK(array_equal(compile(autocast<float16>(product))(d, d), compile(product)(d, d)));
+}
+
+TEST_CASE("autocast: numbers become narrow and wide in the loops beside products", "[optim]") {
+  // Three axes, of which products join two: both weights and x are rounded by themselves, all else with what is
+  // computed anyway.
+  using Forward = Autocast<std::remove_const_t<decltype(size)>, bfloat16>;
+  using F = program<Forward, Layers, Tensor<float, 3, 5, 24>>;
+  STATIC_CHECK(F::kernels == 3 + 2 + 2);
+  // In the backward pass gradients of weights become wide.
+  using B = program<ValueAndGrad<Forward, Wrt<0>>, Layers, Tensor<float, 3, 5, 24>>;
+  STATIC_CHECK(B::kernels == F::kernels + 3 + 1 + 2);
 }
 
 TEST_CASE("autocast: attention by blocks takes rounded operands", "[optim]") {

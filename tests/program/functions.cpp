@@ -407,6 +407,23 @@ TEST_CASE("results have memory of their own, equal ones too", "[program]") {
   CHECK((a(0) == 10 && b(0) == 20 && c(0, 0) == 30 && d(0) == 40));
   CHECK((e(0) == 50 && zero(0) == 60 && other(0) == 70 && part(0) == 80 && x(0) == 1));
   CHECK((a(1) == 3 && b(1) == 3 && c(1, 0) == 3 && d(1) == 2));
+  // What is joined, and its parts.
+  auto const join = compile([](auto const& v) {
+    auto const first = v + 1.0, second = v * 3.0;
+    return std::tuple(concat(first, second), first, second);
+  });
+  auto [all, first_part, second_part] = join(x);
+  all(0) = 10, second_part(1) = 20;
+  CHECK((first_part(0) == 2 && first_part(1) == 3 && second_part(0) == 3));
+  CHECK((all(1) == 3 && all(2) == 3 && all(3) == 6));
+  // Copies that are made once.
+  auto const turned = compile([](auto const& v) {
+    auto const z = transpose(v * 2.0);
+    return std::tuple(reshape<6>(z), reshape<1, 6>(z));
+  });
+  auto [line, row] = turned(Tensor<double, 2, 3>::from({1, 2, 3, 4, 5, 6}));
+  line(1) = 100;
+  CHECK((line(0) == 2 && row(0, 1) == 8 && row(0, 2) == 4));
   // Gradients of what is added are equal.
   auto const g = value_and_grad([](auto const& p, auto const& v) { return sum(tanh(p[0] + p[1] * v)); });
   auto grads = g(std::array{x, ones<double, 2>()}, ones<double, 2>()).second;

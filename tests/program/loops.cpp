@@ -43,6 +43,21 @@ constexpr auto unrolled = [](Weights const& w, Input const& x, State const& h0) 
   return sum(square(h)) + total;
 };
 
+// Squares of differences of what is rounded to 16 bits and of what is there before the loop: the differences are wanted
+// in the backward pass.
+template <class Half>
+constexpr auto rounded = [](Tensor<float, 4, 6> const& x, Tensor<float, 6> const& outside,
+                            Tensor<float, steps, 4, 6> const& parts) {
+  auto const [last, all] = scan(
+      [&](auto const& carry, auto const& part) {
+        auto const low = cast<float>(cast<Half>(carry * 1.5f));
+        auto const next = tanh(square(part - low) - square(low - outside) + carry * sin(low * 0.5f));
+        return std::pair(next, next * part);
+      },
+      x, parts);
+  return sum(square(last)) + sum(all);
+};
+
 Weights weights() { return randn<double, 3, 3>(Key{1}); }
 Input input() { return randn<double, steps, 3>(Key{2}); }
 State state() { return randn<double, 3>(Key{3}); }
@@ -413,6 +428,75 @@ TEST_CASE("scan: a value that waits for nothing is there when it is copied", "[p
   auto const w = randn<float, 12, 6>(Key{2});
   auto const xs = randn<float, 3, 4, 6>(Key{3});
   CHECK(allclose(compile(copies)(x, w, xs), copies(x, w, xs), 1e-5, 1e-6));
+}
+
+TEST_CASE("what is made of 16 bits in a loop is computed again in its backward pass", "[program]") {
+  auto const x = randn<float, 4, 6>(Key{1});
+  auto const outside = randn<float, 6>(Key{2});
+  auto const parts = randn<float, steps, 4, 6>(Key{3});
+  auto const check = [&](auto const& f) {
+    auto const g = value_and_grad(f, wrt<0, 1, 2>);
+    auto const [y, grads] = g(x, outside, parts);
+    auto a = x;
+    auto b = outside;
+    auto c = parts;
+    a.requires_grad(true), b.requires_grad(true), c.requires_grad(true);
+    auto const want = f(a, b, c);
+    want.backward();
+    CHECK(allclose(y, want, 1e-5, 1e-6));
+    CHECK(allclose(std::get<0>(grads), a.grad(), 1e-4, 1e-5));
+    CHECK(allclose(std::get<1>(grads), b.grad(), 1e-4, 1e-5));
+    CHECK(allclose(std::get<2>(grads), c.grad(), 1e-4, 1e-5));
+  };
+  check(rounded<bfloat16>);
+  check(rounded<float16>);
+  // The carries in f32, and in 16 bits what else an iteration leaves: no sums of both.
+  constexpr auto once = [](Tensor<float, 64, 64> const& start, Tensor<float, steps, 64, 64> const& all) {
+    auto const body = [](auto const& carry, auto const& part) {
+      return std::pair(tanh(sin(part - cast<float>(cast<bfloat16>(carry * 1.5f)))), sum(carry));
+    };
+    return sum(square(scan(body, start, all).first));
+  };
+  using P = program<ValueAndGrad<std::remove_const_t<decltype(once)>, Wrt<0>>, Tensor<float, 64, 64>,
+                    Tensor<float, steps, 64, 64>>;
+  constexpr index_t part = 64 * 64 * 4;
+  STATIC_CHECK(P::arena_bytes < (steps + 3) * part + steps * part / 2 + 4096);
+}
+
+TEST_CASE("a loop begins with two values side by side, one of which is read after it", "[program]") {
+  constexpr auto f = [](Tensor<double, 4> const& x, Tensor<double, steps, 8> const& xs) {
+    auto const a = tanh(x), b = sin(x);
+    auto const [last, sums] = scan(
+        [](Tensor<double, 8> const& c, Tensor<double, 8> const& part) {
+          auto const next = tanh(c + part);
+          return std::pair(next, sum(next));
+        },
+        concat(a, b), xs);
+    return a * sum(last) + sum(sums);
+  };
+  auto const x = randn<double, 4>(Key{1});
+  auto const xs = randn<double, steps, 8>(Key{2});
+  CHECK(allclose(compile(f)(x, xs), f(x, xs), 1e-12, 1e-12));
+}
+
+TEST_CASE("windows of several layers move on, each in its memory", "[program]") {
+  constexpr auto step = [](Tensor<double, 3, 6, 4> const& windows, Tensor<double, 4> const& x) {
+    auto const [last, all] = scan(
+        [](Tensor<double, 4> const& h, Tensor<double, 6, 4> const& window) {
+          auto const moved = concat(reshape<1, 4>(tanh(h)), slice<0, 0, 5>(window));
+          return std::pair(tanh(sum<0>(moved)), moved);
+        },
+        x, windows);
+    return std::pair(last, all);
+  };
+  auto state = randn<double, 3, 6, 4>(Key{1});
+  auto run = stateful(step);
+  for (std::uint64_t i = 2; i < 5; ++i) {
+    auto const x = randn<double, 4>(Key{i});
+    auto const [want, next] = step(state, x);
+    CHECK(allclose(run(state, x), want, 1e-12, 1e-12));
+    CHECK(allclose(state, next, 1e-12, 1e-12));
+  }
 }
 
 }  // namespace tests::program_loops

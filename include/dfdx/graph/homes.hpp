@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where the values of a region live. What enters it, is carried through it or is stacked is computed where it will
-// be read: carries have a ring of two places, read from one and written to the other, or, if all their values are
-// stacked, one place more than there are iterations.
+// Where values live that have no buffer of their own. What lies side by side is one buffer. What enters a region, is
+// carried through it or is stacked is computed where it will be read: carries have a ring of two places, read from one
+// and written to the other, or, if all their values are stacked, one place more than there are iterations.
 #pragma once
 
 #include <dfdx/graph/fuse.hpp>
+#include <dfdx/ops/side_by_side.hpp>
 
 namespace dfdx::graph {
 
@@ -28,15 +29,25 @@ constexpr int joined_turns(Vec<Turn>& turns, int first, int then) {
 class Homes {
  public:
   constexpr Homes(Graph const& g, Fusion& f) : g_(g), turns_(f.turns) {
-    if (g.regions.empty()) return;
+    bool any_joined = false;
+    for (Node const& n : g.nodes) any_joined = any_joined || is_joined(n);
+    if (g.regions.empty() && !any_joined) return;
     homes_.resize(g.nodes.size());
     places_.assign(g.nodes.size(), 1);
     for (int id = 0; id < g.size(); ++id)
       if (g[id].op->code == Code::last) settle_carry(id, f);
     for (int id = g.size() - 1; id >= 0; --id)  // a stack of stacks before what it is made of
       if (g[id].op->code == Code::stack) settle_stack(id);
+      else if (is_joined(g[id])) settle_joined(id, f);
   }
 
+  /// Whether a value is two that lie side by side.
+  static constexpr bool is_joined(Node const& n) { return same_op(*n.op, info<op::side_by_side>); }
+  /// Calls f(x, y) for each value x that lies in the buffer of y, beside another.
+  template <class F>
+  constexpr void for_parts(F const& f) const {
+    for (int part : parts_) f(part, of(part).owner);
+  }
   constexpr Home of(int id) const { return homes_.empty() ? Home{} : homes_[id]; }
   /// Of the buffer of a node.
   constexpr index_t elements(int id) const {
@@ -79,9 +90,20 @@ class Homes {
     else home(id) = {of.owner, extent::mul(turns_[of.turn].shift, size), -1};
   }
 
+  constexpr void settle_joined(int id, Fusion const& f) {
+    Home const mine = home(id);
+    Home part{mine.owner < 0 ? id : mine.owner, mine.offset, mine.turn};
+    for (int k = 0; k < 2; ++k) {
+      parts_.push_back(f.access[g_[id].in[k]].root);
+      home(parts_.back()) = part;
+      part.offset += g_[g_[id].in[k]].meta.shape.numel();
+    }
+  }
+
   Graph const& g_;
   Vec<Turn>& turns_;
   Vec<Home> homes_;
+  Vec<int> parts_;       // of what lies side by side
   Vec<index_t> places_;  // for each node how many values its buffer holds
 };
 

@@ -93,7 +93,7 @@ class Mirror {
     if (n.region != region_here_ || n.op->code == Code::each || is_known) return;
     if (++all.looked_at <= far && is_view(n)) return find_needed(n.in[0], false, all);
     auto const before = all.nodes.size();
-    bool const ends = all.looked_at > far || !n.op->elementwise || n.op->cost > all.most_cost;
+    bool const ends = all.looked_at > far || !is_map(n) || n.op->cost > all.most_cost;
     for (int k = 0; !ends && k < n.op->arity; ++k) find_needed(n.in[k], false, all);
     if (!ends && (first || all.nodes.size() == before || users(id) < 2)) return;
     all.nodes.resize(before);
@@ -101,11 +101,16 @@ class Mirror {
       if (known == id) return;
     all.nodes.push_back(id);
   }
-  // Whether a value is better computed again than stacked: what else must be stacked for it is next to nothing, or no
-  // more than it would be itself and has other users.
+  // What casts make smaller is better kept: whoever reads it wants it in memory.
+  constexpr bool is_map(Node const& n) const {
+    return n.op->elementwise ||
+           (n.op->code == Code::cast && size_of(n.meta.dtype) > size_of(graph_[n.in[0]].meta.dtype));
+  }
+  // Whether a value is better computed again than stacked: what else must be stacked for it is half as much, of 16 bits
+  // say, or no more than it would be itself and has other users.
   constexpr bool is_smaller_again(int id) {
     Node const n = graph_[id];
-    if (!n.op->elementwise) return false;
+    if (!is_map(n)) return false;
     Needed all;
     region_here_ = n.region;
     index_t const count = graph_.regions[n.region].count, size = bytes(n.meta);
@@ -123,7 +128,7 @@ class Mirror {
       other += more;
       shared = shared && (4 * more <= own(n.meta, size) || users(node) > 1);
     }
-    return 4 * other <= own(n.meta, size) || (shared && 4 * other <= 5 * own(n.meta, size));
+    return 2 * other <= own(n.meta, size) || (shared && 4 * other <= 5 * own(n.meta, size));
   }
   // Of the nodes that there were at the beginning; those of views of it are its own.
   constexpr int users(int id) const { return static_cast<std::size_t>(id) < users_.size() ? users_[id] : 0; }

@@ -93,14 +93,17 @@ class Planner {
     readers_ = Vec<int>(g_.nodes.size());
     int* const readers = readers_.data();
     int const* const alias = alias_.data();
-    bool const has_loops = !g_.regions.empty();  // homes are places in those
+    bool const has_loops = !g_.regions.empty();
     for (std::size_t k = 0, n = f_.groups.size(); k < n; ++k)
       for_roots_read(static_cast<int>(k), [&](int root) { ++readers[root]; });
+    homes_.for_parts([&](int part, int of) {
+      if (readers[part] > 1) readers[of] = kept;
+    });
     for (int id = 0, size = g_.size(); id < size; ++id) {
       Node const& n = nodes_[id];
       int const mine = place_[id].group;
       bool const own = mine >= 0 && (!has_loops || f_.groups[mine].kind != Group::Kind::region);
-      if (!own || alias[id] >= 0 || (has_loops && homes_.of(id).owner >= 0)) readers[id] = kept;
+      if (!own || alias[id] >= 0 || homes_.of(id).owner >= 0) readers[id] = kept;
       if (!has_loops) continue;
       for (int i = 0; i < n.op->arity; ++i) {
         int const root = access_[n.in[i]].root;
@@ -208,18 +211,14 @@ class Planner {
   }
 
   constexpr Step begin_step(Step::Kind kind, int node) const {
-    return Step{kind,
-                node,
-                nodes_[node].meta.dtype,
-                static_cast<int>(plan.code.size()),
-                0,
-                static_cast<int>(plan.arguments.size()),
-                0};
+    auto const code = static_cast<int>(plan.code.size()), argument = static_cast<int>(plan.arguments.size());
+    return Step{kind, node, nodes_[node].meta.dtype, code, 0, argument, 0};
   }
 
   constexpr void add_step(int k, Order const& order) {
     Group const& x = f_.groups[k];
     if (x.kind == Group::Kind::loop && x.members.empty()) return;  // all of it sank elsewhere
+    if (x.kind == Group::Kind::opaque && Homes::is_joined(nodes_[x.members[0]])) return;
     if (x.kind == Group::Kind::region) return add_loop(x.behind, order);
     if (x.kind != Group::Kind::loop) return add_kernel(x);
     if (epilogues_.product[k] >= 0) {

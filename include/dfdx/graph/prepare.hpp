@@ -3,16 +3,13 @@
 // gets memory to stand in. Copies are inserted where a value is only an input, a constant or a view.
 #pragma once
 
-#include <dfdx/graph/views.hpp>
+#include <dfdx/graph/joins.hpp>
 #include <dfdx/ops/join.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/slide.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::graph {
-
-/// Aliases - for each output the input whose memory it takes over when the program is done with that input, or -1.
-using Aliases = Vec<int>;
 
 namespace detail {
 
@@ -160,6 +157,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   out.requirements = g.requirements;
   out.regions = g.regions;
   detail::LoopMemory loops(g);
+  detail::Joins const joins(g, accessed, aliases);
   Vec<signed char> slides(g.nodes.size(), -1);
   for (std::size_t k = 0; k < aliases.size(); ++k)
     slides[g.outputs[k]] = static_cast<signed char>(detail::remaining_window(g, aliases, k));
@@ -168,12 +166,18 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id;
     return c;
   };
+  // Whose memory a value is in: that of the first of two reshapes that share their copy.
+  Vec<int> copied_by(g.nodes.size(), -1);
+  auto const owner_of = [&](int id) {
+    int const root = accessed[id].root;
+    return copied_by[root] >= 0 ? copied_by[root] : root;
+  };
   auto const code_under = [&](int id) { return nodes[accessed[id].root].op->code; };
   for (int id = 0, size = g.size(); id < size; ++id) {
     Node const& n = nodes[id];
     int in[max_arity] = {-1, -1, -1, -1};
-    bool const reads_memory =
-        n.op->code == Code::each || n.op->code == Code::opaque || n.op->code == Code::matmul;
+    bool const opaque = n.op->code == Code::opaque && !joins.joined(id);
+    bool const reads_memory = n.op->code == Code::each || opaque || n.op->code == Code::matmul;
     for (int k = 0; k < n.op->arity; ++k) {
       int const x = n.in[k];
       if (reads_memory && (code_under(x) == Code::constant || code_under(x) == Code::iota))
@@ -184,7 +188,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       // Two reshapes of one value that both have to copy it: one copies, the other is a view of that.
       int& first = reshaped[n.in[0]];
       if (first < 0) first = id;
-      else in[0] = to[first];
+      else in[0] = to[first], copied_by[id] = first;
     }
     if (int const rest = slides[id]; rest >= 0) {
       int const fresh = n.in[1 - rest];
@@ -194,6 +198,14 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
       Node const slide{
           &info<op::slide>, Attrs{{n.attrs.i[0], rest}}, n.meta, {to[nodes[n.in[rest]].in[0]], x}};
       to[id] = out.push(slide).id;
+    } else if (joins.joined(id)) {
+      Node both{&info<op::side_by_side>, n.attrs, n.meta, {in[0], in[1]}};
+      for (int k = 0; k < 2; ++k) {
+        if (!joins.copies(id, k)) continue;
+        both.in[k] = bind<op::copy>(Attrs{}, Sym{&out, in[k]}).id;
+        out[both.in[k]].region = n.region;
+      }
+      to[id] = out.push(both).id;
     } else {
       to[id] = detail::push(out, n, in);
     }
@@ -210,7 +222,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   for (bool const aliased : {true, false})
     for (std::size_t k = 0; k < g.outputs.size(); ++k) {
       int const id = g.outputs[k];
-      auto& used = taken[accessed[id].root];
+      auto& used = taken[owner_of(id)];
       if (is_aliased(k) != aliased || !has_memory(id) || used != 0) continue;
       // What is stacked may be made where the result is wanted (graph/order.hpp).
       bool const stacked = nodes[id].op->code == Code::stack && nodes[id].region < 0;

@@ -45,8 +45,8 @@ struct Autocast {
 };
 
 /// autocast<bfloat16>(f) - f in mixed precision: in programs, matrix products, attention and convolutions of f32, and
-/// the products of their gradients, take operands rounded to T, add up in f32 and give f32 back; parameters, sums,
-/// losses and the optimizer stay in f32. In memory f computes as it is.
+/// the products of their gradients, take operands rounded to T and add up in f32; what products and convolutions give
+/// is rounded to T too. Parameters, sums, losses and the optimizer stay in f32. In memory f computes as it is.
 ///
 ///     auto step = train_step(autocast<bfloat16>(loss), optim::AdamW{});
 ///     auto step = train_step(autocast<float16>(loss), optim::LossScale{optim::AdamW{}});  // f16 has a short range
