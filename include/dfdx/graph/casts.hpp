@@ -14,38 +14,39 @@ namespace detail {
 /// CastPlacer - rewrites a graph with its casts from and to 16 bits elsewhere.
 class CastPlacer {
  public:
-  constexpr explicit CastPlacer(Graph const& g) : g_(g), r_(g.size()), to_(g.nodes.size(), -1) {
-    for (Node const& n : g.nodes) found = found || narrows(n) || widens(n);
-  }
+  constexpr explicit CastPlacer(Graph const& g) : g_(g), r_(g.size()), to_(g.nodes.size(), -1) {}
 
-  /// Whether there are any.
-  bool found = false;
+  /// Whether a graph has any.
+  static constexpr bool has_some(Graph const& g) {
+    for (Node const& n : g.nodes)
+      if (narrows(g, n) || widens(g, n)) return true;
+    return false;
+  }
 
   constexpr Graph placed() {
     r_.graph.regions = g_.regions;
     r_.graph.inputs = g_.inputs;
     r_.graph.requirements = g_.requirements;
-    narrowed_ = asked_of(g_, [&](Node const& n) { return narrows(n); });
+    narrowed_ = asked_of(g_, [&](Node const& n) { return narrows(g_, n); });
     stacked_ = asked_of(g_, [](Node const& n) { return n.op->code == Code::stack; });
     for (int id = 0; id < g_.size(); ++id) {
       Node const& n = g_[id];
-      to_[id] = narrows(n) ? narrowed(n) : moved(n);
+      to_[id] = narrows(g_, n) ? narrowed(n) : moved(n);
     }
     for (int o : g_.outputs) r_.graph.outputs.push_back(to_[o]);
     return without_dead(r_.graph);
   }
 
  private:
-  constexpr bool narrows(Node const& n) const {
+  static constexpr bool narrows(Graph const& g, Node const& n) {
     if (n.op->code != Code::cast || !is_half(n.meta.dtype)) return false;
-    DType const from = g_[n.in[0]].meta.dtype;
+    DType const from = g[n.in[0]].meta.dtype;
     return is_floating(from) && !is_half(from);
   }
   static constexpr bool widens(Graph const& g, Node const& n) {
     if (n.op->code != Code::cast || !is_floating(n.meta.dtype) || is_half(n.meta.dtype)) return false;
     return is_half(g[n.in[0]].meta.dtype);
   }
-  constexpr bool widens(Node const& n) const { return widens(g_, n); }
 
   // Whether the elements of the result are those of the operands, as they are.
   static constexpr bool moves(Node const& n) {
@@ -118,9 +119,8 @@ class CastPlacer {
 
 /// place_casts - an equal graph, of a simplified one, that moves numbers while they are of 16 bits.
 constexpr Graph place_casts(Graph g) {
-  detail::CastPlacer placer(g);
-  if (!placer.found) return g;
-  return placer.placed();
+  if (!detail::CastPlacer::has_some(g)) return g;
+  return detail::CastPlacer(g).placed();
 }
 
 }  // namespace dfdx::graph
