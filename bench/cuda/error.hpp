@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../../tests/worse.hpp"
+
 namespace bench {
 
-/// Error - differences from what was wanted, relative to the largest of that. NaN anywhere stays.
+using tests::worse;
+
+/// Error - differences from what was wanted, relative to the largest of that; infinite if any is NaN.
 class Error {
  public:
   void add(double got, double want) {
-    double const d = got == want ? 0 : std::fabs(got - want);
-    if (!(d <= worst_) && !std::isnan(worst_)) worst_ = d;
+    worst_ = worse(worst_, got == want ? 0 : std::fabs(got - want));
     largest_ = std::max(largest_, std::fabs(want));
   }
   double value() const { return worst_ == 0 ? 0 : worst_ / largest_; }

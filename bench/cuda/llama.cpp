@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "llama.hpp"
 
-#include <dfdx/models/generate.hpp>
-#include <dfdx/models/llama_load.hpp>
-
 #include <cmath>
+#include <dfdx/models/generate.hpp>
 
+#include "../llama/random_model.hpp"
 #include "error.hpp"
 
 namespace bench {
@@ -29,19 +28,10 @@ models::LlamaConfig config(bool small) {
   return c;
 }
 
-models::Llama random_model(models::LlamaConfig const& c) {
-  models::Llama m = models::detail::outline_of(c);
-  std::uint64_t state = 88172645463325252u;
-  auto const scale = static_cast<float>(std::sqrt(3.0 / static_cast<double>(c.width)) / 8388608);
-  visit_named(m, [&](std::string const& name, Array& leaf) {
-    Array const x(leaf.meta());
-    bool const norm = name.ends_with("norm.weight");
-    float* const p = x.data<float>();
-    for (index_t i = 0; i < x.size(); ++i) {
-      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-      p[i] = norm ? 1.0f : (static_cast<float>(state >> 40) - 8388608.0f) * scale;
-    }
-    leaf = x.ndim() == 2 ? x.to(DType::bf16) : x;
+models::Llama model_of(models::LlamaConfig const& c) {
+  auto m = random_model(c, static_cast<float>(std::sqrt(3.0 / static_cast<double>(c.width))));
+  visit(m, [](Array& leaf) {
+    if (leaf.ndim() == 2) leaf = leaf.to(DType::bf16);
   });
   return m;
 }
@@ -62,7 +52,7 @@ double difference(std::span<float const> got, std::span<float const> want) {
 
 struct Llama::State {
   State(bool small, Device device)
-      : here(random_model(config(small))),
+      : here(model_of(config(small))),
         there(to(device, here)),
         tokens(some_tokens(small ? 70 : 2048, here.config.vocabulary)),
         positions(static_cast<index_t>(tokens.size()) + 1),
@@ -94,8 +84,7 @@ double Llama::error() {
   models::KvCache a = state_->here.cache(8), b = state_->there.cache(8);
   double worst = 0;
   for (std::size_t i = 0; i < 4; ++i) {
-    double const d = difference(state_->decode(state_->tokens[i], b), on_cpu(state_->tokens[i], a));
-    if (!(d <= worst)) worst = d;
+    worst = worse(worst, difference(state_->decode(state_->tokens[i], b), on_cpu(state_->tokens[i], a)));
   }
   return worst;
 }

@@ -11,6 +11,7 @@
 #include "../row.hpp"
 #include "error.hpp"
 
+#include <concepts>
 #include <functional>
 
 namespace bench {
@@ -103,7 +104,7 @@ double error_beside_cpu(F& f, X const&... x) {
     Error e;
     for (index_t i = 0; i < dense.size(); ++i)
       e.add(static_cast<double>(got[i]), static_cast<double>(want[i]));
-    if (!(e.value() <= worst) && !std::isnan(worst)) worst = e.value();
+    worst = worse(worst, e.value());
   });
   return worst;
 }
@@ -137,6 +138,13 @@ inline void row(char const* bench, std::string const& name, double ms, Checked r
                result.most);
   r.note = "WRONG";
   print(r);
+}
+
+/// The same of work that is timed now, when its result has been compared.
+template <std::invocable Work>
+void row(char const* bench, std::string const& name, Work const& work, Checked result, double bandwidth,
+         double bytes, double flops = 0, std::string const& note = {}) {
+  row(bench, name, milliseconds(work), result, bandwidth, bytes, flops, note);
 }
 
 /// Runs the rows, or says that there is no device. Status 1 if a result was wrong.

@@ -50,14 +50,15 @@ void maps(char const* dtype, double bandwidth) {
     auto const va = numbers(a), vx = numbers(x), vb = numbers(b), vr = numbers(r);
     double const error =
         error_of(f(a, x, b, r), [&](std::size_t i) { return gelu_of(va[i] * vx[i] + vb[i]) + vr[i]; });
-    row("cuda map", std::string("gelu(a x + b) + r, ") + dtype, milliseconds([&] { f(a, x, b, r); }),
-        checked<T>(error), bandwidth, 5 * n * size);
+    row(
+        "cuda map", std::string("gelu(a x + b) + r, ") + dtype, [&] { f(a, x, b, r); }, checked<T>(error),
+        bandwidth, 5 * n * size);
   }
   auto g = vjp(Map{});
   auto const ct = normals<X>(5);
-  row("cuda map", std::string("gelu(a x + b) + r with gradients, ") + dtype,
-      milliseconds([&] { g(a, x, b, r, ct); }), checked<T>(error_beside_cpu(g, a, x, b, r, ct)), bandwidth,
-      9 * n * size);
+  row(
+      "cuda map", std::string("gelu(a x + b) + r with gradients, ") + dtype, [&] { g(a, x, b, r, ct); },
+      checked<T>(error_beside_cpu(g, a, x, b, r, ct)), bandwidth, 9 * n * size);
 }
 
 void rows(double bandwidth) {
@@ -74,10 +75,11 @@ void rows(double bandwidth) {
       for (std::size_t j = 0; j < n; ++j) sum += std::exp(values[first + j]);
       return std::exp(values[i]) / sum;
     });
-    row("cuda rows", "softmax", milliseconds([&] { f(x); }), checked<float>(error), bandwidth, 2 * size);
+    row("cuda rows", "softmax", [&] { f(x); }, checked<float>(error), bandwidth, 2 * size);
     auto g = vjp(Softmax{});
-    row("cuda rows", "softmax with gradient", milliseconds([&] { g(x, ct); }),
-        checked<float>(error_beside_cpu(g, x, ct)), bandwidth, 4 * size);
+    row(
+        "cuda rows", "softmax with gradient", [&] { g(x, ct); }, checked<float>(error_beside_cpu(g, x, ct)),
+        bandwidth, 4 * size);
   }
   auto const w = normals<Tensor<float, n>>(3), b = normals<Tensor<float, n>>(4);
   auto const vw = numbers(w), vb = numbers(b);
@@ -91,10 +93,10 @@ void rows(double bandwidth) {
         squares += (values[first + j] - mean) * (values[first + j] - mean) / static_cast<double>(n);
       return (values[i] - mean) / std::sqrt(squares + 1e-5) * vw[i % n] + vb[i % n];
     });
-    row("cuda rows", "layer norm", milliseconds([&] { f(x, w, b); }), checked<float>(error), bandwidth,
-        2 * size);
+    row("cuda rows", "layer norm", [&] { f(x, w, b); }, checked<float>(error), bandwidth, 2 * size);
     auto g = vjp(Norm{});
-    row("cuda rows", "layer norm with gradients", milliseconds([&] { g(x, w, b, ct); }),
+    row(
+        "cuda rows", "layer norm with gradients", [&] { g(x, w, b, ct); },
         checked<float>(error_beside_cpu(g, x, w, b, ct)), bandwidth, 4 * size);
   }
   {
@@ -106,9 +108,10 @@ void rows(double bandwidth) {
         squares += values[first + j] * values[first + j] / static_cast<double>(n);
       return values[i] / std::sqrt(squares + 1e-5) * vw[i % n];
     });
-    row("cuda rows", "RMS norm", milliseconds([&] { f(x, w); }), checked<float>(error), bandwidth, 2 * size);
+    row("cuda rows", "RMS norm", [&] { f(x, w); }, checked<float>(error), bandwidth, 2 * size);
     auto g = vjp(RootMeanSquare{});
-    row("cuda rows", "RMS norm with gradients", milliseconds([&] { g(x, w, ct); }),
+    row(
+        "cuda rows", "RMS norm with gradients", [&] { g(x, w, ct); },
         checked<float>(error_beside_cpu(g, x, w, ct)), bandwidth, 4 * size);
   }
 }
@@ -121,8 +124,9 @@ void entropy(double bandwidth) {
   for (std::size_t i = 0; i < m; ++i) labels.data()[i] = static_cast<std::int32_t>(i * 7919 % classes);
   auto const there = to(cuda(), labels);
   auto g = value_and_grad(Entropy{});
-  row("cuda rows", "cross entropy of " + std::to_string(Classes) + " with gradient",
-      milliseconds([&] { g(logits, there); }), checked<float>(error_beside_cpu(g, logits, there)), bandwidth,
+  row(
+      "cuda rows", "cross entropy of " + std::to_string(Classes) + " with gradient",
+      [&] { g(logits, there); }, checked<float>(error_beside_cpu(g, logits, there)), bandwidth,
       2 * static_cast<double>(m * classes) * 4);
 }
 
@@ -135,25 +139,27 @@ void orders(double bandwidth) {
   for (double v : values) total += v, size += std::fabs(v);
   auto add = compile(Sum{});
   double const sum_error = std::fabs(static_cast<double>(add(x)) - total) / size;
-  row("cuda order", "sum of 2^24", milliseconds([&] { add(x); }), {sum_error, 1e-6}, bandwidth,
-      static_cast<double>(n) * 4);
+  row("cuda order", "sum of 2^24", [&] { add(x); }, {sum_error, 1e-6}, bandwidth, static_cast<double>(n) * 4);
   auto sort = compile(Sort{});
   auto const order = numbers(sort(x));
   double misplaced = 0;
   for (std::size_t i = 1; i < n; ++i)
     misplaced +=
         values[static_cast<std::size_t>(order[i - 1])] > values[static_cast<std::size_t>(order[i])] ? 1 : 0;
-  row("cuda order", "argsort of 2^24", milliseconds([&] { sort(x); }), {misplaced, 0}, bandwidth,
+  row(
+      "cuda order", "argsort of 2^24", [&] { sort(x); }, {misplaced, 0}, bandwidth,
       static_cast<double>(n) * 12);
   using Lines = Tensor<float, size_or(4096, 30), size_or(4096, 300)>;
   auto const lines = normals<Lines>(2);
   auto running = compile(Running{});
-  row("cuda order", "cumsum of rows of 4096", milliseconds([&] { running(lines); }),
+  row(
+      "cuda order", "cumsum of rows of 4096", [&] { running(lines); },
       checked<float>(error_beside_cpu(running, lines)), bandwidth,
       static_cast<double>(Lines::static_meta.shape.numel()) * 8);
   auto draw = compile(Normals<float>{});
   auto const key = to(cuda(), Tensor<std::int64_t>(3));
-  row("cuda order", "2^24 normal numbers", milliseconds([&] { draw(x, key); }),
+  row(
+      "cuda order", "2^24 normal numbers", [&] { draw(x, key); },
       checked<float>(error_beside_cpu(draw, x, key)), bandwidth, static_cast<double>(n) * 4);
 }
 

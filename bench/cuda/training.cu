@@ -51,7 +51,8 @@ void training(char const* name, Loss const& loss, Model const& start, O const& r
   Error e;
   for (int k = 0; k < 10; ++k)
     e.add(static_cast<double>(step(there, x, y)), static_cast<double>(on_cpu(here, x_here, y_here)));
-  row("cuda training", name, milliseconds([&] { step(there, x, y); }), {e.value(), 1e-3}, bandwidth, 0, 0,
+  row(
+      "cuda training", name, [&] { step(there, x, y); }, {e.value(), 1e-3}, bandwidth, 0, 0,
       "the step reads its loss back");
 }
 

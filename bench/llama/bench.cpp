@@ -12,6 +12,7 @@
 
 #include "../roof.hpp"
 #include "peers.hpp"
+#include "random_model.hpp"
 
 namespace {
 
@@ -22,22 +23,6 @@ models::LlamaConfig config(index_t width, index_t hidden, index_t layers, index_
   c.vocabulary = 32000, c.width = width, c.hidden = hidden, c.layers = layers;
   c.heads = c.kv_heads = heads, c.head_size = width / heads, c.context = 512, c.tied = true;
   return c;
-}
-
-models::Llama random_model(models::LlamaConfig const& c) {
-  models::Llama m = models::detail::outline_of(c);
-  std::uint64_t state = 88172645463325252u;
-  visit_named(m, [&](std::string const& name, Array& leaf) {
-    Array x(leaf.meta());
-    bool const norm = name.ends_with("norm.weight");
-    float* const p = x.data<float>();
-    for (index_t i = 0; i < x.size(); ++i) {
-      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-      p[i] = norm ? 1.0f : (static_cast<float>(state >> 40) / 8388608.0f - 1.0f) * 0.05f;
-    }
-    leaf = x;
-  });
-  return m;
 }
 
 double matrix_bytes(models::Llama m) {
@@ -232,7 +217,7 @@ void measure_static(models::Llama const& m, double memory) {
 }
 
 void shape(char const* name, models::LlamaConfig const& c, double memory) {
-  models::Llama const m = random_model(c);
+  models::Llama const m = bench::random_model(c, 0.05f);
   bench::Peers const peers(m);
   measure(name, "f32", m, 1e-5, memory, peers.times({}));
   if (c.width == stories15m.width) measure_static(m, memory);

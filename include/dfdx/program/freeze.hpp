@@ -147,12 +147,11 @@ constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
 // The graph as the plan takes it. A function may say what its simplified graph is (program/fixed.hpp).
 template <class F, class... A>
 constexpr Graph build_graph() {
-  if constexpr (requires { F::template graph<A...>(); })
-    return graph::prepare(graph::absorb(graph::place_casts(F::template graph<A...>())),
-                          aliases_of<F, A...>());
-  else
-    return graph::prepare(graph::absorb(graph::place_casts(graph::simplify(trace<F, A...>()))),
-                          aliases_of<F, A...>());
+  auto const ready = [](Graph g) {
+    return graph::prepare(graph::absorb(graph::place_casts(std::move(g))), aliases_of<F, A...>());
+  };
+  if constexpr (requires { F::template graph<A...>(); }) return ready(F::template graph<A...>());
+  else return ready(graph::simplify(trace<F, A...>()));
 }
 
 }  // namespace dfdx::detail
