@@ -567,6 +567,18 @@ TEST_CASE("a loop that one other loop alone reads is part of it", "[graph]") {
             {square, square, square}) == 2);
 }
 
+TEST_CASE("two reshapes that have to copy one value copy it once", "[graph]") {
+  std::vector<Meta> const metas = {single(make_shape(6, 8))};
+  F const f = [](V v) {
+    Array const z = permute_axes(exp(v[0]), op::pack_axes(std::array{1, 0}.data(), 2));
+    return std::vector<Array>{cumsum(reshape_to(z, make_shape(48)), 0),
+                              cumsum(reshape_to(z, make_shape(2, 24)), 0)};
+  };
+  Graph const g = ready(f, metas);
+  check_in_place(g, metas, {});
+  CHECK(graph::make_plan(g, {}).buffers.size() == 3);  // of the copy and two sums
+}
+
 TEST_CASE("what is joined along the first axis is computed where it will lie", "[graph]") {
   Meta const m = single(make_shape(6, 8));
   using R = std::vector<Array>;
