@@ -2,7 +2,7 @@
 # ctest cuda/<name>: nvcc compiles tests/cuda/<name>.cu, and no kernel uses local memory. Nothing is run, so no GPU is
 # needed, and of the host's code no object is made; without nvcc the one test cuda_compile says so and counts as skipped.
 # No source asks which generation it is compiled for (lint.py sees to it), so that one PTX serves both: a quarter of the
-# time.
+# time. What sm_90a alone has is compiled for it by tests/cuda/warpgroups.cu.
 if(DFDX_CUDA STREQUAL "OFF")
   return()
 endif()
@@ -21,7 +21,7 @@ set(nvcc_flags "${DFDX_COMPILE_FLAGS}")
 list(REMOVE_ITEM nvcc_flags -Wall -Wextra -Wpedantic)  # nvcc's intermediate host code is not pedantic
 file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu" "${PROJECT_SOURCE_DIR}/bench/cuda/*.cu")
 # Of those that are about kernels alone the host's code is not compiled either: it is the same as in the others.
-set(kernels_alone attention kernels loop)
+set(kernels_alone attention kernels loop warpgroups)
 # All are compiled for two generations, but the hundreds of small kernels of ops that are called one by one for one, and
 # the benchmarks.
 set(one_generation called)
@@ -43,9 +43,14 @@ foreach(source ${sources})
   if(name IN_LIST one_generation)
     set(generations sm_90)
   endif()
+  set(ptx compute_80)
+  if(name STREQUAL warpgroups)
+    set(ptx compute_90a)
+    set(generations sm_90a)
+  endif()
   add_test(NAME cuda/${name}
     COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/cuda_kernels.sh" "${DFDX_NVCC}" ${nvcc_flags} -ccbin ${host}
-            -gencode arch=compute_80,code=[${generations}]
+            -gencode arch=${ptx},code=[${generations}]
             --expt-relaxed-constexpr --extended-lambda -Werror all-warnings
             ${output} "${source}" -o "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.o")
   set_tests_properties(cuda/${name} PROPERTIES LABELS cuda)

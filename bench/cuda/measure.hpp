@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the benchmarks of a GPU share: inputs that are drawn there, the device's clock, its copy bandwidth as the roof
 // of what is bound by memory, and results compared before they are timed: some elements with sums of `double`, or all
-// with the same program's on the CPU. DFDX_BENCH_SMALL: sizes for a dry run.
+// with the same program's on the CPU. DFDX_BENCH_SMALL: sizes for a dry run;
+// DFDX_BENCH_WARPGROUPS: rows of the kernel that sm_90a alone has.
 #pragma once
 
 #include <dfdx/cuda.hpp>
@@ -22,6 +23,12 @@ using namespace dfdx;
 inline constexpr bool small = true;
 #else
 inline constexpr bool small = false;
+#endif
+/// Whether the program is compiled for sm_90a.
+#if defined(DFDX_BENCH_WARPGROUPS) || defined(DFDX_CUDA_EMULATED)
+inline constexpr bool has_warpgroups = true;
+#else
+inline constexpr bool has_warpgroups = false;
 #endif
 /// An extent, or a small one.
 constexpr std::size_t size_or(std::size_t n, std::size_t few) { return small ? few : n; }

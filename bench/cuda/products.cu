@@ -46,6 +46,8 @@ void product(char const* name, double bandwidth) {
   one("cuBLASLt", {.cublas_from = 0});
   if (sizeof(T) == 4) one("cuBLASLt, tf32", {.tf32 = true, .cublas_from = 0});
   one("own tiles", {.cublas_from = std::int64_t{1} << 60});
+  if (has_warpgroups && sizeof(T) == 2)
+    one("own, by warpgroups", {.cublas_from = std::int64_t{1} << 60, .warpgroups_from = 0});
 }
 
 template <class T>

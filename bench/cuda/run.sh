@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [build|run]: benchmarks of a GPU. `build` compiles them with nvcc into build/bench/cuda, `run` runs what is
 # there, compares with PyTorch where python3 has it with CUDA, prints a table and writes build/bench/cuda/results.json;
-# without an argument both. ARCH (sm_90) says for which generation; PEER_SECONDS (240) how long PyTorch may take: rows
-# that it has not come to stay alone.
+# without an argument both. ARCH (sm_90a) says for which generation, sm_90a with products by warpgroups; PEER_SECONDS
+# (240) how long PyTorch may take: rows that it has not come to stay alone.
 set -eu
 cd "$(dirname "$0")/../.."
 out=build/bench/cuda
@@ -12,13 +12,15 @@ mkdir -p $out
 if [ "${1:-build}" = build ]; then
   command -v nvcc >/dev/null || { echo 'cuda/run.sh: no nvcc' >&2; exit 1; }
   flags='-std=c++20 -O3 -Iinclude -isystem build/deps/usr/include'
+  arch=${ARCH:-sm_90a}
+  case $arch in *a) flags="$flags -DDFDX_BENCH_WARPGROUPS" ;; esac
   for name in $names; do
     host=
     if [ -f bench/cuda/$name.cpp ]; then # what nvcc need not read
       host=$out/$name.o
       ${CXX:-g++} $flags -c -o $host bench/cuda/$name.cpp
     fi
-    nvcc $flags -arch="${ARCH:-sm_90}" --expt-relaxed-constexpr --extended-lambda -o $out/$name bench/cuda/$name.cu \
+    nvcc $flags -arch="$arch" --expt-relaxed-constexpr --extended-lambda -o $out/$name bench/cuda/$name.cu \
       $host -lcublasLt
   done
   [ $# -eq 0 ] || exit 0

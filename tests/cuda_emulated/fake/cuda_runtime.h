@@ -5,36 +5,23 @@
 
 #define DFDX_CUDA_EMULATED 1
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <memory>
-#include <vector>
 
-#include <sys/mman.h>
-
-#include "fibers.hpp"
+#include "cuda.h"
+#include "machine.hpp"
 #include "tensor_cores.hpp"
+#include "warpgroups.hpp"
 
 #define __global__
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static  // blocks run one after another
 
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInsufficientDriver = 35,
-  cudaErrorNoDevice = 100,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorIllegalAddress = 700,
-  cudaErrorStreamCaptureUnsupported = 900,
-};
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
@@ -49,7 +36,13 @@ enum cudaStreamCaptureMode {
 };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+struct cudaFuncAttributes {
+  std::size_t sharedSizeBytes = 0;
+};
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned long long cudaEnableDefault = 0;
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
@@ -58,104 +51,6 @@ struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
-
-namespace cuda_fake {
-
-struct Graph {
-  std::vector<std::function<void()>> work;
-};
-struct Stream {
-  int device = 0;
-  Graph* capturing = nullptr;
-};
-
-/// Machine - one process's device: what tests set, and what they count.
-class Machine {
- public:
-  Fibers fibers;
-  Position block, blocks;
-
-  int devices = 1, device = 0;
-  std::size_t total_bytes = std::size_t{256} << 20, used_bytes = 0;
-  /// The least total with which something that was refused would have been given.
-  std::size_t lacking_bytes = std::size_t(-1);
-  /// What the next launch, or every call from now on, reports.
-  cudaError_t next_launch = cudaSuccess, lost = cudaSuccess;
-  cudaError_t last = cudaSuccess;
-  int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
-
-  cudaError_t say(cudaError_t e) {
-    if (lost != cudaSuccess) e = lost;
-    if (e != cudaSuccess) last = e;
-    return e;
-  }
-
-  cudaError_t take(void** p, std::size_t bytes) {
-    std::size_t const size = (bytes + 255) / 256 * 256;
-    if (lost != cudaSuccess) return say(cudaErrorMemoryAllocation);
-    if (used_bytes + size > total_bytes) {
-      lacking_bytes = std::min(lacking_bytes, used_bytes + size);
-      return say(cudaErrorMemoryAllocation);
-    }
-    std::size_t at = 0;
-    for (auto const& [begin, n] : live_) {
-      if (begin - at >= size) break;
-      at = begin + n;
-    }
-    if (at + size > region_bytes) return say(cudaErrorMemoryAllocation);
-    live_[at] = size;
-    used_bytes += size;
-    *p = region() + at;
-    Open const open(*this);
-    std::memset(*p, 0xff, size);  // so that what nobody has written is found
-    return say(cudaSuccess);
-  }
-  cudaError_t give(void* p) {
-    auto const i = live_.find(static_cast<std::size_t>(static_cast<std::byte*>(p) - region()));
-    if (i == live_.end()) return say(cudaErrorInvalidValue);
-    used_bytes -= i->second;
-    live_.erase(i);
-    return say(cudaSuccess);
-  }
-  std::size_t live() const { return live_.size(); }
-
-  /// Device memory can be touched while one of these lives.
-  class Open {
-   public:
-    explicit Open(Machine& m) : machine_(m) {
-      if (machine_.open_++ == 0) mprotect(machine_.region(), region_bytes, PROT_READ | PROT_WRITE);
-    }
-    Open(Open const&) = delete;
-    ~Open() {
-      if (--machine_.open_ == 0) mprotect(machine_.region(), region_bytes, PROT_NONE);
-    }
-
-   private:
-    Machine& machine_;
-  };
-
- private:
-  static constexpr std::size_t region_bytes = std::size_t{256} << 20;
-  std::byte* region() {
-    if (region_ == nullptr) {
-      region_ = static_cast<std::byte*>(
-          mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-      madvise(region_, region_bytes, MADV_HUGEPAGE);  // each open and close goes through all its pages
-    }
-    return region_;
-  }
-  std::byte* region_ = nullptr;
-  std::map<std::size_t, std::size_t> live_;
-  int open_ = 0;
-};
-inline Machine& machine() {
-  static Machine* const m = new Machine;  // outlives whoever gives memory back at the end
-  return *m;
-}
-
-inline Fibers& fibers() { return machine().fibers; }
-
-}  // namespace cuda_fake
 
 using cudaStream_t = cuda_fake::Stream*;
 using cudaGraph_t = cuda_fake::Graph*;
@@ -196,14 +91,15 @@ inline cudaError_t submit(cudaStream_t s, std::function<void()> work) {
 }  // namespace cuda_fake
 
 template <class A>
-cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** arguments, std::size_t,
+cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** arguments, std::size_t dynamic,
                              cudaStream_t stream) {
   using cuda_fake::machine;
   if (auto const e = machine().next_launch; e != cudaSuccess) {
     machine().next_launch = cudaSuccess;
     return machine().say(e);
   }
-  if (grid.x == 0 || grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1 || block.x > 1024)
+  if (grid.x == 0 || grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1 || block.x > 1024 ||
+      dynamic > cuda_fake::Machine::most_dynamic)
     return machine().say(cudaErrorInvalidValue);
   using Arguments = std::remove_const_t<A>;
   static_assert(sizeof(A) <= 4096 && std::is_trivially_copyable_v<Arguments>);
@@ -216,6 +112,7 @@ cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** ar
     machine().blocks = {grid.x, 1, 1};
     bool const backward = machine().fibers.turns == cuda_fake::Turns::backward;
     for (unsigned b = 0; b < grid.x; ++b) {
+      if (dynamic != 0) std::memset(machine().dynamic_memory(), 0xff, dynamic);
       machine().block = {backward ? grid.x - 1 - b : b, 0, 0};
       machine().fibers.run(
           block.x, [](void* p) { static_cast<Call*>(p)->kernel(*static_cast<Call*>(p)->a); }, &call);
@@ -265,6 +162,23 @@ inline cudaError_t cudaSetDevice(int d) {
 }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 4;
+  return cudaSuccess;
+}
+
+// Code for sm_90a has memory with a name where it needs that of the other kind.
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* facts, void const*) {
+  facts->sharedSizeBytes = cuda_fake::machine().has_warpgroups ? 64 : 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int value) {
+  bool const fits = static_cast<std::size_t>(value) <= cuda_fake::Machine::most_dynamic;
+  return cuda_fake::machine().say(fits ? cudaSuccess : cudaErrorInvalidValue);
+}
+inline cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** f, unsigned, unsigned long long,
+                                                    cudaDriverEntryPointQueryResult* found) {
+  bool const is_map = std::strcmp(name, "cuTensorMapEncodeTiled") == 0;
+  *f = is_map ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : nullptr;
+  *found = is_map ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <ucontext.h>
@@ -46,12 +48,15 @@ class Fibers {
     argument_ = argument;
     for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
     unsigned const warps = (threads + warp - 1) / warp;
+    later_.clear();
     for (alive_ = threads;;) {
       bool moved = false;
       Order const order = next_order(warps);
       for (unsigned k = 0; k < warps; ++k) moved |= run_warp(order(k) * warp);
       if (alive_ == 0) return;
       if (release(State::at_barrier, 0, threads)) ++barriers, moved = true;
+      if (!moved) do_one_later();
+      if (std::exchange(has_news_, false)) moved |= release_paused();
       if (!moved) {
         for (auto& f : fibers_) f->begun = f->begun && f->state == State::done;
         throw std::logic_error("emulated: threads wait at a barrier that others never reach");
@@ -61,6 +66,16 @@ class Fibers {
 
   void barrier() {
     if (!drop_barriers) wait(State::at_barrier);
+  }
+
+  /// Until something has happened that the thread may wait for.
+  void pause() { wait(State::paused); }
+  /// What threads may wait for has happened.
+  void news() { has_news_ = true; }
+  /// do_later - does what is no thread's work: at once if threads take their turns forward, else when none can go on.
+  void do_later(std::function<void()> work) {
+    if (turns == Turns::forward) return work();
+    later_.push_back(std::move(work));
   }
 
   /// The value that the thread of the warp has whose lane differs in the bits of `mask`. Returns after a change of the
@@ -94,7 +109,7 @@ class Fibers {
   }
 
  private:
-  enum class State { fresh, ready, at_barrier, at_warp, done };
+  enum class State { fresh, ready, at_barrier, at_warp, paused, done };
   struct Fiber {
     static constexpr std::size_t stack_size = 96 * 1024;
     std::unique_ptr<char[]> stack{new char[stack_size]};
@@ -167,6 +182,22 @@ class Fibers {
     return true;
   }
 
+  bool release_paused() {
+    bool any = false;
+    for (unsigned i = 0; i < count_; ++i)
+      if (fibers_[i]->state == State::paused) fibers_[i]->state = State::ready, any = true;
+    return any;
+  }
+  // The oldest, or backward the newest.
+  void do_one_later() {
+    if (later_.empty()) return;
+    auto const one = turns == Turns::backward ? later_.end() - 1 : later_.begin();
+    auto const work = std::move(*one);
+    later_.erase(one);
+    work();
+    has_news_ = true;
+  }
+
   // Contexts are made once; from then on long jumps change between them, which ask nothing of the system.
   [[noreturn]] void go_to(unsigned i) {
     current = i;
@@ -218,6 +249,8 @@ class Fibers {
   };
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<std::function<void()>> later_;
+  bool has_news_ = false;
   std::jmp_buf scheduler_;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;

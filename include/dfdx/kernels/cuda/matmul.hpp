@@ -8,6 +8,7 @@
 #include <dfdx/kernels/cuda/cublas_sums.hpp>
 #include <dfdx/kernels/cuda/tensor_tiles.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
+#include <dfdx/kernels/cuda/warpgroup_product.hpp>
 #include <dfdx/kernels/matmul.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -161,6 +162,11 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     for (int i = 0; i < operands; ++i) x.base[i] = base[i];
     if (symbols != nullptr)
       for (int i = 0; i < symbols_needed; ++i) x.symbols[i] = symbols[i];
+    if constexpr (may_be_warpgroups) {
+      cudaError_t said = cudaSuccess;
+      if (multiplications(symbols) >= cuda_options.warpgroups_from && by_warpgroups(x, device, stream, said))
+        return said;
+    }
     if constexpr (may_be_cublas)
       if (is_large(symbols)) {
         auto at = reinterpret_cast<std::uintptr_t>(workspace);
@@ -190,8 +196,11 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
       cuda_runtime::has_cublas &&
       (std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
 
+  static index_t multiplications(index_t const* symbols) {
+    return matrices(symbols) * rows(symbols) * columns(symbols) * depth_of(symbols);
+  }
   static bool is_large(index_t const* symbols) {
-    index_t const n = matrices(symbols) * rows(symbols) * columns(symbols) * depth_of(symbols);
+    index_t const n = multiplications(symbols);
     return n != 0 && n >= cuda_options.cublas_from;
   }
   // The sums have memory of their own where their epilogue reads what lay in the result's.
@@ -223,6 +232,63 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   static constexpr index_t batch_step(index_t const* symbols) {
     if constexpr (batches == 0) return 0;
     else return stride<Operand, batches - 1>(symbols);
+  }
+
+  // By the kernel for warpgroups: of factors whose lines are known to go along k or not.
+  static constexpr bool a_along_k = stride_code<0, rank - 1> == 1, b_along_k = stride_code<1, rank - 2> == 1;
+  static constexpr bool may_be_warpgroups =
+      std::is_same_v<A, B> && (std::is_same_v<A, float16> || std::is_same_v<A, bfloat16>) &&
+      std::is_same_v<Sum, float> && (batches == 0 || !has_epilogue) &&
+      (a_along_k || stride_code<0, rank - 2> == 1) && (b_along_k || stride_code<1, rank - 1> == 1);
+  // Tiles are half as wide where there would be too few of them for all multiprocessors, or they were half empty.
+  static constexpr int columns_of_tile = [](index_t m, index_t n) {
+    bool const known = m >= 0 && n >= 0;
+    bool const few = known && batches == 0 && (m + 127) / 128 * ((n + 255) / 256) < 100;
+    return few || (n >= 0 && n <= 128) ? 128 : 256;
+  }(extent_code<2, rank - 2>, extent_code<2, rank - 1>);
+
+  static bool by_warpgroups(Arguments const& x, Device device, cudaStream_t stream, cudaError_t& said) {
+    using K = WarpgroupProduct<Kernel, Arguments, A, T, columns_of_tile, !a_along_k, !b_along_k>;
+    index_t const* const symbols = x.symbols;
+    index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols), at_once = joined(symbols);
+    constexpr index_t most = index_t{1} << 24;
+    if (m > most || n > most || k > most || at_once > most || matrices(symbols) * m * n * k == 0)
+      return false;
+    if (!K::is_there(device)) return false;
+    WarpgroupArguments<Arguments> to;
+    to.step = x;
+    to.c_row = stride<2, rank - 2>(symbols), to.c_column = stride<2, rank - 1>(symbols);
+    to.c_batch = batch_step<2>(symbols);
+    to.m = static_cast<int>(m), to.n = static_cast<int>(n), to.k = static_cast<int>(k);
+    to.batch = static_cast<int>(at_once);
+    index_t const step_a = batch_step<0>(symbols), step_b = batch_step<1>(symbols);
+    to.a_in_batch = step_a != 0, to.b_in_batch = step_b != 0;
+    index_t const all = matrices(symbols);
+    for (index_t i = 0; i < all; i += at_once) {
+      cuda_runtime::BulkMatrices a{static_cast<A const*>(x.base[0]) + matrix<0>(i, symbols),
+                                   k,
+                                   m,
+                                   stride<0, rank - 2>(symbols),
+                                   step_a != 0 ? at_once : 1,
+                                   step_a};
+      cuda_runtime::BulkMatrices b{static_cast<B const*>(x.base[1]) + matrix<1>(i, symbols),
+                                   k,
+                                   n,
+                                   stride<1, rank - 1>(symbols),
+                                   step_b != 0 ? at_once : 1,
+                                   step_b};
+      if constexpr (!a_along_k) a.inner = m, a.outer = k, a.outer_step = stride<0, rank - 1>(symbols);
+      if constexpr (!b_along_k) b.inner = n, b.outer = k, b.outer_step = stride<1, rank - 2>(symbols);
+      to.c = static_cast<T*>(x.base[2]) + matrix<2>(i, symbols);
+      // What the copy engine refuses is computed by others, with all that came before.
+      if (!cuda_runtime::tensor_map(to.a, a, K::lines_of_a) ||
+          !cuda_runtime::tensor_map(to.b, b, K::lines_of_b))
+        return false;
+      auto const blocks = std::min<index_t>(K::tiles(m, n, at_once), cuda_runtime::multiprocessors(device));
+      said = start<K>(to, blocks, stream);
+      if (said != cudaSuccess) return true;
+    }
+    return true;
   }
 
   static bool overlap(T const* a, index_t of_a, T const* b, index_t of_b) {

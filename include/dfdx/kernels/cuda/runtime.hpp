@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -124,6 +125,18 @@ inline cudaStream_t stream(Device device) {
   cudaStream_t s{};
   check("stream", cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   return made[static_cast<std::size_t>(i)] = s;
+}
+
+/// multiprocessors - that a device has.
+inline int multiprocessors(Device device) {
+  static std::array<std::atomic<int>, 64> known{};
+  auto& n = known[static_cast<std::size_t>(device.index)];
+  if (n == 0) {
+    int count = 0;
+    check("device", cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device.index));
+    n = count;
+  }
+  return n;
 }
 
 /// Fault - what a kernel found that it could not go on with, in host memory that the device writes to: an index that is

@@ -165,10 +165,27 @@ inline constexpr int least_blocks = [] {
   if constexpr (requires { K::least_blocks; }) return K::least_blocks;
   else return 0;
 }();
+/// dynamic_bytes - of memory that the blocks of a kernel share, besides what it names.
+template <class K>
+inline constexpr std::size_t dynamic_bytes = [] {
+  if constexpr (requires { K::dynamic_bytes; }) return static_cast<std::size_t>(K::dynamic_bytes);
+  else return std::size_t{0};
+}();
 /// entry - kernel K, which is a struct: `threads` of a block, and `run(arguments)`.
 template <class K, class Arguments>
 __global__ void __launch_bounds__(K::threads, least_blocks<K>) entry(Arguments const arguments) {
   K::run(arguments);
+}
+/// entry_in_place - the same of a kernel that hands on where its arguments lie. (Others need more registers so.)
+template <class K, class Arguments>
+__global__ void __launch_bounds__(K::threads, least_blocks<K>)
+    entry_in_place(__grid_constant__ Arguments const arguments) {
+  K::run(arguments);
+}
+template <class K, class Arguments>
+constexpr auto entry_of() {
+  if constexpr (requires { K::arguments_in_place; }) return &entry_in_place<K, Arguments>;
+  else return &entry<K, Arguments>;
 }
 
 /// start - a kernel on `stream`; returns what the runtime says. No blocks: nothing is started.
@@ -179,12 +196,13 @@ cudaError_t start(Arguments const& arguments, index_t blocks, cudaStream_t strea
   if (blocks == 0) return cudaSuccess;
   Arguments copy = arguments;
   void* list[] = {&copy};
-  auto const kernel = &entry<K, Arguments>;
+  auto const kernel = entry_of<K, Arguments>();
 #if defined(DFDX_CUDA_EMULATED)
-  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(K::threads), list, 0, stream);
+  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(K::threads), list,
+                          dynamic_bytes<K>, stream);
 #else
   return cudaLaunchKernel(reinterpret_cast<void const*>(kernel), dim3(static_cast<unsigned>(blocks)),
-                          dim3(K::threads), list, 0, stream);
+                          dim3(K::threads), list, dynamic_bytes<K>, stream);
 #endif
 }
 

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSL-1.0
+// Matrix products of f16 and bf16 on Hopper GPUs, with whatever is to be done to the sums: one warp has the copy engine
+// bring pieces of both factors to memory of the block, two warpgroups multiply what has come, and a block goes on to
+// its next tile while sums of the last are stored.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include <dfdx/core/device.hpp>
+#include <dfdx/kernels/cuda/tensor_map.hpp>
+#include <dfdx/kernels/cuda/warpgroups.hpp>
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+/// WarpgroupArguments - those of the product's step, and what the copy engine and the tiles need besides.
+template <class Arguments>
+struct WarpgroupArguments {
+  CUtensorMap a, b;
+  Arguments step;
+  void* c;
+  index_t c_row, c_column, c_batch;
+  int m, n, k, batch;
+  bool a_in_batch, b_in_batch;
+};
+
+/// WarpgroupProduct - c[m, n] = sum_k a[m, k] b[k, n] of numbers T with sums in f32, stored as numbers C. Step says
+/// what is stored of a sum, `stored(arguments, sum, m, n)`. Across: lines of a factor go along m, or n, not along k.
+///
+/// A tile has 128 rows, 64 for each warpgroup that multiplies, and Columns columns, 128 or 256.
+template <class Step, class Arguments, class T, class C, int Columns, bool AcrossA, bool AcrossB>
+struct WarpgroupProduct {
+  using Given = WarpgroupArguments<Arguments>;
+  static constexpr int rows = 128, depth = cuda_runtime::bulk_line, groups = 2;
+  static constexpr int threads = (1 + groups) * warpgroup_size, least_blocks = 1;
+  static constexpr bool arguments_in_place = true;  // the copy engine reads the maps
+  // A stage holds what is multiplied at once: 64 numbers along k of all rows and columns.
+  static constexpr int line = depth * static_cast<int>(sizeof(T)), of_a = rows * line, of_b = Columns * line;
+  static constexpr int stage_bytes = of_a + of_b, stages = (192 << 10) / stage_bytes;
+  static constexpr int dynamic_bytes = stages * stage_bytes + 1024;  // which begin at a multiple of 1024
+
+  /// Lines that a map of a factor copies at once.
+  static constexpr int lines_of_a = AcrossA ? depth : rows, lines_of_b = AcrossB ? depth : Columns;
+  static_assert(lines_of_a <= 256 && lines_of_b <= 256 && dynamic_bytes <= 227 << 10);
+
+  static constexpr index_t tiles(index_t m, index_t n, index_t batch) {
+    return (m + rows - 1) / rows * ((n + Columns - 1) / Columns) * batch;
+  }
+
+  /// is_there - whether the program has this kernel for a device: code for others than sm_90a is empty, and has no
+  /// barriers.
+  static bool is_there(Device device) {
+    static std::array<std::atomic<signed char>, 64> known{};
+    auto& is = known[static_cast<std::size_t>(device.index)];
+    if (is == 0) {
+      cuda_runtime::Current const current(device);
+      auto const kernel = reinterpret_cast<void const*>(entry_of<WarpgroupProduct, Given>());
+      cudaFuncAttributes facts{};
+      bool const found = cudaFuncGetAttributes(&facts, kernel) == cudaSuccess && facts.sharedSizeBytes != 0 &&
+                         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              dynamic_bytes) == cudaSuccess;
+      if (!found) static_cast<void>(cudaGetLastError());
+      is = found ? 1 : -1;
+    }
+    return is > 0;
+  }
+
+  static DFDX_INLINE void run([[maybe_unused]] Given const& x) {
+#if defined(DFDX_HAS_WARPGROUPS)
+    TransferBarrier* const barriers = shared<OfBarriers, TransferBarrier, 2 * stages>();
+    TransferBarrier *const full = barriers, *const empty = barriers + stages;
+    if (thread() == 0) {
+      for (int s = 0; s < stages; ++s) {
+        full[s].begin(1);
+        empty[s].begin(groups * warpgroup_size / warp_size);
+      }
+      barriers_begun();
+    }
+    barrier();
+    std::byte* const memory = dynamic_memory();
+    // The first warpgroup leaves its registers to the others, as many as there are in all.
+    if (thread() < warpgroup_size) {
+      fewer_registers<24>();
+      if (thread() == 0) bring(x, memory, full, empty);
+    } else {
+      more_registers<240>();
+      multiply(x, memory, full, empty);
+    }
+#endif
+  }
+
+ private:
+  struct OfBarriers;
+
+#if defined(DFDX_HAS_WARPGROUPS)
+  // Where a tile lies. Blocks that run at the same time have tiles of few rows and few columns.
+  struct Place {
+    int matrix, row, column;
+  };
+  static DFDX_INLINE Place place(Given const& x, int tile) {
+    constexpr int high = 8;
+    int const down = (x.m + rows - 1) / rows, across = (x.n + Columns - 1) / Columns;
+    int const in_matrix = tile % (down * across), first = in_matrix / (high * across) * high;
+    int const height = down - first < high ? down - first : high, rest = in_matrix - first * across;
+    return {tile / (down * across), (first + rest % height) * rows, rest / height * Columns};
+  }
+
+  // The stages, one after another for all tiles; each is used again and again.
+  struct Ring {
+    int stage = 0;
+    std::uint32_t parity = 0;
+    DFDX_INLINE void next() {
+      if (++stage == stages) stage = 0, parity ^= 1;
+    }
+  };
+
+  template <bool Across>
+  static DFDX_INLINE void bring_factor(std::byte* to, CUtensorMap const& map, int size, int first, int k,
+                                       int matrix, TransferBarrier& done) {
+    if constexpr (Across)
+      for (int i = 0; i < size; i += depth) bulk_copy(to + i * line, map, first + i, k, matrix, done);
+    else bulk_copy(to, map, k, first, matrix, done);
+  }
+
+  static DFDX_INLINE void bring(Given const& x, std::byte* memory, TransferBarrier* full,
+                                TransferBarrier* empty) {
+    Ring ring;
+    int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
+    for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
+      Place const at = place(x, t);
+      for (int k = 0; k < x.k; k += depth, ring.next()) {
+        empty[ring.stage].wait(ring.parity ^ 1);
+        TransferBarrier& done = full[ring.stage];
+        done.arrive_and_expect(stage_bytes);
+        std::byte* const to = memory + ring.stage * stage_bytes;
+        bring_factor<AcrossA>(to, x.a, rows, at.row, k, x.a_in_batch ? at.matrix : 0, done);
+        bring_factor<AcrossB>(to + of_a, x.b, Columns, at.column, k, x.b_in_batch ? at.matrix : 0, done);
+      }
+    }
+  }
+
+  static DFDX_INLINE void multiply(Given const& x, std::byte* memory, TransferBarrier* full,
+                                   TransferBarrier* empty) {
+    int const group = thread() / warpgroup_size - 1;
+    bool const speaks = thread() % warp_size == 0;
+    // A step of 16 along k is so far in memory, and so are blocks of 64 across.
+    constexpr int step_a = AcrossA ? 16 * line : 32, step_b = AcrossB ? 16 * line : 32,
+                  block_bytes = depth * line;
+    Ring ring;
+    int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
+    for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
+      float sums[Columns / 2] = {};
+      int before = 0;
+      for (int k = 0; k < x.k; k += depth, ring.next()) {
+        full[ring.stage].wait(ring.parity);
+        std::byte const* const a = memory + ring.stage * stage_bytes + group * block_bytes;
+        std::byte const* const b = memory + ring.stage * stage_bytes + of_a;
+        products_begin();
+        DFDX_UNROLL for (int i = 0; i < depth / 16; ++i) multiply_add_later<T, AcrossA, AcrossB>(
+            sums, in_bulk_order(a + i * step_a, block_bytes), in_bulk_order(b + i * step_b, block_bytes));
+        products_asked();
+        // While these are made, those before them have been, and what they read may be overwritten.
+        products_made<1>(sums);
+        if (k != 0 && speaks) empty[before].arrive();
+        before = ring.stage;
+      }
+      products_made<0>(sums);
+      if (speaks) empty[before].arrive();
+      Place const at = place(x, t);
+      store(x, at.matrix, at.row + group * 64, at.column, sums);
+    }
+  }
+
+  // Of the sums of four threads beside each other, 8 times two of a row, each is handed those of eight columns, so that
+  // 16 bytes are stored at once.
+  static DFDX_INLINE void store(Given const& x, int matrix, int row0, int column0,
+                                float const (&sums)[Columns / 2]) {
+    int const lane = thread() % warp_size, warp = thread() % warpgroup_size / warp_size, mine = lane % 4;
+    C* const c = static_cast<C*>(x.c) + matrix * x.c_batch;
+    bool const whole = x.c_column == 1 && x.c_row * static_cast<index_t>(sizeof(C)) % 16 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(c) % 16 == 0;
+    DFDX_UNROLL for (int q = 0; q < Columns / 32; ++q) {
+      DFDX_UNROLL for (int h = 0; h < 2; ++h) {
+        float v[4][2];
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+          DFDX_UNROLL for (int e = 0; e < 2; ++e) v[i][e] = sums[(q * 4 + i) * 4 + h * 2 + e];
+        }
+        DFDX_UNROLL for (int mask = 1; mask < 4; mask *= 2) {
+          bool const upper = (mine & mask) != 0;
+          DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+            if ((i & mask) != 0) continue;
+            DFDX_UNROLL for (int e = 0; e < 2; ++e) {
+              float const low = v[i][e], high = v[i | mask][e], given = exchanged(upper ? low : high, mask);
+              v[i][e] = upper ? given : low;
+              v[i | mask][e] = upper ? high : given;
+            }
+          }
+        }
+        int const m = row0 + warp * 16 + lane / 4 + h * 8, n = column0 + q * 32 + mine * 8;
+        if (m >= x.m || n >= x.n) continue;
+        C* const to = c + m * x.c_row + n * x.c_column;
+        if (whole && n + 8 <= x.n) {
+          struct alignas(16) Eight {
+            C x[8];
+          } eight;
+          DFDX_UNROLL for (int i = 0; i < 8; ++i) eight.x[i] =
+              Step::stored(x.step, v[i / 2][i % 2], m, n + i);
+          *reinterpret_cast<Eight*>(to) = eight;
+        } else {
+          DFDX_UNROLL for (int i = 0; i < 8; ++i) if (n + i < x.n) to[i * x.c_column] =
+              Step::stored(x.step, v[i / 2][i % 2], m, n + i);
+        }
+      }
+    }
+  }
+#endif
+};
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+// What Hopper GPUs add to kernels/cuda/threads.hpp: barriers that count bytes which the bulk copy engine brings, and
+// products that four warps, a warpgroup, ask of the tensor cores, whose factors lie in memory of the block. Only code
+// for sm_90a has them; kernels for others are empty, which the host can ask (kernels/cuda/warpgroup_product.hpp).
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include <dfdx/kernels/cuda/threads.hpp>
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(DFDX_CUDA_EMULATED)
+#define DFDX_HAS_WARPGROUPS 1
+#endif
+
+namespace dfdx::kernels::inline DFDX_TARGET::cuda {
+
+inline constexpr int warpgroup_size = 128;
+
+#if defined(DFDX_HAS_WARPGROUPS)
+
+/// shared_address - as the instructions take it.
+DFDX_INLINE std::uint32_t shared_address(void const* p) {
+#if defined(DFDX_CUDA_EMULATED)
+  return cuda_fake::shared_address(p);
+#else
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+#endif
+}
+
+/// dynamic_memory - what a kernel with `dynamic_bytes` has, from the first address on that is aligned to 1024.
+DFDX_INLINE std::byte* dynamic_memory() {
+#if defined(DFDX_CUDA_EMULATED)
+  std::byte* const memory = cuda_fake::machine().dynamic_memory();
+#else
+  extern __shared__ std::byte memory[];
+#endif
+  return memory + (1024 - shared_address(memory) % 1024) % 1024;
+}
+
+/// TransferBarrier - a place in memory of the block where threads wait until some have arrived and the bytes have that
+/// those expect. It goes through phases, each of which ends so. (PTX ISA, mbarrier.)
+struct TransferBarrier {
+  std::uint64_t state;
+
+  /// To be called by one thread, before all meet at a barrier.
+  DFDX_INLINE void begin(int arrivals) {
+#if defined(DFDX_CUDA_EMULATED)
+    cuda_fake::begin(state, arrivals);
+#else
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :
+                 : "r"(shared_address(&state)), "r"(arrivals)
+                 : "memory");
+#endif
+  }
+  DFDX_INLINE void arrive() {
+#if defined(DFDX_CUDA_EMULATED)
+    cuda_fake::arrive(state, 0);
+#else
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(&state)) : "memory");
+#endif
+  }
+  DFDX_INLINE void arrive_and_expect(int bytes) {
+#if defined(DFDX_CUDA_EMULATED)
+    cuda_fake::arrive(state, bytes);
+#else
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(shared_address(&state)), "r"(bytes)
+                 : "memory");
+#endif
+  }
+  /// Until the phase has ended that has this parity; the first has 0.
+  DFDX_INLINE void wait(std::uint32_t parity) {
+#if defined(DFDX_CUDA_EMULATED)
+    while (!cuda_fake::has_ended(state, parity)) cuda_fake::fibers().pause();
+#else
+    std::uint32_t ended;
+    do
+      asm volatile(
+          "{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+          : "=r"(ended)
+          : "r"(shared_address(&state)), "r"(parity)
+          : "memory");
+    while (ended == 0);
+#endif
+  }
+};
+/// barriers_begun - makes them known to the copy engine, before all threads meet.
+DFDX_INLINE void barriers_begun() {
+#if !defined(DFDX_CUDA_EMULATED)
+  asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+#endif
+}
+
+/// bulk_copy - what a map (kernels/cuda/tensor_map.hpp) says lies from (inner, outer, matrix) on, to memory of the
+/// block that is aligned to 1024; `done` is told of its bytes, also of the zeros. By one thread. (PTX ISA,
+/// cp.async.bulk.tensor.)
+DFDX_INLINE void bulk_copy(void* to, CUtensorMap const& map, int inner, int outer, int matrix,
+                           TransferBarrier& done) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::bulk_copy(to, map, inner, outer, matrix, done.state);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+      "[%5];"
+      :
+      : "r"(shared_address(to)), "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(inner), "r"(outer),
+        "r"(matrix), "r"(shared_address(&done.state))
+      : "memory");
+#endif
+}
+
+/// fewer_registers, more_registers - of the threads of this warpgroup, all of which say so.
+template <int Registers>
+DFDX_INLINE void fewer_registers() {
+#if !defined(DFDX_CUDA_EMULATED)
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Registers));
+#endif
+}
+template <int Registers>
+DFDX_INLINE void more_registers() {
+#if !defined(DFDX_CUDA_EMULATED)
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Registers));
+#endif
+}
+
+/// in_bulk_order - a factor in memory of the block as bulk copies leave it, for products: lines of 128 bytes, of the 16
+/// numbers along k that are multiplied at once. Those of numbers along k stand one below the other; those that go
+/// across, of 64 rows (or columns) each, in blocks that are `block` bytes apart. (PTX ISA, wgmma, matrix descriptor:
+/// eight lines are 1024 bytes apart from the next eight; bits 62 and 63 say that pieces are swapped.)
+DFDX_INLINE std::uint64_t in_bulk_order(void const* first, int block) {
+  auto const sixteenths = [](std::uint32_t bytes) {
+    return static_cast<std::uint64_t>(bytes & 0x3ffff) >> 4;
+  };
+  return sixteenths(shared_address(first)) | sixteenths(static_cast<std::uint32_t>(block)) << 16 |
+         sixteenths(1024) << 32 | std::uint64_t{1} << 62;
+}
+
+/// products_begin - sums that this thread has written are not written again until products_made has been called.
+DFDX_INLINE void products_begin() {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::products_begin();
+#else
+  asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
+}
+/// products_asked - what was asked for until now is a group.
+DFDX_INLINE void products_asked() {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::products_asked();
+#else
+  asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
+}
+/// products_made - waits until no more than so many of the last groups are still to be made.
+template <int Groups, int N>
+DFDX_INLINE void products_made([[maybe_unused]] float (&sums)[N]) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::products_made(Groups);
+#else
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Groups) : "memory");
+  // Sums are not read before.
+  if constexpr (Groups == 0)
+    DFDX_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(sums[i]) : : "memory");
+#endif
+}
+
+// Operands of the instructions below: eight sums from c[i] on, and numbers of 64 of them.
+#define DFDX_SUMS_8(i)                                                                        \
+  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
+      "+f"(c[i + 6]), "+f"(c[i + 7])
+#define DFDX_SUMS_64(i)                                                                              \
+  DFDX_SUMS_8(i), DFDX_SUMS_8(i + 8), DFDX_SUMS_8(i + 16), DFDX_SUMS_8(i + 24), DFDX_SUMS_8(i + 32), \
+      DFDX_SUMS_8(i + 40), DFDX_SUMS_8(i + 48), DFDX_SUMS_8(i + 56)
+#define DFDX_FIRST_64                                                                                        \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%"  \
+  "28,%29,"                                                                                                  \
+  "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
+  "%56,"                                                                                                     \
+  "%57,%58,%59,%60,%61,%62,%63"
+#define DFDX_NEXT_64                                                                                         \
+  "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89," \
+  "%90,"                                                                                                     \
+  "%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%"   \
+  "113,"                                                                                                     \
+  "%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define DFDX_PRODUCTS_128(type)                                                                        \
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type \
+               "." type " {" DFDX_FIRST_64 "}, %64, %65, p, 1, 1, %66, %67;}"                          \
+               : DFDX_SUMS_64(0)                                                                       \
+               : "l"(a), "l"(b), "n"(AcrossA ? 1 : 0), "n"(AcrossB ? 1 : 0))
+#define DFDX_PRODUCTS_256(type)                                                                        \
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32." type \
+               "." type " {" DFDX_FIRST_64 "," DFDX_NEXT_64 "}, %128, %129, p, 1, 1, %130, %131;}"     \
+               : DFDX_SUMS_64(0), DFDX_SUMS_64(64)                                                     \
+               : "l"(a), "l"(b), "n"(AcrossA ? 1 : 0), "n"(AcrossB ? 1 : 0))
+
+/// multiply_add_later - c += a b of a warpgroup, 64 x 16 by 16 x Columns numbers T of 16 bits with sums in f32, of what
+/// in_bulk_order describes; Across if its lines do not go along k. Of the four warps w each has rows 16 w to 16 w + 15;
+/// with g = lane / 4 and t = 2 (lane % 4) a thread has in c[4 j] and c[4 j + 1] row g, columns 8 j + t and 8 j + t + 1;
+/// in c[4 j + 2] and c[4 j + 3] the same of row g + 8. (PTX ISA, wgmma.mma_async.)
+template <class T, bool AcrossA, bool AcrossB, int N>
+DFDX_INLINE void multiply_add_later(float (&c)[N], std::uint64_t a, std::uint64_t b) {
+  static_assert(N == 64 || N == 128);
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::multiply_add_later<T, AcrossA, AcrossB>(c, N, a, b);
+#else
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if constexpr (N == 64) DFDX_PRODUCTS_128("bf16");
+    else DFDX_PRODUCTS_256("bf16");
+  } else {
+    if constexpr (N == 64) DFDX_PRODUCTS_128("f16");
+    else DFDX_PRODUCTS_256("f16");
+  }
+#endif
+}
+
+#undef DFDX_PRODUCTS_256
+#undef DFDX_PRODUCTS_128
+#undef DFDX_NEXT_64
+#undef DFDX_FIRST_64
+#undef DFDX_SUMS_64
+#undef DFDX_SUMS_8
+
+#endif
+
+}  // namespace dfdx::kernels::inline DFDX_TARGET::cuda
