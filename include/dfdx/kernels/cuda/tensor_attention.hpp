@@ -85,7 +85,7 @@ struct TensorAttention {
   using F = AttentionFacts<Code, T, 2>;
   static constexpr int threads = 128, rows = 64;
   static constexpr int whole(index_t n) { return static_cast<int>((n + 15) / 16 * 16); }
-  static constexpr int size = whole(F::size), width = whole(F::width);
+  static constexpr int size = whole(F::size_room), width = whole(F::width_room);
   using OfSize = TensorRows<T, size>;
   using OfWidth = TensorRows<T, width>;
   static constexpr index_t most_elements = F::most_bytes / 2;
@@ -124,17 +124,16 @@ struct TensorAttention {
   template <int K, int Rows>
   static DFDX_INLINE void bring(T* to, OwnArguments const& x, index_t index, index_t first) {
     using W = typename F::W;
-    constexpr index_t n = W::template extent<K, F::rank - 2>(nullptr),
-                      columns = W::template extent<K, F::rank - 1>(nullptr),
-                      by_row = W::template stride<K, F::rank - 2>(nullptr),
+    constexpr index_t columns = F::template room<K>(), by_row = W::template stride<K, F::rank - 2>(nullptr),
                       by_column = W::template stride<K, F::rank - 1>(nullptr);
-    T const* const from = static_cast<T const*>(x.base[K]) +
-                          W::template offset<K, 0, F::rank - 2>(index, nullptr) + first * by_row;
+    index_t const n = W::template extent<K, F::rank - 2>(x.symbols);
+    T const* const from = F::template matrix<K>(x, index) + first * by_row;
     bring<std::conditional_t<K == 2, OfWidth, OfSize>, Rows, columns, by_row, by_column>(to, from, n - first);
   }
   /// Columns of a tile of scores, whose first is `key`, that a query sees: of `most`.
-  static DFDX_INLINE int seen(op::AttentionOptions const& o, index_t query, index_t key, int most) {
-    index_t n = F::keys - key;
+  static DFDX_INLINE int seen(op::AttentionOptions const& o, index_t query, index_t key, int most,
+                              index_t const* s) {
+    index_t n = F::keys(s) - key;
     if (o.causal && query + o.offset + 1 - key < n) n = query + o.offset + 1 - key;
     return n < most ? static_cast<int>(n) : most;
   }
@@ -159,14 +158,14 @@ struct TensorAttendKernel {
                                                                                : 16;
   static_assert(room(tile) <= A::most_elements || tile == 0);
   static constexpr int threads = A::threads;
-  static constexpr index_t tiles = (F::queries + rows - 1) / rows;
-  static constexpr index_t work(index_t const*) { return F::heads * tiles * threads; }
+  static DFDX_INLINE constexpr index_t tiles(index_t const* s) { return (F::queries(s) + rows - 1) / rows; }
+  static constexpr index_t work(index_t const* s) { return F::heads(s) * tiles(s) * threads; }
   struct OfTiles;
 
   static DFDX_INLINE void run(OwnArguments const& x) {
     // Blocks of the last queries, which see the most keys, begin first.
-    for (index_t t = block(); t < F::heads * tiles; t += blocks())
-      some(x, t / tiles, (tiles - 1 - t % tiles) * rows);
+    index_t const each = tiles(x.symbols), all = F::heads(x.symbols) * each;
+    for (index_t t = block(); t < all; t += blocks()) some(x, t / each, (each - 1 - t % each) * rows);
   }
 
  private:
@@ -175,8 +174,9 @@ struct TensorAttendKernel {
     auto const o = op::AttentionOptions::of(x.attrs);
     T* const keys = reinterpret_cast<T*>(shared<OfTiles, uint4, room(tile) / 8>());
     T* const values = keys + tile * OfSize::pitch;
-    index_t const keyed = head / F::sharing, last_seen = first + rows + o.offset;
-    index_t const end = o.causal && last_seen < F::keys ? last_seen : F::keys;
+    index_t const* const symbols = x.symbols;
+    index_t const keyed = head / F::sharing(symbols), last_seen = first + rows + o.offset,
+                  all = F::keys(symbols), end = o.causal && last_seen < all ? last_seen : all;
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
     std::uint32_t q[OfSize::steps][4];
     barrier();  // until all have used what lies there
@@ -199,7 +199,7 @@ struct TensorAttendKernel {
       barrier();
       if (k0 + tile < end) A::template bring<1, tile>(keys, x, keyed, k0 + tile);
       float factor[2];
-      weigh(s, o, scale, first, k0, largest, total, factor);
+      weigh(s, o, scale, first, k0, symbols, largest, total, factor);
       DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) y[j][i] *= factor[i / 2];
       }
@@ -211,13 +211,13 @@ struct TensorAttendKernel {
   // Scores become weights relative to the largest in their row so far; `factor` is what those before are to be
   // multiplied with. Each thread adds up its own part of the rows.
   static DFDX_INLINE void weigh(float (&s)[scored][4], op::AttentionOptions const& o, float scale,
-                                index_t first, index_t k0, float (&largest)[2], float (&total)[2],
-                                float (&factor)[2]) {
+                                index_t first, index_t k0, index_t const* symbols, float (&largest)[2],
+                                float (&total)[2], float (&factor)[2]) {
     DFDX_UNROLL for (int j = 0; j < scored; ++j) { DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale; }
     index_t const upper = first + OfSize::warp() * 16;
-    if (A::seen(o, upper, k0, tile) < tile) {
-      int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, tile),
-                           A::seen(o, first + OfSize::row(2), k0, tile)};
+    if (A::seen(o, upper, k0, tile, symbols) < tile) {
+      int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, tile, symbols),
+                           A::seen(o, first + OfSize::row(2), k0, tile, symbols)};
       DFDX_UNROLL for (int j = 0; j < scored; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) {
           if (OfSize::column(j, i) >= seen[i / 2]) s[j][i] = A::least;
@@ -256,16 +256,17 @@ struct TensorAttendKernel {
       float sum = total[r];
       sum += exchanged(sum, 1);
       sum += exchanged(sum, 2);
-      index_t const query = first + OfWidth::row(2 * r), at = head * F::queries + query;
-      if (query >= F::queries) continue;
+      index_t const *const s = x.symbols, query = first + OfWidth::row(2 * r),
+                           at = head * F::queries(s) + query, width = F::width(s);
+      if (query >= F::queries(s)) continue;
       float const by = 1 / sum;
       DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
         DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
           int const c = OfWidth::column(j, i);
-          if (c < F::width) to[at * F::width + c] = y[j][i] * by;
+          if (c < width) to[at * width + c] = y[j][i] * by;
         }
       }
-      if (OfWidth::lane() % 4 == 0) to[F::rows * F::width + at] = (largest[r] + math::log2(sum)) * A::ln_2;
+      if (OfWidth::lane() % 4 == 0) to[F::rows(s) * width + at] = (largest[r] + math::log2(sum)) * A::ln_2;
     }
   }
 };

@@ -21,19 +21,19 @@ struct TensorAttendBackKernel {
   using OfWidth = typename A::OfWidth;
   static constexpr int threads = A::threads, rows = A::rows;
   static constexpr bool fits = A::is_narrow && A::size <= 128 && A::width <= 128;
-  static constexpr index_t query_tiles = (F::queries + rows - 1) / rows,
-                           key_tiles = (F::keys + rows - 1) / rows;
+  static DFDX_INLINE constexpr index_t tiles_of(index_t n) { return (n + rows - 1) / rows; }
   struct OfTiles;
 
   /// Cotangents of results as numbers T, in rows of `width`.
-  static constexpr index_t workspace(index_t const*) {
-    return (F::rows * A::width + 8) * static_cast<index_t>(sizeof(T));
+  static constexpr index_t workspace(index_t const* s) {
+    return (F::rows(s) * A::width + 8) * static_cast<index_t>(sizeof(T));
   }
   static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
-    cudaError_t said = start<Rounded>(x, blocks_for(F::rows * A::width / 2, Rounded::threads), stream);
-    if (said == cudaSuccess)
-      said = start<TensorAttendBackKernel>(x, blocks_for(F::heads * query_tiles, 1), stream);
-    if (said == cudaSuccess) said = start<Keys>(x, blocks_for(F::key_heads * key_tiles, 1), stream);
+    index_t const *const s = x.symbols, query_blocks = F::heads(s) * tiles_of(F::queries(s)),
+                         key_blocks = F::key_heads(s) * tiles_of(F::keys(s));
+    cudaError_t said = start<Rounded>(x, blocks_for(F::rows(s) * A::width / 2, Rounded::threads), stream);
+    if (said == cudaSuccess) said = start<TensorAttendBackKernel>(x, blocks_for(query_blocks, 1), stream);
+    if (said == cudaSuccess) said = start<Keys>(x, blocks_for(key_blocks, 1), stream);
     return said;
   }
 
@@ -42,30 +42,31 @@ struct TensorAttendBackKernel {
     static DFDX_INLINE void run(OwnArguments const& x) {
       auto* const to = reinterpret_cast<std::uint32_t*>(cotangents(x));
       constexpr index_t pairs = A::width / 2;
-      for (index_t i = block() * threads + thread(); i < F::rows * pairs; i += blocks() * threads) {
+      index_t const all = F::rows(x.symbols) * pairs, width = F::width(x.symbols);
+      for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads) {
         index_t const row = i / pairs, c = i % pairs * 2;
-        auto const at = [&](index_t k) { return k < F::width ? *given(x, row * F::width + k) : 0.f; };
+        auto const at = [&](index_t k) { return k < width ? *given(x, row * width + k) : 0.f; };
         to[i] = pair_of<T>(at(c), at(c + 1));
       }
     }
   };
   static DFDX_INLINE void run(OwnArguments const& x) {
     // Blocks of the last queries, which see the most keys, begin first.
-    for (index_t t = block(); t < F::heads * query_tiles; t += blocks())
-      queries(x, t / query_tiles, (query_tiles - 1 - t % query_tiles) * rows);
+    index_t const each = tiles_of(F::queries(x.symbols)), all = F::heads(x.symbols) * each;
+    for (index_t t = block(); t < all; t += blocks()) queries(x, t / each, (each - 1 - t % each) * rows);
   }
   struct Keys {
     static constexpr int threads = A::threads;
     static DFDX_INLINE void run(OwnArguments const& x) {
-      for (index_t t = block(); t < F::key_heads * key_tiles; t += blocks())
-        keys(x, t / key_tiles, t % key_tiles * rows);
+      index_t const each = tiles_of(F::keys(x.symbols)), all = F::key_heads(x.symbols) * each;
+      for (index_t t = block(); t < all; t += blocks()) keys(x, t / each, t % each * rows);
     }
   };
 
  private:
   // Element i of the list of cotangents, logarithms of sums, and sums of rows.
   static DFDX_INLINE float const* given(OwnArguments const& x, index_t i) {
-    return static_cast<float const*>(x.base[3]) + i * F::W::template stride<3, 0>(nullptr);
+    return static_cast<float const*>(x.base[3]) + i * F::W::template stride<3, 0>(x.symbols);
   }
   static DFDX_INLINE T* cotangents(OwnArguments const& x) {
     auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
@@ -74,17 +75,17 @@ struct TensorAttendBackKernel {
   template <int Rows>
   static DFDX_INLINE void bring_cotangents(T* to, OwnArguments const& x, index_t head, index_t first) {
     A::template bring<OfWidth, Rows, A::width, A::width, 1>(
-        to, cotangents(x) + (head * F::queries + first) * A::width, F::queries - first);
+        to, cotangents(x) + (head * F::queries(x.symbols) + first) * A::width, F::queries(x.symbols) - first);
   }
-  // This warp's sums, times `by`, to rows of the result that are `count` from element `at` on.
-  template <class Of, index_t N>
-  static DFDX_INLINE void store(OwnArguments const& x, index_t at, index_t count, float by,
+  // This warp's sums, times `by`, to rows of n of the result that are `count` from element `at` on.
+  template <class Of>
+  static DFDX_INLINE void store(OwnArguments const& x, index_t at, index_t count, index_t n, float by,
                                 float const (&sums)[Of::blocks][4]) {
     float* const to = static_cast<float*>(x.base[4]) + at;
     DFDX_UNROLL for (int j = 0; j < Of::blocks; ++j) {
       DFDX_UNROLL for (int i = 0; i < 4; ++i) {
         int const r = Of::row(i), c = Of::column(j, i);
-        if (r < count && c < N) to[r * N + c] = sums[j][i] * by;
+        if (r < count && c < n) to[r * n + c] = sums[j][i] * by;
       }
     }
   }
@@ -97,8 +98,10 @@ struct TensorAttendBackKernel {
     static_assert(2 * of_pair <= A::most_elements || !fits);
     // Two pairs of tiles of keys and values; before, the queries and cotangents.
     T* const tiles = reinterpret_cast<T*>(shared<OfTiles, uint4, 2 * of_pair / 8>());
-    index_t const keyed = head / F::sharing, last_seen = first + rows + o.offset;
-    index_t const end = o.causal && last_seen < F::keys ? last_seen : F::keys;
+    index_t const* const symbols = x.symbols;
+    index_t const keyed = head / F::sharing(symbols), last_seen = first + rows + o.offset,
+                  all = F::keys(symbols), end = o.causal && last_seen < all ? last_seen : all,
+                  count = F::queries(symbols);
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
     std::uint32_t q[OfSize::steps][4], ct[OfWidth::steps][4];
     barrier();  // until all have used what lies there
@@ -110,10 +113,11 @@ struct TensorAttendBackKernel {
     OfWidth::left(ct, tiles + rows * OfSize::pitch);
     float log_sums[2] = {}, less[2] = {};
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
-      index_t const query = first + OfSize::row(2 * r), at = F::rows * F::width + head * F::queries + query;
-      if (query >= F::queries) continue;
+      index_t const query = first + OfSize::row(2 * r),
+                    at = F::rows(symbols) * F::width(symbols) + head * count + query;
+      if (query >= count) continue;
       log_sums[r] = *given(x, at) * A::log2_e;
-      less[r] = *given(x, at + F::rows);
+      less[r] = *given(x, at + F::rows(symbols));
     }
     barrier();
     auto const bring = [&](int which, index_t k0) {
@@ -135,9 +139,9 @@ struct TensorAttendBackKernel {
       DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = math::exp2(s[j][i] * scale - log_sums[i / 2]);
       }
-      if (A::seen(o, first + OfSize::warp() * 16, k0, key_tile) < key_tile) {
-        int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, key_tile),
-                             A::seen(o, first + OfSize::row(2), k0, key_tile)};
+      if (A::seen(o, first + OfSize::warp() * 16, k0, key_tile, symbols) < key_tile) {
+        int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, key_tile, symbols),
+                             A::seen(o, first + OfSize::row(2), k0, key_tile, symbols)};
         DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
           DFDX_UNROLL for (int i = 0; i < 4; ++i) {
             if (OfSize::column(j, i) >= seen[i / 2]) s[j][i] = 0;
@@ -149,8 +153,8 @@ struct TensorAttendBackKernel {
       }
       OfSize::add(dq, back, of_keys);
     }
-    store<OfSize, F::size>(x, (head * F::queries + first) * F::size, F::queries - first,
-                           static_cast<float>(o.scale), dq);
+    index_t const size = F::size(symbols);
+    store<OfSize>(x, (head * count + first) * size, count - first, size, static_cast<float>(o.scale), dq);
   }
 
   // --- the gradients of keys and values ---
@@ -174,10 +178,11 @@ struct TensorAttendBackKernel {
       if (int const i = thread(); i < 2 * query_tile) {
         index_t const query = first + i % query_tile;
         // Queries behind the last have weights of 0.
-        if (query >= F::queries) numbers()[i] = i < query_tile ? -A::least : 0.f;
+        index_t const *const s = x.symbols, n = F::queries(s);
+        if (query >= n) numbers()[i] = i < query_tile ? -A::least : 0.f;
         else
           copy_later<4>(numbers() + i,
-                        given(x, F::rows * (F::width + i / query_tile) + head * F::queries + query));
+                        given(x, F::rows(s) * (F::width(s) + i / query_tile) + head * n + query));
       }
     }
   };
@@ -199,15 +204,16 @@ struct TensorAttendBackKernel {
     float dk[OfSize::blocks][4] = {}, dv[OfWidth::blocks][4] = {};
     // Queries before the first that sees a key have no part in it.
     index_t const unseen = o.causal && k0 > o.offset ? (k0 - o.offset) / query_tile * query_tile : 0;
-    index_t const last = unseen < F::queries ? (key_head + 1) * F::sharing : 0;
-    index_t head = key_head * F::sharing, first = unseen;
+    index_t const *const symbols = x.symbols, n = F::queries(symbols), sharing = F::sharing(symbols);
+    index_t const last = unseen < n ? (key_head + 1) * sharing : 0;
+    index_t head = key_head * sharing, first = unseen;
     if (head < last) Tile{tiles}.bring(x, head, first);
     int which = 0;
     while (head < last) {
       copies_made();
       barrier();
       index_t next_head = head, next = first + query_tile;
-      if (next >= F::queries) ++next_head, next = unseen;
+      if (next >= n) ++next_head, next = unseen;
       if (next_head < last) Tile{tiles + (which ^ 1) * of_queries}.bring(x, next_head, next);
       Tile const tile{tiles + which * of_queries};
       float s[query_tile / 8][4] = {}, back[query_tile / 8][4] = {};
@@ -228,10 +234,11 @@ struct TensorAttendBackKernel {
       OfSize::add(dk, back, tile.queries);
       head = next_head, first = next, which ^= 1;
     }
-    constexpr index_t of_q = F::rows * F::size, of_k = F::key_heads * F::keys * F::size;
-    index_t const at = key_head * F::keys + k0;
-    store<OfSize, F::size>(x, of_q + at * F::size, F::keys - k0, static_cast<float>(o.scale), dk);
-    store<OfWidth, F::width>(x, of_q + of_k + at * F::width, F::keys - k0, 1.f, dv);
+    index_t const size = F::size(symbols), width = F::width(symbols), of_q = F::rows(symbols) * size,
+                  keys = F::keys(symbols), of_k = F::key_heads(symbols) * keys * size,
+                  at = key_head * keys + k0;
+    store<OfSize>(x, of_q + at * size, keys - k0, size, static_cast<float>(o.scale), dk);
+    store<OfWidth>(x, of_q + of_k + at * width, keys - k0, width, 1.f, dv);
   }
 };
 
