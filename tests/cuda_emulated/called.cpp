@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ops that are called one by one on values of the emulated device, and the tape there. (Every op in every dtype: the op
 // suite, compiled for devices, CMakePresets.json's `device`.)
-#include <dfdx/cuda_ops.hpp>
+#include "called.hpp"
 
-#include "emulated.hpp"
 #include "support.hpp"
 
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
 #include <dfdx/vocabulary/pool.hpp>
-#include <dfdx/vocabulary/random.hpp>
 
 #include <algorithm>
 
@@ -19,49 +17,6 @@ using namespace emulated;
 
 namespace {
 
-Array drawn(Shape const& s, std::uint64_t key, DType d = DType::f32) {
-  return cast_to(randn(Extents(s), Key{key}), d);
-}
-Array there(Array const& x) { return to(cuda(), x); }
-
-// Names of ops that the device has had no kernel for, while one lives.
-class Missed {
- public:
-  Missed() : before_(dfdx::detail::device_ops) {
-    names().clear();
-    real() = before_;
-    dfdx::detail::device_ops = before_ != nullptr ? &watching : nullptr;
-  }
-  Missed(Missed const&) = delete;
-  ~Missed() { dfdx::detail::device_ops = before_; }
-  static std::vector<std::string>& names() {
-    static std::vector<std::string> all;
-    return all;
-  }
-
- private:
-  static DeviceOps const*& real() {
-    static DeviceOps const* ops;
-    return ops;
-  }
-  static bool run(char const* name, ShapeRule rule, Attrs const& attrs, Array const* const* x, int n,
-                  Array const& out) {
-    bool const done = real()->run(name, rule, attrs, x, n, out);
-    if (!done) names().push_back(name);
-    return done;
-  }
-  static constexpr DeviceOps watching{&run};
-  DeviceOps const* before_;
-};
-
-// Without the kernels of ops, as in a program that has only <dfdx/cuda.hpp>.
-struct NoKernels {
-  DeviceOps const* before = std::exchange(dfdx::detail::device_ops, nullptr);
-  NoKernels() = default;
-  NoKernels(NoKernels const&) = delete;
-  ~NoKernels() { dfdx::detail::device_ops = before; }
-};
-
 struct Net {
   nn::Linear<6, 8> first;
   nn::LayerNorm<8> norm;
@@ -69,25 +24,6 @@ struct Net {
   DFDX_FIELDS(first, norm, second)
   auto operator()(auto const& x) const { return second(gelu(norm(first(x)))); }
 };
-
-// How far f on a device is from f on the CPU; infinite if the order of threads shows, or it does not lie there.
-template <class F, class... A>
-double called(F const& f, A const&... x) {
-  Array const expected = f(x...);
-  std::vector<double> first;
-  for (auto const turns :
-       {cuda_fake::Turns::forward, cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
-    InTurns const order(turns);
-    Array const y = f(there(x)...);
-    if (y.device() != cuda() || !(y.meta() == expected.meta())) return INFINITY;
-    auto const found = y.template to_vector<double>();
-    if (first.empty()) first = found;
-    if (first.size() != found.size() ||
-        std::memcmp(first.data(), found.data(), first.size() * sizeof(double)) != 0)
-      return INFINITY;
-  }
-  return difference(first, expected.to_vector<double>());
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <dfdx/program/called_attention.hpp>
 #include <dfdx/program/called_kernels.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -31,6 +32,10 @@ class CalledKernels {
     add<op::max>(&reduce_on_device<loop_code::reduce_max>);
     add<op::min>(&reduce_on_device<loop_code::reduce_min>);
     add<op::matmul>(&matmul_on_device);
+    add<op::attend>(
+        &attention_on_device<dfdx::kernels::cuda::AttendKernel, dfdx::kernels::cuda::TensorAttendKernel>);
+    add<op::attend_back>(&attention_on_device<dfdx::kernels::cuda::AttendBackKernel,
+                                              dfdx::kernels::cuda::TensorAttendBackKernel>);
     add<op::take>(&take_on_device);
     add<op::rows_add>(&rows_add_on_device);
     add<op::gather>(&gather_on_device);

@@ -18,6 +18,8 @@ struct AttentionOptions {
   static constexpr AttentionOptions of(Attrs const& a) {
     return {a.i[0] != 0, a.i[1], std::bit_cast<double>(a.i[2])};
   }
+  /// The longest rows that devices have kernels for when attention is called on its own and computed in this dtype.
+  static constexpr index_t most_called(DType d) { return d == DType::f64 ? 128 : 256; }
 };
 
 }  // namespace dfdx::op

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+// Attention that is called on the emulated device, and its gradients, beside the CPU's: operands of all strides, dtypes
+// and lengths, and which of them the device has kernels for.
+#include "called.hpp"
+
+#include <dfdx/vocabulary/attention.hpp>
+
+#include <algorithm>
+
+namespace tests::cuda_emulated_called_attention {
+
+using namespace emulated;
+
+namespace {
+
+// How operands lie in memory: row by row; heads behind places, as models have them; elements far apart; every other row
+// of a larger one.
+enum class Lie { dense, heads_last, turned, parted };
+
+struct Case {
+  index_t batch, heads, shared, queries, keys, size, width;
+  op::AttentionOptions o{false, 0, 0.3};
+  Lie lie = Lie::dense;
+
+  index_t rows() const { return batch * heads * shared * queries; }
+  Array memory(index_t h, index_t n, index_t columns, std::uint64_t key, DType d) const {
+    switch (lie) {
+      case Lie::heads_last: return drawn(make_shape(batch, n, h, columns), key, d);
+      case Lie::turned: return drawn(make_shape(batch, h, columns, n), key, d);
+      case Lie::parted: return drawn(make_shape(batch, h, 2 * n + 1, columns), key, d);
+      default: return drawn(make_shape(batch, h, n, columns), key, d);
+    }
+  }
+  Array operand(Array const& memory) const {
+    switch (lie) {
+      case Lie::heads_last: return transpose(memory, 1, 2);
+      case Lie::turned: return transpose(memory, 2, 3);
+      case Lie::parted: return slice<2, 1, std::numeric_limits<index_t>::max(), 2>(memory);
+      default: return memory;
+    }
+  }
+  // How far results are from the CPU's, and gradients.
+  double apart(DType d) const {
+    Array const q = memory(heads * shared, queries, size, 1, d), k = memory(heads, keys, size, 2, d),
+                v = memory(heads, keys, width, 3, d);
+    auto const forward = [&](auto const& a, auto const& b, auto const& c) {
+      return bind<op::attend>(o.attrs(), operand(a), operand(b), operand(c));
+    };
+    auto const backward = [&](auto const& a, auto const& b, auto const& c, auto const& g) {
+      return bind<op::attend_back>(o.attrs(), operand(a), operand(b), operand(c), transpose(g, 0, 1)[0]);
+    };
+    // Cotangents, the logarithms of sums of weights, and sums of rows.
+    Array const y = forward(q, k, v), log_sums = slice(y, 0, rows() * width);
+    Array const given = concat<0>(drawn(make_shape(rows() * width), 4, y.dtype()),
+                                  concat<0>(log_sums, drawn(make_shape(rows()), 5, y.dtype())));
+    Array const column = reshape(given, Extents(make_shape(given.size(), 1)));
+    return worse(called(forward, q, k, v), called(backward, q, k, v, concat<1>(column, column)));
+  }
+};
+
+long times(std::vector<std::string> const& names, char const* name) {
+  return std::ranges::count(names, name);
+}
+
+}  // namespace
+
+TEST_CASE("attention called on a device: lengths, heads and strides") {
+  Missed const missed;
+  op::AttentionOptions const causal{true, 0, 0.3}, later{true, 64, 0.2};
+  for (Case const& c : {
+           Case{1, 1, 1, 1, 1, 1, 1},
+           Case{2, 1, 1, 37, 41, 5, 3},
+           Case{1, 2, 3, 67, 71, 64, 64, causal, Lie::heads_last},
+           Case{2, 2, 2, 33, 97, 65, 17, later, Lie::turned},
+           Case{1, 1, 2, 31, 40, 129, 256, {false, 0, 0.1}, Lie::parted},
+           Case{1, 3, 1, 70, 33, 16, 128, causal, Lie::heads_last},
+       }) {
+    INFO(c.queries << " queries, " << c.keys << " keys of " << c.size << " and " << c.width);
+    CHECK(c.apart(DType::f32) < 3e-5);
+  }
+  CHECK(Missed::names() == std::vector<std::string>());
+  CHECK(times(Missed::done(), "attend") == 6 * 3);
+  CHECK(times(Missed::done(), "attend_back") == 6 * 3);
+}
+
+TEST_CASE("attention called on a device: dtypes, those of 16 bits by tensor cores") {
+  Missed const missed;
+  for (auto const& c : {Case{1, 2, 1, 19, 35, 24, 40, {true, 17, 0.4}, Lie::heads_last},
+                        Case{1, 1, 2, 33, 67, 100, 128, {false, 0, 0.1}, Lie::turned},
+                        Case{2, 1, 2, 70, 65, 64, 64, {true, 0, 0.1}, Lie::parted},
+                        Case{1, 1, 3, 40, 130, 128, 9, {true, 100, 0.1}, Lie::dense}}) {
+    CHECK(c.apart(DType::f64) < 1e-12);
+    auto const products = cuda_fake::tensor_products;
+    CHECK(c.apart(DType::f16) < 4e-3);
+    CHECK(c.apart(DType::bf16) < 3.2e-2);
+    CHECK(cuda_fake::tensor_products > products);
+  }
+  // Rows that are too long for them.
+  auto const products = cuda_fake::tensor_products;
+  CHECK(Case{1, 1, 1, 9, 20, 130, 3, {false, 0, 0.1}}.apart(DType::bf16) < 3e-5);
+  CHECK(cuda_fake::tensor_products == products);
+  CHECK(Missed::names() == std::vector<std::string>());
+}
+
+TEST_CASE("attention called on a device: other axes than four") {
+  Missed const missed;
+  auto const attend = [](auto const& q, auto const& k, auto const& v) {
+    return bind<op::attend>(op::AttentionOptions{}.attrs(), q, k, v);
+  };
+  CHECK(called(attend, drawn(make_shape(9, 4), 1), drawn(make_shape(5, 4), 2), drawn(make_shape(5, 6), 3)) <
+        1e-5);
+  CHECK(called(attend, drawn(make_shape(4, 9, 4), 1), drawn(make_shape(2, 5, 4), 2),
+               drawn(make_shape(2, 5, 6), 3)) < 1e-5);
+  // A number of the CPU goes along, and the op with it.
+  Array const one = drawn(make_shape(1, 1), 1), five = drawn(make_shape(5, 1), 2);
+  CHECK(allclose(to(Device{}, attend(one, there(five), there(five))), attend(one, five, five)));
+  CHECK(Missed::names() == std::vector<std::string>{"attend"});
+  Missed::names().clear();
+  // Batches that no one axis walks.
+  auto const of_five = [&](auto const& q, auto const& k, auto const& v) {
+    return attend(transpose(q, 0, 1), transpose(k, 0, 1), transpose(v, 0, 1));
+  };
+  CHECK(called(of_five, drawn(make_shape(2, 3, 4, 9, 4), 1), drawn(make_shape(2, 3, 2, 5, 4), 2),
+               drawn(make_shape(2, 3, 2, 5, 6), 3)) < 1e-5);
+  CHECK(Missed::names() == std::vector<std::string>());
+}
+
+TEST_CASE("attention of rows that are too long for a device's memory of blocks") {
+  Missed const missed;
+  CHECK(Case{1, 1, 1, 3, 5, 256, 256}.apart(DType::f32) < 3e-5);
+  CHECK(Case{1, 1, 1, 3, 5, 128, 128}.apart(DType::f64) < 1e-12);
+  CHECK(Missed::names() == std::vector<std::string>());
+  CHECK(Case{1, 1, 1, 3, 5, 257, 4}.apart(DType::f32) == 0);
+  CHECK(Case{1, 1, 1, 3, 5, 4, 129}.apart(DType::f64) == 0);
+  CHECK(times(Missed::names(), "attend") == 2 * 3);
+  CHECK(times(Missed::names(), "attend_back") == 2 * 3);
+}
+
+}  // namespace tests::cuda_emulated_called_attention
