@@ -62,6 +62,17 @@ long times(std::vector<std::string> const& names, char const* name) {
   return std::ranges::count(names, name);
 }
 
+// Of the gradients of a sum of squares.
+template <class F>
+auto gradient_of(F const& f, std::size_t which) {
+  return [=](auto const&... x) {
+    std::vector<Array> leaves{x.detach()...};
+    for (Array& one : leaves) one.requires_grad(true);
+    return gradients(sum(square(cast_to(f(leaves[0], leaves[1], leaves[2]), DType::f32))),
+                     {leaves[which]})[0];
+  };
+}
+
 }  // namespace
 
 TEST_CASE("attention called on a device: lengths, heads and strides") {
@@ -134,6 +145,57 @@ TEST_CASE("attention of rows that are too long for a device's memory of blocks")
   CHECK(Case{1, 1, 1, 3, 5, 4, 129}.apart(DType::f64) == 0);
   CHECK(times(Missed::names(), "attend") == 2 * 3);
   CHECK(times(Missed::names(), "attend_back") == 2 * 3);
+}
+
+TEST_CASE("scaled_dot_product_attention on a device has no matrix of weights") {
+  auto const attend = [](Attention const& o) {
+    return [=](auto const& q, auto const& k, auto const& v) {
+      return scaled_dot_product_attention(transpose(q, 1, 2), transpose(k, 1, 2), transpose(v, 1, 2), o);
+    };
+  };
+  auto const causal = attend({.causal = true, .offset = 11});
+  // [B, T, H, D]
+  Array const q = drawn(make_shape(1, 60, 4, 24), 1), k = drawn(make_shape(1, 71, 2, 24), 2),
+              v = drawn(make_shape(1, 71, 2, 20), 3);
+  {
+    Missed const missed;
+    CHECK(called(causal, q, k, v) < 1e-5);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(called(gradient_of(causal, i), q, k, v) < 1e-4);
+    CHECK(Missed::names() == std::vector<std::string>());
+    CHECK(times(Missed::done(), "attend") == 4 * 3);
+    CHECK(times(Missed::done(), "attend_back") != 0);
+    CHECK(times(Missed::done(), "matmul") == 0);
+    for (DType const d : {DType::f64, DType::f16, DType::bf16})
+      CHECK(called(attend({}), cast_to(q, d), cast_to(k, d), cast_to(v, d)) <
+            (d == DType::f64 ? 1e-12 : 0.01));
+  }
+  // Of gradients, by products with all weights.
+  auto const second = [&](Array const& a, Array const& b, Array const& c) {
+    Array x = a.detach();
+    x.requires_grad(true);
+    Array const g = gradients(sum(square(causal(x, b, c))), {x}, {.create_graph = true})[0];
+    return gradients(sum(square(g)), {x})[0];
+  };
+  CHECK(called(second, q, k, v) < 1e-3);
+  Missed const missed;
+  // Few weights, rows that are too long, and nothing at all, by products as on the CPU.
+  CHECK(called(attend({}), slice(q, 1, 0, 3), k, v) < 1e-5);
+  Array const many = drawn(make_shape(1, 300, 1, 4), 5);
+  CHECK(called(attend({}), slice(many, 1, 0, 20), many, many) < 1e-5);
+  Array const wide = drawn(make_shape(1, 64, 1, 257), 4);
+  CHECK(called(attend({}), wide, wide, wide) < 1e-4);
+  for (index_t const n : {0, 1})
+    CHECK(called(attend({}), slice(q, 1, 0, n), slice(k, 1, 0, 1), slice(v, 1, 0, 1)) < 1e-5);
+  CHECK(Missed::names() == std::vector<std::string>());
+  CHECK(times(Missed::done(), "attend") == 0);
+  CHECK(times(Missed::done(), "matmul") != 0);
+}
+
+TEST_CASE("attention on a device without kernels runs on the CPU") {
+  NoKernels const none;
+  Array const x = drawn(make_shape(2, 70, 8), 1);
+  auto const attend = [](Array const& a) { return scaled_dot_product_attention(a, a, a, {.causal = true}); };
+  CHECK(called(attend, x) == 0);
 }
 
 }  // namespace tests::cuda_emulated_called_attention

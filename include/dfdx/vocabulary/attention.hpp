@@ -127,7 +127,8 @@ struct Attend {
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
     if (goes_by_blocks(q, k, v)) {
       auto const operand = [&](V const& x) {  // rounded where autocast asks for that
-        return x.dtype() == DType::f32 ? cast_to(x, recorder_of(q)->products) : x;
+        Graph const* const g = recorder_of(q);
+        return g != nullptr && x.dtype() == DType::f32 ? cast_to(x, g->products) : x;
       };
       V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(),
                                      operand(given_q), operand(given_k), operand(given_v));
@@ -152,14 +153,22 @@ struct Attend {
   }
 
  private:
-  // In programs the weights of long sequences are never in memory at once.
+  // In programs, and on devices, the weights of long sequences are never in memory at once.
   template <class V>
   constexpr bool goes_by_blocks(V const& q, V const& k, V const& v) const {
     Shape const &a = q.shape(), &b = k.shape(), &c = v.shape();
     bool const plain = masks == 0 && keys == 0 && !o.alibi && o.offset >= 0;
-    Graph const* const g = recorder_of(q);
-    return g != nullptr && plain && a.is_static() && b.is_static() && c.is_static() && a.numel() > 0 &&
-           c.numel() > 0 && a[a.rank - 2] * b[b.rank - 2] >= least_weights;
+    return plain && a.is_static() && b.is_static() && c.is_static() && a.numel() > 0 && c.numel() > 0 &&
+           a[a.rank - 2] * b[b.rank - 2] >= least_weights &&
+           (recorder_of(q) != nullptr || is_called_on_device(q, k, v));
+  }
+  // Few queries have few weights, and would leave most rows of a device's tiles empty.
+  template <class V>
+  static constexpr bool is_called_on_device(V const& q, V const& k, V const& v) {
+    index_t const most = op::AttentionOptions::most_called(op::detail::sums_of(q.dtype()));
+    int const last = q.shape().rank - 1;
+    return lies_elsewhere(q) && lies_elsewhere(k) && lies_elsewhere(v) && device_ops != nullptr &&
+           q.shape()[last - 1] >= 32 && q.shape()[last] <= most && v.shape()[last] <= most;
   }
   static constexpr index_t least_weights = 64 * 64;
 
@@ -261,8 +270,9 @@ struct Rotate {
 /// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end. autocast rounds f32 operands
 ///           and their gradients, and leaves the result in f32
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
-/// Cost      programs whose sizes are known compute attention without masks, dropout and alibi by blocks where a head
-///           has 2^12 weights or more, which are then never in memory, neither forwards nor backwards (op::attend)
+/// Cost      programs whose sizes are known, and calls on devices that have 32 queries, compute attention without
+///           masks, dropout and alibi by blocks where a head has 2^12 weights or more, which are then never in memory,
+///           neither forwards nor backwards (op::attend)
 /// Source    Vaswani et al., NeurIPS 2017; shared heads: Ainslie et al., EMNLP 2023; PyTorch's function of that name
 template <operand Q, operand K, operand V>
 constexpr auto scaled_dot_product_attention(Q const& q, K const& k, V const& v,
