@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ops that are called one by one: the kernels of all of them, as nvcc reads them. main trains a model on the tape of a
-// device and of the CPU, where there is a device.
+// device and of the CPU, where there is a device, and compares the gradients of attention.
 #include <dfdx/cuda_ops.hpp>
 
 #include "models.hpp"
+
+#include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/random.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -19,6 +22,21 @@ double step(Model& model, X const& x, Y const& labels, optim::Optimizer<optim::A
   loss.backward();
   optimizer.step(model);
   return static_cast<double>(loss.item());
+}
+
+// How far the gradient of attention is from the CPU's, relative to the largest of its numbers.
+double attention_apart(DType d) {
+  Array const x = cast_to(randn({2, 4, 130, 64}, Key{5}), d);
+  auto const gradient = [](Array q) {
+    q.requires_grad(true);
+    Array const y = scaled_dot_product_attention(q, q, q, {.causal = true});
+    return cast_to(gradients(sum(square(cast_to(y, DType::f32))), {q})[0], DType::f32);
+  };
+  Array const here = gradient(x.detach()), there = to(Device{}, gradient(to(cuda(), x)));
+  double const apart =
+      static_cast<double>(max(abs(here - there)).item()) / static_cast<double>(max(abs(here)).item());
+  std::printf("gradients of attention in %s: %g of the largest apart\n", name_of(d), apart);
+  return apart;
 }
 
 }  // namespace
@@ -42,5 +60,6 @@ int main() {
   worst = std::fmax(
       worst, relative(max(matmul(far, transpose(far))).item(), max(matmul(large, transpose(large))).item()));
   std::printf("ops one by one: %g from the CPU\n", worst);
-  return worst < 1e-3 ? 0 : 1;
+  bool const attends = attention_apart(DType::f32) < 1e-4 && attention_apart(DType::bf16) < 3.2e-2;
+  return worst < 1e-3 && attends ? 0 : 1;
 }
