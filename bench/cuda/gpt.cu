@@ -130,7 +130,6 @@ int main() {
     };
     std::string const name = "GPT-2 124M, 8 x 1024 tokens, bf16";
     train(name, {});
-    if (has_warpgroups)
-      train(name + ", own products by warpgroups", {.warpgroups_from = small ? 0 : 1 << 20});
+    if (has_warpgroups) train(name + ", by warpgroups", {.warpgroups_from = small ? 0 : 1 << 20});
   });
 }

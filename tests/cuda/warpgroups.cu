@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Products by warpgroups of Hopper GPUs: compiled for sm_90a, every order of factors and both widths of tiles.
+// Products and attention by warpgroups of Hopper GPUs: compiled for sm_90a, every order of factors and both widths of
+// tiles, heads of 64 and 128.
 #include <dfdx/cuda.hpp>
+
+#include <dfdx/vocabulary/attention.hpp>
 
 namespace tests::cuda_warpgroups {
 
@@ -18,6 +21,12 @@ struct Loss {
   constexpr auto operator()(auto const& w, auto const& x) const { return sum(square(matmul(x, w))); }
 };
 
+struct CausalAttention {
+  constexpr auto operator()(auto const& q, auto const& k, auto const& v) const {
+    return scaled_dot_product_attention(q, k, v, {.causal = true});
+  }
+};
+
 template <class... X>
 void run(auto f, X const&... x) {
   static_cast<void>(f(to(cuda(), x)...));
@@ -28,6 +37,10 @@ void all() {
   run(compile(Product{}), Tensor<B, 2048, 1024>{}, Tensor<B, 1024, 4096>{});
   run(compile(Dense{}), Tensor<B, dyn, 768>{}, Tensor<B, 768, 3072>{}, Tensor<B, 3072>{},
       Tensor<B, dyn, 3072>{});
+  using Heads = Tensor<B, 4, 32, 4096, 128>;
+  run(compile(CausalAttention{}), Heads{}, Heads{}, Heads{});
+  using Small = Tensor<float16, 12, 1000, 64>;
+  run(compile(CausalAttention{}), Small{}, Small{}, Small{});
   run(grad(Loss{}, wrt<0, 1>), Tensor<float16, 1024, 512>{}, Tensor<float16, 512, 1024>{});
 }
 

@@ -36,6 +36,13 @@ struct AttendParts {
                                         of(integral_constant<index_t, 2>{}));
   }
 };
+struct AttendProjected {
+  constexpr auto operator()(auto const& x) const {
+    auto const qkv = permute<2, 0, 3, 1, 4>(x);
+    return scaled_dot_product_attention(select<0, 0>(qkv), select<0, 1>(qkv), select<0, 2>(qkv),
+                                        {.causal = true});
+  }
+};
 // The gradients of a sum of squares have cotangents of all sizes.
 template <class F>
 struct SquaresOf {
@@ -43,8 +50,10 @@ struct SquaresOf {
 };
 
 struct Made {
-  std::uint64_t products = cuda_fake::tensor_products, wide = cuda_fake::wide_copies;
-  bool has_products() const { return cuda_fake::tensor_products > products; }
+  std::uint64_t products = cuda_fake::tensor_products, wide = cuda_fake::wide_copies,
+                of_warpgroups = cuda_fake::warpgroup_products;
+  bool has_products() const { return cuda_fake::tensor_products > products || is_by_warpgroups(); }
+  bool is_by_warpgroups() const { return cuda_fake::warpgroup_products > of_warpgroups; }
   bool has_wide() const { return cuda_fake::wide_copies > wide; }
 };
 template <class E>
@@ -95,8 +104,55 @@ void check_heads() {
                                 filled<Tensor<E, KeyHeads, Keys, Width>>(3));
 }
 
+// The same with the kernel for warpgroups where it takes them, and whether it did.
+template <class Check>
+bool is_by_warpgroups(Check const& one) {
+  Made const before;
+  cuda_options.warpgroups_from = 0;
+  one();
+  cuda_options = {};
+  return before.is_by_warpgroups();
+}
+
 }  // namespace
 
+TEST_CASE("attention by warpgroups: tiles that are whole, and not", "[cuda]") {
+  CHECK(is_by_warpgroups(check_heads<float16, false, 0, 2, 2, 128, 128, 64>));
+  CHECK(is_by_warpgroups(check_heads<bfloat16, true, 0, 3, 3, 300, 300, 64>));
+  CHECK(is_by_warpgroups(check_heads<float16, false, 0, 1, 1, 1, 4104, 16>));
+  CHECK(is_by_warpgroups(check_heads<bfloat16, false, 0, 1, 1, 4100, 1, 16>));
+}
+TEST_CASE("attention by warpgroups: heads that share keys, offsets, sizes", "[cuda]") {
+  CHECK(is_by_warpgroups(check_heads<float16, true, 5, 4, 2, 170, 175, 24>));
+  CHECK(is_by_warpgroups(check_heads<bfloat16, true, 100, 3, 1, 40, 140, 48>));
+  CHECK(is_by_warpgroups(check_heads<float16, true, 3, 4, 1, 130, 50, 16>));
+  CHECK(is_by_warpgroups(check_heads<float16, false, 0, 1, 1, 65, 300, 128>));
+  CHECK(is_by_warpgroups(check_heads<bfloat16, true, 0, 2, 1, 200, 260, 80, 112>));
+  CHECK(is_by_warpgroups(check_heads<float16, false, 0, 1, 1, 66, 67, 40, 128>));
+  CHECK(is_by_warpgroups(check_heads<bfloat16, false, 0, 1, 1, 66, 67, 128, 16>));
+}
+TEST_CASE("attention by warpgroups: more heads than multiprocessors, several axes of them, strides",
+          "[cuda]") {
+  CHECK(is_by_warpgroups([] {
+    using X = Tensor<float16, 2, 3, 140, 16>;
+    check<Attend<true, 0>>(filled<X>(1), filled<X>(2), filled<X>(3));
+  }));
+  CHECK(is_by_warpgroups([] {
+    using X = Tensor<bfloat16, 2, 1, 3, 70, 16>;
+    check<Attend<false, 0>>(filled<X>(1), filled<X>(2), filled<X>(3));
+  }));
+  // [B, T, 3, H, D], as a projection leaves them.
+  CHECK(is_by_warpgroups([] { check<AttendProjected>(filled<Tensor<float16, 2, 70, 3, 2, 24>>(1)); }));
+}
+TEST_CASE("attention by warpgroups: not of rows that are long, not aligned or not in order", "[cuda]") {
+  CHECK(!is_by_warpgroups(check_heads<float16, true, 2, 2, 2, 66, 67, 9, 13>));
+  CHECK(!is_by_warpgroups(check_heads<float16, false, 0, 1, 1, 64, 65, 192>));
+  CHECK(!is_by_warpgroups([] {
+    check<AttendTurned>(filled<Tensor<float16, 70, 2, 24>>(1), filled<Tensor<float16, 70, 2, 24>>(2),
+                        filled<Tensor<float16, 2, 16, 70>>(3));
+  }));
+  CHECK(!is_by_warpgroups([] { check<AttendParts>(filled<Tensor<bfloat16, 66, 192>>(1)); }));
+}
 TEST_CASE("attention of 16 bits: whole tiles", "[cuda]") {
   Made const before;
   check_heads<float16, false, 0, 2, 2, 64, 64, 64>();

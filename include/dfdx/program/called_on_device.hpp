@@ -33,7 +33,7 @@ class CalledKernels {
     add<op::min>(&reduce_on_device<loop_code::reduce_min>);
     add<op::matmul>(&matmul_on_device);
     add<op::attend>(
-        &attention_on_device<dfdx::kernels::cuda::AttendKernel, dfdx::kernels::cuda::TensorAttendKernel>);
+        &attention_on_device<dfdx::kernels::cuda::AttendKernel, dfdx::kernels::cuda::TensorAttend>);
     add<op::attend_back>(&attention_on_device<dfdx::kernels::cuda::AttendBackKernel,
                                               dfdx::kernels::cuda::TensorAttendBackKernel>);
     add<op::take>(&take_on_device);

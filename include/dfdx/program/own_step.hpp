@@ -10,6 +10,7 @@
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
 #include <dfdx/kernels/cuda/tensor_attention_back.hpp>
+#include <dfdx/kernels/cuda/warpgroup_attention.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
@@ -88,7 +89,7 @@ class OwnStep {
     namespace k = dfdx::kernels::cuda;
     using E = element_of<0>;
     if constexpr (is<op::attend>) {
-      if constexpr (k::TensorAttendKernel<Code, E>::tile != 0) return by<k::TensorAttendKernel<Code, E>>;
+      if constexpr (k::TensorAttend<Code, E>::fits) return by<k::TensorAttend<Code, E>>;
       else if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
       else return by<OnHost>;
     } else if constexpr (is<op::attend_back>) {

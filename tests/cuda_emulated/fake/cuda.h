@@ -23,8 +23,8 @@ namespace cuda_fake {
 /// What a map holds here.
 struct MapOfMatrices {
   std::byte const* first;
-  cuuint64_t extents[3], steps[3];  // of numbers, and bytes
-  cuuint32_t box[3];
+  cuuint64_t extents[5], steps[5];  // of numbers, and bytes
+  cuuint32_t box[5];
 };
 static_assert(sizeof(MapOfMatrices) <= sizeof(CUtensorMap));
 
@@ -35,8 +35,8 @@ inline CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cu
                                        cuuint32_t const* box, cuuint32_t const* each, CUtensorMapInterleave,
                                        CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
                                        CUtensorMapFloatOOBfill) {
-  cuda_fake::MapOfMatrices m{static_cast<std::byte const*>(first), {}, {2, 0, 0}, {}};
-  bool right = rank == 3 && swizzle == CU_TENSOR_MAP_SWIZZLE_128B && box[0] * 2 <= 128 &&
+  cuda_fake::MapOfMatrices m{static_cast<std::byte const*>(first), {}, {2}, {}};
+  bool right = rank == 5 && swizzle == CU_TENSOR_MAP_SWIZZLE_128B && box[0] * 2 <= 128 &&
                box[0] * 2 % 16 == 0 && reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
                reinterpret_cast<std::uintptr_t>(first) % 16 == 0;
   for (cuuint32_t d = 0; right && d < rank; ++d) {

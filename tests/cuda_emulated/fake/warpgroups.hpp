@@ -5,6 +5,7 @@
 // those who do not wait.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -70,7 +71,7 @@ inline bool has_ended(std::uint64_t state, std::uint32_t parity) {
 // Copies
 // -------------------------------------------------------------------------------------------------------------
 
-inline void bulk_copy(void* to, CUtensorMap const& map, int inner, int outer, int matrix,
+inline void bulk_copy(void* to, CUtensorMap const& map, std::array<std::int64_t, 5> begin,
                       std::uint64_t& done) {
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 != 0 || shared_address(to) % 1024 != 0)
     throw std::logic_error("emulated: a bulk copy of what is not aligned");
@@ -79,23 +80,21 @@ inline void bulk_copy(void* to, CUtensorMap const& map, int inner, int outer, in
   std::memcpy(&m, &map, sizeof m);
   std::uint32_t const first = shared_address(to);
   fibers().do_later([=, &done] {
-    std::uint32_t at = first;
-    for (cuuint32_t z = 0; z < m.box[2]; ++z)
-      for (cuuint32_t y = 0; y < m.box[1]; ++y)
-        for (cuuint32_t x = 0; x < m.box[0]; ++x, at += 2) {
-          std::int64_t const place[] = {inner + std::int64_t{x}, outer + std::int64_t{y},
-                                        matrix + std::int64_t{z}};
-          std::uint16_t number = 0;
-          bool inside = true;
-          std::int64_t from = 0;
-          for (int d = 0; d < 3; ++d) {
-            inside = inside && place[d] >= 0 && place[d] < static_cast<std::int64_t>(m.extents[d]);
-            from += place[d] * static_cast<std::int64_t>(m.steps[d]);
-          }
-          if (inside) std::memcpy(&number, m.first + from, 2);
-          std::memcpy(shared_pointer(swapped(at)), &number, 2);
-        }
-    change(done, 0, -static_cast<std::int32_t>(m.box[0] * m.box[1] * m.box[2] * 2));
+    std::uint32_t const numbers = m.box[0] * m.box[1];  // of one matrix
+    for (std::uint32_t i = 0; i < numbers; ++i) {
+      auto place = begin;
+      place[0] += i % m.box[0], place[1] += i / m.box[0];
+      std::uint16_t number = 0;
+      bool inside = true;
+      std::int64_t from = 0;
+      for (std::size_t d = 0; d < place.size(); ++d) {
+        inside = inside && place[d] >= 0 && place[d] < static_cast<std::int64_t>(m.extents[d]);
+        from += place[d] * static_cast<std::int64_t>(m.steps[d]);
+      }
+      if (inside) std::memcpy(&number, m.first + from, 2);
+      std::memcpy(shared_pointer(swapped(first + i * 2)), &number, 2);
+    }
+    change(done, 0, -static_cast<std::int32_t>(numbers * 2));
   });
 }
 
@@ -116,12 +115,15 @@ inline std::uint16_t factor_at(std::uint64_t what, bool goes_across, std::uint32
   return r;
 }
 
-/// What a thread has asked for and not waited for; one that is closed ends a group.
+/// What a thread has asked for and not waited for. Of a left factor in registers it has its two rows.
 struct LateProduct {
-  void (*make)(float*, int, std::uint64_t, std::uint64_t, unsigned thread);
+  using Rows = std::array<std::array<float, 16>, 2>;
+  void (*make)(LateProduct const&, unsigned thread);
   float* sums;
-  int count;
+  int blocks;
   std::uint64_t a, b;
+  bool adds;
+  Rows left;
 };
 struct LateProducts {
   std::vector<std::vector<LateProduct>> groups;
@@ -131,34 +133,68 @@ struct LateProducts {
 inline std::array<LateProducts, Fibers::most> late_products;
 inline LateProducts& my_products() { return late_products[fibers().current]; }
 
-template <class T, bool AcrossA, bool AcrossB>
-void make_products(float* c, int count, std::uint64_t a, std::uint64_t b, unsigned thread) {
-  auto const number = [](std::uint16_t bits) { return static_cast<float>(std::bit_cast<T>(bits)); };
-  unsigned const row = thread / 32 * 16 + thread % 32 / 4, column = 2 * (thread % 4);
-  float left[2][16];
-  for (unsigned k = 0; k < 16; ++k)
-    for (unsigned h = 0; h < 2; ++h) left[h][k] = number(factor_at(a, AcrossA, row + 8 * h, k));
-  for (unsigned j = 0; j < static_cast<unsigned>(count) / 4; ++j)
+template <class T>
+float number(std::uint16_t bits) {
+  return static_cast<float>(std::bit_cast<T>(bits));
+}
+template <class T, bool AcrossB>
+void make_products(LateProduct const& p, LateProduct::Rows const& left, unsigned thread) {
+  unsigned const column = 2 * (thread % 4);
+  if (!p.adds) std::fill_n(p.sums, p.blocks * 4, 0.f);
+  for (unsigned j = 0; j < static_cast<unsigned>(p.blocks); ++j)
     for (unsigned e = 0; e < 2; ++e)
       for (unsigned k = 0; k < 16; ++k) {
-        float const right = number(factor_at(b, AcrossB, 8 * j + column + e, k));
-        for (unsigned h = 0; h < 2; ++h) c[4 * j + 2 * h + e] += left[h][k] * right;
+        float const right = number<T>(factor_at(p.b, AcrossB, 8 * j + column + e, k));
+        for (unsigned h = 0; h < 2; ++h) p.sums[4 * j + 2 * h + e] += left[h][k] * right;
       }
 }
-inline void products_begin() { my_products().may_begin = true; }
 template <class T, bool AcrossA, bool AcrossB>
-void multiply_add_later(float* c, int count, std::uint64_t a, std::uint64_t b) {
+void make_products_in_memory(LateProduct const& p, unsigned thread) {
+  LateProduct::Rows left;
+  for (unsigned k = 0; k < 16; ++k)
+    for (unsigned h = 0; h < 2; ++h)
+      left[h][k] = number<T>(factor_at(p.a, AcrossA, thread / 32 * 16 + thread % 32 / 4 + 8 * h, k));
+  make_products<T, AcrossB>(p, left, thread);
+}
+inline void products_begin() { my_products().may_begin = true; }
+inline void ask_for_product(LateProduct const& p) {
   if (!my_products().may_begin) throw std::logic_error("emulated: products that were not begun");
   if (fibers().current % 128 == 0) ++warpgroup_products;
-  my_products().open.push_back({&make_products<T, AcrossA, AcrossB>, c, count, a, b});
+  my_products().open.push_back(p);
+}
+template <class T, bool AcrossA, bool AcrossB>
+void multiply_add_later(float* c, int blocks, std::uint64_t a, std::uint64_t b, bool adds) {
+  ask_for_product({&make_products_in_memory<T, AcrossA, AcrossB>, c, blocks, a, b, adds, {}});
+}
+template <class T, bool AcrossB>
+void multiply_add_later(float* c, int blocks, std::uint32_t const (&a)[4], std::uint64_t b, bool adds) {
+  struct Registers {
+    std::uint32_t x[4];
+  };
+  Registers const mine{{a[0], a[1], a[2], a[3]}};
+  Registers of[Fibers::warp];
+  fibers().all(mine, of);
+  LateProduct p{[](LateProduct const& q, unsigned thread) { make_products<T, AcrossB>(q, q.left, thread); },
+                c,
+                blocks,
+                0,
+                b,
+                adds,
+                {}};
+  unsigned const row = fibers().current % Fibers::warp / 4;
+  for (unsigned k = 0; k < 16; ++k)
+    for (unsigned h = 0; h < 2; ++h) {
+      std::uint32_t const pair = of[row * 4 + k % 8 / 2].x[k / 8 * 2 + h];
+      p.left[h][k] = number<T>(static_cast<std::uint16_t>(pair >> (16 * (k % 2))));
+    }
+  ask_for_product(p);
 }
 inline void products_asked() { my_products().groups.push_back(std::exchange(my_products().open, {})); }
 inline void products_made(int but) {
   auto& mine = my_products();
   mine.may_begin = false;
   while (mine.groups.size() > static_cast<std::size_t>(but)) {
-    for (LateProduct const& p : mine.groups.front())
-      p.make(p.sums, p.count, p.a, p.b, fibers().current % 128);
+    for (LateProduct const& p : mine.groups.front()) p.make(p, fibers().current % 128);
     mine.groups.erase(mine.groups.begin());
   }
 }

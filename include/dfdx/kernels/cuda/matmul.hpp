@@ -254,7 +254,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     constexpr index_t most = index_t{1} << 24;
     if (m > most || n > most || k > most || at_once > most || matrices(symbols) * m * n * k == 0)
       return false;
-    if (!K::is_there(device)) return false;
+    if (!is_there<K, WarpgroupArguments<Arguments>>(device)) return false;
     WarpgroupArguments<Arguments> to;
     to.step = x;
     to.c_row = stride<2, rank - 2>(symbols), to.c_column = stride<2, rank - 1>(symbols);
@@ -269,14 +269,14 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
                                    k,
                                    m,
                                    stride<0, rank - 2>(symbols),
-                                   step_a != 0 ? at_once : 1,
-                                   step_a};
+                                   {step_a != 0 ? at_once : 1, 1, 1},
+                                   {step_a, 0, 0}};
       cuda_runtime::BulkMatrices b{static_cast<B const*>(x.base[1]) + matrix<1>(i, symbols),
                                    k,
                                    n,
                                    stride<1, rank - 1>(symbols),
-                                   step_b != 0 ? at_once : 1,
-                                   step_b};
+                                   {step_b != 0 ? at_once : 1, 1, 1},
+                                   {step_b, 0, 0}};
       if constexpr (!a_along_k) a.inner = m, a.outer = k, a.outer_step = stride<0, rank - 1>(symbols);
       if constexpr (!b_along_k) b.inner = n, b.outer = k, b.outer_step = stride<1, rank - 2>(symbols);
       to.c = static_cast<T*>(x.base[2]) + matrix<2>(i, symbols);

@@ -127,6 +127,13 @@ inline cudaStream_t stream(Device device) {
   return made[static_cast<std::size_t>(i)] = s;
 }
 
+/// current_device - of this thread.
+inline Device current_device() {
+  int i = 0;
+  check("current device", cudaGetDevice(&i));
+  return cuda(static_cast<short>(i));
+}
+
 /// multiprocessors - that a device has.
 inline int multiprocessors(Device device) {
   static std::array<std::atomic<int>, 64> known{};

@@ -137,6 +137,72 @@ struct TensorAttention {
     if (o.causal && query + o.offset + 1 - key < n) n = query + o.offset + 1 - key;
     return n < most ? static_cast<int>(n) : most;
   }
+
+  /// Scores of a tile whose first key is k0, of the 16 rows from `upper` on that this warp has, become weights relative
+  /// to the largest in their row so far; `factor` is what those before are to be multiplied with. Each thread adds up
+  /// its own part of the rows.
+  template <int Blocks>
+  static DFDX_INLINE void weigh(float (&s)[Blocks][4], op::AttentionOptions const& o, float scale,
+                                index_t upper, index_t k0, index_t const* symbols, float (&largest)[2],
+                                float (&total)[2], float (&factor)[2]) {
+    constexpr int tile = Blocks * 8;
+    DFDX_UNROLL for (int j = 0; j < Blocks; ++j) { DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale; }
+    if (seen(o, upper, k0, tile, symbols) < tile) {
+      index_t const row = upper + OfSize::lane() / 4;
+      int const n[2] = {seen(o, row, k0, tile, symbols), seen(o, row + 8, k0, tile, symbols)};
+      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+          if (OfSize::column(j, i) >= n[i / 2]) s[j][i] = least;
+        }
+      }
+    }
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      float most = largest[r];
+      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) most = s[j][i] > most ? s[j][i] : most;
+      }
+      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) {
+        float const other = exchanged(most, m);
+        most = other > most ? other : most;
+      }
+      // A row that has seen nothing yet stays as it is.
+      float const shift = most == least ? 0.f : most;
+      factor[r] = fast_exp2(largest[r] - shift);
+      largest[r] = most;
+      float part = 0;
+      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          s[j][i] = fast_exp2(s[j][i] - shift);
+          part += s[j][i];
+        }
+      }
+      total[r] = total[r] * factor[r] + part;
+    }
+  }
+  /// Results of those rows, and the logarithms of their sums of weights.
+  template <int Blocks>
+  static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t upper,
+                                float const (&y)[Blocks][4], float const (&largest)[2],
+                                float const (&total)[2]) {
+    auto* const to = static_cast<float*>(x.base[3]);
+    index_t const* const s = x.symbols;
+    index_t const width = F::width(s), queries = F::queries(s);
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      float sum = total[r];
+      sum += exchanged(sum, 1);
+      sum += exchanged(sum, 2);
+      index_t const query = upper + OfWidth::lane() / 4 + r * 8, at = head * queries + query;
+      if (query >= queries) continue;
+      float const by = 1 / sum;
+      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          int const c = OfWidth::column(j, i);
+          if (c < width) to[at * width + c] = y[j][i] * by;
+        }
+      }
+      if (OfWidth::lane() % 4 == 0) to[F::rows(s) * width + at] = (largest[r] + math::log2(sum)) * ln_2;
+    }
+  }
 };
 
 /// TensorAttendKernel - AttendKernel for 16-bit floats: a block for 64 queries of a head, 16 for each warp.
@@ -177,6 +243,7 @@ struct TensorAttendKernel {
     index_t const* const symbols = x.symbols;
     index_t const keyed = head / F::sharing(symbols), last_seen = first + rows + o.offset,
                   all = F::keys(symbols), end = o.causal && last_seen < all ? last_seen : all;
+    index_t const upper = first + OfSize::warp() * 16;
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
     std::uint32_t q[OfSize::steps][4];
     barrier();  // until all have used what lies there
@@ -199,75 +266,13 @@ struct TensorAttendKernel {
       barrier();
       if (k0 + tile < end) A::template bring<1, tile>(keys, x, keyed, k0 + tile);
       float factor[2];
-      weigh(s, o, scale, first, k0, symbols, largest, total, factor);
+      A::weigh(s, o, scale, upper, k0, symbols, largest, total, factor);
       DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) y[j][i] *= factor[i / 2];
       }
       OfWidth::add(y, s, values);
     }
-    store(x, head, first, y, largest, total);
-  }
-
-  // Scores become weights relative to the largest in their row so far; `factor` is what those before are to be
-  // multiplied with. Each thread adds up its own part of the rows.
-  static DFDX_INLINE void weigh(float (&s)[scored][4], op::AttentionOptions const& o, float scale,
-                                index_t first, index_t k0, index_t const* symbols, float (&largest)[2],
-                                float (&total)[2], float (&factor)[2]) {
-    DFDX_UNROLL for (int j = 0; j < scored; ++j) { DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale; }
-    index_t const upper = first + OfSize::warp() * 16;
-    if (A::seen(o, upper, k0, tile, symbols) < tile) {
-      int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, tile, symbols),
-                           A::seen(o, first + OfSize::row(2), k0, tile, symbols)};
-      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
-        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-          if (OfSize::column(j, i) >= seen[i / 2]) s[j][i] = A::least;
-        }
-      }
-    }
-    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
-      float most = largest[r];
-      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
-        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) most = s[j][i] > most ? s[j][i] : most;
-      }
-      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) {
-        float const other = exchanged(most, m);
-        most = other > most ? other : most;
-      }
-      // A row that has seen nothing yet stays as it is.
-      float const shift = most == A::least ? 0.f : most;
-      factor[r] = math::exp2(largest[r] - shift);
-      largest[r] = most;
-      float part = 0;
-      DFDX_UNROLL for (int j = 0; j < scored; ++j) {
-        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          s[j][i] = math::exp2(s[j][i] - shift);
-          part += s[j][i];
-        }
-      }
-      total[r] = total[r] * factor[r] + part;
-    }
-  }
-
-  static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t first,
-                                float const (&y)[OfWidth::blocks][4], float const (&largest)[2],
-                                float const (&total)[2]) {
-    auto* const to = static_cast<float*>(x.base[3]);
-    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
-      float sum = total[r];
-      sum += exchanged(sum, 1);
-      sum += exchanged(sum, 2);
-      index_t const *const s = x.symbols, query = first + OfWidth::row(2 * r),
-                           at = head * F::queries(s) + query, width = F::width(s);
-      if (query >= F::queries(s)) continue;
-      float const by = 1 / sum;
-      DFDX_UNROLL for (int j = 0; j < OfWidth::blocks; ++j) {
-        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          int const c = OfWidth::column(j, i);
-          if (c < width) to[at * width + c] = y[j][i] * by;
-        }
-      }
-      if (OfWidth::lane() % 4 == 0) to[F::rows(s) * width + at] = (largest[r] + math::log2(sum)) * A::ln_2;
-    }
+    A::store(x, head, upper, y, largest, total);
   }
 };
 

@@ -6,6 +6,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <dfdx/core/dtype.hpp>
@@ -13,10 +15,11 @@
 namespace dfdx::inline DFDX_TARGET::cuda_runtime {
 
 /// BulkMatrices - matrices of numbers of 16 bits: `inner` beside each other, `outer` lines of them `outer_step` numbers
-/// apart, `count` matrices that are `step` apart.
+/// apart, and of the matrices `counts` along three axes, `steps` apart.
 struct BulkMatrices {
   void const* first = nullptr;
-  std::int64_t inner = 0, outer = 0, outer_step = 0, count = 1, step = 0;
+  std::int64_t inner = 0, outer = 0, outer_step = 0;
+  std::array<std::int64_t, 3> counts{1, 1, 1}, steps{};
 };
 
 /// bulk_line - how many numbers of a line are copied at once: 128 bytes, whose pieces of 16 are then swapped within
@@ -37,21 +40,26 @@ inline bool tensor_map(CUtensorMap& map, BulkMatrices const& x, int lines) {
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(f);
   }();
   constexpr std::int64_t aligned = 8, most = std::int64_t{1} << 31;
-  // What there is one of is as far from the next as may be.
-  std::int64_t const of_line = (x.inner + aligned - 1) / aligned * aligned;
-  std::int64_t const outer_step = x.outer == 1 ? of_line : x.outer_step;
-  std::int64_t const step = x.count == 1 ? outer_step * x.outer : x.step;
-  for (std::int64_t const n : {x.inner, x.outer, x.count})
-    if (n <= 0 || n > most) return false;
-  for (std::int64_t const n : {outer_step, step})
-    if (n <= 0 || n % aligned != 0 || n >= std::int64_t{1} << 38) return false;
+  constexpr std::size_t axes = 5;
+  std::int64_t const counts[axes] = {x.inner, x.outer, x.counts[0], x.counts[1], x.counts[2]},
+                     steps[axes] = {1, x.outer_step, x.steps[0], x.steps[1], x.steps[2]};
+  cuuint64_t extents[axes], bytes[axes - 1];
+  std::int64_t behind = x.inner;
+  for (std::size_t d = 0; d < axes; ++d) {
+    if (counts[d] <= 0 || counts[d] > most) return false;
+    extents[d] = static_cast<cuuint64_t>(counts[d]);
+    if (d == 0) continue;
+    // What there is one of may be as far from the next as is allowed.
+    std::int64_t const step = counts[d] == 1 ? (behind + aligned - 1) / aligned * aligned : steps[d];
+    if (step <= 0 || step % aligned != 0 || step >= std::int64_t{1} << 38) return false;
+    bytes[d - 1] = static_cast<cuuint64_t>(step) * 2;
+    behind = step * counts[d];
+  }
   if (encode == nullptr || reinterpret_cast<std::uintptr_t>(x.first) % 16 != 0) return false;
-  cuuint64_t const extents[] = {static_cast<cuuint64_t>(x.inner), static_cast<cuuint64_t>(x.outer),
-                                static_cast<cuuint64_t>(x.count)};
-  cuuint64_t const steps[] = {static_cast<cuuint64_t>(outer_step) * 2, static_cast<cuuint64_t>(step) * 2};
-  cuuint32_t const box[] = {bulk_line, static_cast<cuuint32_t>(lines), 1}, each[] = {1, 1, 1};
+  cuuint32_t const box[axes] = {bulk_line, static_cast<cuuint32_t>(lines), 1, 1, 1},
+                   each[axes] = {1, 1, 1, 1, 1};
   // The numbers are not looked at, so that f16 stands for both kinds.
-  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(x.first), extents, steps, box,
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, axes, const_cast<void*>(x.first), extents, bytes, box,
                 each, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

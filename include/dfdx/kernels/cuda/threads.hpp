@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -56,6 +57,16 @@ DFDX_INLINE void multiply_add(float (&c)[4], std::uint32_t const (&a)[4], std::u
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+/// fast_exp2 - 2^x within 2 ulp, and 0 below 2^-126. (PTX ISA, ex2.approx.)
+DFDX_INLINE float fast_exp2(float x) {
+#if defined(DFDX_CUDA_EMULATED)
+  return std::exp2(x);
+#else
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
 #endif
 }
 /// dot4 - c + the sum of the products of four integers of 8 bits with four others.
@@ -141,6 +152,7 @@ DFDX_INLINE T exchanged(T x, int) {
 DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
+DFDX_INLINE float fast_exp2(float x) { return x; }
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <bool Turned>
 DFDX_INLINE void load_matrices(std::uint32_t (&)[4], void const*) {}

@@ -4,10 +4,6 @@
 // its next tile while sums of the last are stored.
 #pragma once
 
-#include <array>
-#include <atomic>
-
-#include <dfdx/core/device.hpp>
 #include <dfdx/kernels/cuda/tensor_map.hpp>
 #include <dfdx/kernels/cuda/warpgroups.hpp>
 
@@ -45,24 +41,6 @@ struct WarpgroupProduct {
 
   static constexpr index_t tiles(index_t m, index_t n, index_t batch) {
     return (m + rows - 1) / rows * ((n + Columns - 1) / Columns) * batch;
-  }
-
-  /// is_there - whether the program has this kernel for a device: code for others than sm_90a is empty, and has no
-  /// barriers.
-  static bool is_there(Device device) {
-    static std::array<std::atomic<signed char>, 64> known{};
-    auto& is = known[static_cast<std::size_t>(device.index)];
-    if (is == 0) {
-      cuda_runtime::Current const current(device);
-      auto const kernel = reinterpret_cast<void const*>(entry_of<WarpgroupProduct, Given>());
-      cudaFuncAttributes facts{};
-      bool const found = cudaFuncGetAttributes(&facts, kernel) == cudaSuccess && facts.sharedSizeBytes != 0 &&
-                         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              dynamic_bytes) == cudaSuccess;
-      if (!found) static_cast<void>(cudaGetLastError());
-      is = found ? 1 : -1;
-    }
-    return is > 0;
   }
 
   static DFDX_INLINE void run([[maybe_unused]] Given const& x) {
@@ -116,10 +94,18 @@ struct WarpgroupProduct {
 
   template <bool Across>
   static DFDX_INLINE void bring_factor(std::byte* to, CUtensorMap const& map, int size, int first, int k,
-                                       int matrix, TransferBarrier& done) {
+                                       BulkPlace matrix, TransferBarrier& done) {
     if constexpr (Across)
       for (int i = 0; i < size; i += depth) bulk_copy(to + i * line, map, first + i, k, matrix, done);
     else bulk_copy(to, map, k, first, matrix, done);
+  }
+
+  // Lines across k lie in blocks of 64 each, one behind another.
+  static constexpr int block_bytes = depth * line;
+  template <bool Across>
+  static DFDX_INLINE std::uint64_t factor(std::byte const* first) {
+    if constexpr (Across) return across_k(first, block_bytes);
+    else return along_k(first);
   }
 
   static DFDX_INLINE void bring(Given const& x, std::byte* memory, TransferBarrier* full,
@@ -133,8 +119,9 @@ struct WarpgroupProduct {
         TransferBarrier& done = full[ring.stage];
         done.arrive_and_expect(stage_bytes);
         std::byte* const to = memory + ring.stage * stage_bytes;
-        bring_factor<AcrossA>(to, x.a, rows, at.row, k, x.a_in_batch ? at.matrix : 0, done);
-        bring_factor<AcrossB>(to + of_a, x.b, Columns, at.column, k, x.b_in_batch ? at.matrix : 0, done);
+        bring_factor<AcrossA>(to, x.a, rows, at.row, k, BulkPlace{x.a_in_batch ? at.matrix : 0}, done);
+        bring_factor<AcrossB>(to + of_a, x.b, Columns, at.column, k, BulkPlace{x.b_in_batch ? at.matrix : 0},
+                              done);
       }
     }
   }
@@ -143,21 +130,20 @@ struct WarpgroupProduct {
                                    TransferBarrier* empty) {
     int const group = thread() / warpgroup_size - 1;
     bool const speaks = thread() % warp_size == 0;
-    // A step of 16 along k is so far in memory, and so are blocks of 64 across.
-    constexpr int step_a = AcrossA ? 16 * line : 32, step_b = AcrossB ? 16 * line : 32,
-                  block_bytes = depth * line;
+    // A step of 16 along k is so far in memory.
+    constexpr int step_a = AcrossA ? 16 * line : 32, step_b = AcrossB ? 16 * line : 32;
     Ring ring;
     int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
-      float sums[Columns / 2] = {};
+      float sums[Columns / 8][4] = {};
       int before = 0;
       for (int k = 0; k < x.k; k += depth, ring.next()) {
         full[ring.stage].wait(ring.parity);
-        std::byte const* const a = memory + ring.stage * stage_bytes + group * block_bytes;
+        std::byte const* const a = memory + ring.stage * stage_bytes + group * 64 * line;
         std::byte const* const b = memory + ring.stage * stage_bytes + of_a;
         products_begin();
         DFDX_UNROLL for (int i = 0; i < depth / 16; ++i) multiply_add_later<T, AcrossA, AcrossB>(
-            sums, in_bulk_order(a + i * step_a, block_bytes), in_bulk_order(b + i * step_b, block_bytes));
+            sums, factor<AcrossA>(a + i * step_a), factor<AcrossB>(b + i * step_b));
         products_asked();
         // While these are made, those before them have been, and what they read may be overwritten.
         products_made<1>(sums);
@@ -174,7 +160,7 @@ struct WarpgroupProduct {
   // Of the sums of four threads beside each other, 8 times two of a row, each is handed those of eight columns, so that
   // 16 bytes are stored at once.
   static DFDX_INLINE void store(Given const& x, int matrix, int row0, int column0,
-                                float const (&sums)[Columns / 2]) {
+                                float const (&sums)[Columns / 8][4]) {
     int const lane = thread() % warp_size, warp = thread() % warpgroup_size / warp_size, mine = lane % 4;
     C* const c = static_cast<C*>(x.c) + matrix * x.c_batch;
     bool const whole = x.c_column == 1 && x.c_row * static_cast<index_t>(sizeof(C)) % 16 == 0 &&
@@ -183,7 +169,7 @@ struct WarpgroupProduct {
       DFDX_UNROLL for (int h = 0; h < 2; ++h) {
         float v[4][2];
         DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-          DFDX_UNROLL for (int e = 0; e < 2; ++e) v[i][e] = sums[(q * 4 + i) * 4 + h * 2 + e];
+          DFDX_UNROLL for (int e = 0; e < 2; ++e) v[i][e] = sums[q * 4 + i][h * 2 + e];
         }
         DFDX_UNROLL for (int mask = 1; mask < 4; mask *= 2) {
           bool const upper = (mine & mask) != 0;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 // What Hopper GPUs add to kernels/cuda/threads.hpp: barriers that count bytes which the bulk copy engine brings, and
 // products that four warps, a warpgroup, ask of the tensor cores, whose factors lie in memory of the block. Only code
-// for sm_90a has them; kernels for others are empty, which the host can ask (kernels/cuda/warpgroup_product.hpp).
+// for sm_90a has them; kernels for others are empty, which the host can ask (is_there).
 #pragma once
 
 #include <cuda.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
+#include <dfdx/core/device.hpp>
+#include <dfdx/kernels/cuda/runtime.hpp>
 #include <dfdx/kernels/cuda/threads.hpp>
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(DFDX_CUDA_EMULATED)
@@ -96,20 +100,25 @@ DFDX_INLINE void barriers_begun() {
 #endif
 }
 
-/// bulk_copy - what a map (kernels/cuda/tensor_map.hpp) says lies from (inner, outer, matrix) on, to memory of the
+/// BulkPlace - which matrix of those that a map describes.
+struct BulkPlace {
+  int x = 0, y = 0, z = 0;
+};
+/// bulk_copy - what a map (kernels/cuda/tensor_map.hpp) says lies from (inner, outer) of a matrix on, to memory of the
 /// block that is aligned to 1024; `done` is told of its bytes, also of the zeros. By one thread. (PTX ISA,
 /// cp.async.bulk.tensor.)
-DFDX_INLINE void bulk_copy(void* to, CUtensorMap const& map, int inner, int outer, int matrix,
+DFDX_INLINE void bulk_copy(void* to, CUtensorMap const& map, int inner, int outer, BulkPlace matrix,
                            TransferBarrier& done) {
 #if defined(DFDX_CUDA_EMULATED)
-  cuda_fake::bulk_copy(to, map, inner, outer, matrix, done.state);
+  cuda_fake::bulk_copy(to, map, {inner, outer, matrix.x, matrix.y, matrix.z}, done.state);
 #else
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
-      "[%5];"
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5, %6}], "
+      "[%7];"
       :
       : "r"(shared_address(to)), "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(inner), "r"(outer),
-        "r"(matrix), "r"(shared_address(&done.state))
+        "r"(matrix.x), "r"(matrix.y), "r"(matrix.z), "r"(shared_address(&done.state))
       : "memory");
 #endif
 }
@@ -128,17 +137,18 @@ DFDX_INLINE void more_registers() {
 #endif
 }
 
-/// in_bulk_order - a factor in memory of the block as bulk copies leave it, for products: lines of 128 bytes, of the 16
-/// numbers along k that are multiplied at once. Those of numbers along k stand one below the other; those that go
-/// across, of 64 rows (or columns) each, in blocks that are `block` bytes apart. (PTX ISA, wgmma, matrix descriptor:
-/// eight lines are 1024 bytes apart from the next eight; bits 62 and 63 say that pieces are swapped.)
-DFDX_INLINE std::uint64_t in_bulk_order(void const* first, int block) {
+/// along_k, across_k - a factor in memory of the block as bulk copies leave it, for products: lines of 128 bytes, of
+/// the 16 numbers along k that are multiplied at once. Lines that go along k stand one below the other; of those that go
+/// across, 64 rows (or columns) each, blocks are `block` bytes apart. (PTX ISA, wgmma, matrix descriptor: eight lines
+/// are 1024 bytes apart from the next eight; bits 62 and 63 say that pieces are swapped.)
+DFDX_INLINE std::uint64_t across_k(void const* first, int block) {
   auto const sixteenths = [](std::uint32_t bytes) {
     return static_cast<std::uint64_t>(bytes & 0x3ffff) >> 4;
   };
   return sixteenths(shared_address(first)) | sixteenths(static_cast<std::uint32_t>(block)) << 16 |
          sixteenths(1024) << 32 | std::uint64_t{1} << 62;
 }
+DFDX_INLINE std::uint64_t along_k(void const* first) { return across_k(first, 16); }
 
 /// products_begin - sums that this thread has written are not written again until products_made has been called.
 DFDX_INLINE void products_begin() {
@@ -158,74 +168,129 @@ DFDX_INLINE void products_asked() {
 }
 /// products_made - waits until no more than so many of the last groups are still to be made.
 template <int Groups, int N>
-DFDX_INLINE void products_made([[maybe_unused]] float (&sums)[N]) {
+DFDX_INLINE void products_made([[maybe_unused]] float (&sums)[N][4]) {
 #if defined(DFDX_CUDA_EMULATED)
   cuda_fake::products_made(Groups);
 #else
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Groups) : "memory");
   // Sums are not read before.
-  if constexpr (Groups == 0)
-    DFDX_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(sums[i]) : : "memory");
+  if constexpr (Groups == 0) DFDX_UNROLL for (int i = 0; i < N; ++i) {
+      DFDX_UNROLL for (int j = 0; j < 4; ++j) asm volatile("" : "+f"(sums[i][j]) : : "memory");
+    }
 #endif
 }
 
-// Operands of the instructions below: eight sums from c[i] on, and numbers of 64 of them.
-#define DFDX_SUMS_8(i)                                                                        \
-  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
-      "+f"(c[i + 6]), "+f"(c[i + 7])
-#define DFDX_SUMS_64(i)                                                                              \
-  DFDX_SUMS_8(i), DFDX_SUMS_8(i + 8), DFDX_SUMS_8(i + 16), DFDX_SUMS_8(i + 24), DFDX_SUMS_8(i + 32), \
-      DFDX_SUMS_8(i + 40), DFDX_SUMS_8(i + 48), DFDX_SUMS_8(i + 56)
-#define DFDX_FIRST_64                                                                                        \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%"  \
-  "28,%29,"                                                                                                  \
-  "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
-  "%56,"                                                                                                     \
-  "%57,%58,%59,%60,%61,%62,%63"
-#define DFDX_NEXT_64                                                                                         \
-  "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89," \
-  "%90,"                                                                                                     \
-  "%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%"   \
-  "113,"                                                                                                     \
-  "%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-#define DFDX_PRODUCTS_128(type)                                                                        \
-  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type \
-               "." type " {" DFDX_FIRST_64 "}, %64, %65, p, 1, 1, %66, %67;}"                          \
-               : DFDX_SUMS_64(0)                                                                       \
-               : "l"(a), "l"(b), "n"(AcrossA ? 1 : 0), "n"(AcrossB ? 1 : 0))
-#define DFDX_PRODUCTS_256(type)                                                                        \
-  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32." type \
-               "." type " {" DFDX_FIRST_64 "," DFDX_NEXT_64 "}, %128, %129, p, 1, 1, %130, %131;}"     \
-               : DFDX_SUMS_64(0), DFDX_SUMS_64(64)                                                     \
-               : "l"(a), "l"(b), "n"(AcrossA ? 1 : 0), "n"(AcrossB ? 1 : 0))
+// What the instructions below name: sums, eight of two blocks from block i on, and their numbers.
+#define DFDX_SUMS_8(i)                                                                              \
+  "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3]), "+f"(c[i + 1][0]), "+f"(c[i + 1][1]), \
+      "+f"(c[i + 1][2]), "+f"(c[i + 1][3])
+#define DFDX_SUMS_32(i) DFDX_SUMS_8(i), DFDX_SUMS_8(i + 2), DFDX_SUMS_8(i + 4), DFDX_SUMS_8(i + 6)
+#define DFDX_SUMS_64(i) DFDX_SUMS_32(i), DFDX_SUMS_32(i + 8)
+#define DFDX_TO_31                                                                                          \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%" \
+  "28,%29,"                                                                                                 \
+  "%30,%31"
+#define DFDX_TO_63                                                                                    \
+  DFDX_TO_31                                                                                          \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
+  "%56,%57,%58,%59,%60,%61,%62,%63"
+#define DFDX_TO_127                                                                                    \
+  DFDX_TO_63                                                                                           \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,"  \
+  "%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109," \
+  "%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define DFDX_MULTIPLY(columns, type, sums, factors, adds, orders)                                        \
+  "{.reg .pred p; setp.ne.b32 p, " adds ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type \
+  "." type " {" sums "}, " factors ", p, 1, 1, " orders ";}"
+#define DFDX_BOTH_IN_MEMORY(type)                                                            \
+  if constexpr (N == 8)                                                                      \
+    asm volatile(DFDX_MULTIPLY("64", type, DFDX_TO_31, "%32, %33", "%34", "%35, %36")        \
+                 : DFDX_SUMS_32(0)                                                           \
+                 : DFDX_GIVEN);                                                              \
+  else if constexpr (N == 16)                                                                \
+    asm volatile(DFDX_MULTIPLY("128", type, DFDX_TO_63, "%64, %65", "%66", "%67, %68")       \
+                 : DFDX_SUMS_64(0)                                                           \
+                 : DFDX_GIVEN);                                                              \
+  else                                                                                       \
+    asm volatile(DFDX_MULTIPLY("256", type, DFDX_TO_127, "%128, %129", "%130", "%131, %132") \
+                 : DFDX_SUMS_64(0), DFDX_SUMS_64(16)                                         \
+                 : DFDX_GIVEN)
+#define DFDX_LEFT_IN_REGISTERS(type)                                                               \
+  if constexpr (N == 8)                                                                            \
+    asm volatile(DFDX_MULTIPLY("64", type, DFDX_TO_31, "{%32, %33, %34, %35}, %36", "%37", "%38")  \
+                 : DFDX_SUMS_32(0)                                                                 \
+                 : DFDX_GIVEN);                                                                    \
+  else                                                                                             \
+    asm volatile(DFDX_MULTIPLY("128", type, DFDX_TO_63, "{%64, %65, %66, %67}, %68", "%69", "%70") \
+                 : DFDX_SUMS_64(0)                                                                 \
+                 : DFDX_GIVEN)
 
-/// multiply_add_later - c += a b of a warpgroup, 64 x 16 by 16 x Columns numbers T of 16 bits with sums in f32, of what
-/// in_bulk_order describes; Across if its lines do not go along k. Of the four warps w each has rows 16 w to 16 w + 15;
-/// with g = lane / 4 and t = 2 (lane % 4) a thread has in c[4 j] and c[4 j + 1] row g, columns 8 j + t and 8 j + t + 1;
-/// in c[4 j + 2] and c[4 j + 3] the same of row g + 8. (PTX ISA, wgmma.mma_async.)
+/// multiply_add_later - c = a b of a warpgroup, 64 x 16 by 16 x 8 N numbers T of 16 bits with sums in f32, or where it
+/// `adds` c += a b, of what along_k, or if it is Across across_k describes. Of the four warps w each has
+/// rows 16 w to 16 w + 15; with g = lane / 4 and t = 2 (lane % 4) a thread has in c[j][0] and c[j][1] row g, columns
+/// 8 j + t and 8 j + t + 1; in c[j][2] and c[j][3] the same of row g + 8. (PTX ISA, wgmma.mma_async.)
 template <class T, bool AcrossA, bool AcrossB, int N>
-DFDX_INLINE void multiply_add_later(float (&c)[N], std::uint64_t a, std::uint64_t b) {
-  static_assert(N == 64 || N == 128);
+DFDX_INLINE void multiply_add_later(float (&c)[N][4], std::uint64_t a, std::uint64_t b, bool adds = true) {
+  static_assert(N == 8 || N == 16 || N == 32);
 #if defined(DFDX_CUDA_EMULATED)
-  cuda_fake::multiply_add_later<T, AcrossA, AcrossB>(c, N, a, b);
+  cuda_fake::multiply_add_later<T, AcrossA, AcrossB>(c[0], N, a, b, adds);
 #else
+#define DFDX_GIVEN "l"(a), "l"(b), "r"(adds ? 1 : 0), "n"(AcrossA ? 1 : 0), "n"(AcrossB ? 1 : 0)
   if constexpr (std::is_same_v<T, bfloat16>) {
-    if constexpr (N == 64) DFDX_PRODUCTS_128("bf16");
-    else DFDX_PRODUCTS_256("bf16");
+    DFDX_BOTH_IN_MEMORY("bf16");
   } else {
-    if constexpr (N == 64) DFDX_PRODUCTS_128("f16");
-    else DFDX_PRODUCTS_256("f16");
+    DFDX_BOTH_IN_MEMORY("f16");
   }
+#undef DFDX_GIVEN
+#endif
+}
+/// The same with a in registers, as multiply_add (kernels/cuda/threads.hpp) has it in each warp.
+template <class T, bool AcrossB, int N>
+DFDX_INLINE void multiply_add_later(float (&c)[N][4], std::uint32_t const (&a)[4], std::uint64_t b,
+                                    bool adds = true) {
+  static_assert(N == 8 || N == 16);
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::multiply_add_later<T, AcrossB>(c[0], N, a, b, adds);
+#else
+#define DFDX_GIVEN "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0), "n"(AcrossB ? 1 : 0)
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    DFDX_LEFT_IN_REGISTERS("bf16");
+  } else {
+    DFDX_LEFT_IN_REGISTERS("f16");
+  }
+#undef DFDX_GIVEN
 #endif
 }
 
-#undef DFDX_PRODUCTS_256
-#undef DFDX_PRODUCTS_128
-#undef DFDX_NEXT_64
-#undef DFDX_FIRST_64
+#undef DFDX_LEFT_IN_REGISTERS
+#undef DFDX_BOTH_IN_MEMORY
+#undef DFDX_MULTIPLY
+#undef DFDX_TO_127
+#undef DFDX_TO_63
+#undef DFDX_TO_31
 #undef DFDX_SUMS_64
+#undef DFDX_SUMS_32
 #undef DFDX_SUMS_8
 
 #endif
+
+/// is_there - whether the program has kernel K of warpgroups for a device, which is then told how much memory its
+/// blocks share: code for others than sm_90a is empty, and has no barriers.
+template <class K, class Arguments>
+bool is_there(Device device) {
+  static std::array<std::atomic<signed char>, 64> known{};
+  auto& is = known[static_cast<std::size_t>(device.index)];
+  if (is == 0) {
+    cuda_runtime::Current const current(device);
+    auto const kernel = reinterpret_cast<void const*>(entry_of<K, Arguments>());
+    cudaFuncAttributes facts{};
+    bool const found = cudaFuncGetAttributes(&facts, kernel) == cudaSuccess && facts.sharedSizeBytes != 0 &&
+                       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            K::dynamic_bytes) == cudaSuccess;
+    if (!found) static_cast<void>(cudaGetLastError());
+    is = found ? 1 : -1;
+  }
+  return is > 0;
+}
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda
