@@ -138,9 +138,9 @@ DFDX_INLINE void more_registers() {
 }
 
 /// along_k, across_k - a factor in memory of the block as bulk copies leave it, for products: lines of 128 bytes, of
-/// the 16 numbers along k that are multiplied at once. Lines that go along k stand one below the other; of those that go
-/// across, 64 rows (or columns) each, blocks are `block` bytes apart. (PTX ISA, wgmma, matrix descriptor: eight lines
-/// are 1024 bytes apart from the next eight; bits 62 and 63 say that pieces are swapped.)
+/// the 16 numbers along k that are multiplied at once. Lines that go along k stand one below the other; of those that
+/// go across, 64 rows (or columns) each, blocks are `block` bytes apart. (PTX ISA, wgmma, matrix descriptor: eight
+/// lines are 1024 bytes apart from the next eight; bits 62 and 63 say that pieces are swapped.)
 DFDX_INLINE std::uint64_t across_k(void const* first, int block) {
   auto const sixteenths = [](std::uint32_t bytes) {
     return static_cast<std::uint64_t>(bytes & 0x3ffff) >> 4;
