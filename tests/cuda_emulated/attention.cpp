@@ -36,6 +36,11 @@ struct AttendParts {
                                         of(integral_constant<index_t, 2>{}));
   }
 };
+struct AttendLeast {
+  constexpr auto operator()(auto const& q, auto const& k, auto const& v) const {
+    return scaled_dot_product_attention(q, k, v, {.causal = true, .scale = -0.7});
+  }
+};
 struct AttendProjected {
   constexpr auto operator()(auto const& x) const {
     auto const qkv = permute<2, 0, 3, 1, 4>(x);
@@ -182,6 +187,13 @@ TEST_CASE("attention of 16 bits: long rows", "[cuda]") {
   // Results alone: gradients are computed by other kernels.
   check_heads<bfloat16, true, 0, 1, 1, 65, 64, 256>();
   check_heads<float16, false, 0, 1, 1, 64, 65, 192>();
+}
+TEST_CASE("attention of 16 bits: a factor below 0, and results of an odd width", "[cuda]") {
+  auto const q = filled<Tensor<float16, 2, 70, 16>>(1), k = filled<Tensor<float16, 2, 70, 16>>(2);
+  auto const one = [&] { check<AttendLeast>(q, k, filled<Tensor<float16, 2, 70, 24>>(3)); };
+  CHECK(!is_by_warpgroups([&] { check<AttendLeast>(q, k, filled<Tensor<float16, 2, 70, 15>>(3)); }));
+  one();
+  CHECK(is_by_warpgroups(one));
 }
 TEST_CASE("attention of 16 bits: strides", "[cuda]") {
   check<AttendTurned>(filled<Tensor<float16, 70, 2, 24>>(1), filled<Tensor<float16, 70, 2, 24>>(2),

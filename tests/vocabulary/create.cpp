@@ -2,6 +2,7 @@
 // Making values: contents, shapes, the two spellings, and random numbers that are the same everywhere.
 #include "support.hpp"
 
+#include <dfdx/program/compiled.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/shape.hpp>
@@ -31,6 +32,12 @@ TEST_CASE("constants, typed and untyped", "[create]") {
   CHECK(ones({}).ndim() == 0);
   CHECK(full<float16, 2>(1.5)(1) == 1.5f);
   CHECK(full({2}, 3, DType::boolean).at<bool>({0}));
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  CHECK(full<std::int64_t, 2>(odd)(1) == odd);
+  CHECK(full({2}, odd, DType::i64).at<std::int64_t>({1}) == odd);
+  CHECK(full_like(full<std::int64_t, 2>(1), odd)(1) == odd);
+  auto const like = compile([](auto const& x) { return full_like(x, (std::int64_t{1} << 53) + 1); });
+  CHECK(like(full<std::int64_t, 2>(1))(1) == odd);
   CHECK(empty<Tensor<float, dyn, 2>>({3, 2}).shape() == make_shape(3, 2));
   auto const e = eye<double, 2, 3>();
   CHECK(e(0, 0) == 1);
@@ -52,6 +59,14 @@ TEST_CASE("arange", "[create]") {
   CHECK(arange(3, 3).size() == 0);
   CHECK(array_equal(arange<Tensor<std::int32_t, 3>>(2, 3), from({2, 5, 8})));
   CHECK(error_of([] { arange(0, 3, 0); }) == "arange: step is zero");
+  // All digits of integers that no double holds.
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  CHECK(array_equal(arange(odd, odd + 3), from<std::int64_t>({odd, odd + 1, odd + 2})));
+  CHECK(array_equal(arange<std::int64_t, 2>(odd, -2), from<std::int64_t>({odd, odd - 2})));
+  CHECK(array_equal(arange(INT64_MIN, INT64_MAX, INT64_MAX),
+                    from<std::int64_t>({INT64_MIN, -1, INT64_MAX - 1})));
+  CHECK(arange(INT64_MAX, INT64_MIN, INT64_MIN).size() == 2);
+  CHECK(error_of([] { arange(INT64_MIN, INT64_MAX); }) == "arange: too many elements");
   CHECK(error_of([] { arange(0.0, INFINITY); }) == "arange: too many elements");
 }
 

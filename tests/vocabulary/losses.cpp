@@ -528,6 +528,7 @@ TEST_CASE("activations at NaN, at kinks and of integers", "[vocabulary]") {
   x.requires_grad(true);
   sum(hardswish(x)).backward();
   CHECK(x.grad().at<float>({0}) == 1);
+  CHECK(x.grad().at<float>({1}) == 0);
   Array far = from<double>({INFINITY, -INFINITY, 1e300, NAN});
   far.requires_grad(true);
   Array const swish = hardswish(far);

@@ -19,7 +19,8 @@ namespace dfdx::optim {
 ///   zero_grad(model);
 ///
 /// It holds the rule's state for one model; `rule()` changes the rate of the next step. Parameters without a gradient
-/// stay as they are.
+/// stay as they are; one that has its first after t steps is moved by the numbers of step t + 1, where PyTorch counts
+/// the steps of each: its first steps are shorter under Adam's corrections.
 ///
 /// Math      the rule's
 /// Shapes    any

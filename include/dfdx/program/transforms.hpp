@@ -83,6 +83,26 @@ struct ScalarRule {
   }
 };
 
+template <class X>
+struct ArgumentRule {
+  static constexpr Meta infer(Text* why) {
+    Meta const m = X::static_meta;
+    return is_floating(m.dtype) ? m : refuse(why, "grad: floating arguments required, got ", m.dtype);
+  }
+};
+// Whether there can be gradients with respect to the chosen arguments; says so of Tensors if not. (Of a model leaves
+// may be integers: theirs are zeros.)
+template <class X>
+constexpr bool is_continuous() {
+  if constexpr (!typed<X>) return true;
+  else return !refused<typename decltype(result_type<ArgumentRule<X>>())::type>;
+}
+template <class W, class... A>
+inline constexpr bool are_continuous = false;
+template <std::size_t... I, class... A>
+inline constexpr bool are_continuous<Wrt<I...>, A...> =
+    (is_continuous<std::remove_cvref_t<std::tuple_element_t<I, std::tuple<A...>>>>() && ...);
+
 // Whether what a function returned can be differentiated; says so if not.
 template <class Y>
 constexpr bool is_scalar() {
@@ -124,12 +144,14 @@ struct ValueAndGrad {
   /// Looks at F alone, before anything is built on it: mistakes in it are reported from here.
   template <class... A>
   static constexpr bool check() {
-    return detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+    return detail::are_continuous<W, argument_t<A>...> &&
+           detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
   }
   template <class... A>
   static constexpr auto record(A const&... args) {
     auto const y = detail::record_call<F>(args...);
-    if constexpr (!detail::is_scalar<std::remove_const_t<decltype(y)>>()) {
+    if constexpr (!detail::is_scalar<std::remove_const_t<decltype(y)>>() ||
+                  !detail::are_continuous<W, A...>) {
       return std::pair<Refused, Refused>{};
     } else {
       auto d = detail::gradients(W{}, {y.sym()}, {full_as(y.sym(), y.meta(), 1)}, args...);
@@ -143,7 +165,8 @@ template <class F, class W>
 struct Grad {
   template <class... A>
   static constexpr bool check() {
-    return detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+    return detail::are_continuous<W, argument_t<A>...> &&
+           detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
   }
   template <class... A>
   static constexpr auto record(A const&... args) {

@@ -54,6 +54,16 @@ inline void write_real(Operand const& x, index_t offset, double value) {
     default: static_cast<bool*>(x.data)[offset] = value != 0; break;
   }
 }
+/// write_number - the same of any number: an i64 has all digits of an integer.
+template <class N>
+void write_number(Operand const& x, index_t offset, N value) {
+  if constexpr (std::is_integral_v<N> && sizeof(N) == 8)
+    if (x.meta.dtype == DType::i64) {
+      static_cast<std::int64_t*>(x.data)[offset] = static_cast<std::int64_t>(value);
+      return;
+    }
+  write_real(x, offset, static_cast<double>(value));
+}
 
 inline double Array::item() const {
   if (size() != 1) raise("item: one element required, got shape ", shape());

@@ -249,8 +249,8 @@ constexpr auto hardsigmoid(X const& x) {
 template <operand X>
 constexpr auto hardswish(X const& x) {
   return detail::computed_in_f32(x, [](auto const& v) {
-    auto const middle = where(logical_or(v < -3.0, v >= 3.0), 0.0, v);  // at infinity 0 * x is NaN
-    return where(v >= 3.0, v, where(v < -3.0, v * 0.0, middle * (middle + 3.0) / 6.0));
+    auto const middle = where(logical_or(v <= -3.0, v >= 3.0), 0.0, v);  // at infinity 0 * x is NaN
+    return where(v >= 3.0, v, where(v <= -3.0, v * 0.0, middle * (middle + 3.0) / 6.0));
   });
 }
 /// softshrink(x, lambda) - x moved towards 0 by lambda, 0 between -lambda and lambda.

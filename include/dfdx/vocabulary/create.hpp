@@ -37,19 +37,20 @@ inline Shape sized(char const* name, Shape const& s, Shape const* type = nullptr
   raise(why.put("]"));
 }
 
-// Element i is f(i), a double.
+// Element i is f(i), a number.
 template <class F>
 Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f) {
   Array r(Meta{dtype, sized(name, shape)});
   Operand const out = r.operand();
-  for (index_t i = 0, n = r.size(); i < n; ++i) write_real(out, i, f(i));
+  for (index_t i = 0, n = r.size(); i < n; ++i) write_number(out, i, f(i));
   return r;
 }
 
-inline Array filled_with(char const* name, Shape const& shape, double value, DType dtype) {
+template <class N>
+Array filled_with(char const* name, Shape const& shape, N value, DType dtype) {
   Array r(Meta{dtype, sized(name, shape)});
   if (r.size() == 0) return r;
-  write_real(r.operand(), 0, value);
+  write_number(r.operand(), 0, value);
   auto* const to = static_cast<std::byte*>(r.operand().data);
   auto const all = static_cast<std::size_t>(r.size()) * size_of(dtype);
   std::size_t done = size_of(dtype);
@@ -136,9 +137,38 @@ R typed_from(char const* name, Extents const& shape, Make make) {
   return R(make(sized(name, shape.shape, &R::static_shape), dtype_v<typename R::value_type>));
 }
 
-template <class R>
-R typed_full(char const* name, Extents const& shape, double value) {
+template <class R, class N>
+R typed_full(char const* name, Extents const& shape, N value) {
   return typed_from<R>(name, shape, [&](Shape const& s, DType d) { return filled_with(name, s, value, d); });
+}
+
+// What arange counts with: integers if all are.
+template <class... N>
+using step_number = std::conditional_t<(std::is_integral_v<N> && ...), index_t, double>;
+template <class A, class C>
+struct Steps {
+  using N = step_number<A, C>;
+  A start;
+  C step;
+  N operator()(index_t i) const {
+    // Of integers as those without a sign, whose products on the way do not overflow.
+    using M = std::conditional_t<std::is_integral_v<N>, std::uint64_t, double>;
+    return static_cast<N>(static_cast<M>(start) + static_cast<M>(i) * static_cast<M>(step));
+  }
+};
+inline index_t steps_between(double from, double to, double step) {
+  double const n = std::ceil((to - from) / step);
+  if (!(n < 0x1p53)) raise("arange: too many elements");
+  return n > 0 ? static_cast<index_t>(n) : 0;
+}
+inline index_t steps_between(index_t from, index_t to, index_t step) {
+  if (step > 0 ? from >= to : from <= to) return 0;
+  // Differences of those without a sign do not overflow.
+  auto const u = [](index_t i) { return static_cast<std::uint64_t>(i); };
+  std::uint64_t const apart = step > 0 ? u(to) - u(from) : u(from) - u(to),
+                      by = step > 0 ? u(step) : 0 - u(step), n = (apart - 1) / by + 1;
+  if (n >= std::uint64_t{1} << 53) raise("arange: too many elements");
+  return static_cast<index_t>(n);
 }
 
 }  // namespace detail
@@ -163,11 +193,14 @@ inline Array empty(Extents const& shape, DType dtype = DType::f32) {
 /// Shapes    -> [S...], as given
 /// Dtypes    any; untyped f32, unless another is named
 /// Source    elementary
-inline Array full(Extents const& shape, double value, DType dtype = DType::f32) {
+template <class N>
+  requires std::is_arithmetic_v<N>
+Array full(Extents const& shape, N value, DType dtype = DType::f32) {
   return detail::filled_with("full", shape.shape, value, dtype);
 }
-template <class T, std::size_t... Dims>
-auto full(double value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+template <class T, std::size_t... Dims, class N>
+  requires std::is_arithmetic_v<N>
+auto full(N value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("full", shape, value);
 }
 
@@ -219,13 +252,12 @@ auto eye() {
 /// Dtypes    untyped: i64 if all numbers are integers, else f32, unless another is named
 /// Errors    "arange: step is zero"
 /// Source    NumPy's arange
-template <class T, std::size_t... Dims>
-  requires(detail::created<T, Dims...>::static_rank == 1)
-auto arange(double start = 0, double step = 1,
-            Extents const& shape = detail::created<T, Dims...>::static_shape) {
+template <class T, std::size_t... Dims, class A = int, class C = int>
+  requires(detail::created<T, Dims...>::static_rank == 1 && std::is_arithmetic_v<A> &&
+           std::is_arithmetic_v<C>)
+auto arange(A start = 0, C step = 1, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>("arange", shape, [&](Shape const& s, DType d) {
-    return detail::generate_as("arange", s, d,
-                               [=](index_t i) { return start + static_cast<double>(i) * step; });
+    return detail::generate_as("arange", s, d, detail::Steps<A, C>{start, step});
   });
 }
 template <class A, class B, class C = int>
@@ -234,12 +266,11 @@ Array arange(A start, B stop, C step = 1,
              DType dtype = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<C>
                                ? DType::i64
                                : DType::f32) {
-  double const a = static_cast<double>(start), s = static_cast<double>(step);
-  if (s == 0) raise("arange: step is zero");
-  double const n = std::ceil((static_cast<double>(stop) - a) / s);
-  if (!(n < 0x1p53)) raise("arange: too many elements");
-  return detail::generate_as("arange", make_shape(n > 0 ? static_cast<index_t>(n) : 0), dtype,
-                             [a, s](index_t i) { return a + static_cast<double>(i) * s; });
+  using N = detail::step_number<A, B, C>;
+  N const a = static_cast<N>(start), b = static_cast<N>(stop), s = static_cast<N>(step);
+  if (s == N(0)) raise("arange: step is zero");
+  return detail::generate_as("arange", make_shape(detail::steps_between(a, b, s)), dtype,
+                             detail::Steps<N, N>{a, s});
 }
 template <class B>
   requires std::is_arithmetic_v<B>

@@ -220,11 +220,13 @@ constexpr auto cast(X const& x) {
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    any
 /// Source    elementary
-template <operand X>
-constexpr auto full_like(X const& x, double value) {
+template <operand X, number N>
+constexpr auto full_like(X const& x, N value) {
   if constexpr (refused<X>) return Refused{};
-  else if constexpr (typed<X>) return detail::wrap<X>(full_as(detail::untyped(x), x.meta(), value));
-  else return full_as(x, x.meta(), value);
+  else if constexpr (typed<X>) return detail::wrap<X>(full_like(detail::untyped(x), value));
+  else if constexpr (std::is_integral_v<N> && sizeof(N) == 8)  // a double does not hold all of these
+    return detail::full_of(x, x.meta(), value, "full_like");
+  else return full_as(x, x.meta(), static_cast<double>(value));
 }
 template <operand X>
 constexpr auto zeros_like(X const& x) {

@@ -47,6 +47,9 @@ inline constexpr unsigned long long cudaEnableDefault = 0;
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
@@ -64,6 +67,7 @@ using cudaMemPool_t = cuda_fake_pool*;
 #define threadIdx (cuda_fake::Position{cuda_fake::machine().fibers.current, 0, 0})
 #define blockIdx (cuda_fake::machine().block)
 #define gridDim (cuda_fake::machine().blocks)
+inline void __syncwarp() { cuda_fake::machine().fibers.votes(true); }
 inline void __syncthreads() { cuda_fake::machine().fibers.barrier(); }
 template <class T>
 T __shfl_xor_sync(unsigned, T x, int mask) {

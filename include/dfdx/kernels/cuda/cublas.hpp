@@ -31,8 +31,8 @@ struct CudaOptions {
   /// has less to start. (Not measured yet.)
   std::int64_t cublas_from = std::int64_t{1} << 20;
   /// Products and attention of f16 and bf16 of that many multiplications or more by kernels of dfdx for the warpgroups
-  /// of Hopper GPUs, products with what is to be done to the sums, in programs compiled for sm_90a and where operands
-  /// are aligned to 16 bytes. (Never unless asked: they have not been measured yet.)
+  /// of Hopper GPUs, in programs compiled for sm_90a and where operands are aligned to 16 bytes. (Never unless asked:
+  /// they have not been measured yet.)
   std::int64_t warpgroups_from = std::numeric_limits<std::int64_t>::max();
   /// Programs that are called again with the same memory become CUDA graphs. Off, a profiler sees each step's range.
   bool capture = true;

@@ -236,10 +236,11 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
 
   // By the kernel for warpgroups: of factors whose lines are known to go along k or not.
   static constexpr bool a_along_k = stride_code<0, rank - 1> == 1, b_along_k = stride_code<1, rank - 2> == 1;
-  static constexpr bool may_be_warpgroups =
-      std::is_same_v<A, B> && (std::is_same_v<A, float16> || std::is_same_v<A, bfloat16>) &&
-      std::is_same_v<Sum, float> && (batches == 0 || !has_epilogue) &&
-      (a_along_k || stride_code<0, rank - 2> == 1) && (b_along_k || stride_code<1, rank - 1> == 1);
+  static constexpr bool may_be_warpgroups = std::is_same_v<A, T> && std::is_same_v<B, T> &&
+                                            (std::is_same_v<A, float16> || std::is_same_v<A, bfloat16>) &&
+                                            std::is_same_v<Sum, float> && (batches == 0 || !has_epilogue) &&
+                                            (a_along_k || stride_code<0, rank - 2> == 1) &&
+                                            (b_along_k || stride_code<1, rank - 1> == 1);
   // Tiles are half as wide where there would be too few of them for all multiprocessors, or they were half empty.
   static constexpr int columns_of_tile = [](index_t m, index_t n) {
     bool const known = m >= 0 && n >= 0;
@@ -248,7 +249,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
   }(extent_code<2, rank - 2>, extent_code<2, rank - 1>);
 
   static bool by_warpgroups(Arguments const& x, Device device, cudaStream_t stream, cudaError_t& said) {
-    using K = WarpgroupProduct<Kernel, Arguments, A, T, columns_of_tile, !a_along_k, !b_along_k>;
+    using K = WarpgroupProduct<Kernel, Arguments, T, columns_of_tile, !a_along_k, !b_along_k>;
     index_t const* const symbols = x.symbols;
     index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols), at_once = joined(symbols);
     constexpr index_t most = index_t{1} << 24;

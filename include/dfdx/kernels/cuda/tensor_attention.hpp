@@ -138,6 +138,8 @@ struct TensorAttention {
     return n < most ? static_cast<int>(n) : most;
   }
 
+  /// Scores are multiplied with their factor in the exponent, unless that turns their order.
+  static DFDX_INLINE float factor_of_largest(float scale) { return scale > 0 ? scale : 1.f; }
   /// Scores of a tile whose first key is k0, of the 16 rows from `upper` on that this warp has, become weights relative
   /// to the largest in their row so far; `factor` is what those before are to be multiplied with. Each thread adds up
   /// its own part of the rows.
@@ -146,7 +148,10 @@ struct TensorAttention {
                                 index_t upper, index_t k0, index_t const* symbols, float (&largest)[2],
                                 float (&total)[2], float (&factor)[2]) {
     constexpr int tile = Blocks * 8;
-    DFDX_UNROLL for (int j = 0; j < Blocks; ++j) { DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale; }
+    float const by = factor_of_largest(scale);
+    if (by != scale) DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale;
+      }
     if (seen(o, upper, k0, tile, symbols) < tile) {
       index_t const row = upper + OfSize::lane() / 4;
       int const n[2] = {seen(o, row, k0, tile, symbols), seen(o, row + 8, k0, tile, symbols)};
@@ -159,20 +164,17 @@ struct TensorAttention {
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
       float most = largest[r];
       DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
-        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) most = s[j][i] > most ? s[j][i] : most;
+        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) most = larger(most, s[j][i]);
       }
-      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) {
-        float const other = exchanged(most, m);
-        most = other > most ? other : most;
-      }
+      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) most = larger(most, exchanged(most, m));
       // A row that has seen nothing yet stays as it is.
-      float const shift = most == least ? 0.f : most;
-      factor[r] = fast_exp2(largest[r] - shift);
+      float const shift = most == least ? 0.f : most * by;
+      factor[r] = fast_exp2(largest[r] * by - shift);
       largest[r] = most;
       float part = 0;
       DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
         DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          s[j][i] = fast_exp2(s[j][i] - shift);
+          s[j][i] = fast_exp2(s[j][i] * by - shift);
           part += s[j][i];
         }
       }
@@ -181,7 +183,7 @@ struct TensorAttention {
   }
   /// Results of those rows, and the logarithms of their sums of weights.
   template <int Blocks>
-  static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t upper,
+  static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t upper, float scale,
                                 float const (&y)[Blocks][4], float const (&largest)[2],
                                 float const (&total)[2]) {
     auto* const to = static_cast<float*>(x.base[3]);
@@ -194,13 +196,19 @@ struct TensorAttention {
       index_t const query = upper + OfWidth::lane() / 4 + r * 8, at = head * queries + query;
       if (query >= queries) continue;
       float const by = 1 / sum;
+      bool const in_pairs = width % 2 == 0 && detail::is_aligned<float2>(to);
       DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
-        DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          int const c = OfWidth::column(j, i);
-          if (c < width) to[at * width + c] = y[j][i] * by;
+        int const c = OfWidth::column(j, 2 * r);
+        float const first = y[j][2 * r] * by, second = y[j][2 * r + 1] * by;
+        if (in_pairs) {
+          if (c < width) *reinterpret_cast<float2*>(to + at * width + c) = float2{first, second};
+        } else {
+          if (c < width) to[at * width + c] = first;
+          if (c + 1 < width) to[at * width + c + 1] = second;
         }
       }
-      if (OfWidth::lane() % 4 == 0) to[F::rows(s) * width + at] = (largest[r] + math::log2(sum)) * ln_2;
+      if (OfWidth::lane() % 4 == 0)
+        to[F::rows(s) * width + at] = (largest[r] * factor_of_largest(scale) + math::log2(sum)) * ln_2;
     }
   }
 };
@@ -272,7 +280,7 @@ struct TensorAttendKernel {
       }
       OfWidth::add(y, s, values);
     }
-    A::store(x, head, upper, y, largest, total);
+    A::store(x, head, upper, scale, y, largest, total);
   }
 };
 

@@ -137,7 +137,7 @@ struct TensorAttendBackKernel {
       OfSize::multiply(s, q, of_keys);
       OfWidth::multiply(back, ct, values);
       DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
-        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = fast_exp2(s[j][i] * scale - log_sums[i / 2]);
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = math::exp2(s[j][i] * scale - log_sums[i / 2]);
       }
       if (A::seen(o, first + OfSize::warp() * 16, k0, key_tile, symbols) < key_tile) {
         int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, key_tile, symbols),
@@ -225,7 +225,7 @@ struct TensorAttendBackKernel {
       DFDX_UNROLL for (int j = 0; j < query_tile / 8; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) {
           int const query = OfSize::column(j, i);
-          s[j][i] = fast_exp2(s[j][i] * scale - tile.numbers()[query] * A::log2_e);
+          s[j][i] = math::exp2(s[j][i] * scale - tile.numbers()[query] * A::log2_e);
           if (hides && ahead + OfSize::row(i) > query) s[j][i] = 0;
           back[j][i] = s[j][i] * (back[j][i] - tile.numbers()[query_tile + query]);
         }

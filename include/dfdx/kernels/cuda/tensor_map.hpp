@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include <dfdx/core/dtype.hpp>
+#include <dfdx/kernels/cuda/runtime.hpp>
 
 namespace dfdx::inline DFDX_TARGET::cuda_runtime {
 
@@ -53,15 +54,24 @@ inline bool tensor_map(CUtensorMap& map, BulkMatrices const& x, int lines) {
     std::int64_t const step = counts[d] == 1 ? (behind + aligned - 1) / aligned * aligned : steps[d];
     if (step <= 0 || step % aligned != 0 || step >= std::int64_t{1} << 38) return false;
     bytes[d - 1] = static_cast<cuuint64_t>(step) * 2;
+    if (behind > (std::int64_t{1} << 38)) return false;
     behind = step * counts[d];
   }
   if (encode == nullptr || reinterpret_cast<std::uintptr_t>(x.first) % 16 != 0) return false;
   cuuint32_t const box[axes] = {bulk_line, static_cast<cuuint32_t>(lines), 1, 1, 1},
                    each[axes] = {1, 1, 1, 1, 1};
   // The numbers are not looked at, so that f16 stands for both kinds.
-  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, axes, const_cast<void*>(x.first), extents, bytes, box,
-                each, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  auto const made = [&] {
+    return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, axes, const_cast<void*>(x.first), extents, bytes,
+                  box, each, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult said = made();
+  if (said == CUDA_ERROR_INVALID_CONTEXT) {  // the driver has not seen this thread yet
+    check("current device", cudaSetDevice(current_device().index));
+    said = made();
+  }
+  return said == CUDA_SUCCESS;
 }
 
 }  // namespace dfdx::inline DFDX_TARGET::cuda_runtime

@@ -34,6 +34,8 @@ DFDX_INLINE T exchanged(T x, int mask) {
   using Wire = std::conditional_t<(sizeof(T) < 4), int, T>;  // shuffles move 4 or 8 bytes
   return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<Wire>(x), mask));
 }
+/// warp_barrier - all threads of the warp have come here.
+DFDX_INLINE void warp_barrier() { __syncwarp(); }
 /// votes - a bit for each thread of the warp, whether it said yes.
 DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
 /// multiply_add - c += a b of a warp, 16 x 16 by 16 x 8 numbers T of 16 bits (f16 or bf16) with sums in f32, by tensor
@@ -69,6 +71,8 @@ DFDX_INLINE float fast_exp2(float x) {
   return r;
 #endif
 }
+/// larger - of two; the other if one is no number.
+DFDX_INLINE float larger(float x, float y) { return fmaxf(x, y); }
 /// dot4 - c + the sum of the products of four integers of 8 bits with four others.
 DFDX_INLINE std::int32_t dot4(std::uint32_t a, std::uint32_t b, std::int32_t c) {
 #if defined(DFDX_CUDA_EMULATED)
@@ -145,6 +149,7 @@ DFDX_INLINE int thread() { return 0; }
 DFDX_INLINE index_t block() { return 0; }
 DFDX_INLINE index_t blocks() { return 1; }
 DFDX_INLINE void barrier() {}
+DFDX_INLINE void warp_barrier() {}
 template <class T>
 DFDX_INLINE T exchanged(T x, int) {
   return x;
@@ -153,6 +158,7 @@ DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
 DFDX_INLINE float fast_exp2(float x) { return x; }
+DFDX_INLINE float larger(float x, float) { return x; }
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <bool Turned>
 DFDX_INLINE void load_matrices(std::uint32_t (&)[4], void const*) {}

@@ -157,6 +157,7 @@ struct WarpgroupAttendKernel {
 
   static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
     Ring ring;
+    prefetch_map(given.q), prefetch_map(given.k), prefetch_map(given.v);
     index_t const* const s = given.x.symbols;
     index_t const all = items(given.x), sharing = F::sharing(s);
     index_t round = 0;
@@ -187,6 +188,7 @@ struct WarpgroupAttendKernel {
     for (index_t t = block(); t < all; t = item_of(++round)) {
       Item const at = item(x, t);
       index_t const upper = at.first + upper_of_warp;
+      warp_barrier();  // after stores that not all of its threads made
       float largest[2] = {A::least, A::least}, total[2] = {};
       float y[width_blocks * 8][4] = {};
       b.q.wait(round % 2 == 0 ? 0 : 1);
@@ -194,7 +196,7 @@ struct WarpgroupAttendKernel {
         b.k[ring.stage].wait(ring.parity);
         std::byte const* const k = k_room(memory, ring.stage);
         float s[tile / 8][4];
-        products_begin();
+        products_begin(s);
         DFDX_UNROLL for (int i = 0; i < size_blocks * 4; ++i) {
           int const in_q = i / 4 * rows * line + i % 4 * 32, in_k = i / 4 * tile * line + i % 4 * 32;
           multiply_add_later<T, false, false>(s, along_k(q + in_q), along_k(k + in_k), i != 0);
@@ -202,6 +204,7 @@ struct WarpgroupAttendKernel {
         products_asked();
         products_made<0>(s);
         if (speaks) b.k_used[ring.stage].arrive();
+        if (speaks && k0 + tile >= at.end) b.q_used.arrive();
         float factor[2];
         A::weigh(s, o, scale, upper, k0, x.symbols, largest, total, factor);
         DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) {
@@ -214,15 +217,15 @@ struct WarpgroupAttendKernel {
         }
         b.v[ring.stage].wait(ring.parity);
         std::byte const* const v = v_room(memory, ring.stage);
-        products_begin();
+        products_begin(y, weights);
         DFDX_UNROLL for (int i = 0; i < tile / 16; ++i)
             multiply_add_later<T, true>(y, weights[i], across_k(v + i * 16 * line, tile * line));
         products_asked();
-        products_made<0>(y);
+        products_made<0>(y, weights);
         if (speaks) b.v_used[ring.stage].arrive();
       }
-      if (speaks) b.q_used.arrive();
-      A::store(x, at.head, upper, y, largest, total);
+      if (speaks && at.end <= 0) b.q_used.arrive();
+      A::store(x, at.head, upper, scale, y, largest, total);
     }
   }
 #endif

@@ -4,6 +4,8 @@
 // its next tile while sums of the last are stored.
 #pragma once
 
+#include <bit>
+
 #include <dfdx/kernels/cuda/tensor_map.hpp>
 #include <dfdx/kernels/cuda/warpgroups.hpp>
 
@@ -20,11 +22,11 @@ struct WarpgroupArguments {
   bool a_in_batch, b_in_batch;
 };
 
-/// WarpgroupProduct - c[m, n] = sum_k a[m, k] b[k, n] of numbers T with sums in f32, stored as numbers C. Step says
+/// WarpgroupProduct - c[m, n] = sum_k a[m, k] b[k, n] of numbers T with sums in f32. Step says
 /// what is stored of a sum, `stored(arguments, sum, m, n)`. Across: lines of a factor go along m, or n, not along k.
 ///
 /// A tile has 128 rows, 64 for each warpgroup that multiplies, and Columns columns, 128 or 256.
-template <class Step, class Arguments, class T, class C, int Columns, bool AcrossA, bool AcrossB>
+template <class Step, class Arguments, class T, int Columns, bool AcrossA, bool AcrossB>
 struct WarpgroupProduct {
   using Given = WarpgroupArguments<Arguments>;
   static constexpr int rows = 128, depth = cuda_runtime::bulk_line, groups = 2;
@@ -37,6 +39,7 @@ struct WarpgroupProduct {
 
   /// Lines that a map of a factor copies at once.
   static constexpr int lines_of_a = AcrossA ? depth : rows, lines_of_b = AcrossB ? depth : Columns;
+  static_assert(stages >= 2, "a stage is given back when the next has been asked for");
   static_assert(lines_of_a <= 256 && lines_of_b <= 256 && dynamic_bytes <= 227 << 10);
 
   static constexpr index_t tiles(index_t m, index_t n, index_t batch) {
@@ -110,6 +113,7 @@ struct WarpgroupProduct {
 
   static DFDX_INLINE void bring(Given const& x, std::byte* memory, TransferBarrier* full,
                                 TransferBarrier* empty) {
+    prefetch_map(x.a), prefetch_map(x.b);
     Ring ring;
     int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
@@ -135,13 +139,14 @@ struct WarpgroupProduct {
     Ring ring;
     int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
+      warp_barrier();  // after stores that not all of its threads made
       float sums[Columns / 8][4] = {};
       int before = 0;
       for (int k = 0; k < x.k; k += depth, ring.next()) {
         full[ring.stage].wait(ring.parity);
         std::byte const* const a = memory + ring.stage * stage_bytes + group * 64 * line;
         std::byte const* const b = memory + ring.stage * stage_bytes + of_a;
-        products_begin();
+        products_begin(sums);
         DFDX_UNROLL for (int i = 0; i < depth / 16; ++i) multiply_add_later<T, AcrossA, AcrossB>(
             sums, factor<AcrossA>(a + i * step_a), factor<AcrossB>(b + i * step_b));
         products_asked();
@@ -157,47 +162,50 @@ struct WarpgroupProduct {
     }
   }
 
-  // Of the sums of four threads beside each other, 8 times two of a row, each is handed those of eight columns, so that
-  // 16 bytes are stored at once.
+  // Of four threads beside each other, which have 8 times two columns of a row, each is handed those of eight columns
+  // that follow each other, so that 16 bytes are stored at once.
   static DFDX_INLINE void store(Given const& x, int matrix, int row0, int column0,
                                 float const (&sums)[Columns / 8][4]) {
     int const lane = thread() % warp_size, warp = thread() % warpgroup_size / warp_size, mine = lane % 4;
-    C* const c = static_cast<C*>(x.c) + matrix * x.c_batch;
-    bool const whole = x.c_column == 1 && x.c_row * static_cast<index_t>(sizeof(C)) % 16 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(c) % 16 == 0;
+    T* const c = static_cast<T*>(x.c) + matrix * x.c_batch;
+    bool const whole =
+        x.c_column == 1 && x.c_row % 8 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(uint4) == 0;
+    auto const number = [&](float sum, int m, int n) {
+      return m < x.m && n < x.n ? Step::stored(x.step, sum, m, n) : T{};
+    };
     DFDX_UNROLL for (int q = 0; q < Columns / 32; ++q) {
       DFDX_UNROLL for (int h = 0; h < 2; ++h) {
-        float v[4][2];
+        int const m = row0 + warp * 16 + lane / 4 + h * 8, n0 = column0 + q * 32;
+        std::uint32_t v[4];
         DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-          DFDX_UNROLL for (int e = 0; e < 2; ++e) v[i][e] = sums[q * 4 + i][h * 2 + e];
+          int const n = n0 + i * 8 + mine * 2;
+          float const(&s)[4] = sums[q * 4 + i];
+          v[i] = both(number(s[h * 2], m, n), number(s[h * 2 + 1], m, n + 1));
         }
         DFDX_UNROLL for (int mask = 1; mask < 4; mask *= 2) {
           bool const upper = (mine & mask) != 0;
           DFDX_UNROLL for (int i = 0; i < 4; ++i) {
             if ((i & mask) != 0) continue;
-            DFDX_UNROLL for (int e = 0; e < 2; ++e) {
-              float const low = v[i][e], high = v[i | mask][e], given = exchanged(upper ? low : high, mask);
-              v[i][e] = upper ? given : low;
-              v[i | mask][e] = upper ? high : given;
-            }
+            std::uint32_t const low = v[i], high = v[i | mask], given = exchanged(upper ? low : high, mask);
+            v[i] = upper ? given : low;
+            v[i | mask] = upper ? high : given;
           }
         }
-        int const m = row0 + warp * 16 + lane / 4 + h * 8, n = column0 + q * 32 + mine * 8;
+        int const n = n0 + mine * 8;
         if (m >= x.m || n >= x.n) continue;
-        C* const to = c + m * x.c_row + n * x.c_column;
+        T* const to = c + m * x.c_row + n * x.c_column;
         if (whole && n + 8 <= x.n) {
-          struct alignas(16) Eight {
-            C x[8];
-          } eight;
-          DFDX_UNROLL for (int i = 0; i < 8; ++i) eight.x[i] =
-              Step::stored(x.step, v[i / 2][i % 2], m, n + i);
-          *reinterpret_cast<Eight*>(to) = eight;
+          *reinterpret_cast<uint4*>(to) = uint4{v[0], v[1], v[2], v[3]};
         } else {
           DFDX_UNROLL for (int i = 0; i < 8; ++i) if (n + i < x.n) to[i * x.c_column] =
-              Step::stored(x.step, v[i / 2][i % 2], m, n + i);
+              std::bit_cast<T>(static_cast<std::uint16_t>(v[i / 2] >> (16 * (i % 2))));
         }
       }
     }
+  }
+  static DFDX_INLINE std::uint32_t both(T first, T second) {
+    return std::uint32_t{std::bit_cast<std::uint16_t>(first)} |
+           std::uint32_t{std::bit_cast<std::uint16_t>(second)} << 16;
   }
 #endif
 };

@@ -123,6 +123,13 @@ DFDX_INLINE void bulk_copy(void* to, CUtensorMap const& map, int inner, int oute
 #endif
 }
 
+/// prefetch_map - so that the copy engine need not wait for it.
+DFDX_INLINE void prefetch_map([[maybe_unused]] CUtensorMap const& map) {
+#if !defined(DFDX_CUDA_EMULATED)
+  asm volatile("prefetch.tensormap [%0];" : : "l"(reinterpret_cast<std::uint64_t>(&map)) : "memory");
+#endif
+}
+
 /// fewer_registers, more_registers - of the threads of this warpgroup, all of which say so.
 template <int Registers>
 DFDX_INLINE void fewer_registers() {
@@ -150,8 +157,28 @@ DFDX_INLINE std::uint64_t across_k(void const* first, int block) {
 }
 DFDX_INLINE std::uint64_t along_k(void const* first) { return across_k(first, 16); }
 
-/// products_begin - sums that this thread has written are not written again until products_made has been called.
-DFDX_INLINE void products_begin() {
+// What is done to these registers before is not moved behind, nor the other way round.
+template <int N>
+DFDX_INLINE void hold([[maybe_unused]] float (&x)[N][4]) {
+#if !defined(DFDX_CUDA_EMULATED)
+  DFDX_UNROLL for (int i = 0; i < N; ++i) {
+    DFDX_UNROLL for (int j = 0; j < 4; ++j) asm volatile("" : "+f"(x[i][j]) : : "memory");
+  }
+#endif
+}
+template <int N>
+DFDX_INLINE void hold([[maybe_unused]] std::uint32_t (&x)[N][4]) {
+#if !defined(DFDX_CUDA_EMULATED)
+  DFDX_UNROLL for (int i = 0; i < N; ++i) {
+    DFDX_UNROLL for (int j = 0; j < 4; ++j) asm volatile("" : "+r"(x[i][j]) : : "memory");
+  }
+#endif
+}
+/// products_begin - sums, and factors in registers, that this thread has written are not written again until
+/// products_made has been called.
+template <class... Registers>
+DFDX_INLINE void products_begin([[maybe_unused]] Registers&... used) {
+  (hold(used), ...);
 #if defined(DFDX_CUDA_EMULATED)
   cuda_fake::products_begin();
 #else
@@ -167,17 +194,14 @@ DFDX_INLINE void products_asked() {
 #endif
 }
 /// products_made - waits until no more than so many of the last groups are still to be made.
-template <int Groups, int N>
-DFDX_INLINE void products_made([[maybe_unused]] float (&sums)[N][4]) {
+template <int Groups, class... Registers>
+DFDX_INLINE void products_made([[maybe_unused]] Registers&... used) {
 #if defined(DFDX_CUDA_EMULATED)
   cuda_fake::products_made(Groups);
 #else
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Groups) : "memory");
-  // Sums are not read before.
-  if constexpr (Groups == 0) DFDX_UNROLL for (int i = 0; i < N; ++i) {
-      DFDX_UNROLL for (int j = 0; j < 4; ++j) asm volatile("" : "+f"(sums[i][j]) : : "memory");
-    }
 #endif
+  (hold(used), ...);
 }
 
 // What the instructions below name: sums, eight of two blocks from block i on, and their numbers.
@@ -284,11 +308,15 @@ bool is_there(Device device) {
     cuda_runtime::Current const current(device);
     auto const kernel = reinterpret_cast<void const*>(entry_of<K, Arguments>());
     cudaFuncAttributes facts{};
-    bool const found = cudaFuncGetAttributes(&facts, kernel) == cudaSuccess && facts.sharedSizeBytes != 0 &&
-                       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            K::dynamic_bytes) == cudaSuccess;
-    if (!found) static_cast<void>(cudaGetLastError());
-    is = found ? 1 : -1;
+    cudaError_t said = cudaFuncGetAttributes(&facts, kernel);
+    bool const has_code = said == cudaSuccess && facts.sharedSizeBytes != 0;
+    bool const has_none = said == cudaSuccess || said == cudaErrorInvalidDeviceFunction;
+    if (has_code)
+      said = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, K::dynamic_bytes);
+    if (said != cudaSuccess) static_cast<void>(cudaGetLastError());
+    // Other errors are of earlier work, and say nothing of the kernel.
+    if (has_code && said == cudaSuccess) is = 1;
+    else if (!has_code && has_none) is = -1;
   }
   return is > 0;
 }
