@@ -2,7 +2,7 @@
 // Making values: contents, shapes, the two spellings, and random numbers that are the same everywhere.
 #include "support.hpp"
 
-#include <dfdx/program/compiled.hpp>
+#include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/shape.hpp>
