@@ -76,7 +76,7 @@ TEST_CASE("batches of products by warpgroups", "[cuda]") {
   };
   REQUIRE(made(heads, 0, whole<Tensor<H, 70, 4, 16>>(7), whole<Tensor<H, 80, 4, 16>>(5)));
 }
-TEST_CASE("what is done to the sums of warpgroups", "[cuda]") {
+TEST_CASE("what follows products by warpgroups, and gradients", "[cuda]") {
   Always const always;
   using B = bfloat16;
   REQUIRE(made(dense, 2e-2, filled<Tensor<B, 130, 72>>(1), filled<Tensor<B, 72, 136>>(2),

@@ -54,25 +54,7 @@ struct WarpgroupAttendKernel {
 
   static DFDX_INLINE void run([[maybe_unused]] Given const& given) {
 #if defined(DFDX_HAS_WARPGROUPS)
-    Barriers* const barriers = shared<OfBarriers, Barriers, 1>();
-    if (thread() == 0) {
-      constexpr int warps = groups * warpgroup_size / warp_size;
-      barriers->q.begin(1), barriers->q_used.begin(warps);
-      for (int i = 0; i < stages; ++i) {
-        barriers->k[i].begin(1), barriers->k_used[i].begin(warps);
-        barriers->v[i].begin(1), barriers->v_used[i].begin(warps);
-      }
-      barriers_begun();
-    }
-    barrier();
-    std::byte* const memory = dynamic_memory();
-    if (thread() < warpgroup_size) {
-      fewer_registers<24>();
-      if (thread() == 0) bring(given, memory, *barriers);
-    } else {
-      more_registers<240>();
-      attend(given.x, memory, *barriers);
-    }
+    divided<WarpgroupAttendKernel>(given);
 #endif
   }
 
@@ -98,18 +80,12 @@ struct WarpgroupAttendKernel {
   }
 
 #if defined(DFDX_HAS_WARPGROUPS)
-  struct OfBarriers;
-  // What has come, and what has been used.
+  template <class Kernel, class G>
+  friend void divided(G const& given);
   struct Barriers {
-    TransferBarrier q, q_used, k[stages], k_used[stages], v[stages], v_used[stages];
-  };
-  // Places of keys, and of values, which are used again and again.
-  struct Ring {
-    int stage = 0;
-    std::uint32_t parity = 0;
-    DFDX_INLINE void next() {
-      if (++stage == stages) stage = 0, parity ^= 1;
-    }
+    Pipe<1> q;
+    Pipe<stages> k, v;
+    DFDX_INLINE void begin(int warps) { q.begin(warps), k.begin(warps), v.begin(warps); }
   };
   static DFDX_INLINE std::byte* k_room(std::byte* memory, int stage) { return memory + of_q + stage * of_k; }
   static DFDX_INLINE std::byte* v_room(std::byte* memory, int stage) {
@@ -156,45 +132,48 @@ struct WarpgroupAttendKernel {
   }
 
   static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
-    Ring ring;
+    Turn<stages> turn;
+    Turn<1> of_queries;
     prefetch_map(given.q), prefetch_map(given.k), prefetch_map(given.v);
     index_t const* const s = given.x.symbols;
     index_t const all = items(given.x), sharing = F::sharing(s);
     index_t round = 0;
-    for (index_t t = block(); t < all; t = item_of(++round)) {
+    for (index_t t = block(); t < all; t = item_of(++round), of_queries.next()) {
       Item const at = item(given.x, t);
-      b.q_used.wait(round % 2 == 0 ? 1 : 0);
-      bring_rows<size_blocks, rows>(memory, given.q, at.first, place<0>(at.head, s), b.q);
+      b.q.used[0].wait(of_queries.parity ^ 1);
+      bring_rows<size_blocks, rows>(memory, given.q, at.first, place<0>(at.head, s), b.q.full[0]);
       BulkPlace const k = place<1>(at.head / sharing, s), v = place<2>(at.head / sharing, s);
-      for (index_t k0 = 0; k0 < at.end; k0 += tile, ring.next()) {
-        b.k_used[ring.stage].wait(ring.parity ^ 1);
-        bring_rows<size_blocks, tile>(k_room(memory, ring.stage), given.k, k0, k, b.k[ring.stage]);
-        b.v_used[ring.stage].wait(ring.parity ^ 1);
-        bring_rows<width_blocks, tile>(v_room(memory, ring.stage), given.v, k0, v, b.v[ring.stage]);
+      for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
+        b.k.used[turn.place].wait(turn.parity ^ 1);
+        bring_rows<size_blocks, tile>(k_room(memory, turn.place), given.k, k0, k, b.k.full[turn.place]);
+        b.v.used[turn.place].wait(turn.parity ^ 1);
+        bring_rows<width_blocks, tile>(v_room(memory, turn.place), given.v, k0, v, b.v.full[turn.place]);
       }
     }
   }
 
-  static DFDX_INLINE void attend(OwnArguments const& x, std::byte* memory, Barriers& b) {
+  static DFDX_INLINE void multiply(Given const& given, std::byte* memory, Barriers& b) {
+    OwnArguments const& x = given.x;
     auto const o = op::AttentionOptions::of(x.attrs);
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
     int const group = thread() / warpgroup_size - 1;
     int const upper_of_warp = group * 64 + thread() % warpgroup_size / warp_size * 16;
     bool const speaks = thread() % warp_size == 0;
     std::byte const* const q = memory + group * 64 * line;
-    Ring ring;
+    Turn<stages> turn;
+    Turn<1> of_queries;
     index_t const all = items(x);
     index_t round = 0;
-    for (index_t t = block(); t < all; t = item_of(++round)) {
+    for (index_t t = block(); t < all; t = item_of(++round), of_queries.next()) {
       Item const at = item(x, t);
       index_t const upper = at.first + upper_of_warp;
       warp_barrier();  // after stores that not all of its threads made
       float largest[2] = {A::least, A::least}, total[2] = {};
       float y[width_blocks * 8][4] = {};
-      b.q.wait(round % 2 == 0 ? 0 : 1);
-      for (index_t k0 = 0; k0 < at.end; k0 += tile, ring.next()) {
-        b.k[ring.stage].wait(ring.parity);
-        std::byte const* const k = k_room(memory, ring.stage);
+      b.q.full[0].wait(of_queries.parity);
+      for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
+        b.k.full[turn.place].wait(turn.parity);
+        std::byte const* const k = k_room(memory, turn.place);
         float s[tile / 8][4];
         products_begin(s);
         DFDX_UNROLL for (int i = 0; i < size_blocks * 4; ++i) {
@@ -203,8 +182,8 @@ struct WarpgroupAttendKernel {
         }
         products_asked();
         products_made<0>(s);
-        if (speaks) b.k_used[ring.stage].arrive();
-        if (speaks && k0 + tile >= at.end) b.q_used.arrive();
+        if (speaks) b.k.used[turn.place].arrive();
+        if (speaks && k0 + tile >= at.end) b.q.used[0].arrive();
         float factor[2];
         A::weigh(s, o, scale, upper, k0, x.symbols, largest, total, factor);
         DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) {
@@ -215,16 +194,16 @@ struct WarpgroupAttendKernel {
           DFDX_UNROLL for (int j = 0; j < 4; ++j) weights[i][j] =
               pair_of<T>(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1]);
         }
-        b.v[ring.stage].wait(ring.parity);
-        std::byte const* const v = v_room(memory, ring.stage);
+        b.v.full[turn.place].wait(turn.parity);
+        std::byte const* const v = v_room(memory, turn.place);
         products_begin(y, weights);
         DFDX_UNROLL for (int i = 0; i < tile / 16; ++i)
             multiply_add_later<T, true>(y, weights[i], across_k(v + i * 16 * line, tile * line));
         products_asked();
         products_made<0>(y, weights);
-        if (speaks) b.v_used[ring.stage].arrive();
+        if (speaks) b.v.used[turn.place].arrive();
       }
-      if (speaks && at.end <= 0) b.q_used.arrive();
+      if (speaks && at.end <= 0) b.q.used[0].arrive();
       A::store(x, at.head, upper, scale, y, largest, total);
     }
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Matrix products of f16 and bf16 on Hopper GPUs, with whatever is to be done to the sums: one warp has the copy engine
-// bring pieces of both factors to memory of the block, two warpgroups multiply what has come, and a block goes on to
-// its next tile while sums of the last are stored.
+// Matrix products of f16 and bf16 on Hopper GPUs: one warp has the copy engine bring pieces of both factors to memory
+// of the block, also of the next tile, and two warpgroups multiply what has come.
 #pragma once
 
 #include <bit>
@@ -22,8 +21,8 @@ struct WarpgroupArguments {
   bool a_in_batch, b_in_batch;
 };
 
-/// WarpgroupProduct - c[m, n] = sum_k a[m, k] b[k, n] of numbers T with sums in f32. Step says
-/// what is stored of a sum, `stored(arguments, sum, m, n)`. Across: lines of a factor go along m, or n, not along k.
+/// WarpgroupProduct - c[m, n] = sum_k a[m, k] b[k, n] of numbers T with sums in f32. Step says what is stored of a sum,
+/// `stored(arguments, sum, m, n)`. Across: lines of a factor go along m, or n, not along k.
 ///
 /// A tile has 128 rows, 64 for each warpgroup that multiplies, and Columns columns, 128 or 256.
 template <class Step, class Arguments, class T, int Columns, bool AcrossA, bool AcrossB>
@@ -48,32 +47,16 @@ struct WarpgroupProduct {
 
   static DFDX_INLINE void run([[maybe_unused]] Given const& x) {
 #if defined(DFDX_HAS_WARPGROUPS)
-    TransferBarrier* const barriers = shared<OfBarriers, TransferBarrier, 2 * stages>();
-    TransferBarrier *const full = barriers, *const empty = barriers + stages;
-    if (thread() == 0) {
-      for (int s = 0; s < stages; ++s) {
-        full[s].begin(1);
-        empty[s].begin(groups * warpgroup_size / warp_size);
-      }
-      barriers_begun();
-    }
-    barrier();
-    std::byte* const memory = dynamic_memory();
-    // The first warpgroup leaves its registers to the others, as many as there are in all.
-    if (thread() < warpgroup_size) {
-      fewer_registers<24>();
-      if (thread() == 0) bring(x, memory, full, empty);
-    } else {
-      more_registers<240>();
-      multiply(x, memory, full, empty);
-    }
+    divided<WarpgroupProduct>(x);
 #endif
   }
 
  private:
-  struct OfBarriers;
-
 #if defined(DFDX_HAS_WARPGROUPS)
+  template <class Kernel, class G>
+  friend void divided(G const& given);
+  using Barriers = Pipe<stages>;
+
   // Where a tile lies. Blocks that run at the same time have tiles of few rows and few columns.
   struct Place {
     int matrix, row, column;
@@ -85,15 +68,6 @@ struct WarpgroupProduct {
     int const height = down - first < high ? down - first : high, rest = in_matrix - first * across;
     return {tile / (down * across), (first + rest % height) * rows, rest / height * Columns};
   }
-
-  // The stages, one after another for all tiles; each is used again and again.
-  struct Ring {
-    int stage = 0;
-    std::uint32_t parity = 0;
-    DFDX_INLINE void next() {
-      if (++stage == stages) stage = 0, parity ^= 1;
-    }
-  };
 
   template <bool Across>
   static DFDX_INLINE void bring_factor(std::byte* to, CUtensorMap const& map, int size, int first, int k,
@@ -111,18 +85,17 @@ struct WarpgroupProduct {
     else return along_k(first);
   }
 
-  static DFDX_INLINE void bring(Given const& x, std::byte* memory, TransferBarrier* full,
-                                TransferBarrier* empty) {
+  static DFDX_INLINE void bring(Given const& x, std::byte* memory, Barriers& pipe) {
     prefetch_map(x.a), prefetch_map(x.b);
-    Ring ring;
+    Turn<stages> turn;
     int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
       Place const at = place(x, t);
-      for (int k = 0; k < x.k; k += depth, ring.next()) {
-        empty[ring.stage].wait(ring.parity ^ 1);
-        TransferBarrier& done = full[ring.stage];
+      for (int k = 0; k < x.k; k += depth, turn.next()) {
+        pipe.used[turn.place].wait(turn.parity ^ 1);
+        TransferBarrier& done = pipe.full[turn.place];
         done.arrive_and_expect(stage_bytes);
-        std::byte* const to = memory + ring.stage * stage_bytes;
+        std::byte* const to = memory + turn.place * stage_bytes;
         bring_factor<AcrossA>(to, x.a, rows, at.row, k, BulkPlace{x.a_in_batch ? at.matrix : 0}, done);
         bring_factor<AcrossB>(to + of_a, x.b, Columns, at.column, k, BulkPlace{x.b_in_batch ? at.matrix : 0},
                               done);
@@ -130,33 +103,32 @@ struct WarpgroupProduct {
     }
   }
 
-  static DFDX_INLINE void multiply(Given const& x, std::byte* memory, TransferBarrier* full,
-                                   TransferBarrier* empty) {
+  static DFDX_INLINE void multiply(Given const& x, std::byte* memory, Barriers& pipe) {
     int const group = thread() / warpgroup_size - 1;
     bool const speaks = thread() % warp_size == 0;
     // A step of 16 along k is so far in memory.
     constexpr int step_a = AcrossA ? 16 * line : 32, step_b = AcrossB ? 16 * line : 32;
-    Ring ring;
+    Turn<stages> turn;
     int const all = static_cast<int>(tiles(x.m, x.n, x.batch));
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks())) {
       warp_barrier();  // after stores that not all of its threads made
       float sums[Columns / 8][4] = {};
       int before = 0;
-      for (int k = 0; k < x.k; k += depth, ring.next()) {
-        full[ring.stage].wait(ring.parity);
-        std::byte const* const a = memory + ring.stage * stage_bytes + group * 64 * line;
-        std::byte const* const b = memory + ring.stage * stage_bytes + of_a;
+      for (int k = 0; k < x.k; k += depth, turn.next()) {
+        pipe.full[turn.place].wait(turn.parity);
+        std::byte const* const a = memory + turn.place * stage_bytes + group * 64 * line;
+        std::byte const* const b = memory + turn.place * stage_bytes + of_a;
         products_begin(sums);
         DFDX_UNROLL for (int i = 0; i < depth / 16; ++i) multiply_add_later<T, AcrossA, AcrossB>(
             sums, factor<AcrossA>(a + i * step_a), factor<AcrossB>(b + i * step_b));
         products_asked();
         // While these are made, those before them have been, and what they read may be overwritten.
         products_made<1>(sums);
-        if (k != 0 && speaks) empty[before].arrive();
-        before = ring.stage;
+        if (k != 0 && speaks) pipe.used[before].arrive();
+        before = turn.place;
       }
       products_made<0>(sums);
-      if (speaks) empty[before].arrive();
+      if (speaks) pipe.used[before].arrive();
       Place const at = place(x, t);
       store(x, at.matrix, at.row + group * 64, at.column, sums);
     }

@@ -296,6 +296,46 @@ DFDX_INLINE void multiply_add_later(float (&c)[N][4], std::uint32_t const (&a)[4
 #undef DFDX_SUMS_32
 #undef DFDX_SUMS_8
 
+/// Pipe - places in memory of the block that one thread has filled and warps use, again and again: the barriers of
+/// each, for those that wait until it is full, and for the one that waits until it has been used.
+template <int Places>
+struct Pipe {
+  TransferBarrier full[Places], used[Places];
+  DFDX_INLINE void begin(int warps) {
+    for (int i = 0; i < Places; ++i) full[i].begin(1), used[i].begin(warps);
+  }
+};
+/// Turn - the place of a Pipe whose turn it is, and the parity with which those wait that use it; who fills it waits
+/// with the other.
+template <int Places>
+struct Turn {
+  int place = 0;
+  std::uint32_t parity = 0;
+  DFDX_INLINE void next() {
+    if (++place == Places) place = 0, parity ^= 1;
+  }
+};
+/// divided - what the warpgroups of a kernel do: one thread of the first has the copy engine `bring`, the others, of
+/// which there are `groups`, `multiply`. The first leaves its registers to them, as many as there are in all.
+template <class Kernel, class Given>
+DFDX_INLINE void divided(Given const& given) {
+  using Barriers = typename Kernel::Barriers;
+  Barriers* const barriers = shared<Kernel, Barriers, 1>();
+  if (thread() == 0) {
+    barriers->begin(Kernel::groups * warpgroup_size / warp_size);
+    barriers_begun();
+  }
+  barrier();
+  std::byte* const memory = dynamic_memory();
+  if (thread() < warpgroup_size) {
+    fewer_registers<24>();
+    if (thread() == 0) Kernel::bring(given, memory, *barriers);
+  } else {
+    more_registers<240>();
+    Kernel::multiply(given, memory, *barriers);
+  }
+}
+
 #endif
 
 /// is_there - whether the program has kernel K of warpgroups for a device, which is then told how much memory its
