@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # run.sh [build|run]: benchmarks of a GPU. `build` compiles them with nvcc into build/bench/cuda, `run` runs what is
 # there, compares with PyTorch where python3 has it with CUDA, prints a table and writes build/bench/cuda/results.json;
-# without an argument both. ARCH (sm_90a) says for which generation, sm_90a with products by warpgroups; PEER_SECONDS
-# (240) how long PyTorch may take: rows that it has not come to stay alone.
+# without an argument both. ARCH (sm_90a) says for which generation, sm_90a with rows of kernels for warpgroups;
+# PEER_SECONDS (240) how long PyTorch may take: rows that it has not come to stay alone.
 set -eu
 cd "$(dirname "$0")/../.."
 out=build/bench/cuda

@@ -41,6 +41,8 @@ void all() {
   run(compile(CausalAttention{}), Heads{}, Heads{}, Heads{});
   using Small = Tensor<float16, 12, 1000, 64>;
   run(compile(CausalAttention{}), Small{}, Small{}, Small{});
+  run(vjp(CausalAttention{}), Heads{}, Heads{}, Heads{}, Heads{});
+  run(vjp(CausalAttention{}), Small{}, Small{}, Small{}, Small{});
   run(grad(Loss{}, wrt<0, 1>), Tensor<float16, 1024, 512>{}, Tensor<float16, 512, 1024>{});
 }
 

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include <dfdx/kernels/cuda/tensor_attention_back.hpp>
-#include <dfdx/kernels/cuda/warpgroup_attention.hpp>
+#include <dfdx/kernels/cuda/warpgroup_attention_back.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/program/called_maps.hpp>
 

@@ -9,8 +9,7 @@
 #include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
-#include <dfdx/kernels/cuda/tensor_attention_back.hpp>
-#include <dfdx/kernels/cuda/warpgroup_attention.hpp>
+#include <dfdx/kernels/cuda/warpgroup_attention_back.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
@@ -93,7 +92,7 @@ class OwnStep {
       else if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
       else return by<OnHost>;
     } else if constexpr (is<op::attend_back>) {
-      if constexpr (k::TensorAttendBackKernel<Code, E>::fits) return by<k::TensorAttendBackKernel<Code, E>>;
+      if constexpr (k::TensorAttendBack<Code, E>::fits) return by<k::TensorAttendBack<Code, E>>;
       else if constexpr (k::AttentionFacts<Code, E, 4>::tile != 0) return by<k::AttendBackKernel<Code, E>>;
       else return by<OnHost>;
     } else {

@@ -98,6 +98,16 @@ inline void bulk_copy(void* to, CUtensorMap const& map, std::array<std::int64_t,
   });
 }
 
+inline void bulk_copy(void* to, void const* from, int bytes, std::uint64_t& done) {
+  if (shared_address(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 || bytes % 16 != 0)
+    throw std::logic_error("emulated: a bulk copy of what is not aligned");
+  ++bulk_copies;
+  fibers().do_later([=, &done] {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    change(done, 0, -bytes);
+  });
+}
+
 // Products
 // -----------------------------------------------------------------------------------------------------------
 

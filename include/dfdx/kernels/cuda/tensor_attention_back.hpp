@@ -28,11 +28,14 @@ struct TensorAttendBackKernel {
   static constexpr index_t workspace(index_t const* s) {
     return (F::rows(s) * A::width + 8) * static_cast<index_t>(sizeof(T));
   }
-  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+  static cudaError_t start_rounding(OwnArguments const& x, cudaStream_t stream) {
+    return start<Rounded>(x, blocks_for(F::rows(x.symbols) * A::width / 2, Rounded::threads), stream);
+  }
+  /// When cotangents have been rounded.
+  static cudaError_t start_products(OwnArguments const& x, cudaStream_t stream) {
     index_t const *const s = x.symbols, query_blocks = F::heads(s) * tiles_of(F::queries(s)),
                          key_blocks = F::key_heads(s) * tiles_of(F::keys(s));
-    cudaError_t said = start<Rounded>(x, blocks_for(F::rows(s) * A::width / 2, Rounded::threads), stream);
-    if (said == cudaSuccess) said = start<TensorAttendBackKernel>(x, blocks_for(query_blocks, 1), stream);
+    cudaError_t said = start<TensorAttendBackKernel>(x, blocks_for(query_blocks, 1), stream);
     if (said == cudaSuccess) said = start<Keys>(x, blocks_for(key_blocks, 1), stream);
     return said;
   }
@@ -63,7 +66,6 @@ struct TensorAttendBackKernel {
     }
   };
 
- private:
   // Element i of the list of cotangents, logarithms of sums, and sums of rows.
   static DFDX_INLINE float const* given(OwnArguments const& x, index_t i) {
     return static_cast<float const*>(x.base[3]) + i * F::W::template stride<3, 0>(x.symbols);
@@ -72,6 +74,8 @@ struct TensorAttendBackKernel {
     auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
     return reinterpret_cast<T*>((at + 15) / 16 * 16);
   }
+
+ private:
   template <int Rows>
   static DFDX_INLINE void bring_cotangents(T* to, OwnArguments const& x, index_t head, index_t first) {
     A::template bring<OfWidth, Rows, A::width, A::width, 1>(

@@ -12,20 +12,110 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// WarpgroupAttendKernel - AttendKernel for 16-bit floats T in rows of up to 128: a block for 128 queries of a head,
-/// and then others, against 128 keys at a time.
+/// WarpgroupRows - how rows of up to 128 numbers T of attention's operands lie in memory of the block: lines of 64, of
+/// longer ones in two blocks, with zeros behind their ends.
 template <class Code, class T>
-struct WarpgroupAttendKernel {
+struct WarpgroupRows {
   using A = TensorAttention<Code, T>;
   using F = typename A::F;
   using W = typename F::W;
   static constexpr bool fits = A::is_narrow && F::size_room <= 128 && F::width_room <= 128 && F::rank <= 5;
-  static constexpr int rows = 128, tile = 128, groups = 2, threads = (1 + groups) * warpgroup_size;
-  static constexpr int least_blocks = 1, stages = 2;
-  static constexpr bool arguments_in_place = true;  // the copy engine reads the maps
-  // Rows in memory of the block: lines of 64 numbers, of 128 if they are longer in two blocks; zeros behind their ends.
   static constexpr int line = cuda_runtime::bulk_line * static_cast<int>(sizeof(T));
   static constexpr int size_blocks = F::size_room <= 64 ? 1 : 2, width_blocks = F::width_room <= 64 ? 1 : 2;
+
+  /// Of operand K, for copies of so many rows; false if the copy engine does not take it.
+  template <int K>
+  static bool map(CUtensorMap& to, OwnArguments const& x, int lines) {
+    constexpr int batches = F::rank - 2;
+    index_t const* const s = x.symbols;
+    cuda_runtime::BulkMatrices m{x.base[K], F::template columns<K>(s), W::template extent<K, batches>(s),
+                                 W::template stride<K, batches>(s)};
+    if (W::template stride<K, F::rank - 1>(s) != 1) return false;
+    if constexpr (batches > 0) along<K, batches - 1>(m, 0, s);
+    if constexpr (batches > 1) along<K, batches - 2>(m, 1, s);
+    if constexpr (batches > 2) along<K, batches - 3>(m, 2, s);
+    return cuda_runtime::tensor_map(to, m, lines);
+  }
+
+#if defined(DFDX_HAS_WARPGROUPS)
+  /// Where matrix `index` of operand K is among those of its map.
+  template <int K>
+  static DFDX_INLINE BulkPlace place(index_t index, index_t const* s) {
+    constexpr int batches = F::rank - 2;
+    BulkPlace to;
+    if constexpr (batches > 0) to.x = axis<K, batches - 1>(index, s);
+    if constexpr (batches > 1) to.y = axis<K, batches - 2>(index, s);
+    if constexpr (batches > 2) to.z = axis<K, batches - 3>(index, s);
+    return to;
+  }
+  /// Rows `first` and on, as many as the map copies, Lines.
+  template <int Blocks, int Lines>
+  static DFDX_INLINE void bring(std::byte* to, CUtensorMap const& from, index_t first, BulkPlace matrix,
+                                TransferBarrier& done) {
+    DFDX_UNROLL for (int i = 0; i < Blocks; ++i) bulk_copy(
+        to + i * Lines * line, from, i * cuda_runtime::bulk_line, static_cast<int>(first), matrix, done);
+  }
+  /// sums = a b^T, of 64 rows a of LinesA and all rows b of LinesB.
+  template <int Blocks, int LinesA, int LinesB, int N>
+  static DFDX_INLINE void multiply(float (&sums)[N][4], std::byte const* a, std::byte const* b) {
+    static_assert(N * 8 == LinesB);
+    DFDX_UNROLL for (int i = 0; i < Blocks * 4; ++i) {
+      int const in_a = i / 4 * LinesA * line + i % 4 * 32, in_b = i / 4 * LinesB * line + i % 4 * 32;
+      multiply_add_later<T, false, false>(sums, along_k(a + in_a), along_k(b + in_b), i != 0);
+    }
+  }
+  /// sums += f b for the Lines rows b, whose columns sums has; f was summed, and is rounded (`rounded`).
+  template <int Lines, int N>
+  static DFDX_INLINE void add(float (&sums)[N][4], std::uint32_t const (&f)[Lines / 16][4],
+                              std::byte const* b) {
+    DFDX_UNROLL for (int i = 0; i < Lines / 16; ++i)
+        multiply_add_later<T, true>(sums, f[i], across_k(b + i * 16 * line, Lines * line));
+  }
+  template <int N>
+  static DFDX_INLINE void rounded(std::uint32_t (&to)[N / 2][4], float const (&s)[N][4]) {
+    DFDX_UNROLL for (int i = 0; i < N / 2; ++i) {
+      DFDX_UNROLL for (int j = 0; j < 4; ++j) to[i][j] =
+          pair_of<T>(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1]);
+    }
+  }
+  /// Which of the warpgroups that multiply this thread is of. Each has 64 of the 128 rows of a tile: the first of this
+  /// warp's 16.
+  static DFDX_INLINE int group() { return thread() / warpgroup_size - 1; }
+  static DFDX_INLINE int upper() { return thread() / warp_size * 16 - warpgroup_size / warp_size * 16; }
+
+  /// The items of a block: it takes its next in the other order than the last, so that no block has the longest of
+  /// each round.
+  static DFDX_INLINE index_t item_of(index_t round) {
+    return round * blocks() + (round % 2 == 0 ? block() : blocks() - 1 - block());
+  }
+#endif
+
+ private:
+  template <int K, int D>
+  static void along(cuda_runtime::BulkMatrices& m, std::size_t i, index_t const* s) {
+    m.counts[i] = W::template extent<K, D>(s);
+    m.steps[i] = W::template stride<K, D>(s);
+  }
+  template <int K, int D>
+  static DFDX_INLINE int axis(index_t& index, index_t const* s) {
+    index_t const n = W::template extent<K, D>(s), i = W::remainder(index, n);
+    index = W::quotient(index, n);
+    return static_cast<int>(i);
+  }
+};
+
+/// WarpgroupAttendKernel - AttendKernel for 16-bit floats T in rows of up to 128: a block for 128 queries of a head,
+/// and then others, against 128 keys at a time.
+template <class Code, class T>
+struct WarpgroupAttendKernel {
+  using Rows = WarpgroupRows<Code, T>;
+  using A = typename Rows::A;
+  using F = typename Rows::F;
+  static constexpr bool fits = Rows::fits;
+  static constexpr int rows = 128, tile = 128, groups = 2, threads = (1 + groups) * warpgroup_size;
+  static constexpr int least_blocks = 1, stages = 2, line = Rows::line;
+  static constexpr bool arguments_in_place = true;  // the copy engine reads the maps
+  static constexpr int size_blocks = Rows::size_blocks, width_blocks = Rows::width_blocks;
   static constexpr int of_q = size_blocks * rows * line, of_k = size_blocks * tile * line,
                        of_v = width_blocks * tile * line;
   static constexpr int dynamic_bytes = of_q + stages * (of_k + of_v) + 1024;  // from a multiple of 1024 on
@@ -44,8 +134,8 @@ struct WarpgroupAttendKernel {
     Device const device = cuda_runtime::current_device();
     Given given;
     given.x = x;
-    if (!is_there<WarpgroupAttendKernel, Given>(device) || !map<0>(given.q, x, rows) ||
-        !map<1>(given.k, x, tile) || !map<2>(given.v, x, tile))
+    if (!is_there<WarpgroupAttendKernel, Given>(device) || !Rows::template map<0>(given.q, x, rows) ||
+        !Rows::template map<1>(given.k, x, tile) || !Rows::template map<2>(given.v, x, tile))
       return false;
     index_t const blocks = cuda_runtime::multiprocessors(device), items = F::heads(s) * tiles(s);
     said = start<WarpgroupAttendKernel>(given, blocks < items ? blocks : items, stream);
@@ -61,24 +151,6 @@ struct WarpgroupAttendKernel {
  private:
   static DFDX_INLINE constexpr index_t tiles(index_t const* s) { return (F::queries(s) + rows - 1) / rows; }
 
-  template <int K>
-  static bool map(CUtensorMap& to, OwnArguments const& x, int lines) {
-    constexpr int batches = F::rank - 2;
-    index_t const* const s = x.symbols;
-    cuda_runtime::BulkMatrices m{x.base[K], F::template columns<K>(s), W::template extent<K, batches>(s),
-                                 W::template stride<K, batches>(s)};
-    if (W::template stride<K, F::rank - 1>(s) != 1) return false;
-    if constexpr (batches > 0) along<K, batches - 1>(m, 0, s);
-    if constexpr (batches > 1) along<K, batches - 2>(m, 1, s);
-    if constexpr (batches > 2) along<K, batches - 3>(m, 2, s);
-    return cuda_runtime::tensor_map(to, m, lines);
-  }
-  template <int K, int D>
-  static void along(cuda_runtime::BulkMatrices& m, std::size_t i, index_t const* s) {
-    m.counts[i] = W::template extent<K, D>(s);
-    m.steps[i] = W::template stride<K, D>(s);
-  }
-
 #if defined(DFDX_HAS_WARPGROUPS)
   template <class Kernel, class G>
   friend void divided(G const& given);
@@ -92,14 +164,10 @@ struct WarpgroupAttendKernel {
     return memory + of_q + stages * of_k + stage * of_v;
   }
 
-  // Some queries of a head, of causal ones the last first, which see the most keys. Blocks take their next items in the
-  // other order than the last, so that none has the longest each time.
+  // Some queries of a head, of causal ones the last first, which see the most keys.
   struct Item {
     index_t head, first, end;
   };
-  static DFDX_INLINE index_t item_of(index_t round) {
-    return round * blocks() + (round % 2 == 0 ? block() : blocks() - 1 - block());
-  }
   static DFDX_INLINE Item item(OwnArguments const& x, index_t t) {
     auto const o = op::AttentionOptions::of(x.attrs);
     index_t const each = tiles(x.symbols), keys = F::keys(x.symbols), first = (each - 1 - t % each) * rows;
@@ -108,46 +176,30 @@ struct WarpgroupAttendKernel {
   }
   static DFDX_INLINE index_t items(OwnArguments const& x) { return F::heads(x.symbols) * tiles(x.symbols); }
 
-  template <int K>
-  static DFDX_INLINE BulkPlace place(index_t index, index_t const* s) {
-    constexpr int batches = F::rank - 2;
-    BulkPlace to;
-    if constexpr (batches > 0) to.x = axis<K, batches - 1>(index, s);
-    if constexpr (batches > 1) to.y = axis<K, batches - 2>(index, s);
-    if constexpr (batches > 2) to.z = axis<K, batches - 3>(index, s);
-    return to;
-  }
-  template <int K, int D>
-  static DFDX_INLINE int axis(index_t& index, index_t const* s) {
-    index_t const n = W::template extent<K, D>(s), i = W::remainder(index, n);
-    index = W::quotient(index, n);
-    return static_cast<int>(i);
-  }
-  template <int Blocks, int Lines>
-  static DFDX_INLINE void bring_rows(std::byte* to, CUtensorMap const& from, index_t first, BulkPlace matrix,
-                                     TransferBarrier& done) {
-    done.arrive_and_expect(Blocks * Lines * line);
-    DFDX_UNROLL for (int i = 0; i < Blocks; ++i) bulk_copy(
-        to + i * Lines * line, from, i * cuda_runtime::bulk_line, static_cast<int>(first), matrix, done);
-  }
-
   static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
-    Turn<stages> turn;
-    Turn<1> of_queries;
     prefetch_map(given.q), prefetch_map(given.k), prefetch_map(given.v);
     index_t const* const s = given.x.symbols;
     index_t const all = items(given.x), sharing = F::sharing(s);
+    Turn<stages> turn;
+    Turn<1> of_queries;
     index_t round = 0;
-    for (index_t t = block(); t < all; t = item_of(++round), of_queries.next()) {
+    for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
       Item const at = item(given.x, t);
+      TransferBarrier& q = b.q.full[0];
       b.q.used[0].wait(of_queries.parity ^ 1);
-      bring_rows<size_blocks, rows>(memory, given.q, at.first, place<0>(at.head, s), b.q.full[0]);
-      BulkPlace const k = place<1>(at.head / sharing, s), v = place<2>(at.head / sharing, s);
+      q.arrive_and_expect(of_q);
+      Rows::template bring<size_blocks, rows>(memory, given.q, at.first, Rows::template place<0>(at.head, s),
+                                              q);
+      BulkPlace const k = Rows::template place<1>(at.head / sharing, s),
+                      v = Rows::template place<2>(at.head / sharing, s);
       for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
-        b.k.used[turn.place].wait(turn.parity ^ 1);
-        bring_rows<size_blocks, tile>(k_room(memory, turn.place), given.k, k0, k, b.k.full[turn.place]);
-        b.v.used[turn.place].wait(turn.parity ^ 1);
-        bring_rows<width_blocks, tile>(v_room(memory, turn.place), given.v, k0, v, b.v.full[turn.place]);
+        int const i = turn.place;
+        b.k.used[i].wait(turn.parity ^ 1);
+        b.k.full[i].arrive_and_expect(of_k);
+        Rows::template bring<size_blocks, tile>(k_room(memory, i), given.k, k0, k, b.k.full[i]);
+        b.v.used[i].wait(turn.parity ^ 1);
+        b.v.full[i].arrive_and_expect(of_v);
+        Rows::template bring<width_blocks, tile>(v_room(memory, i), given.v, k0, v, b.v.full[i]);
       }
     }
   }
@@ -156,52 +208,42 @@ struct WarpgroupAttendKernel {
     OwnArguments const& x = given.x;
     auto const o = op::AttentionOptions::of(x.attrs);
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
-    int const group = thread() / warpgroup_size - 1;
-    int const upper_of_warp = group * 64 + thread() % warpgroup_size / warp_size * 16;
     bool const speaks = thread() % warp_size == 0;
-    std::byte const* const q = memory + group * 64 * line;
+    std::byte const* const q = memory + Rows::group() * 64 * line;
     Turn<stages> turn;
     Turn<1> of_queries;
     index_t const all = items(x);
     index_t round = 0;
-    for (index_t t = block(); t < all; t = item_of(++round), of_queries.next()) {
+    for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
       Item const at = item(x, t);
-      index_t const upper = at.first + upper_of_warp;
+      index_t const upper = at.first + Rows::upper();
       warp_barrier();  // after stores that not all of its threads made
       float largest[2] = {A::least, A::least}, total[2] = {};
       float y[width_blocks * 8][4] = {};
       b.q.full[0].wait(of_queries.parity);
       for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
-        b.k.full[turn.place].wait(turn.parity);
-        std::byte const* const k = k_room(memory, turn.place);
+        int const i = turn.place;
         float s[tile / 8][4];
+        b.k.full[i].wait(turn.parity);
         products_begin(s);
-        DFDX_UNROLL for (int i = 0; i < size_blocks * 4; ++i) {
-          int const in_q = i / 4 * rows * line + i % 4 * 32, in_k = i / 4 * tile * line + i % 4 * 32;
-          multiply_add_later<T, false, false>(s, along_k(q + in_q), along_k(k + in_k), i != 0);
-        }
+        Rows::template multiply<size_blocks, rows, tile>(s, q, k_room(memory, i));
         products_asked();
         products_made<0>(s);
-        if (speaks) b.k.used[turn.place].arrive();
+        if (speaks) b.k.used[i].arrive();
         if (speaks && k0 + tile >= at.end) b.q.used[0].arrive();
         float factor[2];
         A::weigh(s, o, scale, upper, k0, x.symbols, largest, total, factor);
         DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) {
-          DFDX_UNROLL for (int i = 0; i < 4; ++i) y[j][i] *= factor[i / 2];
+          DFDX_UNROLL for (int e = 0; e < 4; ++e) y[j][e] *= factor[e / 2];
         }
         std::uint32_t weights[tile / 16][4];
-        DFDX_UNROLL for (int i = 0; i < tile / 16; ++i) {
-          DFDX_UNROLL for (int j = 0; j < 4; ++j) weights[i][j] =
-              pair_of<T>(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1]);
-        }
-        b.v.full[turn.place].wait(turn.parity);
-        std::byte const* const v = v_room(memory, turn.place);
+        Rows::rounded(weights, s);
+        b.v.full[i].wait(turn.parity);
         products_begin(y, weights);
-        DFDX_UNROLL for (int i = 0; i < tile / 16; ++i)
-            multiply_add_later<T, true>(y, weights[i], across_k(v + i * 16 * line, tile * line));
+        Rows::template add<tile>(y, weights, v_room(memory, i));
         products_asked();
         products_made<0>(y, weights);
-        if (speaks) b.v.used[turn.place].arrive();
+        if (speaks) b.v.used[i].arrive();
       }
       if (speaks && at.end <= 0) b.q.used[0].arrive();
       A::store(x, at.head, upper, scale, y, largest, total);

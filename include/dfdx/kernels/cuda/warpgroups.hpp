@@ -123,6 +123,17 @@ DFDX_INLINE void bulk_copy(void* to, CUtensorMap const& map, int inner, int oute
 #endif
 }
 
+/// bulk_copy - bytes that follow each other; their number, and both addresses, are multiples of 16.
+DFDX_INLINE void bulk_copy(void* to, void const* from, int bytes, TransferBarrier& done) {
+#if defined(DFDX_CUDA_EMULATED)
+  cuda_fake::bulk_copy(to, from, bytes, done.state);
+#else
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :
+               : "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(&done.state))
+               : "memory");
+#endif
+}
 /// prefetch_map - so that the copy engine need not wait for it.
 DFDX_INLINE void prefetch_map([[maybe_unused]] CUtensorMap const& map) {
 #if !defined(DFDX_CUDA_EMULATED)
