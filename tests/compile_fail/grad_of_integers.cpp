@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: grad: floating arguments required, got i32
+// error[clang]: grad: floating arguments .*required, got i32
 // max-lines: 14
 #include <dfdx/dfdx.hpp>
 

@@ -194,12 +194,12 @@ inline Array empty(Extents const& shape, DType dtype = DType::f32) {
 /// Dtypes    any; untyped f32, unless another is named
 /// Source    elementary
 template <class N>
-  requires std::is_arithmetic_v<N>
+  requires std::is_convertible_v<N, double>
 Array full(Extents const& shape, N value, DType dtype = DType::f32) {
   return detail::filled_with("full", shape.shape, value, dtype);
 }
 template <class T, std::size_t... Dims, class N>
-  requires std::is_arithmetic_v<N>
+  requires std::is_convertible_v<N, double>
 auto full(N value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("full", shape, value);
 }
@@ -253,8 +253,8 @@ auto eye() {
 /// Errors    "arange: step is zero"
 /// Source    NumPy's arange
 template <class T, std::size_t... Dims, class A = int, class C = int>
-  requires(detail::created<T, Dims...>::static_rank == 1 && std::is_arithmetic_v<A> &&
-           std::is_arithmetic_v<C>)
+  requires(detail::created<T, Dims...>::static_rank == 1 && std::is_convertible_v<A, double> &&
+           std::is_convertible_v<C, double>)
 auto arange(A start = 0, C step = 1, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>("arange", shape, [&](Shape const& s, DType d) {
     return detail::generate_as("arange", s, d, detail::Steps<A, C>{start, step});

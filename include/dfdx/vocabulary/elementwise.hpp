@@ -220,7 +220,8 @@ constexpr auto cast(X const& x) {
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    any
 /// Source    elementary
-template <operand X, number N>
+template <operand X, class N>
+  requires std::is_convertible_v<N, double>
 constexpr auto full_like(X const& x, N value) {
   if constexpr (refused<X>) return Refused{};
   else if constexpr (typed<X>) return detail::wrap<X>(full_like(detail::untyped(x), value));
