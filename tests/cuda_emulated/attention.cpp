@@ -109,14 +109,18 @@ void check_heads() {
                                 filled<Tensor<E, KeyHeads, Keys, Width>>(3));
 }
 
-// The same with the kernel for warpgroups where it takes them, and whether it did.
+// The same with the kernels for warpgroups where they take it, and whether results and gradients were made by them:
+// those of gradients alone copy what they know of rows.
 template <class Check>
 bool is_by_warpgroups(Check const& one) {
   Made const before;
+  auto const lines = cuda_fake::line_copies;
   cuda_options.warpgroups_from = 0;
   one();
   cuda_options = {};
-  return before.is_by_warpgroups();
+  bool const gradients = cuda_fake::line_copies > lines;
+  CHECK(gradients == before.is_by_warpgroups());
+  return gradients;
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 
 namespace cuda_fake {
 
-/// How many copies have been made, and products of 64 x Columns x 16.
-inline std::uint64_t bulk_copies = 0, warpgroup_products = 0;
+/// How many products of 64 x Columns x 16 have been asked for, and copies of bytes that follow each other.
+inline std::uint64_t warpgroup_products = 0, line_copies = 0;
 
 inline std::uint32_t shared_address(void const* p) {
   auto const* const memory = machine().dynamic_memory();
@@ -75,7 +75,6 @@ inline void bulk_copy(void* to, CUtensorMap const& map, std::array<std::int64_t,
                       std::uint64_t& done) {
   if (reinterpret_cast<std::uintptr_t>(&map) % 64 != 0 || shared_address(to) % 1024 != 0)
     throw std::logic_error("emulated: a bulk copy of what is not aligned");
-  ++bulk_copies;
   MapOfMatrices m;
   std::memcpy(&m, &map, sizeof m);
   std::uint32_t const first = shared_address(to);
@@ -101,7 +100,7 @@ inline void bulk_copy(void* to, CUtensorMap const& map, std::array<std::int64_t,
 inline void bulk_copy(void* to, void const* from, int bytes, std::uint64_t& done) {
   if (shared_address(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 || bytes % 16 != 0)
     throw std::logic_error("emulated: a bulk copy of what is not aligned");
-  ++bulk_copies;
+  ++line_copies;
   fibers().do_later([=, &done] {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     change(done, 0, -bytes);
