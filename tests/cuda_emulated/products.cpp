@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Matrix products on the emulated device: by the kernel of tiles, and as they are handed to cuBLASLt.
-#include "emulated.hpp"
+#include "products.hpp"
 
 namespace tests::cuda_emulated_products {
 
@@ -8,15 +8,8 @@ using namespace emulated;
 
 namespace {
 
-constexpr auto product = [](auto const& a, auto const& b) { return matmul(a, b); };
-constexpr auto product_nt = [](auto const& a, auto const& b) { return matmul(a, transpose(b)); };
-constexpr auto product_tn = [](auto const& a, auto const& b) { return matmul(transpose(a), b); };
-constexpr auto product_tt = [](auto const& a, auto const& b) { return matmul(transpose(a), transpose(b)); };
 constexpr auto product_of_parts = [](auto const& a, auto const& b) {
   return matmul(slice<1, 2, 9>(a), slice<0, 1, 8>(b));
-};
-constexpr auto heads = [](auto const& q, auto const& k) {
-  return matmul(permute<1, 0, 2>(q), permute<1, 2, 0>(k));
 };
 constexpr auto dense = [](auto const& x, auto const& w, auto const& b) { return gelu(matmul(x, w) + b); };
 constexpr auto residual = [](auto const& x, auto const& w) { return relu(matmul(x, w)) + x; };

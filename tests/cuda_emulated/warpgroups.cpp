@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Matrix products by the kernel for warpgroups of Hopper GPUs, on the emulated device.
-#include "emulated.hpp"
+#include "products.hpp"
 
 namespace tests::cuda_emulated_warpgroups {
 
@@ -8,10 +8,6 @@ using namespace emulated;
 
 namespace {
 
-constexpr auto product = [](auto const& a, auto const& b) { return matmul(a, b); };
-constexpr auto product_nt = [](auto const& a, auto const& b) { return matmul(a, transpose(b)); };
-constexpr auto product_tn = [](auto const& a, auto const& b) { return matmul(transpose(a), b); };
-constexpr auto product_tt = [](auto const& a, auto const& b) { return matmul(transpose(a), transpose(b)); };
 constexpr auto dense = [](auto const& x, auto const& w, auto const& b, auto const& r) {
   return gelu(matmul(x, w) + b) + r;
 };
@@ -71,9 +67,6 @@ TEST_CASE("batches of products by warpgroups", "[cuda]") {
   REQUIRE(made(product, 0, whole<Tensor<H, 3, 2, 130, 72>>(7), whole<Tensor<H, 3, 2, 72, 40>>(5)));
   REQUIRE(made(product, 0, whole<Tensor<H, 3, 2, 130, 72>>(7), whole<Tensor<H, 2, 72, 40>>(5)));
   REQUIRE(made(product, 0, whole<Tensor<H, 3, 1, 130, 72>>(7), whole<Tensor<H, 2, 72, 40>>(5)));
-  constexpr auto heads = [](auto const& q, auto const& k) {
-    return matmul(permute<1, 0, 2>(q), permute<1, 2, 0>(k));
-  };
   REQUIRE(made(heads, 0, whole<Tensor<H, 70, 4, 16>>(7), whole<Tensor<H, 80, 4, 16>>(5)));
 }
 TEST_CASE("what follows products by warpgroups, and gradients", "[cuda]") {
@@ -99,6 +92,12 @@ TEST_CASE("what the copy engine does not take is computed by others", "[cuda]") 
   constexpr auto aligned_part = [](auto const& a, auto const& b) { return matmul(slice<1, 8, 72>(a), b); };
   REQUIRE(made(aligned_part, 0, whole<Tensor<H, 20, 80>>(7), whole<Tensor<H, 64, 24>>(5)));
   REQUIRE(!made(product, 1e-5, filled<Tensor<float, 20, 64>>(1), filled<Tensor<float, 64, 24>>(2)));
+}
+TEST_CASE("a thread that the driver has not seen has maps too", "[cuda]") {
+  Always const always;
+  cuda_fake::is_stranger = true;
+  REQUIRE(made(product, 0, whole<Tensor<float16, 24, 72>>(7), whole<Tensor<float16, 72, 16>>(5)));
+  REQUIRE(!cuda_fake::is_stranger);
 }
 TEST_CASE("programs without code for sm_90a, or not asked to, have other products", "[cuda]") {
   auto const a = whole<Tensor<float16, 24, 64>>(7);

@@ -36,13 +36,6 @@ constexpr V unit_vectors(V const& x) {
   return reshape_to(one, joined_shape(make_shape(n), x.shape()));
 }
 
-template <class X>
-struct SideRule {
-  static constexpr Meta infer(Text* why) {
-    Meta const m = X::static_meta;
-    return is_floating(m.dtype) ? m : refuse(why, "jacobian: floating values required, got ", m.dtype);
-  }
-};
 // Whether X can be one side of a matrix of derivatives; says so if not.
 template <class X>
 constexpr bool is_side() {
@@ -50,7 +43,7 @@ constexpr bool is_side() {
   else {
     static_assert(typed<X>,
                   "jacobian: what is differentiated, and with respect to what, must be Tensors, not trees");
-    if constexpr (typed<X>) return !refused<typename decltype(result_type<SideRule<X>>())::type>;
+    if constexpr (typed<X>) return is_floating_side<X, "jacobian: floating values">();
     else return false;
   }
 }

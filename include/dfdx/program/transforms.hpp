@@ -83,19 +83,24 @@ struct ScalarRule {
   }
 };
 
-template <class X>
-struct ArgumentRule {
+template <class X, Literal Required>
+struct FloatingRule {
   static constexpr Meta infer(Text* why) {
     Meta const m = X::static_meta;
-    return is_floating(m.dtype) ? m : refuse(why, "grad: floating arguments required, got ", m.dtype);
+    return is_floating(m.dtype) ? m : refuse(why, Required.text, " required, got ", m.dtype);
   }
 };
+// Whether numbers of X are floating; says what is required if not.
+template <class X, Literal Required>
+constexpr bool is_floating_side() {
+  return !refused<typename decltype(result_type<FloatingRule<X, Required>>())::type>;
+}
 // Whether there can be gradients with respect to the chosen arguments; says so of Tensors if not. (Of a model leaves
 // may be integers: theirs are zeros.)
 template <class X>
 constexpr bool is_continuous() {
   if constexpr (!typed<X>) return true;
-  else return !refused<typename decltype(result_type<ArgumentRule<X>>())::type>;
+  else return is_floating_side<X, "grad: floating arguments">();
 }
 template <class W, class... A>
 inline constexpr bool are_continuous = false;

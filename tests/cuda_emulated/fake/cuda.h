@@ -20,6 +20,9 @@ struct alignas(64) CUtensorMap {
 
 namespace cuda_fake {
 
+/// Whether the driver has not seen this thread: until it sets its device.
+inline bool is_stranger = false;
+
 /// What a map holds here.
 struct MapOfMatrices {
   std::byte const* first;
@@ -47,6 +50,7 @@ inline CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cu
     right = right && steps[d - 1] % 16 == 0 && steps[d - 1] < cuuint64_t{1} << 40;
     m.steps[d] = steps[d - 1];
   }
+  if (cuda_fake::is_stranger) return CUDA_ERROR_INVALID_CONTEXT;
   if (!right) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(map, &m, sizeof m);
   return CUDA_SUCCESS;

@@ -162,6 +162,7 @@ inline cudaError_t cudaSetDevice(int d) {
   if (cuda_fake::machine().devices == 0) return cuda_fake::machine().say(cudaErrorNoDevice);
   if (d < 0 || d >= cuda_fake::machine().devices) return cuda_fake::machine().say(cudaErrorInvalidDevice);
   cuda_fake::machine().device = d;
+  cuda_fake::is_stranger = false;
   return cuda_fake::machine().say(cudaSuccess);
 }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {

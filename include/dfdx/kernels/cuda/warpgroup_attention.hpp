@@ -22,7 +22,15 @@ struct WarpgroupRows {
   static constexpr bool fits = A::is_narrow && F::size_room <= 128 && F::width_room <= 128 && F::rank <= 5;
   static constexpr int line = cuda_runtime::bulk_line * static_cast<int>(sizeof(T));
   static constexpr int size_blocks = F::size_room <= 64 ? 1 : 2, width_blocks = F::width_room <= 64 ? 1 : 2;
+  /// Of the tile that a block has, 64 for each warpgroup that multiplies.
+  static constexpr int rows = 128;
+  static DFDX_INLINE constexpr index_t tiles_of(index_t n) { return (n + rows - 1) / rows; }
 
+  /// Whether there is something to do, so much that warpgroups are asked for.
+  static bool are_asked_for(index_t const* s) {
+    index_t const all = F::rows(s) * F::keys(s) * (F::size(s) + F::width(s));
+    return all != 0 && all >= cuda_options.warpgroups_from;
+  }
   /// Of operand K, for copies of so many rows; false if the copy engine does not take it.
   template <int K>
   static bool map(CUtensorMap& to, OwnArguments const& x, int lines) {
@@ -83,10 +91,28 @@ struct WarpgroupRows {
   static DFDX_INLINE int group() { return thread() / warpgroup_size - 1; }
   static DFDX_INLINE int upper() { return thread() / warp_size * 16 - warpgroup_size / warp_size * 16; }
 
-  /// The items of a block: it takes its next in the other order than the last, so that no block has the longest of
-  /// each round.
-  static DFDX_INLINE index_t item_of(index_t round) {
-    return round * blocks() + (round % 2 == 0 ? block() : blocks() - 1 - block());
+  /// Items - those of a block, some rows of a head each: it takes its next in the other order than the last, so that no
+  /// block has the longest of each round. With them goes the parity of what is brought once for each.
+  struct Items {
+    index_t all, item = block(), round = 0;
+    DFDX_INLINE bool more() const { return item < all; }
+    DFDX_INLINE void next() {
+      ++round;
+      item = round * blocks() + (round % 2 == 0 ? block() : blocks() - 1 - block());
+    }
+    DFDX_INLINE std::uint32_t parity() const { return static_cast<std::uint32_t>(round % 2); }
+  };
+  /// OfQueries - an item: a tile of queries of a head, of causal ones the last first, which see the most keys, and
+  /// where the keys end that they see.
+  struct OfQueries {
+    index_t head, first, end;
+  };
+  static DFDX_INLINE Items query_items(index_t const* s) { return {F::heads(s) * tiles_of(F::queries(s))}; }
+  static DFDX_INLINE OfQueries query_item(OwnArguments const& x, index_t item) {
+    auto const o = op::AttentionOptions::of(x.attrs);
+    index_t const each = tiles_of(F::queries(x.symbols)), keys = F::keys(x.symbols),
+                  first = (each - 1 - item % each) * rows, last_seen = first + rows + o.offset;
+    return {item / each, first, o.causal && last_seen < keys ? last_seen : keys};
   }
 #endif
 
@@ -107,14 +133,12 @@ struct WarpgroupRows {
 /// WarpgroupAttendKernel - AttendKernel for 16-bit floats T in rows of up to 128: a block for 128 queries of a head,
 /// and then others, against 128 keys at a time.
 template <class Code, class T>
-struct WarpgroupAttendKernel {
+struct WarpgroupAttendKernel : WarpgroupKernel {
   using Rows = WarpgroupRows<Code, T>;
   using A = typename Rows::A;
   using F = typename Rows::F;
   static constexpr bool fits = Rows::fits;
-  static constexpr int rows = 128, tile = 128, groups = 2, threads = (1 + groups) * warpgroup_size;
-  static constexpr int least_blocks = 1, stages = 2, line = Rows::line;
-  static constexpr bool arguments_in_place = true;  // the copy engine reads the maps
+  static constexpr int rows = Rows::rows, tile = 128, stages = 2, line = Rows::line;
   static constexpr int size_blocks = Rows::size_blocks, width_blocks = Rows::width_blocks;
   static constexpr int of_q = size_blocks * rows * line, of_k = size_blocks * tile * line,
                        of_v = width_blocks * tile * line;
@@ -129,15 +153,15 @@ struct WarpgroupAttendKernel {
   /// engine takes the operands; false if not.
   static bool start_there(OwnArguments const& x, cudaStream_t stream, cudaError_t& said) {
     index_t const* const s = x.symbols;
-    index_t const all = F::rows(s) * F::keys(s) * (F::size(s) + F::width(s));
-    if (all == 0 || all < cuda_options.warpgroups_from) return false;
+    if (!Rows::are_asked_for(s)) return false;
     Device const device = cuda_runtime::current_device();
     Given given;
     given.x = x;
     if (!is_there<WarpgroupAttendKernel, Given>(device) || !Rows::template map<0>(given.q, x, rows) ||
         !Rows::template map<1>(given.k, x, tile) || !Rows::template map<2>(given.v, x, tile))
       return false;
-    index_t const blocks = cuda_runtime::multiprocessors(device), items = F::heads(s) * tiles(s);
+    index_t const blocks = cuda_runtime::multiprocessors(device),
+                  items = F::heads(s) * Rows::tiles_of(F::queries(s));
     said = start<WarpgroupAttendKernel>(given, blocks < items ? blocks : items, stream);
     return true;
   }
@@ -149,8 +173,6 @@ struct WarpgroupAttendKernel {
   }
 
  private:
-  static DFDX_INLINE constexpr index_t tiles(index_t const* s) { return (F::queries(s) + rows - 1) / rows; }
-
 #if defined(DFDX_HAS_WARPGROUPS)
   template <class Kernel, class G>
   friend void divided(G const& given);
@@ -164,29 +186,15 @@ struct WarpgroupAttendKernel {
     return memory + of_q + stages * of_k + stage * of_v;
   }
 
-  // Some queries of a head, of causal ones the last first, which see the most keys.
-  struct Item {
-    index_t head, first, end;
-  };
-  static DFDX_INLINE Item item(OwnArguments const& x, index_t t) {
-    auto const o = op::AttentionOptions::of(x.attrs);
-    index_t const each = tiles(x.symbols), keys = F::keys(x.symbols), first = (each - 1 - t % each) * rows;
-    index_t const last_seen = first + rows + o.offset;
-    return {t / each, first, o.causal && last_seen < keys ? last_seen : keys};
-  }
-  static DFDX_INLINE index_t items(OwnArguments const& x) { return F::heads(x.symbols) * tiles(x.symbols); }
-
   static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
     prefetch_map(given.q), prefetch_map(given.k), prefetch_map(given.v);
     index_t const* const s = given.x.symbols;
-    index_t const all = items(given.x), sharing = F::sharing(s);
+    index_t const sharing = F::sharing(s);
     Turn<stages> turn;
-    Turn<1> of_queries;
-    index_t round = 0;
-    for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
-      Item const at = item(given.x, t);
+    for (auto items = Rows::query_items(s); items.more(); items.next()) {
+      auto const at = Rows::query_item(given.x, items.item);
       TransferBarrier& q = b.q.full[0];
-      b.q.used[0].wait(of_queries.parity ^ 1);
+      b.q.used[0].wait(items.parity() ^ 1);
       q.arrive_and_expect(of_q);
       Rows::template bring<size_blocks, rows>(memory, given.q, at.first, Rows::template place<0>(at.head, s),
                                               q);
@@ -211,16 +219,13 @@ struct WarpgroupAttendKernel {
     bool const speaks = thread() % warp_size == 0;
     std::byte const* const q = memory + Rows::group() * 64 * line;
     Turn<stages> turn;
-    Turn<1> of_queries;
-    index_t const all = items(x);
-    index_t round = 0;
-    for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
-      Item const at = item(x, t);
+    for (auto items = Rows::query_items(x.symbols); items.more(); items.next()) {
+      auto const at = Rows::query_item(x, items.item);
       index_t const upper = at.first + Rows::upper();
       warp_barrier();  // after stores that not all of its threads made
       float largest[2] = {A::least, A::least}, total[2] = {};
       float y[width_blocks * 8][4] = {};
-      b.q.full[0].wait(of_queries.parity);
+      b.q.full[0].wait(items.parity());
       for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
         int const i = turn.place;
         float s[tile / 8][4];

@@ -19,12 +19,12 @@ struct WarpgroupAttendBack {
   using F = typename Rows::F;
   using Plain = TensorAttendBackKernel<Code, T>;
   static constexpr bool fits = Rows::fits && Plain::fits;
-  static constexpr int rows = 128, tile = 64, line = Rows::line;
+  static constexpr int rows = Rows::rows, tile = 64, line = Rows::line;
   static constexpr int size_blocks = Rows::size_blocks, width_blocks = Rows::width_blocks;
 
   /// Queries as many as whole tiles have: of those that are not there the weights are 0.
   static DFDX_INLINE constexpr index_t padded(index_t const* s) {
-    return (F::queries(s) + rows - 1) / rows * rows;
+    return Rows::tiles_of(F::queries(s)) * rows;
   }
   /// Of each query the logarithm of its sum of weights, to base 2, and then of each what its row's gradients sum to:
   /// behind the cotangents.
@@ -62,8 +62,7 @@ struct WarpgroupAttendBack {
   /// start_there - as WarpgroupAttendKernel's, when the cotangents have been rounded.
   static bool start_there(OwnArguments const& x, cudaStream_t stream, cudaError_t& said) {
     index_t const* const s = x.symbols;
-    index_t const all = F::rows(s) * F::keys(s) * (F::size(s) + F::width(s));
-    if (all == 0 || all < cuda_options.warpgroups_from) return false;
+    if (!Rows::are_asked_for(s)) return false;
     Device const device = cuda_runtime::current_device();
     if (!is_there<Queries, Given>(device) || !is_there<Keys, Given>(device)) return false;
     Given of_queries, of_keys;
@@ -72,14 +71,13 @@ struct WarpgroupAttendBack {
     auto const least = [&](index_t n) { return n < blocks ? n : blocks; };
     said = start<Numbers>(x, blocks_for(F::heads(s) * padded(s), Numbers::threads), stream);
     if (said == cudaSuccess)
-      said = start<Queries>(of_queries, least(F::heads(s) * tiles_of(F::queries(s))), stream);
+      said = start<Queries>(of_queries, least(F::heads(s) * Rows::tiles_of(F::queries(s))), stream);
     if (said == cudaSuccess)
-      said = start<Keys>(of_keys, least(F::key_heads(s) * tiles_of(F::keys(s))), stream);
+      said = start<Keys>(of_keys, least(F::key_heads(s) * Rows::tiles_of(F::keys(s))), stream);
     return true;
   }
 
  private:
-  static DFDX_INLINE constexpr index_t tiles_of(index_t n) { return (n + rows - 1) / rows; }
   static bool maps(Given& to, OwnArguments const& x, int of_queries, int of_keys) {
     index_t const* const s = x.symbols;
     to.x = x;
@@ -108,9 +106,8 @@ struct WarpgroupAttendBack {
 
  public:
   /// Queries - the gradient of queries.
-  struct Queries {
-    static constexpr int groups = 2, threads = (1 + groups) * warpgroup_size, least_blocks = 1, stages = 2;
-    static constexpr bool arguments_in_place = true;
+  struct Queries : WarpgroupKernel {
+    static constexpr int stages = 2;
     static constexpr int of_q = size_blocks * rows * line, of_ct = width_blocks * rows * line,
                          of_k = size_blocks * tile * line, of_v = width_blocks * tile * line;
     static constexpr int dynamic_bytes = of_q + of_ct + stages * (of_k + of_v) + 1024;
@@ -127,33 +124,18 @@ struct WarpgroupAttendBack {
       Pipe<stages> k;
       DFDX_INLINE void begin(int warps) { q.begin(warps), k.begin(warps); }
     };
-    // Of causal queries the last first, which see the most keys.
-    struct Item {
-      index_t head, first, end;
-    };
-    static DFDX_INLINE Item item(OwnArguments const& x, index_t t) {
-      auto const o = op::AttentionOptions::of(x.attrs);
-      index_t const each = tiles_of(F::queries(x.symbols)), keys = F::keys(x.symbols),
-                    first = (each - 1 - t % each) * rows, last_seen = first + rows + o.offset;
-      return {t / each, first, o.causal && last_seen < keys ? last_seen : keys};
-    }
-    static DFDX_INLINE index_t items(OwnArguments const& x) {
-      return F::heads(x.symbols) * tiles_of(F::queries(x.symbols));
-    }
     static DFDX_INLINE std::byte* k_room(std::byte* memory, int place) {
       return memory + of_q + of_ct + place * (of_k + of_v);
     }
 
     static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
       index_t const* const s = given.x.symbols;
-      index_t const all = items(given.x), sharing = F::sharing(s);
+      index_t const sharing = F::sharing(s);
       Turn<stages> turn;
-      Turn<1> of_queries;
-      index_t round = 0;
-      for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
-        Item const at = item(given.x, t);
+      for (auto items = Rows::query_items(s); items.more(); items.next()) {
+        auto const at = Rows::query_item(given.x, items.item);
         TransferBarrier& q = b.q.full[0];
-        b.q.used[0].wait(of_queries.parity ^ 1);
+        b.q.used[0].wait(items.parity() ^ 1);
         q.arrive_and_expect(of_q + of_ct);
         Rows::template bring<size_blocks, rows>(memory, given.q, at.first,
                                                 Rows::template place<0>(at.head, s), q);
@@ -179,14 +161,11 @@ struct WarpgroupAttendBack {
       auto const scale = static_cast<float>(o.scale) * A::log2_e;
       bool const speaks = thread() % warp_size == 0;
       std::byte const *const q = memory + Rows::group() * 64 * line, *const ct = q + of_q;
-      index_t const all = items(x), n = padded(symbols), queries = F::queries(symbols),
-                    size = F::size(symbols);
+      index_t const n = padded(symbols), queries = F::queries(symbols), size = F::size(symbols);
       float const* const of_rows = numbers(x);
       Turn<stages> turn;
-      Turn<1> of_queries;
-      index_t round = 0;
-      for (index_t t = block(); t < all; t = Rows::item_of(++round), of_queries.next()) {
-        Item const at = item(x, t);
+      for (auto items = Rows::query_items(symbols); items.more(); items.next()) {
+        auto const at = Rows::query_item(x, items.item);
         index_t const upper = at.first + Rows::upper(), row = upper + thread() % warp_size / 4;
         warp_barrier();  // after stores that not all of its threads made
         float log_sums[2], less[2];
@@ -196,7 +175,7 @@ struct WarpgroupAttendBack {
           less[r] = of_rows[F::heads(symbols) * n + query];
         }
         float dq[size_blocks * 8][4] = {};
-        b.q.full[0].wait(of_queries.parity);
+        b.q.full[0].wait(items.parity());
         for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
           std::byte const *const k = k_room(memory, turn.place), *const v = k + of_k;
           float s[tile / 8][4], back[tile / 8][4];
@@ -237,9 +216,8 @@ struct WarpgroupAttendBack {
   };
 
   /// Keys - the gradients of keys and values.
-  struct Keys {
-    static constexpr int groups = 2, threads = (1 + groups) * warpgroup_size, least_blocks = 1, stages = 2;
-    static constexpr bool arguments_in_place = true;
+  struct Keys : WarpgroupKernel {
+    static constexpr int stages = 2;
     static constexpr int of_k = size_blocks * rows * line, of_v = width_blocks * rows * line,
                          of_q = size_blocks * tile * line, of_ct = width_blocks * tile * line,
                          of_numbers = 2 * tile * static_cast<int>(sizeof(float)), of_tile = of_q + of_ct;
@@ -263,11 +241,11 @@ struct WarpgroupAttendBack {
     };
     static DFDX_INLINE Item item(OwnArguments const& x, index_t t) {
       auto const o = op::AttentionOptions::of(x.attrs);
-      index_t const each = tiles_of(F::keys(x.symbols)), first = t % each * rows;
+      index_t const each = Rows::tiles_of(F::keys(x.symbols)), first = t % each * rows;
       return {t / each, first, o.causal && first > o.offset ? (first - o.offset) / tile * tile : 0};
     }
-    static DFDX_INLINE index_t items(OwnArguments const& x) {
-      return F::key_heads(x.symbols) * tiles_of(F::keys(x.symbols));
+    static DFDX_INLINE typename Rows::Items key_items(index_t const* s) {
+      return {F::key_heads(s) * Rows::tiles_of(F::keys(s))};
     }
     static DFDX_INLINE std::byte* q_room(std::byte* memory, int place) {
       return memory + of_k + of_v + place * of_tile;
@@ -278,15 +256,13 @@ struct WarpgroupAttendBack {
 
     static DFDX_INLINE void bring(Given const& given, std::byte* memory, Barriers& b) {
       index_t const* const s = given.x.symbols;
-      index_t const all = items(given.x), sharing = F::sharing(s), n = padded(s), queries = F::queries(s);
+      index_t const sharing = F::sharing(s), n = padded(s), queries = F::queries(s);
       float const* const of_rows = numbers(given.x);
       Turn<stages> turn;
-      Turn<1> of_keys;
-      index_t round = 0;
-      for (index_t t = block(); t < all; t = Rows::item_of(++round), of_keys.next()) {
-        Item const at = item(given.x, t);
+      for (auto items = key_items(s); items.more(); items.next()) {
+        Item const at = item(given.x, items.item);
         TransferBarrier& k = b.k.full[0];
-        b.k.used[0].wait(of_keys.parity ^ 1);
+        b.k.used[0].wait(items.parity() ^ 1);
         k.arrive_and_expect(of_k + of_v);
         Rows::template bring<size_blocks, rows>(memory, given.k, at.first,
                                                 Rows::template place<1>(at.head, s), k);
@@ -316,17 +292,15 @@ struct WarpgroupAttendBack {
       auto const scale = static_cast<float>(o.scale) * A::log2_e;
       bool const speaks = thread() % warp_size == 0;
       std::byte const *const k = memory + Rows::group() * 64 * line, *const v = k + of_k;
-      index_t const all = items(x), sharing = F::sharing(symbols), queries = F::queries(symbols),
-                    keys = F::keys(symbols), size = F::size(symbols), width = F::width(symbols);
+      index_t const sharing = F::sharing(symbols), queries = F::queries(symbols), keys = F::keys(symbols),
+                    size = F::size(symbols), width = F::width(symbols);
       Turn<stages> turn;
-      Turn<1> of_keys;
-      index_t round = 0;
-      for (index_t t = block(); t < all; t = Rows::item_of(++round), of_keys.next()) {
-        Item const at = item(x, t);
+      for (auto items = key_items(symbols); items.more(); items.next()) {
+        Item const at = item(x, items.item);
         index_t const upper = at.first + Rows::upper(), key = upper + thread() % warp_size / 4;
         warp_barrier();  // after stores that not all of its threads made
         float dk[size_blocks * 8][4] = {}, dv[width_blocks * 8][4] = {};
-        b.k.full[0].wait(of_keys.parity);
+        b.k.full[0].wait(items.parity());
         for (index_t h = 0; h < sharing; ++h) {
           for (index_t first = at.unseen; first < queries; first += tile, turn.next()) {
             std::byte const *const q = q_room(memory, turn.place), *const ct = q + of_q;

@@ -26,11 +26,9 @@ struct WarpgroupArguments {
 ///
 /// A tile has 128 rows, 64 for each warpgroup that multiplies, and Columns columns, 128 or 256.
 template <class Step, class Arguments, class T, int Columns, bool AcrossA, bool AcrossB>
-struct WarpgroupProduct {
+struct WarpgroupProduct : WarpgroupKernel {
   using Given = WarpgroupArguments<Arguments>;
-  static constexpr int rows = 128, depth = cuda_runtime::bulk_line, groups = 2;
-  static constexpr int threads = (1 + groups) * warpgroup_size, least_blocks = 1;
-  static constexpr bool arguments_in_place = true;  // the copy engine reads the maps
+  static constexpr int rows = 128, depth = cuda_runtime::bulk_line;
   // A stage holds what is multiplied at once: 64 numbers along k of all rows and columns.
   static constexpr int line = depth * static_cast<int>(sizeof(T)), of_a = rows * line, of_b = Columns * line;
   static constexpr int stage_bytes = of_a + of_b, stages = (192 << 10) / stage_bytes;

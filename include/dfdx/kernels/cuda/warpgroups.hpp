@@ -23,6 +23,13 @@ namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
 inline constexpr int warpgroup_size = 128;
 
+/// WarpgroupKernel - what kernels of warpgroups have in common: one brings, two multiply, a multiprocessor has a block,
+/// and the copy engine reads maps among the arguments.
+struct WarpgroupKernel {
+  static constexpr int groups = 2, threads = (1 + groups) * warpgroup_size, least_blocks = 1;
+  static constexpr bool arguments_in_place = true;
+};
+
 #if defined(DFDX_HAS_WARPGROUPS)
 
 /// shared_address - as the instructions take it.
