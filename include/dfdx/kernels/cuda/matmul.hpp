@@ -252,8 +252,8 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
     using K = WarpgroupProduct<Kernel, Arguments, T, columns_of_tile, !a_along_k, !b_along_k>;
     index_t const* const symbols = x.symbols;
     index_t const m = rows(symbols), n = columns(symbols), k = depth_of(symbols), at_once = joined(symbols);
-    constexpr index_t most = index_t{1} << 24;
-    if (m > most || n > most || k > most || at_once > most || matrices(symbols) * m * n * k == 0)
+    constexpr index_t most = index_t{1} << 30;  // in the kernel they are int
+    if (multiplications(symbols) == 0 || m > most || n > most || k > most || K::tiles(m, n, at_once) > most)
       return false;
     if (!is_there<K, WarpgroupArguments<Arguments>>(device)) return false;
     WarpgroupArguments<Arguments> to;
