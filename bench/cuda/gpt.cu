@@ -116,9 +116,10 @@ int main() {
   return run([](double bandwidth) {
     double const rate = product_rate();
     auto const x = to(cuda(), tokens(0)), y = to(cuda(), tokens(1));
+    auto const start = to(cuda(), init<Gpt>(1));
     auto const train = [&](std::string const& name, CudaOptions const& options) {
       cuda_options = options;
-      auto model = to(cuda(), init<Gpt>(1));
+      auto model = clone(start);
       auto step = train_step(autocast<bfloat16>(loss), optim::AdamW{.lr = 1e-3f});
       Checked const result = check(step, model, x, y);
       double const ms = milliseconds([&] { step(model, x, y); }), flops = operations(model);

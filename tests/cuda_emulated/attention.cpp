@@ -57,9 +57,11 @@ struct SquaresOf {
 struct Made {
   std::uint64_t products = cuda_fake::tensor_products, wide = cuda_fake::wide_copies,
                 of_warpgroups = cuda_fake::warpgroup_products;
-  bool has_products() const { return cuda_fake::tensor_products > products || is_by_warpgroups(); }
-  bool is_by_warpgroups() const { return cuda_fake::warpgroup_products > of_warpgroups; }
-  bool has_wide() const { return cuda_fake::wide_copies > wide; }
+  auto has_products() const {
+    return cuda_fake::tensor_products + cuda_fake::warpgroup_products > products + of_warpgroups;
+  }
+  auto is_by_warpgroups() const { return cuda_fake::warpgroup_products > of_warpgroups; }
+  auto has_wide() const { return cuda_fake::wide_copies > wide; }
 };
 template <class E>
 constexpr double rounding = std::is_same_v<E, float16> ? 2e-3 : 1.6e-2;
@@ -112,13 +114,13 @@ void check_heads() {
 // The same with the kernels for warpgroups where they take it, and whether results and gradients were made by them:
 // those of gradients alone copy what they know of rows.
 template <class Check>
-bool is_by_warpgroups(Check const& one) {
+auto is_by_warpgroups(Check const& one) {
   Made const before;
   auto const lines = cuda_fake::line_copies;
   cuda_options.warpgroups_from = 0;
   one();
   cuda_options = {};
-  bool const gradients = cuda_fake::line_copies > lines;
+  auto const gradients = cuda_fake::line_copies > lines;
   CHECK(gradients == before.is_by_warpgroups());
   return gradients;
 }

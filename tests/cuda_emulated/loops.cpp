@@ -201,7 +201,7 @@ TEST_CASE("integers, truths, and numbers that are none", "[cuda]") {
 TEST_CASE("values handed from row to row", "[cuda]") {
   REQUIRE(apart(Running{}, filled<Tensor<float>>(1), filled<Tensor<float, 23>>(4)) < 1e-6);
 }
-TEST_CASE("a barrier that is missing shows", "[cuda]") {
+TEST_CASE("a barrier that is missing shows", "[cuda][emulated]") {
   auto const x = filled<Tensor<float, 5, 200>>(3);
   machine().fibers.drop_barriers = true;
   double const wrong = apart(Softmax{}, x);

@@ -30,7 +30,7 @@ T whole(int step, N... n) {
 
 /// Whether products of warpgroups were asked for, and the result is right.
 template <class F, class... A>
-bool made(F const& f, double within, A const&... args) {
+auto made(F const& f, double within, A const&... args) {
   auto const before = cuda_fake::warpgroup_products;
   REQUIRE(apart(f, args...) <= within);
   return cuda_fake::warpgroup_products > before;
@@ -93,13 +93,13 @@ TEST_CASE("what the copy engine does not take is computed by others", "[cuda]") 
   REQUIRE(made(aligned_part, 0, whole<Tensor<H, 20, 80>>(7), whole<Tensor<H, 64, 24>>(5)));
   REQUIRE(!made(product, 1e-5, filled<Tensor<float, 20, 64>>(1), filled<Tensor<float, 64, 24>>(2)));
 }
-TEST_CASE("a thread that the driver has not seen has maps too", "[cuda]") {
+TEST_CASE("a thread that the driver has not seen has maps too", "[cuda][emulated]") {
   Always const always;
   cuda_fake::is_stranger = true;
   REQUIRE(made(product, 0, whole<Tensor<float16, 24, 72>>(7), whole<Tensor<float16, 72, 16>>(5)));
   REQUIRE(!cuda_fake::is_stranger);
 }
-TEST_CASE("programs without code for sm_90a, or not asked to, have other products", "[cuda]") {
+TEST_CASE("programs without code for sm_90a, or not asked to, have other products", "[cuda][emulated]") {
   auto const a = whole<Tensor<float16, 24, 64>>(7);
   auto const b = whole<Tensor<float16, 64, 16>>(5);
   REQUIRE(!made(product, 0, a, b));
@@ -114,7 +114,7 @@ TEST_CASE("programs without code for sm_90a, or not asked to, have other product
   REQUIRE(cuda_fake::warpgroup_products > before);
   machine().has_warpgroups = false;
   // (Of products that no other test has: whether the code is there is asked once.)
-  bool const without =
+  auto const without =
       made(product_nt, 0, whole<Tensor<float16, 24, 56>>(7), whole<Tensor<float16, 16, 56>>(5));
   machine().has_warpgroups = true;
   REQUIRE(!without);
