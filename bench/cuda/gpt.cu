@@ -131,6 +131,7 @@ int main() {
     };
     std::string const name = "GPT-2 124M, 8 x 1024 tokens, bf16";
     train(name, {});
-    if (has_warpgroups) train(name + ", by warpgroups", {.warpgroups_from = small ? 0 : 1 << 20});
+    if (has_warpgroups)
+      train(name + ", products by warpgroups", {.warpgroup_products_from = small ? 0 : 1 << 20});
   });
 }

@@ -47,7 +47,7 @@ void product(char const* name, double bandwidth) {
   if (sizeof(T) == 4) one("cuBLASLt, tf32", {.tf32 = true, .cublas_from = 0});
   one("own tiles", {.cublas_from = std::int64_t{1} << 60});
   if (has_warpgroups && sizeof(T) == 2)
-    one("own tiles, by warpgroups", {.cublas_from = std::int64_t{1} << 60, .warpgroups_from = 0});
+    one("own tiles, by warpgroups", {.cublas_from = std::int64_t{1} << 60, .warpgroup_products_from = 0});
 }
 
 template <class T>
@@ -114,7 +114,8 @@ void attention(char const* name, double bandwidth) {
     cuda_options = {};
   };
   one("", {});
-  if (has_warpgroups && sizeof(T) == 2) one(", by warpgroups", {.warpgroups_from = 0});
+  if (has_warpgroups && sizeof(T) == 2)
+    one(", without warpgroups", {.warpgroup_attention_from = std::numeric_limits<std::int64_t>::max()});
 }
 
 }  // namespace

@@ -111,15 +111,23 @@ void check_heads() {
                                 filled<Tensor<E, KeyHeads, Keys, Width>>(3));
 }
 
+// Attention of that many multiplications or more is by warpgroups as long as it lives.
+struct From {
+  std::int64_t before = cuda_options.warpgroup_attention_from;
+  explicit From(std::int64_t n) { cuda_options.warpgroup_attention_from = n; }
+  From(From const&) = delete;
+  ~From() { cuda_options.warpgroup_attention_from = before; }
+};
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
 // The same with the kernels for warpgroups where they take it, and whether results and gradients were made by them:
 // those of gradients alone copy what they know of rows.
 template <class Check>
 auto is_by_warpgroups(Check const& one) {
   Made const before;
   auto const lines = cuda_fake::line_copies;
-  cuda_options.warpgroups_from = 0;
+  From const all(0);
   one();
-  cuda_options = {};
   auto const gradients = cuda_fake::line_copies > lines;
   CHECK(gradients == before.is_by_warpgroups());
   return gradients;
@@ -165,12 +173,14 @@ TEST_CASE("attention by warpgroups: not of rows that are long, not aligned or no
   CHECK(!is_by_warpgroups([] { check<AttendParts>(filled<Tensor<bfloat16, 66, 192>>(1)); }));
 }
 TEST_CASE("attention of 16 bits: whole tiles", "[cuda]") {
+  From const warpgroups(never);
   Made const before;
   check_heads<float16, false, 0, 2, 2, 64, 64, 64>();
   CHECK(before.has_wide());
   check_heads<bfloat16, true, 0, 1, 1, 128, 128, 32>();
 }
 TEST_CASE("attention of 16 bits: lengths that fill no tile", "[cuda]") {
+  From const warpgroups(never);
   check_heads<float16, false, 0, 1, 1, 1, 4100, 16>();
   check_heads<bfloat16, false, 0, 1, 1, 4100, 1, 16>();
   check_heads<float16, false, 0, 2, 2, 17, 250, 32>();
@@ -178,11 +188,13 @@ TEST_CASE("attention of 16 bits: lengths that fill no tile", "[cuda]") {
   check_heads<float16, true, 0, 1, 1, 130, 130, 64>();
 }
 TEST_CASE("attention of 16 bits: heads that share keys, offsets, fewer keys than queries", "[cuda]") {
+  From const warpgroups(never);
   check_heads<float16, true, 5, 4, 2, 70, 75, 24>();
   check_heads<bfloat16, true, 100, 3, 1, 40, 140, 48>();
   check_heads<float16, true, 3, 4, 1, 130, 50, 16>();
 }
 TEST_CASE("attention of 16 bits: sizes of heads", "[cuda]") {
+  From const warpgroups(never);
   check_heads<float16, false, 0, 1, 1, 65, 70, 128>();
   check_heads<bfloat16, true, 0, 2, 1, 65, 70, 80, 112>();
   check_heads<float16, true, 2, 2, 2, 66, 67, 9, 13>();
@@ -190,11 +202,13 @@ TEST_CASE("attention of 16 bits: sizes of heads", "[cuda]") {
   check_heads<bfloat16, false, 0, 1, 1, 66, 67, 128, 16>();
 }
 TEST_CASE("attention of 16 bits: long rows", "[cuda]") {
+  From const warpgroups(never);
   // Results alone: gradients are computed by other kernels.
   check_heads<bfloat16, true, 0, 1, 1, 65, 64, 256>();
   check_heads<float16, false, 0, 1, 1, 64, 65, 192>();
 }
 TEST_CASE("attention of 16 bits: a factor below 0, and results of an odd width", "[cuda]") {
+  From const warpgroups(never);
   auto const q = filled<Tensor<float16, 2, 70, 16>>(1), k = filled<Tensor<float16, 2, 70, 16>>(2);
   auto const one = [&] { check<AttendLeast>(q, k, filled<Tensor<float16, 2, 70, 24>>(3)); };
   CHECK(!is_by_warpgroups([&] { check<AttendLeast>(q, k, filled<Tensor<float16, 2, 70, 15>>(3)); }));
@@ -202,11 +216,13 @@ TEST_CASE("attention of 16 bits: a factor below 0, and results of an odd width",
   CHECK(is_by_warpgroups(one));
 }
 TEST_CASE("attention of 16 bits: strides", "[cuda]") {
+  From const warpgroups(never);
   check<AttendTurned>(filled<Tensor<float16, 70, 2, 24>>(1), filled<Tensor<float16, 70, 2, 24>>(2),
                       filled<Tensor<float16, 2, 16, 70>>(3));
   check<AttendParts>(filled<Tensor<bfloat16, 66, 192>>(1));
 }
 TEST_CASE("attention of 16 bits: by autocast", "[cuda]") {
+  From const warpgroups(never);
   auto const q = filled<Tensor<float, 2, 70, 32>>(1), k = filled<Tensor<float, 2, 70, 32>>(2),
              v = filled<Tensor<float, 2, 70, 32>>(3);
   using F = Attend<true, 0>;

@@ -14,7 +14,7 @@ constexpr auto dense = [](auto const& x, auto const& w, auto const& b, auto cons
 
 // All products that the kernel for warpgroups takes are its own as long as this lives.
 struct Always {
-  Always() { cuda_options = {.cublas_from = std::int64_t{1} << 60, .warpgroups_from = 0}; }
+  Always() { cuda_options = {.cublas_from = std::int64_t{1} << 60, .warpgroup_products_from = 0}; }
   Always(Always const&) = delete;
   ~Always() { cuda_options = {}; }
 };

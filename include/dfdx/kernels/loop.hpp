@@ -251,6 +251,17 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     else return detail::resolved(fill_of<K>, symbols);
   }
 
+  /// offsets - where row `index` of each operand begins, in elements.
+  struct Offsets {
+    index_t at[operands + 1];
+  };
+  static DFDX_INLINE Offsets offsets(void* const* base, index_t const* symbols, index_t index) {
+    State s{base, symbols};
+    seek<0, split>(s, static_cast<position_t>(index));
+    Offsets r;
+    for (int k = 0; k <= operands; ++k) r.at[k] = s.at[k];
+    return r;
+  }
   /// row - all phases of one row. Rows are independent of one another unless the loop is sequential; those of one
   /// `worker` share what own_size tells of and must follow one another.
   static DFDX_INLINE void row(void* const* base, index_t const* symbols, index_t index, index_t worker) {

@@ -123,10 +123,12 @@ class OnDevice {
  private:
   static std::vector<std::uintptr_t> key_of(Frame const& f) {
     // Options, too, say which kernels were captured.
-    std::vector<std::uintptr_t> key{
-        reinterpret_cast<std::uintptr_t>(f.arena), static_cast<std::uintptr_t>(f.device.index),
-        static_cast<std::uintptr_t>(cuda_options.cublas_from),
-        static_cast<std::uintptr_t>(cuda_options.warpgroups_from), cuda_options.tf32};
+    std::vector<std::uintptr_t> key{reinterpret_cast<std::uintptr_t>(f.arena),
+                                    static_cast<std::uintptr_t>(f.device.index),
+                                    static_cast<std::uintptr_t>(cuda_options.cublas_from),
+                                    static_cast<std::uintptr_t>(cuda_options.warpgroup_products_from),
+                                    static_cast<std::uintptr_t>(cuda_options.warpgroup_attention_from),
+                                    cuda_options.tf32};
     for (int i = 0; i < P::inputs; ++i) key.push_back(reinterpret_cast<std::uintptr_t>(f.inputs[i]));
     if (!P::is_static)
       for (int i = 0; i < max_symbols; ++i) key.push_back(static_cast<std::uintptr_t>(f.symbols[i]));

@@ -179,6 +179,10 @@ inline cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int valu
   bool const fits = static_cast<std::size_t>(value) <= cuda_fake::Machine::most_dynamic;
   return cuda_fake::machine().say(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
+inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void const*, int, std::size_t) {
+  *blocks = 2;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** f, unsigned, unsigned long long,
                                                     cudaDriverEntryPointQueryResult* found) {
   bool const is_map = std::strcmp(name, "cuTensorMapEncodeTiled") == 0;

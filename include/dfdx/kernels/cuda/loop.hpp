@@ -2,14 +2,14 @@
 // CUDA kernels of fused loop groups, from the descriptions that the CPU's kernels are made of (core/loop_code.hpp). A
 // map takes a thread for some elements that lie side by side; other groups take a block for each row, whose threads are
 // the lanes that the phases run on (kernels/cuda/lanes.hpp, packs.hpp). What phases keep of a row is in shared memory
-// where it fits. Where rows add to memory that they share, a block has a part of the rows and a copy of that memory;
-// another kernel combines the copies, in order, so that results do not depend on which block is first. A loop that
-// hands values from row to row runs in one thread.
+// where it fits, and what they read again (kernels/cuda/staged_rows.hpp). Where rows add to memory that they share, a
+// block has a part of the rows and a copy of that memory; another kernel combines the copies, in order, so that results
+// do not depend on which block is first. A loop that hands values from row to row runs in one thread.
 //
 // There is no interpreter of descriptions here: the body of all is kernels/loop.hpp.
 #pragma once
 
-#include <dfdx/kernels/cuda/loop_memory.hpp>
+#include <dfdx/kernels/cuda/staged_rows.hpp>
 #include <dfdx/kernels/cuda/whole_loop.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -78,13 +78,24 @@ struct CombineArguments {
 };
 template <index_t Do, class M>
 struct CombineKernel {
-  static constexpr int threads = 256;
+  // A warp has elements side by side of some of the copies.
+  static constexpr int threads = 256, each = warp_size, slices = threads / each;
   static DFDX_INLINE void run(CombineArguments const& arguments) {
+    using T = compute_t<M>;
     auto const* const copies = static_cast<M const*>(arguments.copies);
-    for (index_t i = block() * threads + thread(); i < arguments.n; i += blocks() * threads) {
-      auto sum = static_cast<compute_t<M>>(copies[i]);
-      for (index_t p = 1; p < arguments.parts; ++p)
-        sum = Combination<Do>::apply(sum, static_cast<compute_t<M>>(copies[p * arguments.n + i]));
+    T* const of_slices = shared<CombineKernel, T, threads>();
+    int const slice = thread() / each, lane = thread() % each;
+    for (index_t first = block() * each; first < arguments.n; first += blocks() * each) {
+      index_t const i = first + lane;
+      T sum = Combination<Do>::template identity<T>();
+      if (i < arguments.n)
+        for (index_t p = slice; p < arguments.parts; p += slices)
+          sum = Combination<Do>::apply(sum, static_cast<T>(copies[p * arguments.n + i]));
+      barrier();  // until all have read what the last elements left
+      of_slices[thread()] = sum;
+      barrier();
+      if (slice != 0 || i >= arguments.n) continue;
+      for (int s = 1; s < slices; ++s) sum = Combination<Do>::apply(sum, of_slices[s * each + lane]);
       static_cast<M*>(arguments.to)[i] = static_cast<M>(sum);
     }
   }
@@ -105,7 +116,8 @@ template <class Code>
 class LoopStep {
   static constexpr LoopFacts facts{Code::value};
   using Body = Loop<Code, loop_code::scalar>;
-  static constexpr index_t most_blocks = 2048, most_parts = 512;
+  using Plan = StagedPlan<Code>;
+  static constexpr index_t most_blocks = 2048, most_parts = 512, little = 4096;
   static constexpr index_t most_bytes = index_t{64} << 20;  // of copies and of scratch
 
   // Whether blocks have operand k of their own in the device's memory.
@@ -134,7 +146,8 @@ class LoopStep {
   static constexpr index_t parts(index_t const* symbols) {
     Own const mine = own(symbols);
     index_t const rows = Body::rows(symbols);
-    index_t most = rows < most_parts ? rows : most_parts;
+    index_t const wanted = Plan::pays ? Plan::parts : mine.bytes() <= little ? most_blocks : most_parts;
+    index_t most = rows < wanted ? rows : wanted;
     for (int k = 0; k < facts.operands; ++k) {
       index_t const n = facts.is_shared(k) ? mine.elements[k] : 0;
       if (n == 0) continue;
@@ -195,8 +208,8 @@ class LoopStep {
   }
 
   /// run - starts it on `stream`; returns what the runtime says.
-  static cudaError_t run(void* const* base, void* workspace, index_t const* symbols, Device,
-                         cudaStream_t stream) {
+  static cudaError_t run(void* const* base, void* workspace, index_t const* symbols,
+                         [[maybe_unused]] Device device, cudaStream_t stream) {
     LoopArguments<Code> arguments;
     for (int k = 0; k < facts.operands; ++k) arguments.base[k] = base[k];
     if (symbols != nullptr)
@@ -215,6 +228,10 @@ class LoopStep {
           arguments.base[k] = at;
           at += bytes;
         }
+      if constexpr (Plan::pays)
+        if (index_t const at_once = blocks_at_once<StagedKernel<Code>, LoopArguments<Code>>(device);
+            at_once > 0)
+          return run_staged(arguments, base, facts.fills() ? n : at_once, stream);
       if constexpr (facts.fills()) return run_parts(arguments, base, n, stream);
       else if constexpr (facts.is_map()) return start<MapKernel<Code>>(arguments, n, stream);
       else return start<RowsKernel<Code>>(arguments, n, stream);
@@ -226,6 +243,13 @@ class LoopStep {
                                cudaStream_t stream) {
     cudaError_t const said = start<PartsKernel<Code>>(arguments, parts, stream);
     return parts == 1 || said != cudaSuccess ? said : combine(arguments, base, parts, stream);
+  }
+  static cudaError_t run_staged(LoopArguments<Code> const& arguments, void* const* base, index_t blocks,
+                                cudaStream_t stream) {
+    index_t const rows = Body::rows(arguments.symbols);
+    cudaError_t const said = start<StagedKernel<Code>>(arguments, rows < blocks ? rows : blocks, stream);
+    return !facts.fills() || blocks == 1 || said != cudaSuccess ? said
+                                                                : combine(arguments, base, blocks, stream);
   }
   static cudaError_t run_whole(LoopArguments<Code> arguments, void* const* base, std::byte* at, index_t parts,
                                cudaStream_t stream) {
@@ -247,7 +271,7 @@ class LoopStep {
       constexpr int K = decltype(k)::value;
       using Kernel = CombineKernel<facts.record(K, loop_code::combine), detail::memory_of<Code, K>>;
       index_t const n = Body::template own_size<K>(arguments.symbols),
-                    full = (n + Kernel::threads - 1) / Kernel::threads;
+                    full = (n + Kernel::each - 1) / Kernel::each;
       said = start<Kernel>(CombineArguments{arguments.base[K], base[K], n, parts},
                            full < most_blocks ? full : most_blocks, stream);
     });

@@ -164,8 +164,8 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
       for (int i = 0; i < symbols_needed; ++i) x.symbols[i] = symbols[i];
     if constexpr (may_be_warpgroups) {
       cudaError_t said = cudaSuccess;
-      if (multiplications(symbols) >= cuda_options.warpgroups_from && by_warpgroups(x, device, stream, said))
-        return said;
+      bool const asked = multiplications(symbols) >= cuda_options.warpgroup_products_from;
+      if (asked && by_warpgroups(x, device, stream, said)) return said;
     }
     if constexpr (may_be_cublas)
       if (is_large(symbols)) {

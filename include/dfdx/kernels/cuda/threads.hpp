@@ -142,6 +142,15 @@ DFDX_INLINE T* shared() {
   __shared__ T memory[N];
   return memory;
 }
+/// dynamic_memory - what a kernel with `dynamic_bytes` has, aligned to 16.
+DFDX_INLINE std::byte* dynamic_memory() {
+#if defined(DFDX_CUDA_EMULATED)
+  return cuda_fake::machine().dynamic_memory();
+#else
+  extern __shared__ uint4 dynamic[];
+  return reinterpret_cast<std::byte*>(dynamic);
+#endif
+}
 
 #else
 
@@ -173,6 +182,7 @@ template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
   return nullptr;
 }
+DFDX_INLINE std::byte* dynamic_memory() { return nullptr; }
 
 #endif
 

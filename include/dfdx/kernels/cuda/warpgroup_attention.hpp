@@ -29,7 +29,7 @@ struct WarpgroupRows {
   /// Whether there is something to do, so much that warpgroups are asked for.
   static bool are_asked_for(index_t const* s) {
     index_t const all = F::rows(s) * F::keys(s) * (F::size(s) + F::width(s));
-    return all != 0 && all >= cuda_options.warpgroups_from;
+    return all != 0 && all >= cuda_options.warpgroup_attention_from;
   }
   /// Of operand K, for copies of so many rows; false if the copy engine does not take it.
   template <int K>

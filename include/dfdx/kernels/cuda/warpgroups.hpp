@@ -41,13 +41,9 @@ DFDX_INLINE std::uint32_t shared_address(void const* p) {
 #endif
 }
 
-/// dynamic_memory - what a kernel with `dynamic_bytes` has, from the first address on that is aligned to 1024.
-DFDX_INLINE std::byte* dynamic_memory() {
-#if defined(DFDX_CUDA_EMULATED)
-  std::byte* const memory = cuda_fake::machine().dynamic_memory();
-#else
-  extern __shared__ std::byte memory[];
-#endif
+/// aligned_memory - dynamic_memory from the first address on that is aligned to 1024.
+DFDX_INLINE std::byte* aligned_memory() {
+  std::byte* const memory = dynamic_memory();
   return memory + (1024 - shared_address(memory) % 1024) % 1024;
 }
 
@@ -344,7 +340,7 @@ DFDX_INLINE void divided(Given const& given) {
     barriers_begun();
   }
   barrier();
-  std::byte* const memory = dynamic_memory();
+  std::byte* const memory = aligned_memory();
   if (thread() < warpgroup_size) {
     fewer_registers<24>();
     if (thread() == 0) Kernel::bring(given, memory, *barriers);
