@@ -41,15 +41,16 @@ struct FactorLines {
 /// elements beside each other are those of k, so that neighbours read neighbours.
 template <class Use, class Sum>
 struct Tile {
-  // Each of 16 x 16 threads has 4 x 4 sums, 16 apart, so that threads beside each other read what lies side by side.
+  // Each of 16 x 16 threads has 4 x 4 sums: four rows that follow each other, and two pairs of columns, so that it reads
+  // several numbers at once, and those that threads beside each other read, or store, lie side by side.
   static constexpr int side = 16, each = 4, size = side * each, depth = 16, threads = side * side;
 
   /// run - store(m, n, sum) for each of them; k from `begin` to `end`.
   template <class A, class B, class Store>
   static DFDX_INLINE void run(A const& a, B const& b, index_t row0, index_t column0, index_t rows,
                               index_t columns, index_t begin, index_t end, Store const& store) {
-    Sum* const of_a = shared<OfA, Sum, depth * pitch>();
-    Sum* const of_b = shared<OfB, Sum, depth * pitch>();
+    Sum* const of_a = shared<OfA, Some<each>, depth * pitch / each>()->x;
+    Sum* const of_b = shared<OfB, Some<each>, depth * pitch / each>()->x;
     Loads<A> from_a(a, row0, rows);
     Loads<B> from_b(b, column0, columns);
     int const row = thread() / side, column = thread() % side;
@@ -65,18 +66,19 @@ struct Tile {
       from_a.read(next_a, k + depth, end);
       from_b.read(next_b, k + depth, end);
       DFDX_UNROLL for (int p = 0; p < depth; ++p) {
-        Sum left[each], right[each];
-        DFDX_UNROLL for (int i = 0; i < each; ++i) left[i] = of_a[p * pitch + row + i * side];
-        DFDX_UNROLL for (int j = 0; j < each; ++j) right[j] = of_b[p * pitch + column + j * side];
+        auto const left = *reinterpret_cast<Some<each> const*>(of_a + p * pitch + row * each);
+        Some<2> right[2];
+        DFDX_UNROLL for (int j = 0; j < 2; ++j) right[j] =
+            *reinterpret_cast<Some<2> const*>(of_b + p * pitch + column * 2 + j * size / 2);
         DFDX_UNROLL for (int i = 0; i < each; ++i) {
           DFDX_UNROLL for (int j = 0; j < each; ++j) sums[i][j] =
-              static_cast<Sum>(sums[i][j] + static_cast<Sum>(left[i] * right[j]));
+              static_cast<Sum>(sums[i][j] + static_cast<Sum>(left.x[i] * right[j / 2].x[j % 2]));
         }
       }
     }
     DFDX_UNROLL for (int i = 0; i < each; ++i) {
       DFDX_UNROLL for (int j = 0; j < each; ++j) {
-        index_t const m = row0 + row + i * side, n = column0 + column + j * side;
+        index_t const m = row0 + row * each + i, n = column0 + column * 2 + j % 2 + j / 2 * (size / 2);
         if (m < rows && n < columns) store(m, n, sums[i][j]);
       }
     }
@@ -85,8 +87,13 @@ struct Tile {
  private:
   struct OfA;
   struct OfB;
-  // A column more, so that what is written down a column lies in different banks.
-  static constexpr int pitch = size + 1;
+  // Numbers that are read at once.
+  template <int N>
+  struct alignas(N * sizeof(Sum) < 16 ? N * sizeof(Sum) : 16) Some {
+    Sum x[N];
+  };
+  // More columns, so that what is written down a column lies in other banks, and rows begin where Some may.
+  static constexpr int pitch = size + each;
 
   // The four elements of a factor that a thread brings, each time.
   template <class Factor>
