@@ -36,8 +36,15 @@ constexpr auto some_in_order = [](auto const& x) {
                     std::get<1>(kthvalue<30>(x)));
 };
 constexpr auto sums = [](auto const& x) { return cumsum<1>(x); };
+constexpr auto sums_back = [](auto const& x) {
+  return dfdx::detail::along_axis<op::cumsum, "cumsum">(x, dfdx::detail::Fixed<1>{}, 1);
+};
+constexpr auto narrow_sums = [](auto const& x) {
+  return dfdx::detail::along_axis<op::cumsum, "cumsum">(x, dfdx::detail::Fixed<1>{});
+};
 constexpr auto sums_across = [](auto const& x) { return cumsum<0>(x); };
 constexpr auto largest = [](auto const& x) { return std::get<1>(cummax<1>(x)); };
+constexpr auto smallest = [](auto const& x) { return std::get<1>(cummin<1>(x)); };
 constexpr auto squares = [](auto const& x, auto const& w) { return sum(square(cumsum<1>(x)) * w); };
 constexpr auto extremes = [](auto const& x) {
   return std::tuple(argmax<1>(x), argmin<0>(x), argmax(transpose(x)));
@@ -145,17 +152,35 @@ TEST_CASE("sorting lines of several pieces", "[cuda]") {
   CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 2, 3000)) == 0);
   CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 4, 0)) == 0);
 }
-TEST_CASE("sums along lines, of a block and of a thread each", "[cuda]") {
+TEST_CASE("sums along lines, of a block, of a warp and of a thread each", "[cuda]") {
   CHECK(on_device(sums, filled<Tensor<float, 3, 1000>>(1)) < 1e-6);
   CHECK(on_device(sums, filled<Tensor<std::int32_t, 3, 1000>>(1)) == 0);
   CHECK(on_device(sums_across, filled<Tensor<double, 300, 7>>(1)) < 1e-14);
   CHECK(on_device(sums_across, filled<Tensor<float, 70, 1100>>(1)) < 1e-6);
   CHECK(on_device(sums, filled<Tensor<float16, 2, 257>>(1)) < 1e-3);
+  // Lines of one piece of a block and of two, some that no words can be read of, and from the other end.
+  for (index_t const n : {32, 33, 127, 512, 1024, 1025, 4095, 4096, 4097, 9000}) {
+    auto const x = filled<Tensor<float, dyn, dyn>>(1, 3, n);
+    CHECK(on_device(sums, x) < 1e-6);
+    CHECK(on_device(sums_back, x) < 1e-6);
+    CHECK(on_device(sums_back, filled<Tensor<std::int64_t, dyn, dyn>>(1, 2, n)) == 0);
+  }
+  CHECK(on_device(sums, filled<Tensor<float, 1200, 40>>(1)) < 1e-6);
+  CHECK(on_device(sums_back, filled<Tensor<std::uint8_t, 3, 5000>>(1)) == 0);
+  CHECK(on_device(narrow_sums, filled<Tensor<std::int8_t, 2, 4100>>(1)) == 0);
+  CHECK(on_device(sums_back, filled<Tensor<bfloat16, 2, 4104>>(1)) < 1e-2);
+  CHECK(on_device(sums_across, filled<Tensor<double, 4500, 2>>(1)) < 1e-13);
   CHECK(on_device(grad(squares), filled<Tensor<double, 2, 600>>(1), filled<Tensor<double, 2, 600>>(2)) <
         1e-12);
   auto x = filled<Tensor<float, 4, 700>>(1);
-  x(1, 300) = NAN, x(2, 0) = NAN;
+  x(1, 300) = NAN, x(2, 0) = NAN, x(3, 0) = -INFINITY;
   CHECK(on_device(largest, x) == 0);
+  auto y = filled<Tensor<double, 3, 5003>>(1);
+  y(1, 4000) = NAN, y(2, 1) = INFINITY, y(2, 4500) = INFINITY;
+  CHECK(on_device(largest, y) == 0);
+  CHECK(on_device(smallest, y) == 0);
+  CHECK(on_device(smallest, filled<Tensor<std::int32_t, 3, 4096>>(1)) == 0);  // many are equal
+  CHECK(on_device(largest, filled<Tensor<std::uint8_t, 2, 2500>>(1)) == 0);
   CHECK(on_device(places, filled<Tensor<float, 1>>(1), filled<Tensor<float, 40>>(2)) == 0);
 }
 TEST_CASE("convolutions by tiles, by threads and by blocks", "[cuda]") {

@@ -6,6 +6,7 @@
 #include <dfdx/kernels/cuda/index.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
+#include <dfdx/kernels/cuda/scan.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
