@@ -76,6 +76,14 @@ class Walks {
     if constexpr (First == Last) return 1;
     else return extent<K, First>(symbols) * count<K, First + 1, Last>(symbols);
   }
+  /// Whether operand K lies row by row without gaps: then positions are places.
+  template <int K, int D = 0>
+  static DFDX_INLINE constexpr bool is_dense(index_t const* symbols) {
+    if constexpr (D == rank<K>) return true;
+    else
+      return (extent<K, D>(symbols) == 1 || stride<K, D>(symbols) == count<K, D + 1, rank<K>>(symbols)) &&
+             is_dense<K, D + 1>(symbols);
+  }
   /// Where position `at` of axes [First, Last) of operand K, counted row by row, is in operand S, whose axis `Shift`
   /// behind walks the same. Axis Without counts, and is not walked.
   template <int K, int First, int Last, int S = K, int Shift = 0, int Without = -1>

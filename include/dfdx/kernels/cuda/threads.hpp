@@ -71,6 +71,26 @@ DFDX_INLINE float fast_exp2(float x) {
   return r;
 #endif
 }
+/// fast_reciprocal, fast_inverse_root - 1 / x and 1 / sqrt(x) of normal x > 0, to 20 bits. (PTX ISA,
+/// rcp.approx.ftz.f64, rsqrt.approx.ftz.f64.)
+DFDX_INLINE double fast_reciprocal(double x) {
+#if defined(DFDX_CUDA_EMULATED)
+  return static_cast<double>(1 / static_cast<float>(x));
+#else
+  double r;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+  return r;
+#endif
+}
+DFDX_INLINE double fast_inverse_root(double x) {
+#if defined(DFDX_CUDA_EMULATED)
+  return static_cast<double>(1 / std::sqrt(static_cast<float>(x)));
+#else
+  double r;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+  return r;
+#endif
+}
 /// larger - of two; the other if one is no number.
 DFDX_INLINE float larger(float x, float y) { return fmaxf(x, y); }
 /// dot4 - c + the sum of the products of four integers of 8 bits with four others.
@@ -167,6 +187,8 @@ DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
 DFDX_INLINE float fast_exp2(float x) { return x; }
+DFDX_INLINE double fast_reciprocal(double x) { return x; }
+DFDX_INLINE double fast_inverse_root(double x) { return x; }
 DFDX_INLINE float larger(float x, float) { return x; }
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <bool Turned>
