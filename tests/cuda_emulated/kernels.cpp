@@ -137,7 +137,7 @@ void check_attention(F const& f, Q const& q, K const& k, V const& v, double boun
 
 }  // namespace
 
-TEST_CASE("sorting lines of several pieces", "[cuda]") {
+TEST_CASE("sorting lines by merging, and digit by digit", "[cuda]") {
   CHECK(on_device(order, filled<Tensor<float, 3, 5000>>(1)) == 0);
   CHECK(on_device(order_down, filled<Tensor<std::int64_t, 2100, 2>>(1)) == 0);  // many are equal
   CHECK(on_device(order_down, filled<Tensor<std::uint8_t, 1025, 1>>(1)) == 0);
@@ -151,6 +151,46 @@ TEST_CASE("sorting lines of several pieces", "[cuda]") {
   CHECK(on_device(some_in_order, filled<Tensor<float, 3, 1500>>(1)) == 0);
   CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 2, 3000)) == 0);
   CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 4, 0)) == 0);
+  // Lines about as long as a tile, and of several.
+  for (index_t const n : {1024, 1025, 8192, 8193})
+    CHECK(on_device(order, filled<Tensor<float, dyn, dyn>>(1, 2, n)) == 0);
+  CHECK(on_device(some_in_order, filled<Tensor<float, 2, 9000>>(1)) == 0);
+}
+// Numbers of all sizes and signs, each several times, with what is special among them.
+template <class T>
+T mixed() {
+  using E = typename T::value_type;
+  T x = filled<T>(1);
+  auto* const p = reinterpret_cast<E*>(x.bytes());
+  for (index_t i = 0; i < x.size(); ++i) {
+    Bits const b = philox(Key(2), static_cast<std::uint64_t>(i % (x.size() / 2)));
+    std::memcpy(static_cast<void*>(p + i), &b, sizeof(E));
+  }
+  if constexpr (!std::is_integral_v<E>)
+    for (index_t i = 0; i < x.size(); i += 97) {
+      float const special[] = {NAN, -NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-42f};
+      p[i] = static_cast<E>(special[i % 7]);
+    }
+  return x;
+}
+template <class E>
+bool sorts_mixed() {
+  return on_device(order, mixed<Tensor<E, 1, 3000>>()) == 0 &&
+         on_device(order_down, mixed<Tensor<E, 1100, 2>>()) == 0;
+}
+TEST_CASE("sorting numbers of all kinds digit by digit", "[cuda]") {
+  CHECK(sorts_mixed<float>());
+  CHECK(sorts_mixed<double>());
+  CHECK(sorts_mixed<float16>());
+  CHECK(sorts_mixed<bfloat16>());
+  CHECK(sorts_mixed<std::int32_t>());
+  CHECK(sorts_mixed<std::int64_t>());
+  CHECK(sorts_mixed<std::uint8_t>());
+  CHECK(sorts_mixed<std::int8_t>());
+  // Of several tiles, equal ones in different tiles.
+  CHECK(on_device(order, mixed<Tensor<float, 1, 18000>>()) == 0);
+  CHECK(on_device(order_down, mixed<Tensor<double, 5000, 2>>()) == 0);
+  CHECK(on_device(order, mixed<Tensor<std::int8_t, 2, 9000>>()) == 0);
 }
 TEST_CASE("sums along lines, of a block, of a warp and of a thread each", "[cuda]") {
   CHECK(on_device(sums, filled<Tensor<float, 3, 1000>>(1)) < 1e-6);

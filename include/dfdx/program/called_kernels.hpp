@@ -7,6 +7,7 @@
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
 #include <dfdx/kernels/cuda/scan.hpp>
+#include <dfdx/kernels/cuda/sort.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>

@@ -38,6 +38,33 @@ DFDX_INLINE T exchanged(T x, int mask) {
 DFDX_INLINE void warp_barrier() { __syncwarp(); }
 /// votes - a bit for each thread of the warp, whether it said yes.
 DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
+/// alike - a bit for each thread of the warp, whether its number of Bits bits is this one's. (Votes on each bit are
+/// faster than the instruction for it; the emulation compares, as its threads change at each vote.)
+template <int Bits>
+DFDX_INLINE unsigned alike(int x) {
+  unsigned r = 0;
+#if defined(DFDX_CUDA_EMULATED)
+  int all[warp_size];
+  cuda_fake::machine().fibers.all(x, all);
+  for (int i = 0; i < warp_size; ++i) r |= (all[i] == x ? 1u : 0u) << i;
+#else
+  r = ~r;
+  DFDX_UNROLL for (int bit = 0; bit < Bits; ++bit) {
+    bool const is_set = (x >> bit & 1) != 0;
+    unsigned const yes = votes(is_set);
+    r &= is_set ? yes : ~yes;
+  }
+#endif
+  return r;
+}
+/// count_one - adds 1 to a number that the block shares, also where several threads do at once.
+DFDX_INLINE void count_one(std::uint32_t* p) {
+#if defined(DFDX_CUDA_EMULATED)
+  ++*p;
+#else
+  atomicAdd(p, 1u);
+#endif
+}
 /// multiply_add - c += a b of a warp, 16 x 16 by 16 x 8 numbers T of 16 bits (f16 or bf16) with sums in f32, by tensor
 /// cores (sm_80 and later). With g = lane / 4, t = 2 (lane % 4) a thread has of a rows g and g + 8 (a[0], a[2]; a[1],
 /// a[3]) at columns t, t + 1 and (a[2], a[3]) t + 8, t + 9; of b column g, rows t, t + 1 (b[0]) and t + 8, t + 9; of c
@@ -187,6 +214,11 @@ DFDX_INLINE unsigned votes(bool yes) { return yes ? 1u : 0u; }
 template <class T>
 DFDX_INLINE void multiply_add(float (&)[4], std::uint32_t const (&)[4], std::uint32_t const (&)[2]) {}
 DFDX_INLINE float fast_exp2(float x) { return x; }
+template <int Bits>
+DFDX_INLINE unsigned alike(int) {
+  return 1;
+}
+DFDX_INLINE void count_one(std::uint32_t*) {}
 DFDX_INLINE double fast_reciprocal(double x) { return x; }
 DFDX_INLINE double fast_inverse_root(double x) { return x; }
 DFDX_INLINE float larger(float x, float) { return x; }
