@@ -121,10 +121,15 @@ struct SortKernel {
       }
     }
     DFDX_INLINE void load_places(Place (&place)[each], int from) const {
+      if (a.keys == nullptr) {
+        DFDX_UNROLL for (int j = 0; j < each; ++j) place[j] =
+            static_cast<Place>(first() + from + j * warp_size);
+        return;
+      }
       Place const* const x = a.places + line * n + first();
       DFDX_UNROLL for (int j = 0; j < each; ++j) {
         int const i = from + j * warp_size;
-        place[j] = a.keys == nullptr ? static_cast<Place>(first() + i) : i < size ? x[i] : 0;
+        place[j] = i < size ? x[i] : 0;
       }
     }
   };
@@ -261,15 +266,15 @@ struct SortKernel {
           room[at[j]] = key[j];
         }
         barrier();
-        index_t const before = part.line * part.n;
         auto const to = [&](int d, int i) { return base[d] + static_cast<std::uint32_t>(i); };
+        Key* const to_keys = a.to_keys + part.line * part.n;
+        Place* const to_places = a.to_places + part.line * part.n;
         Small<8> of_digit;
         DFDX_UNROLL for (int j = 0; j < each; ++j) {
           int const i = j * threads + thread();
-          if (i >= part.size) continue;
           Key const k = room[i];
           of_digit.add(j, digit(k, a.shift));
-          if (a.to_keys != nullptr) a.to_keys[before + to(of_digit[j], i)] = k;
+          if (a.to_keys != nullptr && i < part.size) to_keys[to(digit(k, a.shift), i)] = k;
         }
         Place place[each];
         part.load_places(place, mine);
@@ -279,7 +284,7 @@ struct SortKernel {
         if (a.to_keys != nullptr) {
           DFDX_UNROLL for (int j = 0; j < each; ++j) {
             int const i = j * threads + thread();
-            if (i < part.size) a.to_places[before + to(of_digit[j], i)] = static_cast<Place>(room[i]);
+            if (i < part.size) to_places[to(of_digit[j], i)] = static_cast<Place>(room[i]);
           }
         } else {
           Order const order(a.own, part.line);
