@@ -58,8 +58,8 @@ struct FastPair {
     double const r = fast_inverse_root(x), rest = std::fma(-x, r * r, 1.0);
     return x * std::fma(r * rest, std::fma(0.375, rest, 0.5), r);
   }
-  // -2 ln u for 0 < u <= 1: with u = m 2^e and m between sqrt(1/2) and sqrt(2), ln m is 2 artanh((m - 1) / (m + 1)). The
-  // polynomial is within 7.1e-16 of 4 artanh(s) / s.
+  // -2 ln u for 0 < u <= 1: with u = m 2^e and m between sqrt(1/2) and sqrt(2), ln m is 2 artanh((m - 1) / (m + 1)).
+  // The polynomial is within 7.1e-16 of 4 artanh(s) / s.
   static DFDX_INLINE double minus_two_log(double u) {
     auto const bits = std::bit_cast<std::int64_t>(u);
     std::int64_t const exponent = (bits - 0x3fe6a09e00000000) & -(std::int64_t{1} << 52);

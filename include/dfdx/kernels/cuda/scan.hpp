@@ -62,9 +62,9 @@ DFDX_INLINE Value scan_warp(Value& v) {
   return before;
 }
 
-/// join_warps - what Rule makes of the values `v` of the warps of a block before this one, and in `v` of all. `room` is of
-/// 2 Warps values, of which calls use the halves by turns: so one barrier does, for when a half is used again all have
-/// read it.
+/// join_warps - what Rule makes of the values `v` of the warps of a block before this one, and in `v` of all. `room`
+/// is of 2 Warps values, of which calls use the halves by turns: so one barrier does, for when a half is used again
+/// all have read it.
 template <class Rule, int Warps, class Value>
 DFDX_INLINE Value join_warps(Value& v, Value* room, int& half) {
   int const mine = thread() / warp_size;
@@ -81,8 +81,9 @@ DFDX_INLINE Value join_warps(Value& v, Value* room, int& half) {
   return before;
 }
 
-/// ScanKernel - what a rule makes of the elements up to each along an axis, or from each on. Lines have a block or a warp
-/// each, whose threads read elements side by side; but short ones have a thread, and so have many lines side by side.
+/// ScanKernel - what a rule makes of the elements up to each along an axis, or from each on. Lines have a block or a
+/// warp each, whose threads read elements side by side; but short ones have a thread, and so have many lines side by
+/// side.
 template <class Code, class Rule, int Axis, bool Backwards>
 struct ScanKernel {
   using At = AxisLines<Code, 1, Axis>;

@@ -19,9 +19,9 @@ struct CountRule {
 };
 
 /// SortKernel - places of the elements of each line in order; equal elements stay in theirs. Those that attrs.i[2] asks
-/// for are stored (ops/order.hpp). A block merges a short line in shared memory. Of long ones keys are sorted with their
-/// places digit by digit, the least significant first (Knuth, The Art of Computer Programming 3, 5.2.5): each pass moves
-/// a tile of a line by one block, which knows how many of each digit are in the tiles before.
+/// for are stored (ops/order.hpp). A block merges a short line in shared memory. Of long ones keys are sorted with
+/// their places digit by digit, the least significant first (Knuth, The Art of Computer Programming 3, 5.2.5): each
+/// pass moves a tile of a line by one block, which knows how many of each digit are in the tiles before.
 template <class Code, class T, int Axis, bool Descending>
 struct SortKernel {
   using At = AxisLines<Code, 0, Axis>;
@@ -230,8 +230,8 @@ struct SortKernel {
       }
     }
   };
-  /// Moves the elements of each tile to where they belong by their digits. They are put in order in shared memory first,
-  /// so that neighbours are written by neighbours.
+  /// Moves the elements of each tile to where they belong by their digits. They are put in order in shared memory
+  /// first, so that neighbours are written by neighbours.
   struct Move {
     static constexpr int threads = SortKernel::threads, least_blocks = 2;
     static DFDX_INLINE void run(Arguments const& a) {
@@ -297,7 +297,8 @@ struct SortKernel {
     }
 
    private:
-    // How many elements of the warp with this digit are before this thread's, in the order of lanes; counts those of all.
+    // How many elements of the warp with this digit are before this thread's, in the order of lanes; counts those of
+    // all.
     static DFDX_INLINE int place_in_warp(int d, std::uint16_t* of_warp) {
       unsigned const same = alike<8>(d);
       int const before = std::popcount(same & ((1u << thread() % warp_size) - 1)), others = of_warp[d];

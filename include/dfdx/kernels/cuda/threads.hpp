@@ -38,8 +38,8 @@ DFDX_INLINE T exchanged(T x, int mask) {
 DFDX_INLINE void warp_barrier() { __syncwarp(); }
 /// votes - a bit for each thread of the warp, whether it said yes.
 DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
-/// alike - a bit for each thread of the warp, whether its number of Bits bits is this one's. (PTX ISA, vote.sync.ballot,
-/// for each bit. The emulation compares, as its threads change at each vote.)
+/// alike - a bit for each thread of the warp, whether its number of Bits bits is this one's. (PTX ISA,
+/// vote.sync.ballot, for each bit. The emulation compares, as its threads change at each vote.)
 template <int Bits>
 DFDX_INLINE unsigned alike(int x) {
   unsigned r = 0;

@@ -41,8 +41,8 @@ struct FactorLines {
 /// elements beside each other are those of k, so that neighbours read neighbours.
 template <class Use, class Sum>
 struct Tile {
-  // Each of 16 x 16 threads has 4 x 4 sums: four rows that follow each other, and two pairs of columns, so that it reads
-  // several numbers at once, and those that threads beside each other read, or store, lie side by side.
+  // Each of 16 x 16 threads has 4 x 4 sums: four rows that follow each other, and two pairs of columns, so that it
+  // reads several numbers at once, and those that threads beside each other read, or store, lie side by side.
   static constexpr int side = 16, each = 4, size = side * each, depth = 16, threads = side * side;
 
   /// run - store(m, n, sum) for each of them; k from `begin` to `end`.
