@@ -21,7 +21,8 @@ int main() {
     };
     measure("Llama 1B, bf16, the next token after 1,024", checked<float>(error), 1, llama.matrix_bytes(), 0,
             [&] { llama.next_token(); });
-    // Caches of 16 bits round what the two have computed in another order. Two operations for each number of a matrix.
+    // Rows of a prompt are rounded to 16 bits before products, single tokens are not. Two operations for each number of
+    // a matrix.
     measure("Llama 1B, bf16, a prompt of 2,048", checked<bfloat16>(prompt_error), llama.prompt(), 0,
             llama.matrix_bytes() * static_cast<double>(llama.prompt()), [&] { llama.read_prompt(); });
   });

@@ -133,6 +133,59 @@ TEST_CASE("matrices of 16 bits on a device", "[cuda]") {
   }
 }
 
+TEST_CASE("prompts by cuBLASLt", "[cuda]") {
+  auto const before = cuda_options.cublas_from;
+  auto& products = cuda_fake::products;
+  for (DType d : {DType::f32, DType::bf16, DType::f16}) {
+    INFO(name_of(d));
+    auto const narrow = [&](models::Llama m) {
+      visit(m, [&](Array& leaf) {
+        if (leaf.ndim() == 2) leaf = leaf.to(d);
+      });
+      return m;
+    };
+    // Rows are rounded once to the matrix's type: 2^-9 or 2^-12 of each number, of which some of the sum is left.
+    double const bound = d == DType::f32 ? 1e-5 : d == DType::bf16 ? 2e-2 : 2e-3;
+    models::LlamaConfig c = small();
+    c.attention_bias = c.output_bias = c.mlp_bias = true;
+    models::Llama m = narrow(random_model(c));
+    double const split = difference(m, 20, 0);
+    cuda_options.cublas_from = 0;
+    int const all = products.products, biases = products.biases, addends = products.addends,
+              wide = products.into_f32;
+    double const rounded = difference(m, 20, 2);
+    CHECK(rounded < bound);
+    CHECK((d == DType::f32 || rounded > split));
+    // The head and of each of two layers seven matrices, of which two add to what is there; the next tokens are no rows
+    // for it.
+    CHECK(products.products == all + 15);
+    CHECK(products.biases == biases + 14);
+    CHECK(products.addends == addends + 4);
+    CHECK(products.into_f32 == wide + (d == DType::f32 ? 0 : 15));
+    models::add_lora(m, {.rank = 3, .alpha = 6, .targets = {"q_proj", "down_proj"}}, Key{3});
+    visit_named(m, [](std::string const& name, Array& leaf) {
+      if (name.ends_with("lora_B.weight")) leaf = randn(Extents(leaf.shape()), Key{9}) * 0.2;
+    });
+    CHECK(difference(m, 20, 0) < bound);
+    // What it refuses goes to the kernels of dfdx, all or what has a bias.
+    products.refuse_bias = true;
+    CHECK(difference(m, 20, 0) < bound);
+    products.refuse_bias = false;
+    // What was chosen is remembered, so another number of tokens asks again.
+    products.refuse = true;
+    CHECK(difference(narrow(random_model(c)), 21, 0) < (d == DType::f32 ? 1e-5 : 5e-5));
+    products.refuse = false;
+    // Numbers that f16 does not hold: all of it is divided, and the sums are multiplied.
+    models::Llama loud = narrow(random_model(small()));
+    for (auto& layer : loud.model.layers) {
+      auto& norm = layer.post_attention_layernorm.weight;
+      norm = norm * 1e5;
+    }
+    CHECK(difference(loud, 19, 0) < bound);
+    cuda_options.cublas_from = before;
+  }
+}
+
 TEST_CASE("matrices that begin where no word does on a device", "[cuda]") {
   models::Llama const m = random_model(small());
   models::Llama there = to(cuda(), m);

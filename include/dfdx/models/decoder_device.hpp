@@ -3,93 +3,12 @@
 // stream. Tokens, places and sines go there in one copy; the same step again, for the next token, is one launch.
 #pragma once
 
-#include <dfdx/kernels/cuda/cublas.hpp>
 #include <dfdx/kernels/cuda/decode_attention.hpp>
 #include <dfdx/kernels/cuda/replay.hpp>
-#include <dfdx/kernels/cuda/row_products.hpp>
+#include <dfdx/models/decoder_factor.hpp>
 #include <dfdx/models/decoder_step.hpp>
 
 namespace dfdx::models::detail::inline DFDX_TARGET {
-
-namespace gpu = kernels::cuda;
-
-/// Memory of a device that grows when more is asked for.
-class DeviceRoom {
- public:
-  /// Room for n numbers T.
-  template <class T>
-  T* take(index_t n, Device device) {
-    index_t const bytes = n * static_cast<index_t>(sizeof(T));
-    if (memory_.bytes() == nullptr || memory_.size() < bytes)
-      memory_ = Array(Meta{DType::u8, make_shape(std::max<index_t>(bytes, 1))}, device);
-    return reinterpret_cast<T*>(memory_.bytes());
-  }
-  void const* bytes() const { return memory_.bytes(); }
-
- private:
-  Array memory_;
-};
-
-/// DeviceFactor - rows of floats as a factor of products, in the forms that matrices ask for (models/stored.hpp has the
-/// one of the CPU).
-class DeviceFactor {
- public:
-  void set(float const* x, index_t rows, index_t columns) {
-    x_ = x, rows_ = rows, columns_ = columns;
-    for (bool& h : has_) h = false;
-  }
-  /// Where its forms lie now.
-  void add_to(std::vector<std::uintptr_t>& key) const {
-    for (DeviceRoom const& r : room_) key.push_back(reinterpret_cast<std::uintptr_t>(r.bytes()));
-  }
-  /// Puts into p what a matrix of that encoding is multiplied with.
-  void give(Encoding const& e, gpu::RowProduct& p, Device device, cudaStream_t stream) {
-    p.x = x_, p.rows = rows_, p.columns = columns_;
-    if (Quant const* const q = std::get_if<Quant>(&e)) {
-      if (*q < Quant::q4_k) p.bytes = bytes<32>(0, device, stream);
-      else p.bytes = bytes<256>(1, device, stream);
-    } else if (rows_ >= gpu::many_rows_from) {
-      if (e == Encoding(DType::f16)) split<float16>(2, p, device, stream);
-      if (e == Encoding(DType::bf16)) split<bfloat16>(3, p, device, stream);
-    }
-  }
-
- private:
-  static void check(cudaError_t said) { cuda_runtime::check("decoder, rows of a product", said); }
-  template <int Span>
-  gpu::ByteRows bytes(std::size_t form, Device device, cudaStream_t stream) {
-    index_t const n = rows_ * columns_, groups = n / 32;
-    // The integers, and behind them scales and sums of each 32.
-    std::byte* const q = room_[form].template take<std::byte>(n + 8 * groups, device);
-    auto* const scales = reinterpret_cast<float*>(q + n);
-    auto* const sums = reinterpret_cast<std::int32_t*>(scales + groups);
-    if (!has_[form]) {
-      using K = gpu::ToBytes<Span>;
-      gpu::ToBytesArguments const x{x_, reinterpret_cast<std::int8_t*>(q), scales, sums, n / Span};
-      check(gpu::start<K>(x, gpu::blocks_for(x.spans * warp, K::threads), stream));
-      has_[form] = true;
-    }
-    return {reinterpret_cast<std::uint32_t const*>(q), scales, sums};
-  }
-  template <class E>
-  void split(std::size_t form, gpu::RowProduct& p, Device device, cudaStream_t stream) {
-    index_t const n = rows_ * columns_;
-    auto* const scales = room_[form].template take<float>(rows_ + 4 + n, device);
-    E* const numbers = reinterpret_cast<E*>(scales + (rows_ + 3) / 4 * 4);  // 16-byte words
-    if (!has_[form]) {
-      check(gpu::start<gpu::SplitRows<E>>(gpu::SplitArguments{x_, numbers, scales, rows_, columns_}, rows_,
-                                          stream));
-      has_[form] = true;
-    }
-    p.x = numbers, p.row_scales = scales;
-  }
-
-  static constexpr index_t warp = gpu::warp_size;
-  float const* x_ = nullptr;
-  index_t rows_ = 0, columns_ = 0;
-  bool has_[4] = {};
-  DeviceRoom room_[4];
-};
 
 /// DeviceRunner - runs a model on its device, with caches of `capacity` positions.
 class DeviceRunner final : public DecoderRunner {
@@ -305,6 +224,8 @@ class DeviceRunner final : public DecoderRunner {
     }
   }
   void product(DeviceFactor& by, gpu::RowProduct& p, Encoding const& e) {
+    by.multiply_many(e, p, model_.device, stream_);
+    if (p.matrices == 0) return;
     by.give(e, p, model_.device, stream_);
     for_encoding(e, [&]<class Rows, class Read>(std::type_identity<Rows>, Read) {
       cudaError_t const said = gpu::start_product<Rows>(p, stream_);

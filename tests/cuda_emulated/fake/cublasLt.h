@@ -21,7 +21,9 @@ enum cublasComputeType_t {
   CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
+enum cublasLtPointerMode_t { CUBLASLT_POINTER_MODE_HOST, CUBLASLT_POINTER_MODE_DEVICE };
 enum cublasLtMatmulDescAttributes_t {
+  CUBLASLT_MATMUL_DESC_POINTER_MODE = 2,
   CUBLASLT_MATMUL_DESC_TRANSA = 3,
   CUBLASLT_MATMUL_DESC_TRANSB = 4,
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
@@ -47,6 +49,7 @@ struct Description {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void const* bias = nullptr;
+  cublasLtPointerMode_t pointers = CUBLASLT_POINTER_MODE_HOST;
 };
 struct Layout {
   cudaDataType_t type;
@@ -60,17 +63,18 @@ struct Products {
   int choices = 0, products = 0;
   int descriptors = 0;  // that are alive
   int biases = 0, addends = 0;  // that products did add
+  int into_f32 = 0;             // products of 16 bits with results that are wider
   bool refuse = false, refuse_bias = false;
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;  // of the last one
 };
 inline Products products;
 
-template <class T, class Sum>
-void multiply(Description const& d, void const* pa, Layout const& la, void const* pb, Layout const& lb,
+template <class T, class Sum, class R>
+void multiply(Description const& d, Sum alpha, void const* pa, Layout const& la, void const* pb, Layout const& lb,
               void const* addend, Layout const& ladd, void* pc, Layout const& lc) {
   auto const* const a = static_cast<T const*>(pa);
   auto const* const b = static_cast<T const*>(pb);
-  auto* const c = static_cast<T*>(pc);
+  auto* const c = static_cast<R*>(pc);
   std::int64_t const depth = d.a == CUBLAS_OP_N ? la.columns : la.rows;
   for (std::int64_t i = 0; i < lc.batch; ++i)
     for (std::int64_t m = 0; m < lc.rows; ++m)
@@ -81,10 +85,11 @@ void multiply(Description const& d, void const* pa, Layout const& la, void const
                      a[i * la.batch_step + (d.a == CUBLAS_OP_N ? k * la.step + m : m * la.step + k)]) *
                  static_cast<Sum>(
                      b[i * lb.batch_step + (d.b == CUBLAS_OP_N ? n * lb.step + k : k * lb.step + n)]);
+        sum *= alpha;
         if (addend != nullptr)
-          sum += static_cast<Sum>(static_cast<T const*>(addend)[i * ladd.batch_step + n * ladd.step + m]);
-        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<Sum>(static_cast<T const*>(d.bias)[m]);
-        c[i * lc.batch_step + n * lc.step + m] = static_cast<T>(sum);
+          sum += static_cast<Sum>(static_cast<R const*>(addend)[i * ladd.batch_step + n * ladd.step + m]);
+        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<Sum>(static_cast<R const*>(d.bias)[m]);
+        c[i * lc.batch_step + n * lc.step + m] = static_cast<R>(sum);
       }
 }
 
@@ -130,6 +135,7 @@ inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
     return CUBLAS_STATUS_SUCCESS;
   };
   switch (what) {
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return take(d->pointers);
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(d->a);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(d->b);
     case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(d->epilogue);
@@ -189,7 +195,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   };
   if (op(*a, d->a, true) != c->rows || op(*b, d->b, false) != c->columns ||
       op(*a, d->a, false) != op(*b, d->b, true) || a->batch != c->batch || b->batch != c->batch ||
-      a->type != c->type || b->type != c->type)
+      a->type != b->type || (a->type != c->type && (a->type == CUDA_R_64F || c->type != CUDA_R_32F)))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (add->rows != c->rows || add->columns != c->columns || add->batch != c->batch || add->type != c->type)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -203,7 +209,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   r->algo = {p->workspace, p->alignment[0]};
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const*, void const* a,
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const* alpha, void const* a,
                                      cublasLtMatrixLayout_t la, void const* b, cublasLtMatrixLayout_t lb,
                                      void const* beta, void const* c, cublasLtMatrixLayout_t ladd, void* to,
                                      cublasLtMatrixLayout_t lc, cublasLtMatmulAlgo_t const* how,
@@ -211,8 +217,12 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, v
   auto const aligned = [](void const* p, std::uintptr_t n) {
     return reinterpret_cast<std::uintptr_t>(p) % n == 0;
   };
-  bool const adds =
-      lc->type == CUDA_R_64F ? *static_cast<double const*>(beta) == 1 : *static_cast<float const*>(beta) == 1;
+  auto const number = [wide = lc->type == CUDA_R_64F](void const* p) {
+    return wide ? *static_cast<double const*>(p) : static_cast<double>(*static_cast<float const*>(p));
+  };
+  bool const there = d->pointers == CUBLASLT_POINTER_MODE_DEVICE;
+  // What lies on the device the host only knows when all before has been done; an addend's place says whether it is 1.
+  bool const adds = there ? ladd != lc : number(beta) == 1;
   bool const biased = d->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bytes < how->workspace || !aligned(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
   if (adds ? c == to && ladd->step != lc->step : c != to) return CUBLAS_STATUS_INVALID_VALUE;
@@ -224,13 +234,25 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, v
   cuda_fake::products.biases += biased;
   cuda_fake::products.addends += adds;
   void const* const addend = adds ? c : nullptr;
-  cuda_fake::submit(stream, [d = *d, a, la = *la, b, lb = *lb, addend, ladd = *ladd, to, lc = *lc, workspace, bytes] {
+  cuda_fake::products.into_f32 += la->type != lc->type;
+  double const factor = there ? 0 : number(alpha);
+  cuda_fake::submit(stream, [=, d = *d, la = *la, lb = *lb, ladd = *ladd, lc = *lc] {
     std::memset(workspace, 0xff, bytes);  // it may write there
-    switch (lc.type) {
-      case CUDA_R_64F: return cuda_fake::multiply<double, double>(d, a, la, b, lb, addend, ladd, to, lc);
-      case CUDA_R_32F: return cuda_fake::multiply<float, float>(d, a, la, b, lb, addend, ladd, to, lc);
-      case CUDA_R_16F: return cuda_fake::multiply<dfdx::float16, float>(d, a, la, b, lb, addend, ladd, to, lc);
-      default: return cuda_fake::multiply<dfdx::bfloat16, float>(d, a, la, b, lb, addend, ladd, to, lc);
+    auto const multiply = [&]<class T, class Sum, class R>() {
+      auto const by = static_cast<Sum>(there ? number(alpha) : factor);
+      void const* const added = there && number(beta) == 0 ? nullptr : addend;
+      cuda_fake::multiply<T, Sum, R>(d, by, a, la, b, lb, added, ladd, to, lc);
+    };
+    bool const same = la.type == lc.type;
+    switch (la.type) {
+      case CUDA_R_64F: return multiply.template operator()<double, double, double>();
+      case CUDA_R_32F: return multiply.template operator()<float, float, float>();
+      case CUDA_R_16F:
+        return same ? multiply.template operator()<dfdx::float16, float, dfdx::float16>()
+                    : multiply.template operator()<dfdx::float16, float, float>();
+      default:
+        return same ? multiply.template operator()<dfdx::bfloat16, float, dfdx::bfloat16>()
+                    : multiply.template operator()<dfdx::bfloat16, float, float>();
     }
   });
   return CUBLAS_STATUS_SUCCESS;

@@ -47,6 +47,9 @@ inline constexpr unsigned long long cudaEnableDefault = 0;
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 struct alignas(8) float2 {
   float x, y;
 };

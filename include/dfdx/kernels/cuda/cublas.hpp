@@ -67,11 +67,18 @@ constexpr FactorOf as_factor(std::int64_t rows, std::int64_t columns, std::int64
   return {};
 }
 
+/// cublas_bytes - memory that products may use besides their operands.
+inline constexpr std::int64_t cublas_bytes = std::int64_t{32} << 20;
+
 /// Memory - where a product's operands lie; a bias and an addend only if the product has them.
 struct Memory {
   void const *a = nullptr, *b = nullptr;
   void* c = nullptr;
   void const *bias = nullptr, *addend = nullptr;
+  /// What the product is multiplied with; or that, and 1 or 0 for the addend, on the device, if the product has them
+  /// there.
+  float factor = 1;
+  float const *factor_there = nullptr, *addend_there = nullptr;
 };
 
 /// Product - c = a b, all by columns: what of it decides how it is computed.
@@ -84,8 +91,11 @@ struct Product {
   /// the product (0 if there is none).
   bool has_bias = false;
   std::int64_t addend_step = 0;
+  /// Whether the result, a bias and an addend are of f32, whatever the factors are; and whether what the product is
+  /// multiplied with lies on the device.
+  bool into_f32 = false, factor_there = false;
 
-  using Key = std::array<std::int64_t, 19>;
+  using Key = std::array<std::int64_t, 21>;
   Key key(int device, std::int64_t alignment, std::int64_t workspace) const {
     return {static_cast<std::int64_t>(dtype),
             m,
@@ -102,6 +112,8 @@ struct Product {
             c_batch_step,
             has_bias,
             addend_step,
+            into_f32,
+            factor_there,
             device,
             alignment,
             workspace,
@@ -165,10 +177,11 @@ class Cublas {
     std::shared_ptr<Chosen const> const chosen = find(x, device, alignment, workspace_bytes);
     if (!chosen->found) return false;
     bool const adds = x.addend_step != 0, wide = x.dtype == DType::f64;
-    double const one64 = 1, beta64 = adds;
-    float const one32 = 1, beta32 = adds;
-    void const* const alpha = wide ? static_cast<void const*>(&one64) : &one32;
-    void const* const beta = wide ? static_cast<void const*>(&beta64) : &beta32;
+    double const factor64 = at.factor, beta64 = adds;
+    float const beta32 = adds;
+    void const* alpha = wide ? static_cast<void const*>(&factor64) : &at.factor;
+    void const* beta = wide ? static_cast<void const*>(&beta64) : &beta32;
+    if (x.factor_there) alpha = at.factor_there, beta = at.addend_there;
     auto description = *chosen->product;  // a copy, for others may use it with another bias
     if (x.has_bias) set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     require(cublasLtMatmul(handle(device), &description, alpha, at.a, chosen->a, at.b, chosen->b, beta,
@@ -240,8 +253,10 @@ class Cublas {
     set(c.product, CUBLASLT_MATMUL_DESC_TRANSB, x.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe(c.a, type, x.a.rows, x.a.columns, x.a.step, x.batch, x.a.batch_step);
     describe(c.b, type, x.b.rows, x.b.columns, x.b.step, x.batch, x.b.batch_step);
-    describe(c.c, type, x.m, x.n, x.c_step, x.batch, x.c_batch_step);
-    if (x.addend_step != 0) describe(c.addend, type, x.m, x.n, x.addend_step, x.batch, 0);
+    cudaDataType_t const of_c = x.into_f32 ? CUDA_R_32F : type;
+    describe(c.c, of_c, x.m, x.n, x.c_step, x.batch, x.c_batch_step);
+    if (x.addend_step != 0) describe(c.addend, of_c, x.m, x.n, x.addend_step, x.batch, 0);
+    if (x.factor_there) set(c.product, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
     if (x.has_bias) {
       set(c.product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       // Of the address it is only asked here how well it is aligned.

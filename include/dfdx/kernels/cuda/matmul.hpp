@@ -191,7 +191,7 @@ class MatmulStep<Matmul<T, Code, Epilogue, A, B>> {
 
  private:
   static constexpr index_t most_blocks = index_t{1} << 20;
-  static constexpr index_t alignment = 256, cublas_bytes = index_t{32} << 20;
+  static constexpr index_t alignment = 256, cublas_bytes = cuda_runtime::cublas_bytes;
   static constexpr bool may_be_cublas =
       cuda_runtime::has_cublas &&
       (std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);

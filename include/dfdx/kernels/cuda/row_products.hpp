@@ -3,7 +3,7 @@
 // rows are a matter of reading the matrix once, of which a warp reads a row; of many rows blocks compute tiles.
 #pragma once
 
-#include <dfdx/kernels/cuda/quantized.hpp>
+#include <dfdx/kernels/cuda/row_forms.hpp>
 #include <dfdx/kernels/cuda/tensor_tiles.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -11,7 +11,8 @@ namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 /// RowProduct - y[m, j] = factor sum_c x[m, c] w[j, c] + bias[j], or that added to y; for up to three matrices with the
 /// same x at once, each with y of its own.
 ///
-/// Rows of x are floats; where there are many and the matrix is of 16 bits, SplitRows; of blocks, ByteRows.
+/// Rows of x are floats; where there are many and the matrix is of 16 bits, SplitRows; of blocks, ByteRows. (Large
+/// products of many rows are cuBLASLt's, models/decoder_factor.hpp.)
 struct RowProduct {
   struct Matrix {
     std::byte const* numbers = nullptr;
@@ -150,43 +151,6 @@ struct FewRows {
           if (lane == i && m0 + i < x.rows) x.put(w, m0 + i, j, sums[i]);
         }
       }
-    }
-  }
-};
-
-/// SplitRows - splits rows of floats for products with numbers E of 16 bits: number c of row m is row_scales[m] (to[m,
-/// c] + to[rows + m, c]), which is as good as a float of 17 bits at least. f16 has little range: there the largest of a
-/// row becomes 2^14. A block for each row.
-struct SplitArguments {
-  float const* x = nullptr;
-  void* to = nullptr;
-  float* row_scales = nullptr;
-  index_t rows = 0, columns = 0;
-};
-template <class E>
-struct SplitRows {
-  static constexpr int threads = 256;
-  static DFDX_INLINE void run(SplitArguments const& x) {
-    for (index_t m = block(); m < x.rows; m += blocks()) {
-      float const* const row = x.x + m * x.columns;
-      float scale = 1, inverse = 1;
-      if constexpr (std::is_same_v<E, float16>) {
-        float most = 0;
-        for (index_t c = thread(); c < x.columns; c += threads) most = std::fmax(most, std::fabs(row[c]));
-        most = block_reduce<loop_code::reduce_max, threads>(most);
-        float const turned = 16384.0f / most;
-        if (turned <= std::numeric_limits<float>::max() && turned > 0)
-          inverse = turned, scale = most / 16384.0f;
-      }
-      E *const high = static_cast<E*>(x.to) + m * x.columns, *const low = high + x.rows * x.columns;
-      for (index_t c = thread(); c < x.columns; c += threads) {
-        float const v = row[c] * inverse;
-        auto const h = static_cast<E>(v);
-        float const rest = v - static_cast<float>(h);
-        high[c] = h;
-        low[c] = rest == rest ? static_cast<E>(rest) : E(0.0f);  // of infinity nothing is left
-      }
-      if (thread() == 0) x.row_scales[m] = scale;
     }
   }
 };
