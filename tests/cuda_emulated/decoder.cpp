@@ -255,6 +255,41 @@ TEST_CASE("what is seen of long texts and of caches of every kind", "[cuda]") {
   CHECK(difference(m, 150, 3, Quant::q8_0) < 1e-2);
 }
 
+TEST_CASE("prompts and caches of 16 bits, by tensor cores", "[cuda]") {
+  models::LlamaConfig c = small();
+  c.layers = 1, c.width = 32, c.hidden = 32;
+  // Rounded are queries, weights and, where the last bit differs, what is in the caches.
+  auto const check = [&](index_t prompt, index_t before) {
+    INFO(c.head_size << ' ' << c.heads << ' ' << c.kv_heads << ' ' << c.window << ' ' << prompt << ' '
+                     << before);
+    models::Llama const m = random_model(c), there = to(cuda(), m);
+    for (DType d : {DType::f16, DType::bf16}) {
+      double const bound = d == DType::f16 ? 1e-3 : 1e-2;
+      CHECK(difference(m, prompt, 1, d) < bound);
+      if (before == 0) continue;
+      // A prompt that comes after others, in a cache with room.
+      models::KvCache a = m.cache(before + prompt + 7, {}, d), b = there.cache(before + prompt + 7, {}, d);
+      models::Decoder here(m, 512), decode(there, 512);
+      here(some_tokens(before, 131), a), decode(some_tokens(before, 131), b);
+      std::span<float const> const want = here(some_tokens(prompt, 130), a),
+                                   got = decode(some_tokens(prompt, 130), b);
+      double worst = 0, size = 0;
+      for (std::size_t k = 0; k < want.size(); ++k) {
+        worst = tests::worse(worst, std::abs(double{got[k]} - double{want[k]}));
+        size = std::max(size, std::abs(double{want[k]}));
+      }
+      CHECK(worst < bound * size);
+    }
+  };
+  check(17, 0), check(70, 100);
+  c.window = 5, check(70, 30);
+  c.window = 90, check(150, 3);
+  c.window = 0, c.head_size = 64, c.heads = 6, check(40, 300);  // long texts are divided among blocks
+  c.head_size = 18, check(40, 20);                              // rows that no words of 16 bytes are
+  c.head_size = 96, c.heads = c.kv_heads = 2, check(70, 20);
+  c.head_size = 200, check(33, 20);
+}
+
 TEST_CASE("texts side by side on a device", "[cuda]") {
   models::Llama const m = random_model(small()), there = to(cuda(), m);
   for (std::size_t texts : {3, 20}) {
@@ -385,13 +420,14 @@ TEST_CASE("a decoder goes on after memory was out, wherever it was", "[cuda]") {
 
 TEST_CASE("the order of threads does not show in what a decoder gives", "[cuda]") {
   models::Llama const plain = random_model(of_blocks());
-  for (models::Llama const& m : {plain, models::quantized(plain, Quant::q6_k)}) {
-    models::Llama const there = to(cuda(), m);
+  for (Encoding const e : {Encoding(Quant::q8_0), Encoding(DType::bf16)}) {
+    models::Llama const there =
+        to(cuda(), e == Encoding(DType::bf16) ? plain : models::quantized(plain, Quant::q6_k));
     std::vector<float> first;
     for (auto const turns :
          {cuda_fake::Turns::forward, cuda_fake::Turns::backward, cuda_fake::Turns::shuffled}) {
       InTurns const order(turns);
-      models::KvCache cache = there.cache(80, {}, Quant::q8_0);
+      models::KvCache cache = there.cache(80, {}, e);
       models::Decoder decode(there, 80);
       decode(some_tokens(25, 131), cache);
       decode(some_tokens(3, 131), cache);

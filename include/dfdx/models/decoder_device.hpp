@@ -3,7 +3,7 @@
 // stream. Tokens, places and sines go there in one copy; the same step again, for the next token, is one launch.
 #pragma once
 
-#include <dfdx/kernels/cuda/decode_attention.hpp>
+#include <dfdx/kernels/cuda/prompt_attention.hpp>
 #include <dfdx/kernels/cuda/replay.hpp>
 #include <dfdx/models/decoder_factor.hpp>
 #include <dfdx/models/decoder_step.hpp>
@@ -137,12 +137,11 @@ class DeviceRunner final : public DecoderRunner {
 
   // Among how many blocks the positions of a text are divided, so that they are enough for a large device.
   void set_parts(index_t positions) {
-    gpu::SeePositionsArguments x = seeing();
+    gpu::SeePositionsArguments const x = seeing();
     index_t const most = (positions + 127) / 128;
     constexpr index_t enough = gpu::most_parts;
-    with_queries(x, [&](auto queries) {
-      index_t const blocks = gpu::See<float, decltype(queries)::value>::work(x);
-      parts_ = std::clamp<index_t>(enough / std::max<index_t>(blocks, 1), 1, std::max<index_t>(most, 1));
+    for_attention(x, [&]<class K>(std::type_identity<K>) {
+      parts_ = std::clamp<index_t>(enough / std::max(K::work(x), 1), 1, std::max<index_t>(most, 1));
     });
     index_t const numbers = parts_ > 1 ? rows_ * model_.heads * parts_ * (model_.head_size + 2) : 0;
     seen_ = seen_room_.take<float>(numbers, model_.device);
@@ -154,11 +153,20 @@ class DeviceRunner final : public DecoderRunner {
     x.positions = positions_, x.together = together_;
     return x;
   }
+  // f(the kernel of attention)
   template <class F>
-  static void with_queries(gpu::SeePositionsArguments const& x, F const& f) {
-    if (x.sharing() <= 4) f(std::integral_constant<int, 4>{});
-    else if (x.sharing() <= 8) f(std::integral_constant<int, 8>{});
-    else f(std::integral_constant<int, 16>{});
+  void for_attention(gpu::SeePositionsArguments const& x, F const& f) const {
+    for_caches([&]<class E>(std::type_identity<E>) {
+      if constexpr (std::is_same_v<E, float16> || std::is_same_v<E, bfloat16>)
+        if (together_ && rows_ >= gpu::many_rows_from) {
+          if (x.size == 64) return f(std::type_identity<gpu::SeeTogether<E, 64>>{});
+          if (x.size <= 128) return f(std::type_identity<gpu::SeeTogether<E, 128>>{});
+          return f(std::type_identity<gpu::SeeTogether<E, 256>>{});
+        }
+      if (x.sharing() <= 4) f(std::type_identity<gpu::See<E, 4>>{});
+      else if (x.sharing() <= 8) f(std::type_identity<gpu::See<E, 8>>{});
+      else f(std::type_identity<gpu::See<E, 16>>{});
+    });
   }
 
   // What a captured step may not differ in.
@@ -246,11 +254,8 @@ class DeviceRunner final : public DecoderRunner {
     x.parts = static_cast<int>(parts_), x.y = y_, x.seen = seen_;
     for_caches([&]<class E>(std::type_identity<E>) {
       start<gpu::PlaceHeads<E>>("heads", place, rows_ * (c.heads + 2 * c.kv_heads));
-      with_queries(x, [&](auto queries) {
-        using K = gpu::See<E, decltype(queries)::value>;
-        start<K>("attention", x, K::work(x));
-      });
     });
+    for_attention(x, [&]<class K>(std::type_identity<K>) { start<K>("attention", x, K::work(x)); });
     if (parts_ > 1) start<gpu::JoinParts>("attention", x, rows_ * c.heads);
   }
 
