@@ -133,6 +133,25 @@ TEST_CASE("matrices of 16 bits on a device", "[cuda]") {
   }
 }
 
+TEST_CASE("a token by itself, in rows of every length", "[cuda]") {
+  models::LlamaConfig c = one_layer(small());
+  for (DType d : {DType::f32, DType::bf16}) {
+    // Several steps of a warp, more rows than there are warps, and rows that are too long.
+    for (index_t hidden : {88, 2600, 8200}) {
+      INFO(name_of(d) << ' ' << hidden);
+      c.hidden = hidden, c.mlp_bias = hidden == 2600;
+      models::Llama m = random_model(c);
+      visit(m, [&](Array& leaf) {
+        if (leaf.ndim() == 2) leaf = leaf.to(d);
+      });
+      int const launches = machine().launches;
+      CHECK(difference(m, 0, 2) < 1e-5);
+      // Norms and activations are no kernels of their own.
+      CHECK(machine().launches == launches + 2 * 8);
+    }
+  }
+}
+
 TEST_CASE("prompts by cuBLASLt", "[cuda]") {
   auto const before = cuda_options.cublas_from;
   auto& products = cuda_fake::products;

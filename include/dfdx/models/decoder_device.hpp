@@ -202,11 +202,8 @@ class DeviceRunner final : public DecoderRunner {
   // x_ = the norms of rows, which are the factor of what follows.
   void normalize(BoundNorm const& by, float const* from, index_t rows) {
     DecoderModel const& c = model_;
-    start<gpu::NormRows>(
-        "norm",
-        gpu::NormRowsArguments{from, by.weight, by.bias, x_, rows, c.width, static_cast<float>(c.norm_eps)},
-        rows);
-    factor_.set(x_, rows, c.width);
+    factor_.set(
+        gpu::NormRowsArguments{from, by.weight, by.bias, x_, rows, c.width, static_cast<float>(c.norm_eps)});
   }
   // Products of the factor with matrices; those of one encoding that follow each other are one kernel.
   void multiply(DeviceFactor& by, std::initializer_list<Into> all, index_t y_row, bool adds) {
@@ -233,12 +230,30 @@ class DeviceRunner final : public DecoderRunner {
   }
   void product(DeviceFactor& by, gpu::RowProduct& p, Encoding const& e) {
     by.multiply_many(e, p, model_.device, stream_);
-    if (p.matrices == 0) return;
+    if (p.matrices == 0 || by.multiply_one(e, p, model_.device, stream_)) return;
     by.give(e, p, model_.device, stream_);
     for_encoding(e, [&]<class Rows, class Read>(std::type_identity<Rows>, Read) {
       cudaError_t const said = gpu::start_product<Rows>(p, stream_);
       if (said != cudaSuccess) cuda_runtime::failed("decoder, product", said);
     });
+  }
+  // hidden_ = f(gate x) (up x), which are the factor of what follows.
+  void activate(BoundLayer const& l) {
+    DecoderModel const& c = model_;
+    float* const up = hidden_ + rows_ * c.hidden;
+    auto const function = static_cast<int>(c.activation);
+    bool const is_changed = l.gate.has_factors() || (c.gated && l.up.has_factors());
+    if (!is_changed && (!c.gated || l.gate.rows.encoding == l.up.rows.encoding)) {
+      gpu::RowProduct p;
+      p.y_row = c.hidden;
+      p.of[p.matrices++] = {l.gate.rows.bytes, c.hidden, l.gate.bias, hidden_};
+      if (c.gated) p.of[p.matrices++] = {l.up.rows.bytes, c.hidden, l.up.bias, nullptr};
+      if (factor_.multiply_one(l.gate.rows.encoding, p, c.device, stream_, function))
+        return factor_.set(hidden_, rows_, c.hidden);
+    }
+    if (c.gated) multiply(factor_, {{&l.gate, hidden_}, {&l.up, up}}, c.hidden, false);
+    else multiply(factor_, {{&l.gate, hidden_}}, c.hidden, false);
+    factor_.set(gpu::ActivateArguments{hidden_, c.gated ? up : nullptr, rows_ * c.hidden, function}, rows_);
   }
   // Keys and values into the caches of a layer, and what positions see of them.
   void see(BoundLayer const& l, std::size_t layer) {
@@ -264,7 +279,7 @@ class DeviceRunner final : public DecoderRunner {
     read_rows(c.table, tokens_, false);
     if (!c.rotary()) read_rows(c.learnt, positions_, true);
     index_t const q_rows = c.heads * c.head_size, kv_rows = c.kv_heads * c.head_size;
-    float *const up = hidden_ + rows_ * c.hidden, *const k = qkv_ + q_rows, *const v = k + kv_rows;
+    float *const k = qkv_ + q_rows, *const v = k + kv_rows;
     for (std::size_t i = 0; i < c.layers.size(); ++i) {
       BoundLayer const& l = c.layers[i];
       normalize(l.input, h_, rows_);
@@ -273,12 +288,7 @@ class DeviceRunner final : public DecoderRunner {
       factor_.set(y_, rows_, q_rows);
       multiply(factor_, {{&l.o, h_}}, c.width, true);
       normalize(l.middle, h_, rows_);
-      if (c.gated) multiply(factor_, {{&l.gate, hidden_}, {&l.up, up}}, c.hidden, false);
-      else multiply(factor_, {{&l.gate, hidden_}}, c.hidden, false);
-      gpu::ActivateArguments const f{hidden_, c.gated ? up : nullptr, rows_ * c.hidden,
-                                     static_cast<int>(c.activation)};
-      start<gpu::Activate>("activation", f, gpu::blocks_for(f.size, gpu::Activate::threads));
-      factor_.set(hidden_, rows_, c.hidden);
+      activate(l);
       multiply(factor_, {{&l.down, h_}}, c.width, true);
     }
     bool const all = results_ == rows_;

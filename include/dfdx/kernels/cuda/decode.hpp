@@ -46,13 +46,14 @@ struct ReadBlocks {
 };
 
 /// NormRows - y = x / sqrt(mean(x^2) + eps) weight, or with a bias (x - mean(x)) / sqrt(var(x) + eps) weight + bias. A
-/// block for each row.
+/// block for each row. With `narrow` rounded to bf16, and nowhere else.
 struct NormRowsArguments {
   float const* x = nullptr;
   float const *weight = nullptr, *bias = nullptr;
   float* y = nullptr;
   index_t rows = 0, columns = 0;
   float eps = 0;
+  bfloat16* narrow = nullptr;
 };
 struct NormRows {
   static constexpr int threads = 256;
@@ -72,8 +73,10 @@ struct NormRows {
       squares = block_reduce<loop_code::reduce_sum, threads>(squares);
       float const by = 1.0f / std::sqrt(squares / n + x.eps);
       for (index_t c = thread(); c < x.columns; c += threads) {
-        float const v = (row[c] - mean) * by * x.weight[c];
-        x.y[m * x.columns + c] = x.bias != nullptr ? v + x.bias[c] : v;
+        float v = (row[c] - mean) * by * x.weight[c];
+        if (x.bias != nullptr) v += x.bias[c];
+        if (x.narrow != nullptr) x.narrow[m * x.columns + c] = static_cast<bfloat16>(v);
+        else x.y[m * x.columns + c] = v;
       }
     }
   }
@@ -176,15 +179,16 @@ struct PlaceHeads {
 };
 
 /// Activate - x[m, c] = f(x[m, c]), times y[m, c] if it is gated. f by the number that models/parts.hpp gives it:
-/// gelu, its approximation by tanh, x logistic(1.702 x), relu, silu.
+/// gelu, its approximation by tanh, x logistic(1.702 x), relu, silu. With `narrow` rounded to bf16 there instead.
 struct ActivateArguments {
   float* x = nullptr;
   float const* y = nullptr;
   index_t size = 0;
   int function = 0;
+  bfloat16* narrow = nullptr;
 };
 struct Activate {
-  static constexpr int threads = 256;
+  static constexpr int threads = 256, at_once = 4;
   static DFDX_INLINE float f(float v, int function) {
     auto const times_logistic = [&](float u) { return v / (1.0f + std::exp(-u)); };
     switch (function) {
@@ -196,9 +200,34 @@ struct Activate {
     }
   }
   static DFDX_INLINE void run(ActivateArguments const& x) {
-    for (index_t i = block() * threads + thread(); i < x.size; i += blocks() * threads) {
-      float const v = f(x.x[i], x.function);
-      x.x[i] = x.y != nullptr ? v * x.y[i] : v;
+    bool const in_words = x.size % at_once == 0;
+    for (index_t i = (block() * threads + thread()) * at_once; i < x.size;
+         i += blocks() * threads * at_once) {
+      struct Four {
+        float v[at_once];
+      };
+      Four v{}, by{};
+      if (in_words) {
+        v = std::bit_cast<Four>(*reinterpret_cast<float4 const*>(x.x + i));
+        if (x.y != nullptr) by = std::bit_cast<Four>(*reinterpret_cast<float4 const*>(x.y + i));
+      }
+      DFDX_UNROLL for (int k = 0; k < at_once; ++k) {
+        if (!in_words && i + k < x.size) {
+          v.v[k] = x.x[i + k];
+          if (x.y != nullptr) by.v[k] = x.y[i + k];
+        }
+        v.v[k] = f(v.v[k], x.function);
+        if (x.y != nullptr) v.v[k] *= by.v[k];
+      }
+      if (in_words && x.narrow == nullptr) {
+        *reinterpret_cast<float4*>(x.x + i) = std::bit_cast<float4>(v);
+      } else {
+        DFDX_UNROLL for (int k = 0; k < at_once; ++k) {
+          if (i + k >= x.size) continue;
+          if (x.narrow != nullptr) x.narrow[i + k] = static_cast<bfloat16>(v.v[k]);
+          else x.x[i + k] = v.v[k];
+        }
+      }
     }
   }
 };

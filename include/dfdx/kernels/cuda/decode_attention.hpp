@@ -34,7 +34,7 @@ struct SeePositionsArguments {
 /// See - of up to Q queries at a time, of a cache of numbers E or blocks.
 template <class E, int Q>
 struct See {
-  static constexpr int threads = 128, least_blocks = Q > 8 ? 3 : 4;
+  static constexpr int threads = 128, least_blocks = Q > 4 ? 3 : 4;
   static constexpr int at_once = threads, most_size = 256;
   static constexpr int columns = most_size / threads;
 
