@@ -138,13 +138,20 @@ class DeviceRunner final : public DecoderRunner {
   // Among how many blocks the positions of a text are divided, so that they are enough for a large device.
   void set_parts(index_t positions) {
     gpu::SeePositionsArguments const x = seeing();
-    index_t const most = (positions + 127) / 128;
-    constexpr index_t enough = gpu::most_parts;
+    index_t pieces = 1;
     for_attention(x, [&]<class K>(std::type_identity<K>) {
-      parts_ = std::clamp<index_t>(enough / std::max(K::work(x), 1), 1, std::max<index_t>(most, 1));
+      index_t const most = (positions + K::part_size - 1) / K::part_size;
+      pieces = K::work(x);
+      parts_ = std::clamp<index_t>(gpu::enough_blocks / std::max<index_t>(pieces, 1), 1,
+                                   std::max<index_t>(most, 1));
     });
     index_t const numbers = parts_ > 1 ? rows_ * model_.heads * parts_ * (model_.head_size + 2) : 0;
     seen_ = seen_room_.take<float>(numbers, model_.device);
+    void const* const before = done_room_.bytes();
+    done_ = done_room_.take<int>(std::max<index_t>(pieces, 1024), model_.device);
+    if (done_ != before)
+      cuda_runtime::zero(done_, static_cast<std::size_t>(std::max<index_t>(pieces, 1024)) * sizeof(int),
+                         model_.device);
   }
   gpu::SeePositionsArguments seeing() const {
     gpu::SeePositionsArguments x;
@@ -175,7 +182,8 @@ class DeviceRunner final : public DecoderRunner {
     for (void const* p :
          {static_cast<void const*>(h_), static_cast<void const*>(x_), static_cast<void const*>(qkv_),
           static_cast<void const*>(y_), static_cast<void const*>(hidden_), static_cast<void const*>(logits_),
-          static_cast<void const*>(low_), static_cast<void const*>(seen_), static_cast<void const*>(caches_)})
+          static_cast<void const*>(low_), static_cast<void const*>(seen_), static_cast<void const*>(done_),
+          static_cast<void const*>(caches_)})
       key_.push_back(reinterpret_cast<std::uintptr_t>(p));
     factor_.add_to(key_), low_factor_.add_to(key_);
     key_.push_back(static_cast<std::uintptr_t>(rows_));
@@ -259,19 +267,22 @@ class DeviceRunner final : public DecoderRunner {
   void see(BoundLayer const& l, std::size_t layer) {
     DecoderModel const& c = model_;
     gpu::CacheRows const* const caches = caches_ + static_cast<index_t>(layer) * rows_;
+    gpu::SeePositionsArguments x = seeing();
     gpu::PlaceHeadsArguments place;
-    place.qkv = qkv_, place.rows = rows_, place.heads = c.heads, place.key_heads = c.kv_heads;
-    place.size = c.head_size, place.q_norm = l.q_norm, place.k_norm = l.k_norm;
+    place.qkv = qkv_, place.rows = x.rows, place.heads = x.heads, place.key_heads = x.key_heads;
+    place.size = x.size, place.q_norm = l.q_norm, place.k_norm = l.k_norm;
     place.eps = static_cast<float>(c.norm_eps), place.cos = cos_, place.sin = sin_;
     place.caches = caches, place.positions = positions_, place.spoiled = spoiled_;
-    gpu::SeePositionsArguments x = seeing();
+    // Where queries go through the cache once, that kernel does it.
+    bool const places = (rows_ == 1 || !together_) && c.heads / c.kv_heads <= 16;
     x.caches = caches, x.window = static_cast<int>(l.window), x.scale = l.scale,
-    x.parts = static_cast<int>(parts_), x.y = y_, x.seen = seen_;
-    for_caches([&]<class E>(std::type_identity<E>) {
-      start<gpu::PlaceHeads<E>>("heads", place, rows_ * (c.heads + 2 * c.kv_heads));
-    });
+    x.parts = static_cast<int>(parts_), x.y = y_, x.seen = seen_, x.done = done_;
+    x.places = places, x.place = place;
+    if (!places)
+      for_caches([&]<class E>(std::type_identity<E>) {
+        start<gpu::PlaceHeads<E>>("heads", place, gpu::PlaceHeads<E>::blocks_for(place));
+      });
     for_attention(x, [&]<class K>(std::type_identity<K>) { start<K>("attention", x, K::work(x)); });
-    if (parts_ > 1) start<gpu::JoinParts>("attention", x, rows_ * c.heads);
   }
 
   void work() {
@@ -302,7 +313,8 @@ class DeviceRunner final : public DecoderRunner {
   index_t rows_ = 0, results_ = 0, parts_ = 1;
   bool together_ = false;
   Encoding encoding_ = DType::f32;
-  DeviceRoom rooms_[8], seen_room_, given_there_;
+  DeviceRoom rooms_[8], seen_room_, done_room_, given_there_;
+  int* done_ = nullptr;
   float *h_ = nullptr, *x_ = nullptr, *qkv_ = nullptr, *y_ = nullptr, *hidden_ = nullptr, *logits_ = nullptr,
         *low_ = nullptr, *seen_ = nullptr;
   std::int32_t* spoiled_ = nullptr;

@@ -101,11 +101,11 @@ DFDX_INLINE constexpr index_t cache_row_bytes(index_t size) {
   else return size * static_cast<index_t>(sizeof(E));
 }
 
-/// PlaceHeads - norms and turns queries and keys, and puts keys and values into the caches. A block for a head of a
-/// row of qkv: [rows, heads + 2 key_heads, size].
+/// PlaceHeads - norms and turns queries and keys, and puts keys and values into the caches. A warp for a head of a row
+/// of qkv: [rows, heads + 2 key_heads, size].
 struct PlaceHeadsArguments {
   float* qkv = nullptr;
-  index_t rows = 0, heads = 0, key_heads = 0, size = 0;
+  int rows = 0, heads = 0, key_heads = 0, size = 0;
   float const *q_norm = nullptr, *k_norm = nullptr;
   float eps = 0;
   float const *cos = nullptr, *sin = nullptr;  // [rows, size / 2], or null
@@ -115,54 +115,66 @@ struct PlaceHeadsArguments {
 };
 template <class E>
 struct PlaceHeads {
-  static constexpr int threads = 64;
-  static constexpr index_t most_size = 256;
+  static constexpr int threads = 256, warps = threads / warp_size;
+  static constexpr int most_size = 256;
+  static constexpr index_t blocks_for(PlaceHeadsArguments const& x) {
+    return (index_t{x.rows} * (x.heads + 2 * x.key_heads) + warps - 1) / warps;
+  }
   static DFDX_INLINE void run(PlaceHeadsArguments const& x) {
-    index_t const all = x.heads + 2 * x.key_heads, n = x.size;
-    float* const v = shared<PlaceHeads, float, most_size>();
-    for (index_t t = block(); t < x.rows * all; t += blocks()) {
-      index_t const m = t / all, head = t % all;
-      float* const row = x.qkv + t * n;
-      bool const is_query = head < x.heads, is_value = head >= x.heads + x.key_heads;
-      float const* const norm = is_value ? nullptr : is_query ? x.q_norm : x.k_norm;
-      float by = 1;
-      if (norm != nullptr) {
-        float squares = 0;
-        for (index_t c = thread(); c < n; c += threads) squares += row[c] * row[c];
-        squares = block_reduce<loop_code::reduce_sum, threads>(squares);
-        by = 1.0f / std::sqrt(squares / static_cast<float>(n) + x.eps);
-      }
-      barrier();  // until all have used what lies there
-      for (index_t c = thread(); c < n; c += threads) v[c] = norm != nullptr ? row[c] * by * norm[c] : row[c];
-      barrier();
-      if (x.cos != nullptr && !is_value) {
-        index_t const half = n / 2;
-        for (index_t c = thread(); c < half; c += threads) {
-          float const a = v[c], b = v[c + half], k = x.cos[m * half + c], s = x.sin[m * half + c];
-          v[c] = a * k - b * s;
-          v[c + half] = b * k + a * s;
-        }
-        barrier();
-      }
-      if (is_query) {
-        for (index_t c = thread(); c < n; c += threads) row[c] = v[c];
-        continue;
-      }
-      index_t const g = (head - x.heads) % x.key_heads;
-      CacheRows const& cache = x.caches[m];
-      std::byte* const to = (is_value ? cache.values : cache.keys) +
-                            (g * cache.capacity + x.positions[m]) * cache_row_bytes<E>(n);
-      if constexpr (std::is_same_v<E, Q8Row>) in_blocks(x, v, to);
+    int const all = x.heads + 2 * x.key_heads, lane = thread() % warp_size, warp = thread() / warp_size;
+    float* const v = shared<PlaceHeads, float, warps * most_size>() + warp * most_size;
+    for (int t = static_cast<int>(block()) * warps + warp; t < x.rows * all;
+         t += static_cast<int>(blocks()) * warps) {
+      turn(x, t / all, t % all, v);
+      if (t % all >= x.heads) put(x, t / all, t % all, v);
       else
-        for (index_t c = thread(); c < n; c += threads) reinterpret_cast<E*>(to)[c] = static_cast<E>(v[c]);
+        for (int c = lane; c < x.size; c += warp_size) x.qkv[index_t{t} * x.size + c] = v[c];
+      warp_barrier();  // until all have used what lies there
     }
   }
 
+  /// A head of row m into v, by a warp: normed and turned, unless it is a value.
+  static DFDX_INLINE void turn(PlaceHeadsArguments const& x, int m, int head, float* v) {
+    int const n = x.size, lane = thread() % warp_size, half = n / 2;
+    float const* const row = x.qkv + (index_t{m} * (x.heads + 2 * x.key_heads) + head) * n;
+    bool const is_query = head < x.heads, is_value = head >= x.heads + x.key_heads;
+    float const* const norm = is_value ? nullptr : is_query ? x.q_norm : x.k_norm;
+    float by = 1;
+    if (norm != nullptr) {
+      float squares = 0;
+      for (int c = lane; c < n; c += warp_size) squares += row[c] * row[c];
+      for (int m2 = warp_size / 2; m2 > 0; m2 /= 2) squares += exchanged(squares, m2);
+      by = 1.0f / std::sqrt(squares / static_cast<float>(n) + x.eps);
+    }
+    auto const number = [&](int c) { return norm != nullptr ? row[c] * by * norm[c] : row[c]; };
+    if (x.cos != nullptr && !is_value) {
+      for (int c = lane; c < half; c += warp_size) {
+        float const a = number(c), b = number(c + half), k = x.cos[index_t{m} * half + c],
+                    s = x.sin[index_t{m} * half + c];
+        v[c] = a * k - b * s;
+        v[c + half] = b * k + a * s;
+      }
+    } else {
+      for (int c = lane; c < n; c += warp_size) v[c] = number(c);
+    }
+    warp_barrier();
+  }
+  /// A key or value that was turned into its cache, by a warp.
+  static DFDX_INLINE void put(PlaceHeadsArguments const& x, int m, int head, float const* v) {
+    int const g = (head - x.heads) % x.key_heads, lane = thread() % warp_size;
+    CacheRows const& cache = x.caches[m];
+    std::byte* const to = (head >= x.heads + x.key_heads ? cache.values : cache.keys) +
+                          (g * cache.capacity + x.positions[m]) * cache_row_bytes<E>(x.size);
+    if constexpr (std::is_same_v<E, Q8Row>) in_blocks(x, v, to);
+    else
+      for (int c = lane; c < x.size; c += warp_size) reinterpret_cast<E*>(to)[c] = static_cast<E>(v[c]);
+  }
+
  private:
-  // As quantize_row of Q8_0 (kernels/reference/quantize.hpp): a warp for each block of 32.
+  // As quantize_row of Q8_0 (kernels/reference/quantize.hpp), block after block of 32.
   static DFDX_INLINE void in_blocks(PlaceHeadsArguments const& x, float const* v, std::byte* to) {
     int const lane = thread() % warp_size;
-    for (index_t b = thread() / warp_size; b < x.size / 32; b += threads / warp_size) {
+    for (index_t b = 0; b < x.size / 32; ++b) {
       float const number = v[b * 32 + lane];
       float most = std::fabs(number);
       bool const fits = most <= 65504.0f;

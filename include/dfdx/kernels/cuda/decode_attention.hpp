@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// What positions see of a cache, on a device. Several queries that share keys and values go through them together, 128
-// positions at a time; long texts are divided among blocks, whose parts are put together after them. Sums are kept
-// relative to the largest score so far (Milakov and Gimelshein 2018; Dao et al. 2023, Flash-Decoding).
+// What positions see of a cache, on a device. Several queries that share keys and values go through them together, 64 or
+// 128 positions at a time; long texts are divided among blocks, the last of which puts their parts together. Sums are
+// kept relative to the largest score so far (Milakov and Gimelshein 2018; Dao et al. 2023, Flash-Decoding).
 #pragma once
 
 #include <dfdx/kernels/cuda/decode.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// most_parts - among how many blocks at most the positions of a text are divided.
-inline constexpr int most_parts = 264;
+/// enough_blocks - among how many blocks at most work is divided that has fewer pieces: for a large device.
+inline constexpr int enough_blocks = 264;
 
 /// SeePositions - rows of qkv: [rows, heads + 2 key_heads, size] and caches, to y: [rows, heads, size]. Rows of one
 /// text (`together`) lie beside each other, and their queries share keys. With `parts` above 1, what each part has seen
@@ -24,6 +24,11 @@ struct SeePositionsArguments {
   bool together = false;
   int parts = 1;
   float *y = nullptr, *seen = nullptr;
+  int* done = nullptr;  // zeros, one for each piece of work that is divided; they are zeros again after it
+  /// With `places` heads are normed and turned, and keys and values put into the caches, on the way: of rows of
+  /// different texts, whose queries go through the cache once.
+  bool places = false;
+  PlaceHeadsArguments place{};
 
   DFDX_INLINE int group() const { return heads / key_heads; }
   /// Queries that share keys and values, and how many times there are so many.
@@ -31,12 +36,51 @@ struct SeePositionsArguments {
   DFDX_INLINE int units() const { return together ? 1 : rows; }
 };
 
+/// join_parts - what parts have seen, put together by the last of the blocks that have them: heads `at(q)` of `count`,
+/// a warp for each. `piece` is which piece of work the block has a part of.
+template <int Threads, class At>
+DFDX_INLINE void join_parts(SeePositionsArguments const& x, int piece, int count, At const& at) {
+  struct IsLast;
+  constexpr int most_size = 256, each = most_size / warp_size;
+  int* const is_last = shared<IsLast, int, 1>();
+  barrier();  // all of this part has been written
+  if (thread() == 0) {
+    *is_last = counted(x.done + piece) == x.parts - 1;
+    if (*is_last) x.done[piece] = 0;
+  }
+  barrier();
+  if (*is_last == 0) return;
+  int const n = x.size, lane = thread() % warp_size;
+  for (int q = thread() / warp_size; q < count; q += Threads / warp_size) {
+    float const* const parts = x.seen + index_t{at(q)} * x.parts * (n + 2);
+    float most = -std::numeric_limits<float>::infinity(), total = 0, sums[each] = {};
+    for (int p = lane; p < x.parts; p += warp_size) most = std::fmax(most, parts[p * (n + 2) + n]);
+    for (int m = warp_size / 2; m > 0; m /= 2) most = std::fmax(most, exchanged(most, m));
+    for (int p = 0; p < x.parts; ++p) {
+      float const* const part = parts + p * (n + 2);
+      float const weight = std::exp(part[n] - most);
+      total += weight * part[n + 1];
+      DFDX_UNROLL for (int k = 0; k < each; ++k) {
+        int const c = lane + k * warp_size;
+        if (c < n) sums[k] += weight * part[c];
+      }
+    }
+    float const by = 1.0f / total;
+    DFDX_UNROLL for (int k = 0; k < each; ++k) {
+      int const c = lane + k * warp_size;
+      if (c < n) x.y[index_t{at(q)} * n + c] = sums[k] * by;
+    }
+  }
+}
+
 /// See - of up to Q queries at a time, of a cache of numbers E or blocks.
 template <class E, int Q>
 struct See {
-  static constexpr int threads = 128, least_blocks = Q > 4 ? 3 : 4;
-  static constexpr int at_once = threads, most_size = 256;
-  static constexpr int columns = most_size / threads;
+  static constexpr int threads = 128, least_blocks = Q > 4 ? 2 : 4;
+  // Of few queries there are few blocks: each has fewer positions, and more threads for one.
+  static constexpr int at_once = Q > 4 ? threads : threads / 2, part_size = at_once, most_size = 256;
+  static constexpr int lanes_of_key = threads / at_once, columns = most_size / threads;
+  static constexpr bool is_wide = Q <= 4;  // values are read 8 at a time
 
   static constexpr int batches(SeePositionsArguments const& x) { return (x.sharing() + Q - 1) / Q; }
   static constexpr int work(SeePositionsArguments const& x) {
@@ -45,7 +89,8 @@ struct See {
   static DFDX_INLINE void run(SeePositionsArguments const& x) {
     int const all = work(x), of_unit = x.key_heads * batches(x) * x.parts;
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks()))
-      some(x, t / of_unit, t % of_unit / (batches(x) * x.parts), t / x.parts % batches(x) * Q, t % x.parts);
+      some(x, t / x.parts, t / of_unit, t % of_unit / (batches(x) * x.parts), t / x.parts % batches(x) * Q,
+           t % x.parts);
   }
 
  private:
@@ -89,11 +134,12 @@ struct See {
     }
   }
 
-  static DFDX_INLINE void some(SeePositionsArguments const& x, int unit, int g, int first, int part) {
+  static DFDX_INLINE void some(SeePositionsArguments const& x, int piece, int unit, int g, int first,
+                               int part) {
     constexpr float least = -std::numeric_limits<float>::infinity();
     constexpr int warps = threads / warp_size;
     float* const queries = shared<Queries, float, Q * most_size>();
-    float* const scores = shared<Scores, float, Q * threads>();
+    float* const scores = shared<Scores, float, Q * at_once>();
     float* const state = shared<State, float, 3 * Q>();
     float *const largest = state, *const total = state + Q, *const rescale = state + 2 * Q;
     int const n = x.size, group = x.group(), padded = (n + 7) / 8 * 8;
@@ -106,11 +152,13 @@ struct See {
       return x.window > 0 && seen > x.window ? seen - x.window : 0;
     };
     barrier();  // until all have used what lies there
-    for (int i = thread(); i < Q * padded; i += threads) {
-      int const q = i / padded, c = i % padded;
-      queries[q * most_size + c] =
-          q < count && c < n ? x.qkv[(row_of(q) * all_heads + head_of(q)) * n + c] * x.scale : 0.0f;
-    }
+    if (x.places) place(x, row0, g, count, part, queries);
+    else
+      for (int i = thread(); i < Q * padded; i += threads) {
+        int const q = i / padded, c = i % padded;
+        queries[q * most_size + c] =
+            q < count && c < n ? x.qkv[(row_of(q) * all_heads + head_of(q)) * n + c] * x.scale : 0.0f;
+      }
     // The positions that each query sees; threads ask often.
     int* const begins = shared<Seen, int, 2 * Q>();
     int* const ends = begins + Q;
@@ -124,15 +172,16 @@ struct See {
     int const last = x.positions[row_of(count - 1)] + 1;
     CacheRows const cache = x.caches[row0];
     index_t const row_bytes = cache_row_bytes<E>(n), head_at = g * cache.capacity * row_bytes;
-    float sums[Q][columns] = {};
+    float sums[Q][columns] = {}, wide[is_wide ? Q : 1][8] = {};
+    int const lanes_of_value = n <= 64 ? 8 : n <= 128 ? 16 : 32;
     for (int p0 = begin_of(row_of(0)) / at_once * at_once + part * at_once; p0 < last;
          p0 += x.parts * at_once) {
       barrier();
-      int const p = p0 + thread();
+      int const i_key = thread() / lanes_of_key, p = p0 + i_key;
       float dots[Q] = {};
       if (p < last) {
         std::byte const* const key = cache.keys + head_at + p * row_bytes;
-        for (int c = 0; c < n; c += 8) {
+        for (int c = thread() % lanes_of_key * 8; c < n; c += 8 * lanes_of_key) {
           float k[8];
           read(key, c, n, k);
           DFDX_UNROLL for (int q = 0; q < Q; ++q) {
@@ -141,17 +190,19 @@ struct See {
         }
       }
       DFDX_UNROLL for (int q = 0; q < Q; ++q) {
-        scores[q * threads + thread()] = p >= begins[q] && p < ends[q] ? dots[q] : least;
+        for (int m = lanes_of_key / 2; m > 0; m /= 2) dots[q] += exchanged(dots[q], m);
+        if (thread() % lanes_of_key == 0)
+          scores[q * at_once + i_key] = p >= begins[q] && p < ends[q] ? dots[q] : least;
       }
       barrier();
       for (int q = thread() / warp_size; q < Q; q += warps) {
-        float* const of_q = scores + q * threads;
+        float* const of_q = scores + q * at_once;
         int const lane = thread() % warp_size;
         float const before = largest[q];
         float most = before, sum = 0;
-        DFDX_UNROLL for (int i = 0; i < threads; i += warp_size) most = std::fmax(most, of_q[lane + i]);
+        DFDX_UNROLL for (int i = 0; i < at_once; i += warp_size) most = std::fmax(most, of_q[lane + i]);
         for (int m = warp_size / 2; m > 0; m /= 2) most = std::fmax(most, exchanged(most, m));
-        DFDX_UNROLL for (int i = 0; i < threads; i += warp_size) {
+        DFDX_UNROLL for (int i = 0; i < at_once; i += warp_size) {
           float const e = most == least ? 0.0f : std::exp(of_q[lane + i] - most);
           of_q[lane + i] = e;
           sum += e;
@@ -166,16 +217,34 @@ struct See {
       }
       barrier();
       int const end = last - p0 < at_once ? last - p0 : at_once;
-      DFDX_UNROLL for (int k = 0; k < columns; ++k) {
-        int const c = thread() + k * threads;
-        if (c >= n) continue;
-        DFDX_UNROLL for (int q = 0; q < Q; ++q) sums[q][k] *= rescale[q];
-        for (int i = 0; i < end; ++i) {
-          float const v = number(cache.values + head_at + (p0 + i) * row_bytes, c);
-          DFDX_UNROLL for (int q = 0; q < Q; ++q) sums[q][k] += scores[q * threads + i] * v;
+      if constexpr (is_wide) {
+        // Threads beside each other have 8 columns each, and the next ones the next position.
+        int const c = thread() % lanes_of_value * 8;
+        DFDX_UNROLL for (int q = 0; q < Q; ++q) {
+          DFDX_UNROLL for (int k = 0; k < 8; ++k) wide[q][k] *= rescale[q];
+        }
+        if (c < n)
+          for (int i = thread() / lanes_of_value; i < end; i += threads / lanes_of_value) {
+            float v[8];
+            read(cache.values + head_at + (p0 + i) * row_bytes, c, n, v);
+            DFDX_UNROLL for (int q = 0; q < Q; ++q) {
+              float const by = scores[q * at_once + i];
+              DFDX_UNROLL for (int k = 0; k < 8; ++k) wide[q][k] += by * v[k];
+            }
+          }
+      } else {
+        DFDX_UNROLL for (int k = 0; k < columns; ++k) {
+          int const c = thread() + k * threads;
+          if (c >= n) continue;
+          DFDX_UNROLL for (int q = 0; q < Q; ++q) sums[q][k] *= rescale[q];
+          for (int i = 0; i < end; ++i) {
+            float const v = number(cache.values + head_at + (p0 + i) * row_bytes, c);
+            DFDX_UNROLL for (int q = 0; q < Q; ++q) sums[q][k] += scores[q * at_once + i] * v;
+          }
         }
       }
     }
+    if constexpr (is_wide) add_up(wide, lanes_of_value, queries, sums);
     barrier();
     // Divided here once, and not by all threads.
     if (thread() < Q && x.parts == 1) rescale[thread()] = 1.0f / total[thread()];
@@ -190,30 +259,53 @@ struct See {
       }
       if (x.parts != 1 && thread() == 0) to[n] = largest[q], to[n + 1] = total[q];
     }
+    if (x.parts != 1)
+      join_parts<threads>(x, piece, count, [&](int q) { return row_of(q) * x.heads + head_of(q); });
   }
-};
 
-/// JoinParts - what parts have seen, put together. A block for each head of a row.
-struct JoinParts {
-  static constexpr int threads = 128;
-  static DFDX_INLINE void run(SeePositionsArguments const& x) {
-    int const n = x.size;
-    float* const weights = shared<JoinParts, float, most_parts>();
-    for (index_t t = block(); t < index_t{x.rows} * x.heads; t += blocks()) {
-      float const* const parts = x.seen + t * x.parts * (n + 2);
-      float most = -std::numeric_limits<float>::infinity(), total = 0;
-      for (int p = thread(); p < x.parts; p += threads) most = std::fmax(most, parts[p * (n + 2) + n]);
-      most = block_reduce<loop_code::reduce_max, threads>(most);  // all have used the weights before
-      for (int p = thread(); p < x.parts; p += threads) {
-        weights[p] = std::exp(parts[p * (n + 2) + n] - most);
-        total += weights[p] * parts[p * (n + 2) + n + 1];
+  // What threads have of the same columns, added up one warp after another; then each thread has its columns.
+  static DFDX_INLINE void add_up(float (&wide)[Q][8], int lanes, float* memory, float (&sums)[Q][columns]) {
+    int const lane = thread() % warp_size;
+    for (int m = lanes; m < warp_size; m *= 2) {
+      DFDX_UNROLL for (int q = 0; q < Q; ++q) {
+        DFDX_UNROLL for (int k = 0; k < 8; ++k) wide[q][k] += exchanged(wide[q][k], m);
       }
-      total = block_reduce<loop_code::reduce_sum, threads>(total);
-      for (int c = thread(); c < n; c += threads) {
-        float sum = 0;
-        for (int p = 0; p < x.parts; ++p) sum += weights[p] * parts[p * (n + 2) + c];
-        x.y[t * n + c] = sum / total;
+    }
+    for (int w = 0; w < threads / warp_size; ++w) {
+      barrier();
+      if (thread() / warp_size != w || lane >= lanes) continue;
+      DFDX_UNROLL for (int q = 0; q < Q; ++q) {
+        DFDX_UNROLL for (int k = 0; k < 8; ++k) {
+          float& to = memory[q * most_size + lane * 8 + k];
+          to = w == 0 ? wide[q][k] : to + wide[q][k];
+        }
       }
+    }
+    barrier();
+    DFDX_UNROLL for (int q = 0; q < Q; ++q) {
+      DFDX_UNROLL for (int k = 0; k < columns; ++k) sums[q][k] =
+          memory[q * most_size + thread() + k * threads];
+    }
+  }
+  // The queries of a row, turned; and the block that sees the row's own position puts its key and value there.
+  static DFDX_INLINE void place(SeePositionsArguments const& x, int row, int g, int count, int part,
+                                float* queries) {
+    using Place = PlaceHeads<E>;
+    int const n = x.size, lane = thread() % warp_size, warp = thread() / warp_size, at = x.positions[row];
+    int const begin = x.window > 0 && at >= x.window ? at + 1 - x.window : 0;
+    bool const is_here = (at / at_once - begin / at_once) % x.parts == part;
+    float* const v = shared<Place, float, threads / warp_size * most_size>() + warp * most_size;
+    for (int q = warp; q < Q + 2; q += threads / warp_size) {
+      if (q < count) Place::turn(x.place, row, g * x.group() + q, v);
+      if (q < Q)
+        for (int c = lane; c < (n + 7) / 8 * 8; c += warp_size)
+          queries[q * most_size + c] = q < count && c < n ? v[c] * x.scale : 0.0f;
+      if (q >= Q && is_here) {
+        int const head = x.heads + (q - Q) * x.key_heads + g;
+        Place::turn(x.place, row, head, v);
+        Place::put(x.place, row, head, v);
+      }
+      warp_barrier();
     }
   }
 };

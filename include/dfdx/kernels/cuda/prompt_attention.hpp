@@ -14,14 +14,14 @@
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
 /// SeeTogether - SeePositions of rows of one text and of a cache of numbers E, f16 or bf16, for heads of 64 numbers, or
-/// up to N where that is more: a block for 64 queries, 16 for each warp, and 64 keys at a time.
+/// up to N where that is more: a block for 64 queries, 16 for each warp, and 64 keys at a time, or fewer.
 template <class E, int N>
 struct SeeTogether {
   using Rows = TensorRows<E, N>;
-  static constexpr int threads = 128, rows = 64, tile = N <= 128 ? 64 : 16,
-                       least_blocks = N <= 64    ? 3
-                                      : N <= 128 ? 2
-                                                 : 1;
+  // Of long heads queries stay in shared memory, for registers are too few.
+  static constexpr bool keeps = N <= 128;
+  static constexpr int threads = keeps ? 128 : 64, rows = threads / 2, tile = keeps ? 64 : 16;
+  static constexpr int least_blocks = N <= 64 ? 3 : 2, part_size = 128;
   static constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
   static constexpr float least = -std::numeric_limits<float>::infinity();
 
@@ -37,7 +37,8 @@ struct SeeTogether {
 
  private:
   struct OfTiles;
-  static constexpr int room = 2 * tile > rows ? 2 * tile : rows;
+  static constexpr int room = keeps ? 2 * tile : 2 * tile + rows;
+  static_assert(room >= rows);
 
   // Rows `first` and on of a head's keys or values, and zeros behind the last.
   static DFDX_INLINE void bring(E* to, E const* from, int first, int last, int size) {
@@ -63,7 +64,8 @@ struct SeeTogether {
     return x.window > 0 && seen > x.window ? seen - x.window : 0;
   }
   static DFDX_INLINE void some(SeePositionsArguments const& x, int g, int first, int part) {
-    E* const keys = reinterpret_cast<E*>(shared<OfTiles, uint4, room * Rows::pitch / 8>());
+    E* const queries = reinterpret_cast<E*>(shared<OfTiles, uint4, room * Rows::pitch / 8>());
+    E* const keys = keeps ? queries : queries + rows * Rows::pitch;
     E* const values = keys + tile * Rows::pitch;
     int const n = size_of_head(x), group = x.group(), all_heads = x.heads + 2 * x.key_heads;
     int const count = x.sharing() - first < rows ? x.sharing() - first : rows;
@@ -74,7 +76,7 @@ struct SeeTogether {
       int const q = i / (N / 2), c = i % (N / 2) * 2;
       float const* const from = x.qkv + (index_t{row_of(q)} * all_heads + head_of(q)) * n + c;
       float const by = x.scale * log2_e;
-      *reinterpret_cast<std::uint32_t*>(keys + q * Rows::pitch + c) =
+      *reinterpret_cast<std::uint32_t*>(queries + q * Rows::pitch + c) =
           pair_of<E>(q < count && c < n ? from[0] * by : 0.0f, q < count && c + 1 < n ? from[1] * by : 0.0f);
     }
     // Behind what this thread's two rows see.
@@ -92,8 +94,10 @@ struct SeeTogether {
     E const* const all_values = reinterpret_cast<E const*>(cache.values) + head_at;
     std::uint32_t q[Rows::steps][4];
     barrier();
-    Rows::left(q, keys);
-    barrier();
+    if constexpr (keeps) {
+      Rows::left(q, queries);
+      barrier();
+    }
     bring(keys, all_keys, k0, last, n);
     float largest[2] = {least, least}, total[2] = {}, y[Rows::blocks][4] = {};
     for (; k0 < last; k0 += x.parts * tile) {
@@ -102,7 +106,8 @@ struct SeeTogether {
       barrier();
       bring(values, all_values, k0, last, n);
       float s[tile / 8][4] = {};
-      Rows::multiply(s, q, keys);
+      if constexpr (keeps) Rows::multiply(s, q, keys);
+      else Rows::multiply(s, queries, keys);
       copies_made();
       barrier();
       if (int const next = k0 + x.parts * tile; next < last) bring(keys, all_keys, next, last, n);
@@ -117,6 +122,9 @@ struct SeeTogether {
       int const of = Rows::row(2 * r);
       if (of < count) store(x, index_t{row_of(of)} * x.heads + head_of(of), part, r, y, largest[r], sum);
     }
+    if (x.parts != 1)
+      join_parts<threads>(x, first / rows * x.key_heads + g, count,
+                          [&](int r) { return row_of(r) * x.heads + head_of(r); });
   }
   // Scores of keys k0 and on become weights relative to the largest in their row so far, to which sums are brought.
   static DFDX_INLINE void weigh(SeePositionsArguments const& x, float (&s)[tile / 8][4],

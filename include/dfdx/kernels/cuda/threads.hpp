@@ -36,6 +36,18 @@ DFDX_INLINE T exchanged(T x, int mask) {
 }
 /// warp_barrier - all threads of the warp have come here.
 DFDX_INLINE void warp_barrier() { __syncwarp(); }
+/// counted - adds 1 to a number in the device's memory; what was there. Whoever is last sees what the blocks before have
+/// written, whose threads came to a barrier before one of them counted.
+DFDX_INLINE int counted(int* at) {
+#if defined(DFDX_CUDA_EMULATED)
+  return (*at)++;
+#else
+  __threadfence();
+  int const before = atomicAdd(at, 1);
+  __threadfence();
+  return before;
+#endif
+}
 /// votes - a bit for each thread of the warp, whether it said yes.
 DFDX_INLINE unsigned votes(bool yes) { return __ballot_sync(0xffffffffu, yes); }
 /// alike - a bit for each thread of the warp, whether its number of Bits bits is this one's. (PTX ISA,
@@ -210,6 +222,7 @@ DFDX_INLINE index_t block() { return 0; }
 DFDX_INLINE index_t blocks() { return 1; }
 DFDX_INLINE void barrier() {}
 DFDX_INLINE void warp_barrier() {}
+DFDX_INLINE int counted(int*) { return 0; }
 template <class T>
 DFDX_INLINE T exchanged(T x, int) {
   return x;
