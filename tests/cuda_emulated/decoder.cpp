@@ -152,6 +152,20 @@ TEST_CASE("a token by itself, in rows of every length", "[cuda]") {
   }
 }
 
+TEST_CASE("tokens by kernels that begin early", "[cuda]") {
+  models::Llama const m = random_model(of_blocks()), there = to(cuda(), m);
+  models::KvCache a = there.cache(200), b = there.cache(200);
+  models::Decoder decode(there, 200), early(there, 200);
+  for (std::int32_t t = 0; t < 40; ++t) {
+    std::span<float const> const last = decode(t, a);
+    std::vector<float> const want(last.begin(), last.end());
+    cuda_options.early = true;
+    std::span<float const> const got = early(t, b);
+    cuda_options.early = false;
+    CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
+  }
+}
+
 TEST_CASE("prompts by cuBLASLt", "[cuda]") {
   auto const before = cuda_options.cublas_from;
   auto& products = cuda_fake::products;

@@ -188,7 +188,7 @@ class DeviceRunner final : public DecoderRunner {
     factor_.add_to(key_), low_factor_.add_to(key_);
     key_.push_back(static_cast<std::uintptr_t>(rows_));
     key_.push_back(static_cast<std::uintptr_t>(results_) * 2 + together_);
-    key_.push_back(static_cast<std::uintptr_t>(parts_));
+    key_.push_back(static_cast<std::uintptr_t>(parts_) * 2 + dfdx::cuda_options.early);
     key_.push_back(std::visit([](auto e) { return static_cast<std::uintptr_t>(e); }, encoding_) * 2 +
                    std::holds_alternative<Quant>(encoding_));
     return key_;
@@ -282,7 +282,11 @@ class DeviceRunner final : public DecoderRunner {
       for_caches([&]<class E>(std::type_identity<E>) {
         start<gpu::PlaceHeads<E>>("heads", place, gpu::PlaceHeads<E>::blocks_for(place));
       });
-    for_attention(x, [&]<class K>(std::type_identity<K>) { start<K>("attention", x, K::work(x)); });
+    for_attention(x, [&]<class K>(std::type_identity<K>) {
+      if (!places) return start<K>("attention", x, K::work(x));
+      cudaError_t const said = gpu::start_early<K>(x, K::work(x), c.device, stream_);
+      if (said != cudaSuccess) cuda_runtime::failed("decoder, attention", said);
+    });
   }
 
   void work() {

@@ -84,7 +84,7 @@ class DeviceFactor {
       if (is_norm_ && norm_.bias == nullptr) x.of.x = norm_.x, x.norm = norm_.weight, x.eps = norm_.eps;
       else x.of.x = floats(stream);
       x.function = function;
-      check(gpu::start<K>(x, K::blocks_for(x, cuda_runtime::multiprocessors(device)), stream));
+      check(gpu::start_early<K>(x, K::blocks_for(x, cuda_runtime::multiprocessors(device)), device, stream));
       return true;
     };
     if (*type == DType::f16) return by(std::type_identity<float16>{});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/kernels/cuda/decode.hpp>
+#include <dfdx/kernels/cuda/early.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
@@ -87,6 +88,8 @@ struct See {
     return x.units() * x.key_heads * batches(x) * x.parts;
   }
   static DFDX_INLINE void run(SeePositionsArguments const& x) {
+    let_next_begin();
+    wait_for_before();
     int const all = work(x), of_unit = x.key_heads * batches(x) * x.parts;
     for (int t = static_cast<int>(block()); t < all; t += static_cast<int>(blocks()))
       some(x, t / x.parts, t / of_unit, t % of_unit / (batches(x) * x.parts), t / x.parts % batches(x) * Q,

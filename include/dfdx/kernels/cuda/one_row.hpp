@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/kernels/cuda/decode.hpp>
+#include <dfdx/kernels/cuda/early.hpp>
 #include <dfdx/kernels/cuda/row_products.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
@@ -36,11 +37,13 @@ struct OneRow {
   }
 
   static DFDX_INLINE void run(OneRowArguments const& x) {
+    let_next_begin();
     int const lane = thread() % warp_size, n = static_cast<int>(x.of.columns), each = lines_of_result(x);
     index_t const all = lines(x), by = blocks() * warps * each;
     Place now{(block() * warps + thread() / warp_size) * each, 0, 0};
     uint4 numbers[at_once];
     read(x, now, all, lane, numbers);  // on their way while the row is brought
+    wait_for_before();
     float* const row = shared<Row, float, most_columns>();
     float const factor = bring(x, row);
     float sum = 0, first = 0;
