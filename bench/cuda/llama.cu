@@ -23,8 +23,8 @@ int main() {
             [&] { llama.next_token(); });
     dfdx::cuda_options.early = true;
     double const early_error = llama.error();
-    measure("Llama 1B, bf16, the next token after 1,024, kernels that begin early", checked<float>(early_error), 1,
-            llama.matrix_bytes(), 0, [&] { llama.next_token(); });
+    measure("Llama 1B, bf16, the next token after 1,024, kernels that begin early",
+            checked<float>(early_error), 1, llama.matrix_bytes(), 0, [&] { llama.next_token(); });
     dfdx::cuda_options.early = false;
     // Rows of a prompt are rounded to 16 bits before products, single tokens are not. Two operations for each number of
     // a matrix.

@@ -38,7 +38,7 @@ struct CudaOptions {
   std::int64_t warpgroup_attention_from = std::int64_t{1} << 20;
   /// Programs that are called again with the same memory become CUDA graphs. Off, a profiler sees each step's range.
   bool capture = true;
-  /// Kernels of a decoder's single tokens begin while those before them end, in programs compiled for sm_90 or later.
+  /// Kernels of a decoder's single tokens begin while those before them end, in programs compiled for sm_90a.
   /// (Off unless asked: it has not been measured yet.)
   bool early = false;
 };

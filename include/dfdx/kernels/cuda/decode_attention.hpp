@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// What positions see of a cache, on a device. Several queries that share keys and values go through them together, 64 or
-// 128 positions at a time; long texts are divided among blocks, the last of which puts their parts together. Sums are
-// kept relative to the largest score so far (Milakov and Gimelshein 2018; Dao et al. 2023, Flash-Decoding).
+// What positions see of a cache, on a device. Several queries that share keys and values go through them together, 64
+// or 128 positions at a time; long texts are divided among blocks, the last of which puts their parts together. Sums
+// are kept relative to the largest score so far (Milakov and Gimelshein 2018; Dao et al. 2023, Flash-Decoding).
 #pragma once
 
 #include <dfdx/kernels/cuda/decode.hpp>

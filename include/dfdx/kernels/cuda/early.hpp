@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Kernels that begin while those before them end (programmatic dependent launch, sm_90 and later): what they can do
+// Kernels that begin while those before them end (programmatic dependent launch; in code for sm_90a): what they can do
 // without what those compute, they do in the meantime. Such a kernel lets the next begin, and waits for those before
 // before it reads what they write or writes at all; each waits, so that when one goes on, all before it are done.
 #pragma once
@@ -13,26 +13,34 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// let_next_begin - the kernel behind this one may begin when all blocks of this have said so; nothing if it was started
-/// as usual. (PTX ISA, griddepcontrol.)
+/// let_next_begin - the kernel behind this one may begin when all blocks of this have said so; nothing if it was
+/// started as usual. (PTX ISA, griddepcontrol.)
 DFDX_INLINE void let_next_begin() {
-#if defined(__CUDA_ARCH__)
-#if __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
-#endif
 #endif
 }
 /// wait_for_before - all kernels before this one have ended, and what they wrote is there.
 DFDX_INLINE void wait_for_before() {
-#if defined(__CUDA_ARCH__)
-#if __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("griddepcontrol.wait;" : : : "memory");
-#endif
 #endif
 }
 
+/// Waits - a kernel that shares memory where the code of K waits by itself, and none elsewhere: they are compiled
+/// together.
+template <class K>
+struct Waits {
+  static constexpr int threads = warp_size;
+  static DFDX_INLINE void run(int) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("" : : "l"(shared<Waits, int, 1>()) : "memory");
+#endif
+  }
+};
+
 /// may_be_early - whether the program's code of kernel K for a device waits by itself.
-template <class K, class Arguments>
+template <class K>
 bool may_be_early([[maybe_unused]] Device device) {
 #if defined(DFDX_CUDA_EMULATED)
   return false;
@@ -41,25 +49,24 @@ bool may_be_early([[maybe_unused]] Device device) {
   auto& is = known[static_cast<std::size_t>(device.index)];
   if (is == 0) {
     cudaFuncAttributes facts{};
-    // For what its code was written, whatever it was translated to.
     cudaError_t const said =
-        cudaFuncGetAttributes(&facts, reinterpret_cast<void const*>(entry_of<K, Arguments>()));
+        cudaFuncGetAttributes(&facts, reinterpret_cast<void const*>(entry_of<Waits<K>, int>()));
     if (said != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       return false;
     }
-    is = facts.ptxVersion >= 90 ? 1 : -1;
+    is = facts.sharedSizeBytes != 0 ? 1 : -1;
   }
   return is > 0;
 #endif
 }
 
-/// start_early - starts a kernel that waits for those before by itself, with CudaOptions::early; returns what the runtime
-/// says.
+/// start_early - starts a kernel that waits for those before by itself, with CudaOptions::early; returns what the
+/// runtime says.
 template <class K, class Arguments>
 cudaError_t start_early(Arguments const& arguments, index_t blocks, Device device, cudaStream_t stream) {
 #if !defined(DFDX_CUDA_EMULATED)
-  if (blocks != 0 && cuda_options.early && may_be_early<K, Arguments>(device)) {
+  if (blocks != 0 && cuda_options.early && may_be_early<K>(device)) {
     Arguments copy = arguments;
     void* list[] = {&copy};
     cudaLaunchAttribute at_once{};

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // One row of floats multiplied with matrices of numbers, which is a matter of reading these as fast as memory gives
 // them: each warp has the next numbers on their way before it multiplies those it has, from one row of a matrix to the
-// next. Norms before and activations behind are part of it, for a kernel of their own takes longer to start than to run.
+// next. Norms before and activations behind are part of it, for a kernel of their own takes longer to start than to
+// run.
 #pragma once
+
+#include <algorithm>
 
 #include <dfdx/kernels/cuda/decode.hpp>
 #include <dfdx/kernels/cuda/early.hpp>

@@ -65,9 +65,9 @@ struct LargestOfRows {
   }
 };
 
-/// RoundRows - rounds floats to numbers E of 16 bits; the products are to be multiplied with `scale`, if it is given. It
-/// is 1 unless f16 is too small for the largest number of all rows; then the largest becomes 2^14 to 2^15. (A scale for
-/// all, for it is what cuBLASLt multiplies with. Numbers 2^-28 of the largest still have all bits.)
+/// RoundRows - rounds floats to numbers E of 16 bits; the products are to be multiplied with `scale`, if it is given.
+/// It is 1 unless f16 is too small for the largest number of all rows; then the largest becomes 2^14 to 2^15. (A
+/// scale for all, for it is what cuBLASLt multiplies with. Numbers 2^-28 of the largest still have all bits.)
 struct RoundArguments {
   float const* x = nullptr;
   void* to = nullptr;

@@ -36,8 +36,8 @@ DFDX_INLINE T exchanged(T x, int mask) {
 }
 /// warp_barrier - all threads of the warp have come here.
 DFDX_INLINE void warp_barrier() { __syncwarp(); }
-/// counted - adds 1 to a number in the device's memory; what was there. Whoever is last sees what the blocks before have
-/// written, whose threads came to a barrier before one of them counted.
+/// counted - adds 1 to a number in the device's memory; what was there. Whoever is last sees what the blocks before
+/// have written, whose threads came to a barrier before one of them counted.
 DFDX_INLINE int counted(int* at) {
 #if defined(DFDX_CUDA_EMULATED)
   return (*at)++;
