@@ -236,8 +236,8 @@ DFDX_INLINE unsigned alike(int) {
   return 1;
 }
 DFDX_INLINE void count_one(std::uint32_t*) {}
-DFDX_INLINE double fast_reciprocal(double x) { return x; }
-DFDX_INLINE double fast_inverse_root(double x) { return x; }
+DFDX_INLINE double fast_reciprocal(double x) { return 1 / x; }
+DFDX_INLINE double fast_inverse_root(double x) { return 1 / std::sqrt(x); }
 DFDX_INLINE float larger(float x, float) { return x; }
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <bool Turned>
