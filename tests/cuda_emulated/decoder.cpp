@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Decoders of models that lie on a device: every kind of model, matrix and cache against the same on the CPU.
-#include "cuda_emulated/emulated.hpp"
+// Decoders of models that lie on a device: every kind of model against the same on the CPU, and what they do beside
+// computing.
+#include "cuda_emulated/decoder.hpp"
 
-#include <dfdx/cuda_models.hpp>
 #include <dfdx/models/any_model.hpp>
 #include <dfdx/models/batch.hpp>
 #include <dfdx/models/gpt2.hpp>
-#include <dfdx/models/llama_load.hpp>
 #include <dfdx/models/lora.hpp>
 #include <dfdx/models/session.hpp>
 
@@ -16,86 +15,7 @@
 
 namespace tests::cuda_emulated_decoder {
 
-using namespace emulated;
-
-namespace {
-
-using Tokens = std::vector<std::int32_t>;
-
-models::LlamaConfig small() {
-  models::LlamaConfig c;
-  c.vocabulary = 131, c.width = 64, c.hidden = 96, c.layers = 2, c.heads = 4, c.kv_heads = 2,
-  c.head_size = 16;
-  c.context = 512, c.tied = true;
-  return c;
-}
-// Sizes of which rows are whole blocks of every format.
-models::LlamaConfig of_blocks() {
-  models::LlamaConfig c = small();
-  c.width = 256, c.hidden = 512, c.head_size = 64;
-  return c;
-}
-models::LlamaConfig one_layer(models::LlamaConfig c) {
-  c.layers = 1;
-  return c;
-}
-
-template <class M>
-M with_random_numbers(M m) {
-  std::uint64_t seed = 1;
-  visit_named(m, [&](std::string const& name, Array& leaf) {
-    Array x(leaf.meta());
-    bool const is_norm = name.find("norm") != name.npos || name.find("ln_") != name.npos;
-    for (index_t i = 0; i < x.size(); ++i)
-      x.data<float>()[i] = static_cast<float>(normal_at(Key{seed}, static_cast<std::uint64_t>(i))) * 0.2f +
-                           (is_norm && name.ends_with("weight") ? 1.0f : 0.0f);
-    ++seed;
-    leaf = x;
-  });
-  return m;
-}
-models::Llama random_model(models::LlamaConfig const& c) {
-  c.check();
-  return with_random_numbers(models::detail::outline_of(c));
-}
-
-Tokens some_tokens(index_t n, index_t vocabulary) {
-  Tokens r;
-  for (index_t i = 0; i < n; ++i) r.push_back(static_cast<std::int32_t>((i * 37 + 1) % vocabulary));
-  return r;
-}
-
-// The largest difference relative to the largest number of all, between a decoder on the CPU and one on the device: a
-// prompt of so many tokens, and so many tokens after it one by one.
-template <class M>
-double difference(M const& m, index_t prompt, index_t after, Encoding cache = DType::f32) {
-  auto const there = to(cuda(), m);
-  index_t const n = prompt + after;
-  models::KvCache a = m.cache(n, {}, cache), b = there.cache(n, {}, cache);
-  CHECK(b.device() == cuda());
-  models::Decoder here(m, n), decode(there, n);
-  double worst = 0, size = 0;
-  auto const compare = [&](std::span<float const> want, std::span<float const> got) {
-    REQUIRE(got.size() == want.size());
-    for (std::size_t k = 0; k < got.size(); ++k) {
-      double const d = std::abs(double{got[k]} - double{want[k]});
-      if (!(d <= worst)) worst = d;
-      size = std::max(size, std::abs(double{want[k]}));
-    }
-  };
-  Tokens const tokens = some_tokens(n, m.config.vocabulary);
-  auto const first = std::span(tokens).first(static_cast<std::size_t>(prompt));
-  if (prompt > 0) compare(here.rows(first, a), decode.rows(first, b));
-  for (index_t i = prompt; i < n; ++i) {
-    auto const token = tokens[static_cast<std::size_t>(i)];
-    compare(here(token, a), decode(token, b));
-  }
-  CHECK(a.length == b.length);
-  CHECK(size > 0);
-  return worst / size;
-}
-
-}  // namespace
+using namespace emulated_decoders;
 
 TEST_CASE("a decoder on a device gives what one on the CPU gives", "[cuda]") {
   CHECK(difference(random_model(small()), 0, 12) < 1e-5);
@@ -114,141 +34,6 @@ TEST_CASE("a decoder on a device gives what one on the CPU gives", "[cuda]") {
   CHECK(difference(random_model(c), 10, 15) < 1e-5);
 }
 
-TEST_CASE("matrices of 16 bits on a device", "[cuda]") {
-  for (DType d : {DType::bf16, DType::f16}) {
-    INFO(name_of(d));
-    models::Llama m = random_model(small());
-    visit(m, [&](Array& leaf) {
-      if (leaf.ndim() == 2) leaf = leaf.to(d);
-    });
-    CHECK(difference(m, 0, 6) < 1e-5);
-    CHECK(difference(m, 70, 2) < 5e-5);  // of two numbers of 16 bits each
-    models::LlamaConfig c = small();
-    c.width = 60;  // rows that no words of 16 bytes are
-    m = random_model(c);
-    visit(m, [&](Array& leaf) {
-      if (leaf.ndim() == 2) leaf = leaf.to(d);
-    });
-    CHECK(difference(m, 18, 2) < 5e-5);
-  }
-}
-
-TEST_CASE("a token by itself, in rows of every length", "[cuda]") {
-  models::LlamaConfig c = one_layer(small());
-  for (DType d : {DType::f32, DType::bf16}) {
-    // Several steps of a warp, more rows than there are warps, and rows that are too long.
-    for (index_t hidden : {88, 2600, 8200}) {
-      INFO(name_of(d) << ' ' << hidden);
-      c.hidden = hidden, c.mlp_bias = hidden == 2600;
-      models::Llama m = random_model(c);
-      visit(m, [&](Array& leaf) {
-        if (leaf.ndim() == 2) leaf = leaf.to(d);
-      });
-      int const launches = machine().launches;
-      CHECK(difference(m, 0, 2) < 1e-5);
-      // Norms and activations are no kernels of their own.
-      CHECK(machine().launches == launches + 2 * 7);
-    }
-  }
-}
-
-TEST_CASE("tokens by kernels that begin early", "[cuda]") {
-  models::Llama const m = random_model(of_blocks()), there = to(cuda(), m);
-  models::KvCache a = there.cache(200), b = there.cache(200);
-  models::Decoder decode(there, 200), early(there, 200);
-  for (std::int32_t t = 0; t < 40; ++t) {
-    std::span<float const> const last = decode(t, a);
-    std::vector<float> const want(last.begin(), last.end());
-    cuda_options.early = true;
-    std::span<float const> const got = early(t, b);
-    cuda_options.early = false;
-    CHECK(std::equal(want.begin(), want.end(), got.begin(), got.end()));
-  }
-}
-
-TEST_CASE("prompts by cuBLASLt", "[cuda]") {
-  auto const before = cuda_options.cublas_from;
-  auto& products = cuda_fake::products;
-  for (DType d : {DType::f32, DType::bf16, DType::f16}) {
-    INFO(name_of(d));
-    auto const narrow = [&](models::Llama m) {
-      visit(m, [&](Array& leaf) {
-        if (leaf.ndim() == 2) leaf = leaf.to(d);
-      });
-      return m;
-    };
-    // Rows are rounded once to the matrix's type: 2^-9 or 2^-12 of each number, of which some of the sum is left.
-    double const bound = d == DType::f32 ? 1e-5 : d == DType::bf16 ? 2e-2 : 2e-3;
-    models::LlamaConfig c = small();
-    c.attention_bias = c.output_bias = c.mlp_bias = true;
-    models::Llama m = narrow(random_model(c));
-    double const split = difference(m, 20, 0);
-    cuda_options.cublas_from = 0;
-    int const all = products.products, biases = products.biases, addends = products.addends,
-              wide = products.into_f32;
-    double const rounded = difference(m, 20, 2);
-    CHECK(rounded < bound);
-    CHECK((d == DType::f32 || rounded > split));
-    // The head and of each of two layers seven matrices, of which two add to what is there; the next tokens are no rows
-    // for it.
-    CHECK(products.products == all + 15);
-    CHECK(products.biases == biases + 14);
-    CHECK(products.addends == addends + 4);
-    CHECK(products.into_f32 == wide + (d == DType::f32 ? 0 : 15));
-    models::add_lora(m, {.rank = 3, .alpha = 6, .targets = {"q_proj", "down_proj"}}, Key{3});
-    visit_named(m, [](std::string const& name, Array& leaf) {
-      if (name.ends_with("lora_B.weight")) leaf = randn(Extents(leaf.shape()), Key{9}) * 0.2;
-    });
-    CHECK(difference(m, 20, 0) < bound);
-    // What it refuses goes to the kernels of dfdx, all or what has a bias.
-    products.refuse_bias = true;
-    CHECK(difference(m, 20, 0) < bound);
-    products.refuse_bias = false;
-    // What was chosen is remembered, so another number of tokens asks again.
-    products.refuse = true;
-    CHECK(difference(narrow(random_model(c)), 21, 0) < (d == DType::f32 ? 1e-5 : 5e-5));
-    products.refuse = false;
-    // Numbers that f16 does not hold: all of it is divided, and the sums are multiplied.
-    models::Llama loud = narrow(random_model(small()));
-    for (auto& layer : loud.model.layers) {
-      auto& norm = layer.post_attention_layernorm.weight;
-      norm = norm * 1e5;
-    }
-    CHECK(difference(loud, 19, 0) < bound);
-    cuda_options.cublas_from = before;
-  }
-}
-
-TEST_CASE("matrices that begin where no word does on a device", "[cuda]") {
-  models::Llama const m = random_model(small());
-  models::Llama there = to(cuda(), m);
-  Array& up = *there.model.layers[0].mlp.up_proj.weight;
-  Array const dense = to(Device{}, up), flat(Meta{DType::f32, make_shape(dense.size() + 1)});
-  std::copy_n(dense.data<float>(), dense.size(), flat.data<float>() + 1);
-  up = slice(to(cuda(), flat), 0, 1, dense.size() + 1).view(dense.shape(), dense.strides());
-  CHECK(up.device() == cuda());
-  CHECK(reinterpret_cast<std::uintptr_t>(up.bytes()) % 16 == 4);
-  models::KvCache a = m.cache(30), b = there.cache(30);
-  models::Decoder here(m, 30), decode(there, 30);
-  for (index_t n : {1, 20}) {
-    std::span<float const> const want = here(some_tokens(n, 131), a), got = decode(some_tokens(n, 131), b);
-    for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(want[i] - got[i]) < 1e-4f);
-  }
-}
-
-TEST_CASE("matrices of blocks on a device", "[cuda]") {
-  models::Llama const m = random_model(one_layer(of_blocks()));
-  for (Quant q : {Quant::q4_0, Quant::q4_1, Quant::q5_0, Quant::q5_1, Quant::q8_0, Quant::q4_k, Quant::q5_k,
-                  Quant::q6_k}) {
-    INFO(name_of(q));
-    models::Llama const r = models::quantized(m, q);
-    // A last bit may bring a neighbour of the other factor's integers, which is a step of 1 / 127.
-    CHECK(difference(r, 0, 2) < 0.02);
-    CHECK(difference(r, 6, 0) < 0.02);
-    CHECK(difference(r, 20, 0) < 0.02);
-  }
-}
-
 TEST_CASE("a stored matrix that is asked for by itself beside values of a device", "[cuda]") {
   models::Llama const m = models::quantized(random_model(of_blocks()), Quant::q5_1);
   models::Llama const there = to(cuda(), m);
@@ -262,65 +47,6 @@ TEST_CASE("a stored matrix that is asked for by itself beside values of a device
   auto const& table = *there.model.embed_tokens.stored;
   CHECK(array_equal(to(Device{}, table.rows_at(to(cuda(), at))), m.model.embed_tokens.stored->rows_at(at)));
   CHECK(to(Device{}, there).model.embed_tokens.stored->there.bytes() == nullptr);
-}
-
-TEST_CASE("what is seen of long texts and of caches of every kind", "[cuda]") {
-  models::LlamaConfig c = of_blocks();
-  c.layers = 1, c.width = 32, c.hidden = 32, c.head_size = 32;
-  for (index_t kv_heads : {1, 2, 4}) {
-    c.kv_heads = kv_heads;
-    models::Llama const m = random_model(c);
-    INFO(kv_heads);
-    // Positions are divided among blocks where there are few rows, and seen 128 at a time: two or three times here.
-    CHECK(difference(m, kv_heads == 2 ? 300 : 140, 3) < 1e-5);
-    CHECK(difference(m, 2, 140) < 1e-5);
-  }
-  c.window = 150;
-  CHECK(difference(random_model(c), 200, 3) < 1e-5);
-  c.window = 5;
-  CHECK(difference(random_model(c), 140, 3) < 1e-5);
-  c.window = 0, c.heads = 12, c.kv_heads = 1;  // a group of more heads than a block has
-  CHECK(difference(random_model(c), 3, 2) < 1e-5);
-  models::Llama const m = random_model(c);
-  // Where the two differ in the last bit, 16 bits may round to neighbours.
-  CHECK(difference(m, 150, 3, DType::f16) < 1e-3);
-  CHECK(difference(m, 150, 3, DType::bf16) < 1e-2);
-  CHECK(difference(m, 150, 3, Quant::q8_0) < 1e-2);
-}
-
-TEST_CASE("prompts and caches of 16 bits, by tensor cores", "[cuda]") {
-  models::LlamaConfig c = small();
-  c.layers = 1, c.width = 32, c.hidden = 32;
-  // Rounded are queries, weights and, where the last bit differs, what is in the caches.
-  auto const check = [&](index_t prompt, index_t before) {
-    INFO(c.head_size << ' ' << c.heads << ' ' << c.kv_heads << ' ' << c.window << ' ' << prompt << ' '
-                     << before);
-    models::Llama const m = random_model(c), there = to(cuda(), m);
-    for (DType d : {DType::f16, DType::bf16}) {
-      double const bound = d == DType::f16 ? 1e-3 : 1e-2;
-      CHECK(difference(m, prompt, 1, d) < bound);
-      if (before == 0) continue;
-      // A prompt that comes after others, in a cache with room.
-      models::KvCache a = m.cache(before + prompt + 7, {}, d), b = there.cache(before + prompt + 7, {}, d);
-      models::Decoder here(m, 512), decode(there, 512);
-      here(some_tokens(before, 131), a), decode(some_tokens(before, 131), b);
-      std::span<float const> const want = here(some_tokens(prompt, 130), a),
-                                   got = decode(some_tokens(prompt, 130), b);
-      double worst = 0, size = 0;
-      for (std::size_t k = 0; k < want.size(); ++k) {
-        worst = tests::worse(worst, std::abs(double{got[k]} - double{want[k]}));
-        size = std::max(size, std::abs(double{want[k]}));
-      }
-      CHECK(worst < bound * size);
-    }
-  };
-  check(17, 0), check(70, 100);
-  c.window = 5, check(70, 30);
-  c.window = 90, check(150, 3);
-  c.window = 0, c.head_size = 64, c.heads = 6, check(40, 300);  // long texts are divided among blocks
-  c.head_size = 18, check(40, 20);                              // rows that no words of 16 bytes are
-  c.head_size = 96, c.heads = c.kv_heads = 2, check(70, 20);
-  c.head_size = 200, check(33, 20);
 }
 
 TEST_CASE("texts side by side on a device", "[cuda]") {
