@@ -10,9 +10,6 @@ using namespace emulated;
 
 namespace {
 
-// nvcc's front end spells a type as it is written first, and cannot do so of what ops make.
-using One = Tensor<float, 1>;
-using Column = Tensor<float, 5, 1>;
 struct Activate {
   constexpr auto operator()(auto const& x, auto const& y) const { return gelu(x) * 2.0f + y; }
 };
@@ -181,12 +178,12 @@ TEST_CASE("a long row is shared by blocks", "[cuda]") {
 }
 TEST_CASE("maps of odd sizes", "[cuda]") {
   REQUIRE(apart(Activate{}, filled<Tensor<float, 7, 39>>(1), filled<Tensor<float, 39>>(2)) < 1e-6);
-  REQUIRE(apart(Activate{}, filled<Tensor<float, 1, 1>>(1), filled<One>(2)) < 1e-6);
+  REQUIRE(apart(Activate{}, filled<Tensor<float, 1, 1>>(1), filled<Tensor<float, 1>>(2)) < 1e-6);
   REQUIRE(apart(Activate{}, filled<Tensor<float, 31, 257>>(1), filled<Tensor<float, 257>>(2)) < 1e-6);
 }
 TEST_CASE("rows of odd sizes", "[cuda]") {
   REQUIRE(apart(Softmax{}, filled<Tensor<float, 5, 200>>(3)) < 1e-6);
-  REQUIRE(apart(Softmax{}, filled<Column>(3)) < 1e-6);
+  REQUIRE(apart(Softmax{}, filled<Tensor<float, 5, 1>>(3)) < 1e-6);
   REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 33>>(3)) < 1e-6);
   REQUIRE(apart(Softmax{}, filled<Tensor<float, 3, 300>>(3)) < 1e-6);
   REQUIRE(apart(Softmax{}, filled<Tensor<float, 300>>(3)) < 1e-6);

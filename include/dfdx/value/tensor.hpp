@@ -221,10 +221,18 @@ void as_tensor(void const*);
 template <class X>
 using tensor_base = decltype(as_tensor(static_cast<std::remove_cvref_t<X> const*>(nullptr)));
 
+// From a list of numbers, not from what they are computed by: nvcc's front end spells a type as it has met it first.
+template <class T, class Dims>
+struct TensorOf;
+template <class T, std::size_t... D>
+struct TensorOf<T, std::index_sequence<D...>> {
+  using type = Tensor<T, D...>;
+};
 // The meta of a result, as a type.
 template <class M, std::size_t... I>
-auto tensor_of(std::index_sequence<I...>)
-    -> Tensor<element_t<M::value.dtype>, static_cast<std::size_t>(M::value.shape[static_cast<int>(I)])...>;
+auto tensor_of(std::index_sequence<I...>) -> typename TensorOf<
+    element_t<M::value.dtype>,
+    std::index_sequence<static_cast<std::size_t>(M::value.shape[static_cast<int>(I)])...>>::type;
 
 }  // namespace detail
 
