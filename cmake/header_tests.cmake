@@ -5,7 +5,7 @@ foreach(header ${DFDX_HEADERS})
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/include" OUTPUT_VARIABLE name)
   # Not the opt-in backends: cuda_tests.cmake and the cross builds compile them with their own compilers. Nor what needs
   # a library that is not here.
-  if(NOT name MATCHES "^dfdx/(cuda(_models|_ops)?\\.hpp|models/decoder_device\\.hpp|kernels/cuda/|kernels/rvv/|program/(called_[a-z_]*|host_step|on_device|own_step)\\.hpp)"
+  if(NOT name MATCHES "^dfdx/(cuda(_models|_ops)?\\.hpp|models/decoder_(device|factor)\\.hpp|kernels/cuda/|kernels/rvv/|program/(called_[a-z_]*|host_step|on_device|own_step)\\.hpp)"
      AND (ZLIB_FOUND OR NOT name MATCHES "^dfdx/(io/(idx|csv|npz|packed_file|pt|open_weights)|report/png|models|models/.*)\\.hpp$"))
     string(APPEND names "${name}\n")
   endif()

@@ -4,6 +4,7 @@
 
 #include <dfdx/kernels/cuda/cublas.hpp>
 #include <dfdx/kernels/cuda/one_row.hpp>
+#include <dfdx/kernels/cuda/own.hpp>
 #include <dfdx/models/decoder_model.hpp>
 
 namespace dfdx::models::detail::inline DFDX_TARGET {
