@@ -12,16 +12,16 @@ mkdir -p $out
 if [ "${1:-build}" = build ]; then
   command -v nvcc >/dev/null || { echo 'cuda/run.sh: no nvcc' >&2; exit 1; }
   flags='-std=c++20 -O3 -Iinclude -isystem build/deps/usr/include'
-  host='-fopenmp,-march=x86-64-v3' # results are compared with the CPU's, which takes longer than the rows
+  host='-fopenmp -march=x86-64-v3' # results are compared with the CPU's, which takes longer than the rows
   arch=${ARCH:-sm_90a}
   case $arch in *a) flags="$flags -DDFDX_BENCH_WARPGROUPS" ;; esac
   for name in $names; do
     object=
     if [ -f bench/cuda/$name.cpp ]; then # what nvcc need not read
       object=$out/$name.o
-      ${CXX:-g++} $flags -fopenmp -march=x86-64-v3 -c -o $object bench/cuda/$name.cpp
+      ${CXX:-g++} $flags $host -c -o $object bench/cuda/$name.cpp
     fi
-    nvcc $flags -arch="$arch" --expt-relaxed-constexpr --extended-lambda -Xcompiler $host -o $out/$name \
+    nvcc $flags -arch="$arch" --expt-relaxed-constexpr --extended-lambda -Xcompiler "$(echo $host | tr ' ' ,)" -o $out/$name \
       bench/cuda/$name.cu $object -lcublasLt
   done
   [ $# -eq 0 ] || exit 0

@@ -126,10 +126,7 @@ class LoopStep {
   }
   struct Own {
     index_t elements[static_cast<std::size_t>(facts.operands) + 1] = {};
-    constexpr index_t bytes(int k, index_t n) const {
-      return n * elements[k] *
-             static_cast<index_t>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype))));
-    }
+    constexpr index_t bytes(int k, index_t n) const { return n * elements[k] * detail::item_bytes<Code>(k); }
     constexpr index_t bytes() const {
       index_t r = 0;
       for (int k = 0; k < facts.operands; ++k) r += in_memory(k) ? bytes(k, 1) : 0;

@@ -73,6 +73,24 @@ DFDX_INLINE void fill_shared(LoopArguments<Code> const& here) {
   barrier();
 }
 
+/// row_elements - of a row, over all dims that phases walk; -1 if that is not known.
+template <class Code>
+inline constexpr index_t row_elements = [] {
+  constexpr LoopFacts facts(Code::value);
+  index_t n = 1;
+  for (int d = facts.split; d < facts.dims; ++d)
+    n = n < 0 || facts.extent_code(d) < 0 ? -1 : n * facts.extent_code(d);
+  return n;
+}();
+/// item_bytes - of one element of operand k.
+template <class Code>
+constexpr index_t item_bytes(int k) {
+  return static_cast<index_t>(
+      size_of(static_cast<DType>(LoopFacts(Code::value).record(k, loop_code::dtype))));
+}
+/// whole_words - so many bytes and what is missing to 16.
+constexpr index_t whole_words(index_t bytes) { return (bytes + 15) / 16 * 16; }
+
 /// OwnMemory - what a block has of its own: copies of what rows add to, in the device's memory, and rows of scratch, in
 /// shared memory if all of them are known to fit there.
 template <class Code>
@@ -82,17 +100,10 @@ struct OwnMemory {
   static constexpr index_t most_bytes = index_t{40} << 10;
   /// Bytes of scratch before operand `end`, each operand's 16 bytes from the next; -1 if a size is not known.
   static constexpr index_t before(int end) {
-    index_t bytes = 0, size = 1;
-    for (int d = facts.split; d < facts.dims; ++d) {
-      if (facts.extent_code(d) < 0) return -1;
-      size *= facts.extent_code(d);
-    }
+    if (row_elements<Code> < 0) return -1;
+    index_t bytes = 0;
     for (int k = 0; k < end; ++k)
-      if (facts.is_scratch(k))
-        bytes +=
-            (size * static_cast<index_t>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype)))) +
-             15) /
-            16 * 16;
+      if (facts.is_scratch(k)) bytes += whole_words(row_elements<Code> * item_bytes<Code>(k));
     return bytes;
   }
   static constexpr index_t bytes = before(facts.operands);

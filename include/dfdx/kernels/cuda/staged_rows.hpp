@@ -22,16 +22,8 @@ class StagedPlan {
  public:
   /// Of 227 KiB that a block of an H100 can have; some is left to what kernels name.
   static constexpr index_t room = index_t{226} << 10;
-  /// Elements of a row, -1 if that is not known.
-  static constexpr index_t row_size = [] {
-    index_t n = 1;
-    for (int d = facts.split; d < facts.dims; ++d)
-      n = n < 0 || facts.extent_code(d) < 0 ? -1 : n * facts.extent_code(d);
-    return n;
-  }();
-  static constexpr index_t item(int k) {
-    return static_cast<index_t>(size_of(static_cast<DType>(facts.record(k, loop_code::dtype))));
-  }
+  static constexpr index_t row_size = detail::row_elements<Code>;
+  static constexpr index_t item(int k) { return detail::item_bytes<Code>(k); }
   /// is_staged - operand k is read alone, element by element, and its rows differ and lie in one piece each.
   static constexpr bool is_staged(int k) {
     if (facts.is_shared(k) || facts.is_scratch(k)) return false;
@@ -61,7 +53,7 @@ class StagedPlan {
     index_t const n = facts.record(k, loop_code::fill);
     return n < 0 ? -1 : n;
   }
-  static constexpr index_t bytes_of(int k) { return (own_size(k) * item(k) + 15) / 16 * 16; }
+  static constexpr index_t bytes_of(int k) { return detail::whole_words(own_size(k) * item(k)); }
 
   /// A row of each staged operand; what lies before operand k of a stage, and of what a block has of its own.
   static constexpr index_t staged_before(int end) {
