@@ -44,6 +44,7 @@ struct Machine {
   } fibers;
   Unknown replays, launches, captures;
   bool has_warpgroups = true;
+  int dynamic_limit = 0;
 };
 inline Machine& machine() {
   static Machine one;

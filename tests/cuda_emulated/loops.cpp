@@ -160,6 +160,18 @@ TEST_CASE("rows that blocks bring into memory of their own", "[cuda]") {
   REQUIRE(apart(Norm{}, filled<Tensor<double, 512>>(1), filled<Tensor<double, 512>>(2),
                 filled<Tensor<double, 700, 512>>(3)) < 1e-12);
 }
+TEST_CASE("rows that a device has no room for are read where they lie", "[cuda][emulated]") {
+  using Norm = std::remove_const_t<decltype(grad(norm_loss, wrt<0, 1, 2>))>;
+  using Row = Tensor<float, 2044>;
+  auto const limit = machine().dynamic_limit;
+  machine().dynamic_limit = 1000;
+  // (Of programs that no other test has: whether a kernel fits is asked once.)
+  double const softmax_apart = apart(Softmax{}, filled<Tensor<float, 11, 2044>>(1)),
+               norm_apart = apart(Norm{}, filled<Row>(1), filled<Row>(2), filled<Tensor<float, 40, 2044>>(3));
+  machine().dynamic_limit = limit;
+  REQUIRE(softmax_apart < 1e-6);
+  REQUIRE(norm_apart < 1e-4);
+}
 TEST_CASE("a long row is shared by blocks", "[cuda]") {
   STATIC_REQUIRE(shares_of<Everything, Tensor<float, 150001>> == 18);
   STATIC_REQUIRE(shares_of<Softmax, Tensor<float, 200000>> == 24);

@@ -61,7 +61,7 @@ struct Preference {
 };
 struct Products {
   int choices = 0, products = 0;
-  int descriptors = 0;  // that are alive
+  int descriptors = 0;          // that are alive
   int biases = 0, addends = 0;  // that products did add
   int into_f32 = 0;             // products of 16 bits with results that are wider
   bool refuse = false, refuse_bias = false;
@@ -70,8 +70,8 @@ struct Products {
 inline Products products;
 
 template <class T, class Sum, class R>
-void multiply(Description const& d, Sum alpha, void const* pa, Layout const& la, void const* pb, Layout const& lb,
-              void const* addend, Layout const& ladd, void* pc, Layout const& lc) {
+void multiply(Description const& d, Sum alpha, void const* pa, Layout const& la, void const* pb,
+              Layout const& lb, void const* addend, Layout const& ladd, void* pc, Layout const& lc) {
   auto const* const a = static_cast<T const*>(pa);
   auto const* const b = static_cast<T const*>(pb);
   auto* const c = static_cast<R*>(pc);
@@ -209,11 +209,12 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   r->algo = {p->workspace, p->alignment[0]};
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const* alpha, void const* a,
-                                     cublasLtMatrixLayout_t la, void const* b, cublasLtMatrixLayout_t lb,
-                                     void const* beta, void const* c, cublasLtMatrixLayout_t ladd, void* to,
-                                     cublasLtMatrixLayout_t lc, cublasLtMatmulAlgo_t const* how,
-                                     void* workspace, std::size_t bytes, cudaStream_t stream) {
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const* alpha,
+                                     void const* a, cublasLtMatrixLayout_t la, void const* b,
+                                     cublasLtMatrixLayout_t lb, void const* beta, void const* c,
+                                     cublasLtMatrixLayout_t ladd, void* to, cublasLtMatrixLayout_t lc,
+                                     cublasLtMatmulAlgo_t const* how, void* workspace, std::size_t bytes,
+                                     cudaStream_t stream) {
   auto const aligned = [](void const* p, std::uintptr_t n) {
     return reinterpret_cast<std::uintptr_t>(p) % n == 0;
   };

@@ -179,7 +179,7 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* facts, void const*)
   return cudaSuccess;
 }
 inline cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int value) {
-  bool const fits = static_cast<std::size_t>(value) <= cuda_fake::Machine::most_dynamic;
+  bool const fits = static_cast<std::size_t>(value) <= cuda_fake::machine().dynamic_limit;
   return cuda_fake::machine().say(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
 inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void const*, int, std::size_t) {

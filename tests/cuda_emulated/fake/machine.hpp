@@ -91,6 +91,7 @@ class Machine {
 
   /// What blocks share besides what they name.
   static constexpr std::size_t most_dynamic = std::size_t{227} << 10;
+  std::size_t dynamic_limit = most_dynamic;
   std::byte* dynamic_memory() {
     if (dynamic_ == nullptr) dynamic_ = std::make_unique<std::byte[]>(most_dynamic);
     return dynamic_.get();
