@@ -61,8 +61,8 @@ TEST_CASE("what no parameter can be reached from is not visited") {
   for (int i = 0; i < 1000; ++i) y = y * c * 0.5;
   CHECK(y.tape() == nullptr);
   Array const z = x * y;
-  CHECK(z.tape()->in[0] == x.tape());
-  CHECK(z.tape()->in[1] == nullptr);
+  CHECK(z.tape()->in(0) == x.tape());
+  CHECK(z.tape()->in(1) == nullptr);
 }
 
 TEST_CASE("values are released when their gradient has been passed on") {

@@ -175,7 +175,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   auto const code_under = [&](int id) { return nodes[accessed[id].root].op->code; };
   for (int id = 0, size = g.size(); id < size; ++id) {
     Node const& n = nodes[id];
-    int in[max_arity] = {-1, -1, -1, -1};
+    int in[max_arity] = {-1, -1, -1, -1, -1};
     bool const opaque = n.op->code == Code::opaque && !joins.joined(id);
     bool const reads_memory = n.op->code == Code::each || opaque || n.op->code == Code::matmul;
     for (int k = 0; k < n.op->arity; ++k) {

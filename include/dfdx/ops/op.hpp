@@ -20,7 +20,8 @@ namespace op {
 /// `reads(I)` says which values vjp<I> reads, not only their shapes: bit k for operand k, bit max_arity for the
 /// result. A tape keeps no others. (Of elementwise ops it is found out.) `examples` says how vmap makes one use of
 /// the op of many, `moves` whether it reads or adds elements at places. An op whose result is one of its operands but
-/// for some elements says which, `takes_over`: a program may give its kernel the same memory for both.
+/// for some elements says which, `takes_over`: a program may give its kernel the same memory for both. One that
+/// is best computed with the op whose result is its last operand has `run_both` (value/node.hpp).
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
@@ -105,6 +106,8 @@ constexpr V vjp(V const& ct, Site<V> const& s, int which) {
     if (which == 2) return Op::template vjp<2>(ct, s);
   if constexpr (Op::arity >= 4)
     if (which == 3) return Op::template vjp<3>(ct, s);
+  if constexpr (Op::arity >= 5)
+    if (which == 4) return Op::template vjp<4>(ct, s);
   return V{};
 }
 
@@ -118,6 +121,8 @@ constexpr V jvp(V const& tangent, Site<V> const& s, int which) {
     if (which == 2) return Op::template jvp<2>(tangent, s);
   if constexpr (Op::arity >= 4)
     if (which == 3) return Op::template jvp<3>(tangent, s);
+  if constexpr (Op::arity >= 5)
+    if (which == 4) return Op::template jvp<4>(tangent, s);
   return V{};
 }
 
@@ -154,6 +159,10 @@ constexpr OpInfo make_info() {
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
   if constexpr (requires { &Op::template run_as_floats<0>; })
     r.run_as_floats = &Op::template run_as_floats<0>;
+  if constexpr (requires { &Op::template run_both<0>; }) {
+    r.run_both = &Op::template run_both<0>;
+    r.run_both_as_floats = &Op::template run_both_as_floats<0>;
+  }
   r.require = &require<Op>;
   return r;
 }

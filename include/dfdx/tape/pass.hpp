@@ -119,7 +119,7 @@ class Pass {
       raise("backward: through ", n.rule->name,
             ", whose values an earlier pass has freed; give that pass {.retain_graph = true}");
     for (int k = 0; k < n.arity; ++k)
-      if (TapeNode* const operand = n.in[k]; operand != nullptr && operand->requires_grad) {
+      if (TapeNode* const operand = n.in(k); operand != nullptr && operand->requires_grad) {
         place_of(*operand);
         if (!operand->is_leaf()) ++operand->visit.pending;
       }
@@ -147,9 +147,9 @@ class Pass {
   }
   template <class F>
   void for_operands(int at, F const& f) {
-    TapeNode const* const n = entry(at).node;
+    TapeNode* const n = entry(at).node;
     for (int k = 0; n != nullptr && k < n->arity; ++k)
-      if (int const below = place_below(n->in[k]); below >= 0) f(below);
+      if (int const below = place_below(n->in(k)); below >= 0) f(below);
   }
 
   void propagate() {
@@ -180,11 +180,11 @@ class Pass {
   // held by the pass, so that none is freed here.
   void leave(TapeNode& n) {
     for (int k = 0; k < n.arity; ++k) {
-      TapeNode* const operand = n.in[k];
+      TapeNode* const operand = n.in(k);
       if (operand == nullptr) continue;
       if (!operand->is_leaf() && place_below(operand) >= 0 && --operand->visit.pending == 0)
         lists_.ready.push_back(operand->visit.place);
-      if (!keep_) n.in[k] = nullptr, operand->release();
+      if (!keep_) n.in(k) = nullptr, operand->release();
     }
     if (keep_) return;
     n.spent = true;
@@ -217,11 +217,11 @@ class Pass {
   }
   void send(TapeNode& n, Array const& ct, Array* values, Site<Array>& site) {
     if (create_) {
-      for (int k = 0; k < n.arity; ++k) link(values[k], n.in[k]);
+      for (int k = 0; k < n.arity; ++k) link(values[k], n.in(k));
       link(site.y, &n);
     }
     for (int k = 0; k < n.arity; ++k) {
-      int const to = place_below(n.in[k]);
+      int const to = place_below(n.in(k));
       if (to < 0) continue;
       if (n.payload == TapeNode::Payload::arrays) check_versions(n, k);
       Array c = n.rule->vjp(ct, site, k);
@@ -234,7 +234,7 @@ class Pass {
     PlainNumber cts[max_arity];
     n.rule->vjp_of_numbers(ct, n.numbers(), cts);
     for (int k = 0; k < n.arity; ++k) {
-      int const to = place_below(n.in[k]);
+      int const to = place_below(n.in(k));
       if (to < 0) continue;
       if (anomaly_ && cts[k].value != cts[k].value && ct == ct) raise_anomaly(n, k, {});
       receive(to, cts[k].value, n.number);
@@ -244,7 +244,7 @@ class Pass {
   // over the elements of an array costs what the elements cost.
   void pass_position_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    int const to = place_below(n.in[0]);
+    int const to = place_below(n.in(0));
     if (to < 0) return;
     dfdx::detail::PackedPosition& p = dfdx::detail::position_of(n);
     Array& total = total_of(to, p.whole);
@@ -255,7 +255,7 @@ class Pass {
   }
   void pass_part_on(detail::Entry& e) {
     TapeNode& n = *e.node;
-    int const to = place_below(n.in[0]);
+    int const to = place_below(n.in(0));
     if (to < 0) return;
     Array& total = total_of(to, *dfdx::detail::arrays_of(n));
     Array const ct = as_array(e, n.number);

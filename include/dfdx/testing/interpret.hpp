@@ -79,10 +79,9 @@ using Runner = Array (*)(Node const&, Array const* x);
 
 template <class Op>
 Array run_node(Node const& n, Array const* x) {
-  if constexpr (Op::arity == 1) return reference::run<Op>(n.meta, n.attrs, x[0]);
-  else if constexpr (Op::arity == 2) return reference::run<Op>(n.meta, n.attrs, x[0], x[1]);
-  else if constexpr (Op::arity == 3) return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2]);
-  else return reference::run<Op>(n.meta, n.attrs, x[0], x[1], x[2], x[3]);
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return reference::run<Op>(n.meta, n.attrs, x[K]...);
+  }(std::make_index_sequence<Op::arity>{});
 }
 
 /// The reference version of an op of the list, null for others.

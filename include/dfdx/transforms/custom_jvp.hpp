@@ -81,7 +81,7 @@ struct ForwardRules {
 template <class F, class R>
 struct CustomJvp : detail::Ruled<F, detail::ForwardRules<R>> {};
 
-/// custom_jvp - a function of one to three operands whose derivatives are computed by a rule rather than through what
+/// custom_jvp - a function of one to four operands whose derivatives are computed by a rule rather than through what
 /// it does: rule(y, x..., t...) gives the tangent of y for tangents t of the operands x, in which it must be linear.
 /// Reverse mode is the transpose of that. Both are captureless and written with the vocabulary; given Tensors the rule
 /// gets Tensors too. It is itself differentiable. Eagerly, on the tape and in programs alike.

@@ -68,7 +68,7 @@ struct Operand {
   Strides strides{};
 };
 
-inline constexpr int max_arity = 4;
+inline constexpr int max_arity = 5;
 
 class Graph;
 
@@ -144,6 +144,10 @@ struct OpInfo {
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   /// The same for results of f32 and of 16 bits only, if that is much less to compile.
   void (*run_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  /// Of an op that costs little beside the one that makes its last operand, from the same others and attributes: makes
+  /// that operand as well. Programs then have one step for both.
+  void (*run_both)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  void (*run_both_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   /// Notes which extents a call must find equal; operands, then the result.
   void (*require)(Graph&, Attrs const&, Meta const* metas) = nullptr;
 };
@@ -164,7 +168,7 @@ struct Node {
   OpInfo const* op = nullptr;
   Attrs attrs{};
   Meta meta{};
-  std::int32_t in[max_arity] = {-1, -1, -1, -1};
+  std::int32_t in[max_arity] = {-1, -1, -1, -1, -1};
   /// The region that computes it, -1 for what is computed once.
   std::int32_t region = -1;
 };

@@ -53,7 +53,7 @@ class TapeRule {
   // What an elementwise rule reads is what its answer is made of, whatever the numbers.
   static constexpr unsigned is_known = 1u << 30;
   unsigned find_out(int which) const {
-    double const ones[max_arity + 1] = {1, 1, 1, 1, 1};
+    double const ones[max_arity + 1] = {1, 1, 1, 1, 1, 1};
     PlainNumber cts[max_arity];
     vjp_of_numbers(1, ones, cts);
     for (int k = 0; k < arity; ++k) known_[k].store(cts[k].made_of | is_known, std::memory_order_relaxed);
@@ -80,6 +80,8 @@ class TapeNode {
   static TapeNode* make(TapeRule const* rule, Payload payload = Payload::none, std::size_t bytes = 0) {
     auto* const n = ::new (take_packed(sizeof(TapeNode) + bytes)) TapeNode(rule);
     n->payload = payload;
+    if (payload == Payload::arrays)
+      for (int k = near; k < max_arity; ++k) ::new (static_cast<void*>(&n->in(k))) TapeNode* {};
     n->payload_bytes_ = static_cast<std::uint16_t>(bytes);
     return n;
   }
@@ -91,14 +93,22 @@ class TapeNode {
   }
 
   bool is_leaf() const { return rule == nullptr; }
+  /// Of nodes whose payload are arrays it begins with the operands that the node itself has no room for.
   std::byte* payload_memory() { return reinterpret_cast<std::byte*>(this + 1); }
   double* numbers() { return reinterpret_cast<double*>(this + 1); }
   /// Gives up what only the backward pass needs.
   void drop_values();
 
+  /// Operand k, null where no derivative flows. Three lie in the node, which so fills a cache line; others have more
+  /// only if they are of arrays.
+  TapeNode*& in(int k) {
+    return k < near ? in_[k] : reinterpret_cast<TapeNode**>(payload_memory())[k - near];
+  }
+  static constexpr int near = 3;
+  static constexpr std::size_t far_bytes = (max_arity - near) * sizeof(TapeNode*);
+
   /// Null for a leaf.
   TapeRule const* rule;
-  TapeNode* in[max_arity] = {};
   detail::TapeExtras* extras = nullptr;
   /// Of the pass that visits it: who has still to send a cotangent, and its place in the pass's list.
   struct Visit {
@@ -134,6 +144,7 @@ class TapeNode {
 
   std::uint16_t payload_bytes_ = 0;
   Count count_;
+  TapeNode* in_[near] = {};
 };
 
 // A chain of a million nodes must not be a million calls deep: nodes to be freed are linked.
@@ -141,7 +152,7 @@ inline void TapeNode::destroy(TapeNode* node) {
   node->next_dead = nullptr;
   for (TapeNode *last = node, *n = node; n != nullptr;) {
     for (int k = 0; k < n->arity; ++k) {
-      TapeNode* const o = n->in[k];
+      TapeNode* const o = n->in(k);
       if (o == nullptr || !o->count_.down()) continue;
       o->next_dead = nullptr;
       last->next_dead = o;

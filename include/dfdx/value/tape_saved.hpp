@@ -82,12 +82,15 @@ struct PackedArray {
   }
 };
 static_assert(sizeof(PackedArray) % alignof(PackedArray) == 0 &&
-              sizeof(TapeNode) % alignof(PackedArray) == 0 && sizeof(TapeNode) <= 72);
+              sizeof(TapeNode) % alignof(PackedArray) == 0 && sizeof(TapeNode) <= 64);
 
 /// The arrays that follow a node: its attributes first, then operands and result.
-inline Attrs& attrs_of(TapeNode& n) { return *reinterpret_cast<Attrs*>(n.payload_memory()); }
+inline constexpr std::size_t bytes_before_arrays = TapeNode::far_bytes + sizeof(Attrs);
+inline Attrs& attrs_of(TapeNode& n) {
+  return *reinterpret_cast<Attrs*>(n.payload_memory() + TapeNode::far_bytes);
+}
 inline PackedArray* arrays_of(TapeNode& n) {
-  return reinterpret_cast<PackedArray*>(n.payload_memory() + sizeof(Attrs));
+  return reinterpret_cast<PackedArray*>(n.payload_memory() + bytes_before_arrays);
 }
 
 /// What follows the node of x[i]: i, and the shape of x.

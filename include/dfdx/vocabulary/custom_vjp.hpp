@@ -22,7 +22,7 @@ namespace op {
 /// Source    jax.custom_vjp, jax.custom_jvp
 template <class R, int Operands>
 struct with_rule : operation {
-  static_assert(Operands < max_arity, "custom_vjp: at most three operands");
+  static_assert(Operands < max_arity, "custom_vjp: at most four operands");
   static constexpr char const* name = "custom_vjp";
   static constexpr Code code = Code::custom_vjp;
   static constexpr int arity = 1 + Operands;
@@ -157,7 +157,7 @@ struct ReverseRules {
 template <class F, class R>
 struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 
-/// custom_vjp - a function of one to three operands whose gradient is computed by a rule rather than through what it
+/// custom_vjp - a function of one to four operands whose gradient is computed by a rule rather than through what it
 /// does: rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the
 /// vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is itself differentiable. Eagerly,
 /// on the tape and in programs alike.

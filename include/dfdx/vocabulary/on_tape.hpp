@@ -100,8 +100,8 @@ inline void link(TapeNode& node, Array& y, TapeNode* const* from, int n, unsigne
   node.arity = static_cast<std::uint8_t>(n);
   for (int k = 0; k < n; ++k) {
     if ((through >> k & 1u) == 0) continue;
-    node.in[k] = from[k];
-    node.in[k]->retain();
+    node.in(k) = from[k];
+    from[k]->retain();
   }
   if (y.storage() != nullptr) node.version = y.storage()->version();
   if (y.ndim() == 0 && (y.dtype() == DType::f32 || y.dtype() == DType::f64) && !is_elsewhere(y))
@@ -127,14 +127,14 @@ inline void link(TapeNode& node, Array& y, TapeNode* const* from, int n, unsigne
   if (n > max_arity)
     raise(rule.name, ": too many operands");  // (g++ -O3 warns of the arrays below otherwise)
   PackedArray values[max_arity + 1] = {};
-  std::size_t bytes = sizeof(Attrs);
+  std::size_t bytes = bytes_before_arrays;
   for (int k = 0; k <= n; ++k) {
     bool const is_read = (flow.reads & (k < n ? 1u << k : reads_result)) != 0;
     values[k] = PackedArray::describe(k < n ? *x[k] : y, is_read);
     bytes += values[k].bytes();
   }
   TapeNode* const node = TapeNode::make(&rule, TapeNode::Payload::arrays, bytes);
-  ::new (node->payload_memory()) Attrs(attrs);
+  ::new (&attrs_of(*node)) Attrs(attrs);
   PackedArray* to = arrays_of(*node);
   for (int k = 0; k <= n; ++k, to = to->next()) {
     ::new (static_cast<void*>(to)) PackedArray(values[k]);

@@ -80,23 +80,23 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
   }
   Array const* const operands[] = {&x, &change.part, &replaced, &places, &x};
   PackedArray values[5] = {};
-  std::size_t bytes = sizeof(Attrs);
+  std::size_t bytes = bytes_before_arrays;
   for (int k = 0; k < 5; ++k) {
     values[k] = PackedArray::describe(*operands[k], k == 2 || k == 3);
     bytes += values[k].bytes();
   }
   TapeNode* const node = TapeNode::make(&put_rule<Array>, TapeNode::Payload::arrays, bytes);
-  ::new (node->payload_memory()) Attrs();
+  ::new (&attrs_of(*node)) Attrs();
   PackedArray* to = arrays_of(*node);
   for (int k = 0; k < 5; ++k, to = to->next()) {
     std::memcpy(to, &values[k], sizeof(PackedArray));  // (nvcc does not read a new-expression here)
     to->pack(*operands[k]);
   }
   node->arity = 4;
-  node->in[0] = hits < x.size() ? before : nullptr;
-  node->in[1] = change.part.tape();
+  node->in(0) = hits < x.size() ? before : nullptr;
+  node->in(1) = change.part.tape();
   for (int k = 0; k < 2; ++k)
-    if (node->in[k] != nullptr) node->in[k]->retain();
+    if (node->in(k) != nullptr) node->in(k)->retain();
   node->version = change.version;
   node->number = before->number;
   node->cuda_index = before->cuda_index;
