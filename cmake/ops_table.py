@@ -19,7 +19,8 @@ SECTIONS = ("Math", "Shapes", "Dtypes", "Source")
 OF_FUNCTIONS = ("Shapes", "Dtypes", "Source")  # Math too, unless the first sentence is the formula
 
 # Headers of what functions are written with.
-MACHINERY = ("apply.hpp", "bind.hpp", "call.hpp", "dense.hpp", "number.hpp", "rebase.hpp", "on_tape.hpp")
+MACHINERY = ("apply.hpp", "bind.hpp", "call.hpp", "dense.hpp", "number.hpp", "on_tape.hpp", "rebase.hpp",
+             "run_attention.hpp")
 
 # What the library promises to have.
 CATALOGUE = """

@@ -58,10 +58,9 @@ std::function<Array(V)> moved(Shape const& to, From const& from) {
 
 template <class Op>
 Array bound(Attrs const& a, V v) {
-  if constexpr (Op::arity == 1) return bind<Op>(a, v[0]);
-  else if constexpr (Op::arity == 2) return bind<Op>(a, v[0], v[1]);
-  else if constexpr (Op::arity == 3) return bind<Op>(a, v[0], v[1], v[2]);
-  else return bind<Op>(a, v[0], v[1], v[2], v[3]);
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return bind<Op>(a, v[K]...);
+  }(std::make_index_sequence<Op::arity>{});
 }
 template <class Op>
 Array bound_as(Shape const& to, Attrs const& a, V v) {
@@ -957,53 +956,63 @@ struct Heads {
       f(key, s * o.scale);
     }
   }
+  // The sum of the weights that a query's are divided by.
+  double total(V v, index_t row) const {
+    double r = 0;
+    each_seen(v, row, [&](index_t, double s) { r += std::exp(s); });
+    return r;
+  }
   Array forward(V v) const {
-    Array const out = doubles(make_shape(rows() * (width + 1)));
+    Array const out = doubles(make_shape(batch, heads * shared, queries, width));
     double* const y = out.data<double>();
-    for (index_t row = 0; row < rows(); ++row) {
-      double total = 0;
-      each_seen(v, row, [&](index_t, double s) { total += std::exp(s); });
+    for (index_t row = 0; row < rows(); ++row)
       each_seen(v, row, [&](index_t key, double s) {
-        for (index_t e = 0; e < width; ++e) y[row * width + e] += std::exp(s) / total * at(v[2], key, e);
+        for (index_t e = 0; e < width; ++e)
+          y[row * width + e] += std::exp(s) / total(v, row) * at(v[2], key, e);
       });
-      y[rows() * width + row] = std::log(total);
-    }
+    return out;
+  }
+  Array sums(V v) const {
+    Array const out = doubles(make_shape(batch, heads * shared, queries));
+    for (index_t row = 0; row < rows(); ++row) out.data<double>()[row] = std::log(total(v, row));
     return out;
   }
   Array backward(V v) const {
     Array const out = doubles(make_shape(q().numel() + k().numel() + this->v().numel()));
     double *const dq = out.data<double>(), *const dk = dq + q().numel(), *const dv = dk + k().numel();
-    auto const given = [&](index_t i) { return read_real(v[3].operand(), i); };
-    index_t const l = rows() * width, d = l + rows();
+    auto const of_row = [&](index_t i) { return read_real(v[4].operand(), i); };
     for (index_t row = 0; row < rows(); ++row)
       each_seen(v, row, [&](index_t key, double s) {
-        double const p = std::exp(s - given(l + row));
+        double const p = std::exp(s - of_row(row));
         double dp = 0;
         for (index_t e = 0; e < width; ++e) {
-          dp += given(row * width + e) * at(v[2], key, e);
-          dv[key * width + e] += p * given(row * width + e);
+          dp += at(v[3], row, e) * at(v[2], key, e);
+          dv[key * width + e] += p * at(v[3], row, e);
         }
         for (index_t i = 0; i < size; ++i) {
-          dq[row * size + i] += o.scale * p * (dp - given(d + row)) * at(v[1], key, i);
-          dk[key * size + i] += o.scale * p * (dp - given(d + row)) * at(v[0], row, i);
+          dq[row * size + i] += o.scale * p * (dp - of_row(rows() + row)) * at(v[1], key, i);
+          dk[key * size + i] += o.scale * p * (dp - of_row(rows() + row)) * at(v[0], row, i);
         }
       });
     return out;
   }
-  std::vector<Array> operands(bool given) const {
+  // The operands of an op with so many.
+  std::vector<Array> operands(int arity) const {
+    Shape const y = make_shape(batch, heads * shared, queries, width);
     std::vector<Array> x{draw(q(), {-1, 1}, 1, DType::f64), draw(k(), {-1, 1}, 2, DType::f64),
                          draw(v(), {-1, 1}, 3, DType::f64)};
-    if (given) x.push_back(draw(make_shape(rows() * (width + 2)), {-1, 1}, 4, DType::f64));
+    if (arity > 3) x.push_back(draw(y, {-1, 1}, 4, DType::f64));
+    if (arity > 4) x.push_back(draw(make_shape(2 * rows()), {-1, 1}, 5, DType::f64));
     return x;
   }
   template <class Op>
-  static Cases cases(Array (Heads::*value)(V) const, bool given) {
+  static Cases cases(Array (Heads::*value)(V) const) {
     Cases r;
     for (Heads const& h :
          {Heads{1, 1, 1, 1, 1, 1, 1, {}}, Heads{2, 1, 1, 3, 4, 2, 3, {false, 0, 0.7}},
           Heads{1, 2, 2, 3, 5, 2, 1, {true, 2, 1}}, Heads{1, 1, 1, 4, 3, 1, 2, {true, 0, -0.5}}})
       r.push_back({[=](V v) { return bound<Op>(h.o.attrs(), v); }, [=](V v) { return (h.*value)(v); },
-                   h.operands(given)});
+                   h.operands(Op::arity)});
     return r;
   }
 };
@@ -1012,11 +1021,15 @@ struct Attending : Analytic {
 };
 template <>
 struct Record<op::attend> : Attending {
-  static Cases cases() { return Heads::cases<op::attend>(&Heads::forward, false); }
+  static Cases cases() { return Heads::cases<op::attend>(&Heads::forward); }
+};
+template <>
+struct Record<op::attend_sums> : Attending {
+  static Cases cases() { return Heads::cases<op::attend_sums>(&Heads::sums); }
 };
 template <>
 struct Record<op::attend_back> : Attending {
-  static Cases cases() { return Heads::cases<op::attend_back>(&Heads::backward, true); }
+  static Cases cases() { return Heads::cases<op::attend_back>(&Heads::backward); }
 };
 
 // --- all of them --------------------------------------------------------------------------------------------------

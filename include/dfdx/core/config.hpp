@@ -46,6 +46,13 @@
 #define DFDX_UNROLL
 #endif
 
+// A loop of which kernels for devices have a few iterations beside each other, and no more than registers hold.
+#if defined(__CUDA_ARCH__)
+#define DFDX_UNROLL_FEW _Pragma("unroll 2")
+#else
+#define DFDX_UNROLL_FEW
+#endif
+
 // std::is_constant_evaluated() is a call, and until a compiler has inlined it both branches of an `if` are code that it
 // reads, checks and optimizes, with all that they call: g++ 12 worked on 1,300 functions of a program of 40. The
 // compiler's own word for it is a constant from the start.

@@ -131,6 +131,10 @@ class Fuser {
           if (try_join(id, group_under(n.in[k]))) return;
       return start(id, Group::Kind::loop);
     }
+    if (int const k = made_with(n); k >= 0) {
+      place_[id].group = k;
+      return groups_[k].members.push_back(id);
+    }
     settle_operands(n);
     start(id, n.op->code == Code::matmul ? Group::Kind::matmul : Group::Kind::opaque);
   }
@@ -182,6 +186,17 @@ class Fuser {
     Node const& root = nodes_[a.root];
     return a.offset == 0 && a.turn < 0 && !is_generated(root) && is_contiguous(shape, a.strides) &&
            shape.numel() == root.meta.shape.numel() && shape.numel() != 1;
+  }
+
+  // The group whose kernel makes both a node and its last operand, or -1.
+  constexpr int made_with(Node const& n) const {
+    if (n.op->run_both == nullptr) return -1;
+    int const last = n.op->arity - 1;
+    Node const& beside = nodes_[n.in[last]];
+    bool ok = beside.region == n.region && beside.op->arity == last && beside.attrs == n.attrs;
+    for (int k = 0; ok && k < last; ++k) ok = beside.in[k] == n.in[k];
+    int const group = place_[n.in[last]].group;
+    return ok && group >= 0 && groups_[group].members.size() == 1 ? group : -1;
   }
 
   // What a node iterates over: its operands' shape.

@@ -66,10 +66,18 @@ struct Result {
   Strides strides{};
 };
 
-/// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with.
+/// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with; or that of two ops,
+/// the `second` of which is made with the first (OpInfo::run_both).
 struct OwnKernel {
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   Attrs attrs{};
+
+  constexpr OwnKernel() = default;
+  constexpr OwnKernel(Node const& n, OpInfo const* second) : attrs(n.attrs) {
+    bool const in_floats = is_floating(n.meta.dtype) && n.meta.dtype != DType::f64;
+    if (second != nullptr) run = in_floats ? second->run_both_as_floats : second->run_both;
+    else run = in_floats && n.op->run_as_floats != nullptr ? n.op->run_as_floats : n.op->run;
+  }
 };
 
 struct Plan {

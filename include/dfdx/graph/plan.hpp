@@ -298,8 +298,9 @@ class Planner {
       put_walk(nodes_[n.in[i]].meta.shape, a.strides);
       plan.arguments.push_back(argument(a.root, a.offset, a.turn));
     }
-    put_walk(n.meta.shape, contiguous(n.meta.shape));
+    put_result(n);
   }
+  constexpr void put_result(Node const& n) { put_walk(n.meta.shape, contiguous(n.meta.shape)); }
   constexpr void add_kernel(Group const& x) {
     int const id = x.members[0];
     Step s = begin_step(x.kind == Group::Kind::matmul ? Step::Kind::matmul : Step::Kind::opaque, id);
@@ -307,10 +308,9 @@ class Planner {
     plan.arguments.push_back(argument(id, 0));
     if (s.kind == Step::Kind::opaque) {
       s.own_kernel = static_cast<int>(plan.own_kernels.size());
-      Node const& n = nodes_[id];
-      bool const as_floats =
-          n.op->run_as_floats != nullptr && is_floating(n.meta.dtype) && n.meta.dtype != DType::f64;
-      plan.own_kernels.push_back(OwnKernel{as_floats ? n.op->run_as_floats : n.op->run, n.attrs});
+      bool const has_second = x.members.size() > 1;
+      if (has_second) put_result(nodes_[x.members[1]]), plan.arguments.push_back(argument(x.members[1], 0));
+      plan.own_kernels.push_back(OwnKernel(nodes_[id], has_second ? nodes_[x.members[1]].op : nullptr));
     }
     end_step(s);
   }

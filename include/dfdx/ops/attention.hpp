@@ -15,86 +15,102 @@ template <class Op>
 void run_attention(Attrs const& a, Operand const* in, Operand const& out);
 template <class Op, class T>
 void run_attention_as(Attrs const& a, Operand const* in, Operand const& out);
+/// The results of attend and of attend_sums in one go, either of which may be missing.
+void run_attend(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums);
+template <class T>
+void run_attend_as(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums);
 template <class Op, int I, class V>
 constexpr V attention_vjp(V const& ct, Site<V> const& s);
 template <class Op, int I, class V>
 constexpr V attention_jvp(V const& t, Site<V> const& s);
-// What attention of operands of dtype d gives: weights computed again from logarithms in 16 bits would be far off.
+// What attention of operands of dtype d sums in: weights computed again from logarithms in 16 bits would be far off.
 constexpr DType sums_of(DType d) { return d == DType::f64 ? d : DType::f32; }
-
-}  // namespace detail
-
-/// attend - attention and, behind its elements, for each query the logarithm of the sum that its weights were divided
-/// by: enough to compute the weights again, so that none are kept (Dao et al. 2022). All extents are known, none is 0,
-/// and with `causal` the offset is not negative: each query sees a key.
-///
-/// Math      y_i = sum_j p_ij v_j, p_ij = exp(s_ij - l_i), l_i = ln sum_j exp s_ij, s = scale q k^T
-/// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H -> [B H T E + B H T]
-/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32, which is the result's. Devices round p to 16 bits
-///           before it is multiplied with v, as do Dao et al.
-/// Errors    "attend: floating dtype required, got i32"; else scaled_dot_product_attention has asked
-/// Source    Vaswani et al. 2017; Milakov and Gimelshein 2018 for sums over blocks; Dao et al. 2022
-struct attend : operation {
-  static constexpr char const* name = "attend";
-  static constexpr int arity = 3;
+// What the three ops have in common.
+template <class Op>
+struct attention : operation {
   static constexpr int cost = 100;
-  static constexpr index_t rows(Shape const& q) { return q.numel() / q[q.rank - 1]; }
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    Shape const &q = in[0].shape, &v = in[2].shape;
-    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
-    return Meta{detail::sums_of(in[0].dtype), make_shape(rows(q) * (v[v.rank - 1] + 1))};
-  }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
-    return detail::attention_vjp<attend, I>(ct, s);
+    return attention_vjp<Op, I>(ct, s);
   }
   template <int I, class V>
   static constexpr V jvp(V const& t, Site<V> const& s) {
-    return detail::attention_jvp<attend, I>(t, s);
+    return attention_jvp<Op, I>(t, s);
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::run_attention<attend>(a, in, out);
+    run_attention<Op>(a, in, out);
   }
   template <int = 0>
   static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::run_attention_as<attend, float>(a, in, out);
+    run_attention_as<Op, float>(a, in, out);
   }
 };
 
-/// attend_back - the gradients of attention with respect to q, k and v, one after another. `given` has the cotangents
-/// of the elements of y, then l, then the row sums d = sum ct y, less the cotangent of l.
+}  // namespace detail
+
+/// attend - attention by blocks: the matrix of weights is never in memory. All extents are known, none is 0, and with
+/// `causal` the offset is not negative: each query sees a key.
+///
+/// Math      y_i = sum_j p_ij v_j, p_ij = exp(s_ij - l_i), l_i = ln sum_j exp s_ij, s = scale q k^T
+/// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H -> [B..., H, T, E]
+/// Dtypes    q, k, v: one, floating, and the result's; 16 bits are computed in f32. Devices round p to 16 bits before
+///           it is multiplied with v, as do Dao et al.
+/// Errors    "attend: floating dtype required, got i32"; else scaled_dot_product_attention has asked
+/// Source    Vaswani et al. 2017; Milakov and Gimelshein 2018 for sums over blocks; Dao et al. 2022
+struct attend : detail::attention<attend> {
+  static constexpr char const* name = "attend";
+  static constexpr int arity = 3;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
+    Shape s = in[0].shape;
+    s[s.rank - 1] = in[2].shape[s.rank - 1];
+    return Meta{in[0].dtype, s};
+  }
+};
+
+/// attend_sums - for each query the logarithm l of the sum that attend's weights were divided by: enough to compute
+/// the weights again, so that none are kept (Dao et al. 2022). The kernel that makes attend's result y makes both.
+///
+/// Math      l_i = ln sum_j exp s_ij, s = scale q k^T
+/// Shapes    q, k, v: as attend; y: attend's result [B..., H, T, E] -> [B..., H, T]
+/// Dtypes    q, k, v, y: one, floating -> f64, or f32
+/// Errors    "attend_sums: floating dtype required, got i32"
+/// Source    Dao et al. 2022
+struct attend_sums : detail::attention<attend_sums> {
+  static constexpr char const* name = "attend_sums";
+  static constexpr int arity = 4;
+  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
+    Shape s = in[3].shape;
+    --s.rank;
+    return Meta{detail::sums_of(in[0].dtype), s};
+  }
+  template <int = 0>
+  static void run_both(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attend(a, in, &in[3], &out);
+  }
+  template <int = 0>
+  static void run_both_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::run_attend_as<float>(a, in, &in[3], &out);
+  }
+};
+
+/// attend_back - the gradients of attention with respect to q, k and v, one after another. `sums` has l of each query,
+/// then d, the sum of ct y over its row less the cotangent of l.
 ///
 /// Math      d_v = p^T ct, r = p (ct v^T - d), d_q = scale r k, d_k = scale r^T q
-/// Shapes    q, k, v: as attend; given: [B H T E + 2 B H T] -> [size of q + size of k + size of v]
-/// Dtypes    q, k, v: one, floating; given and the result: f64, or f32. Devices round p, r and ct to the dtype of q
+/// Shapes    q, k, v: as attend; ct: [B..., H, T, E]; sums: [2 B H T] -> [size of q + size of k + size of v]
+/// Dtypes    q, k, v, ct: one, floating, and the result's; sums: f64, or f32. Devices round p and r to the dtype of q
 ///           before products, if that has 16 bits
 /// Errors    "attend_back: floating dtype required, got i32"
 /// Source    Dao et al. 2022
-struct attend_back : operation {
+struct attend_back : detail::attention<attend_back> {
   static constexpr char const* name = "attend_back";
-  static constexpr int arity = 4;
-  static constexpr int cost = 100;
+  static constexpr int arity = 5;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
-    return Meta{detail::sums_of(in[0].dtype),
-                make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
-  }
-  template <int I, class V>
-  static constexpr V vjp(V const& ct, Site<V> const& s) {
-    return detail::attention_vjp<attend_back, I>(ct, s);
-  }
-  template <int I, class V>
-  static constexpr V jvp(V const& t, Site<V> const& s) {
-    return detail::attention_jvp<attend_back, I>(t, s);
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::run_attention<attend_back>(a, in, out);
-  }
-  template <int = 0>
-  static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::run_attention_as<attend_back, float>(a, in, out);
+    return Meta{in[0].dtype, make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
   }
 };
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include <dfdx/kernels/cuda/warpgroup_attention_back.hpp>
+#include <dfdx/kernels/cuda/half_attention.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/program/called_maps.hpp>
 
@@ -14,11 +14,9 @@ namespace dfdx::detail::inline DFDX_TARGET {
 // Describes attention as AnyWalks does, with operands of four axes whose rows have Columns elements at most. All that
 // is divided is the number of a head, in 32 bits.
 template <int Columns>
-struct AnyAttention : dfdx::kernels::cuda::AnyWalks<4, 4, 4, 1> {
+struct AnyAttention : dfdx::kernels::cuda::AnyWalks<4, 4, 4, 4, 1> {
   static constexpr index_t most_columns = Columns;
   static constexpr bool is_small = true;
-  // What the compiler chooses for the longest is a register too few.
-  static constexpr int least_blocks = Columns > 128 ? 3 : 0;
 };
 // The same for tensor cores: operands of three axes, dense, in rows of Columns with zeros behind their elements.
 template <int Columns>
@@ -26,12 +24,12 @@ struct DenseAttention {
   static constexpr index_t most_columns = Columns;
   static constexpr bool is_small = true;
   static constexpr auto value = [] {
-    auto r = dfdx::kernels::cuda::AnyWalks<3, 3, 3, 1>::value;
-    for (std::size_t operand = 0; operand < 21; operand += 7) {
+    auto r = dfdx::kernels::cuda::AnyWalks<3, 3, 3, 3, 1>::value;
+    for (std::size_t operand = 0; operand < 28; operand += 7) {
       r[operand + 5] = Columns;
       r[operand + 6] = 1;
     }
-    r[23] = 1;
+    r[30] = 1;
     return r;
   }();
 };
@@ -54,21 +52,36 @@ inline Array in_rows_of(index_t columns, Array const& x) {
   Array const rows = as_lines(y, last - 1);
   return rows.view(with_extent(rows.shape(), 2, n), rows.strides());
 }
+// Of attend, attend_sums or attend_back, whose matrices are x[0] and on. Of the first two a kernel makes either.
 template <class Kernel>
-bool attention_by(CalledOp const& c, Array const& q, Array const& k, Array const& v) {
-  Array const given = c.n == 4 ? dense_there(cast_there(c, c[3], c.out.dtype())) : c.out;
-  auto const put = [&](index_t* slots) { put_slots(slots, q, k, v, given); };
-  return start_with<Kernel>(c, c.name, put, q, k, v, given, c.out);
+bool attention_by(CalledOp const& c, Array const* x, Array const& out) {
+  if (c.n < 5) {
+    auto const put = [&](index_t* slots) { put_slots(slots, x[0], x[1], x[2]); };
+    Array const none;
+    return c.n == 3 ? start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], out)
+                    : start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], none, out);
+  }
+  Array const sums = dense_there(c[4]);
+  auto const put = [&](index_t* slots) { put_slots(slots, x[0], x[1], x[2], x[3], sums); };
+  return start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], x[3], sums, out);
 }
+inline int matrices_of(CalledOp const& c) { return c.n < 5 ? 3 : 4; }
 template <template <class, class> class Kernel, class T, int Columns>
 bool tensor_attention_by(CalledOp const& c) {
-  Array const q = in_rows_of(Columns, c[0]), k = in_rows_of(Columns, c[1]), v = in_rows_of(Columns, c[2]);
-  return attention_by<Kernel<DenseAttention<Columns>, T>>(c, q, k, v);
+  Array x[4];
+  for (int k = 0; k < matrices_of(c); ++k) x[k] = in_rows_of(Columns, c[k]);
+  return attention_by<Kernel<DenseAttention<Columns>, T>>(c, x, c.out);
 }
 template <template <class, class> class Kernel, class T, int Columns>
 bool plain_attention_by(CalledOp const& c) {
-  auto const operand = [&](int k) { return as_heads(cast_there(c, c[k], dtype_v<T>)); };
-  return attention_by<Kernel<AnyAttention<Columns>, T>>(c, operand(0), operand(1), operand(2));
+  using K = Kernel<AnyAttention<Columns>, T>;
+  Array x[4];
+  for (int k = 0; k < matrices_of(c); ++k) x[k] = as_heads(cast_there(c, c[k], dtype_v<T>));
+  if (!is_half(c.out.dtype())) return attention_by<K>(c, x, c.out);
+  Array const wide(Meta{dtype_v<T>, c.out.shape()}, c.device());
+  if (!attention_by<K>(c, x, wide)) return false;
+  Array const* const from[] = {&wide};
+  return cast_on_device({c.attrs, from, 1, c.out, c.name});
 }
 // Numbers of 16 bits by tensor cores, or, of long rows, in f32.
 template <template <class, class> class Kernel, template <class, class> class Tensor>
@@ -76,13 +89,14 @@ bool attention_on_device(CalledOp const& c) {
   if (!c.lies_there()) return false;
   int const last = c[0].ndim() - 1;
   index_t const columns = std::max(c[0].shape()[last], c[2].shape()[last]);
-  if (columns > op::AttentionOptions::most_called(c.out.dtype())) return false;
+  DType const sums = op::detail::sums_of(c[0].dtype());
+  if (columns > op::AttentionOptions::most_called(sums)) return false;
   if (is_half(c[0].dtype()) && columns <= 128)
     return for_one_of<float16, bfloat16>(c[0].dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
       return columns <= 64 ? tensor_attention_by<Tensor, T, 64>(c) : tensor_attention_by<Tensor, T, 128>(c);
     });
-  if (c.out.dtype() == DType::f64) return plain_attention_by<Kernel, double, 128>(c);
+  if (sums == DType::f64) return plain_attention_by<Kernel, double, 128>(c);
   if (columns <= 64) return plain_attention_by<Kernel, float, 64>(c);
   if (columns <= 128) return plain_attention_by<Kernel, float, 128>(c);
   return plain_attention_by<Kernel, float, 256>(c);

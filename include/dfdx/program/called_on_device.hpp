@@ -34,6 +34,8 @@ class CalledKernels {
     add<op::matmul>(&matmul_on_device);
     add<op::attend>(
         &attention_on_device<dfdx::kernels::cuda::AttendKernel, dfdx::kernels::cuda::TensorAttend>);
+    add<op::attend_sums>(
+        &attention_on_device<dfdx::kernels::cuda::AttendKernel, dfdx::kernels::cuda::TensorAttend>);
     add<op::attend_back>(
         &attention_on_device<dfdx::kernels::cuda::AttendBackKernel, dfdx::kernels::cuda::TensorAttendBack>);
     add<op::take>(&take_on_device);

@@ -190,7 +190,8 @@ class Explainer {
   bool is_written(graph::Step const& s, int k) const {
     if (s.kind == Kind::loop) return stores_to(s.code, k);
     if (s.epilogue >= 0 && k >= 3) return stores_to(s.epilogue, k - 3);
-    return k == (s.kind == Kind::matmul ? 2 : s.arguments - 1);
+    if (s.kind == Kind::matmul) return k == 2;
+    return k >= (s.kind == Kind::opaque ? p_.nodes[static_cast<std::size_t>(s.node)].arity : s.arguments - 1);
   }
   std::string where(graph::Argument const& a) const {
     std::string r = a.kind == graph::Argument::Kind::input ? input(a.index) : "arena";

@@ -10,8 +10,8 @@
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
-/// HostStep - a step with N operands, the result among them.
-template <std::size_t N>
+/// HostStep - a step with N operands, of which the last are its results.
+template <std::size_t N, std::size_t Results>
 class HostStep {
   // The bytes that an operand reaches.
   struct Span {
@@ -73,13 +73,16 @@ class HostStep {
     }
     if (cudaError_t const e = cudaStreamSynchronize(stream); e != cudaSuccess) return e;
     run_own<N>(own, arguments, code, here, symbols);
-    Span const& result = spans[N - 1];
-    if (result.begin == nullptr) return cudaSuccess;
-    std::byte const* const from = copies[N - 1] + (result.begin - whole[N - 1].begin);
-    cudaError_t const e =
-        cudaMemcpyAsync(result.begin, from, static_cast<std::size_t>(result.end - result.begin),
-                        cudaMemcpyHostToDevice, stream);
-    return e != cudaSuccess ? e : cudaStreamSynchronize(stream);
+    for (std::size_t i = N - Results; i < N; ++i) {
+      Span const& result = spans[i];
+      if (result.begin == nullptr) continue;
+      std::byte const* const from = copies[i] + (result.begin - whole[i].begin);
+      cudaError_t const e =
+          cudaMemcpyAsync(result.begin, from, static_cast<std::size_t>(result.end - result.begin),
+                          cudaMemcpyHostToDevice, stream);
+      if (e != cudaSuccess) return e;
+    }
+    return cudaStreamSynchronize(stream);
   }
 };
 

@@ -5,13 +5,13 @@
 
 #include <dfdx/kernels/cuda/attention.hpp>
 #include <dfdx/kernels/cuda/conv.hpp>
+#include <dfdx/kernels/cuda/half_attention.hpp>
 #include <dfdx/kernels/cuda/index.hpp>
 #include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
 #include <dfdx/kernels/cuda/scan.hpp>
 #include <dfdx/kernels/cuda/sort.hpp>
-#include <dfdx/kernels/cuda/warpgroup_attention_back.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
@@ -89,7 +89,8 @@ class OwnStep {
   static constexpr auto choose_attention() {
     namespace k = dfdx::kernels::cuda;
     using E = element_of<0>;
-    if constexpr (is<op::attend>) {
+    // Whether the sums are asked for too, or nothing else, the kernel sees from its arguments.
+    if constexpr (is<op::attend> || is<op::attend_sums>) {
       if constexpr (k::TensorAttend<Code, E>::fits) return by<k::TensorAttend<Code, E>>;
       else if constexpr (k::AttentionFacts<Code, E, 2>::tile != 0) return by<k::AttendKernel<Code, E>>;
       else return by<OnHost>;
@@ -114,12 +115,15 @@ class OwnStep {
                          [[maybe_unused]] Device device, cudaStream_t stream) {
     constexpr auto arguments = static_cast<std::size_t>(step.arguments);
     if constexpr (!is_on_device) {
-      return HostStep<arguments>::run(own, P::plan.arguments.data() + static_cast<std::size_t>(step.argument),
-                                      P::plan.code.data() + static_cast<std::size_t>(step.code), base,
-                                      symbols, stream);
+      constexpr auto arity =
+          static_cast<std::size_t>(program_graph<P>.nodes[static_cast<std::size_t>(step.node)].op->arity);
+      return HostStep<arguments, arguments - arity>::run(
+          own, P::plan.arguments.data() + static_cast<std::size_t>(step.argument),
+          P::plan.code.data() + static_cast<std::size_t>(step.code), base, symbols, stream);
     } else {
       dfdx::kernels::cuda::OwnArguments x;
       for (std::size_t i = 0; i < arguments; ++i) x.base[i] = base[i];
+      if constexpr (is<op::attend_sums>) x.base[3] = nullptr;
       if (symbols != nullptr)
         for (int i = 0; i < max_symbols; ++i) x.symbols[i] = symbols[i];
       x.attrs = own.attrs;

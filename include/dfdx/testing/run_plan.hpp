@@ -226,13 +226,13 @@ inline PlanRun run_plan(Graph const& g, std::span<Array const> inputs, graph::Al
     } else if (s.kind == graph::Step::Kind::move) {
       std::memcpy(base[1], base[0], static_cast<std::size_t>(*code) * size_of(types[0]));
     } else {
-      Node const& n = g[s.node];
       std::vector<Operand> operands;
-      for (std::size_t i = 0; i <= static_cast<std::size_t>(n.op->arity); ++i)
+      bool const opaque = s.kind == graph::Step::Kind::opaque;
+      for (std::size_t i = 0; i < (opaque ? base.size() : 3); ++i)
         operands.push_back(detail::read_walk(code, base[i], types[i]));
-      if (s.kind == graph::Step::Kind::opaque) {
-        n.op->run(n.attrs, operands.data(), operands.back());
-        return;
+      if (opaque) {
+        graph::OwnKernel const& own = plan.own_kernels[static_cast<std::size_t>(s.own_kernel)];
+        return own.run(own.attrs, operands.data(), operands.back());
       }
       // Products read views of views; Arrays around the same memory let the eager kernel do it.
       auto const view = [](Operand const& o) {

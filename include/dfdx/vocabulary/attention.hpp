@@ -132,7 +132,7 @@ struct Attend {
       };
       V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(),
                                      operand(given_q), operand(given_k), operand(given_v));
-      return rounded_as(reshape_to(slice_axis(all, 0, 0, y.shape.numel()), y.shape), given_q);
+      return all.dtype() == y.dtype ? all : cast_to(all, y.dtype);
     }
     V scores =
         reshape_to(call(Matmul{}, reshape_to(q * factor, joint), call(Transpose{-2, -1}, k)), scores_shape);
@@ -267,8 +267,8 @@ struct Rotate {
 ///
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H; mask: broadcasts to
 ///           [B..., H, T, S] -> [B..., H, T, E]
-/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end. autocast rounds f32 operands
-///           and their gradients, and leaves the result in f32
+/// Dtypes    q, k, v: one, floating; 16 bits are computed in f32 and rounded at the end. autocast rounds f32 operands,
+///           the result and the gradients, all of which stay f32
 /// Errors    "scaled_dot_product_attention: [2, 4, 8, 8], [2, 3, 6, 8] and [2, 3, 6, 8] do not fit"
 /// Cost      programs whose sizes are known, and calls on devices that have 32 queries, compute attention without
 ///           masks, dropout and alibi by blocks where a head has 2^12 weights or more, which are then never in memory,

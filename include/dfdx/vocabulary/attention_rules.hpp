@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// Derivatives and kernels of attention block by block (ops/attention.hpp). First gradients are computed by blocks too;
-// forward mode and gradients of gradients by products with all weights.
+// Derivatives of attention block by block (ops/attention.hpp). First gradients are computed by blocks too; forward mode
+// and gradients of gradients by products with all weights.
 #pragma once
 
-#include <algorithm>
-
-#include <dfdx/core/parallel.hpp>
-#include <dfdx/kernels/attention.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/vocabulary/contract.hpp>
-#include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/index.hpp>
 #include <dfdx/vocabulary/join.hpp>
+#include <dfdx/vocabulary/run_attention.hpp>
 
 namespace dfdx {
 
@@ -72,37 +68,51 @@ struct HeadMatrices {
   }
 };
 
+// Of attend and attend_sums. The rows of y are there for the first; the weights only where they are asked for.
 template <class V>
 struct AttendRules : HeadMatrices<V> {
   using M = HeadMatrices<V>;
   V y, log_sums;
-  constexpr AttendRules(Site<V> const& s) : M(s) {
-    y = this->part(s.y, 0, this->width);
-    log_sums = this->part(s.y, this->rows() * this->width, 1);
-  }
+  constexpr AttendRules(Site<V> const& s, V const& result, V const& sums)
+      : M(s), y(this->as_rows(in_f32(result), this->width)), log_sums(this->as_rows(sums, 1)) {}
+
   template <int I>
   constexpr V vjp(V const& ct, Site<V> const& s) const {
-    V const of_y = this->part(ct, 0, this->width), of_sums = this->part(ct, this->rows() * this->width, 1);
-    V const given = M::list(of_y, log_sums, M::row_sum(of_y * y) - of_sums);
-    V const all = bind<op::attend_back>(s.attrs, s.x[0], s.x[1], s.x[2], given);
+    V const less = M::row_sum(this->as_rows(in_f32(ct), this->width) * y);
+    V const all = bind<op::attend_back>(s.attrs, s.x[0], s.x[1], s.x[2], ct, M::list(log_sums, less));
     index_t first = 0;
     for (int i = 0; i < I; ++i) first += s.x[i].shape().numel();
-    return rounded_as(reshape_to(slice_axis(all, 0, first, s.x[I].shape().numel()), s.x[I].shape()), s.x[I]);
+    return reshape_to(slice_axis(all, 0, first, s.x[I].shape().numel()), s.x[I].shape());
   }
   template <int I>
-  constexpr V jvp(V const& given) const {
-    V const t = in_f32(given);
+  constexpr V vjp_of_sums(V const& ct, Site<V> const& s) const {
+    static_assert(I < 2);
+    V const back = this->as_rows(ct, 1) * this->weights(log_sums) * this->o.scale;
+    V const all = I == 0 ? M::times(back, this->k) : M::times(M::turned(back), this->q);
+    return rounded_as(reshape_to(all, s.x[I].shape()), s.x[I]);
+  }
+  template <int I>
+  constexpr V jvp(V const& t) const {
     V const p = this->weights(log_sums);
     if constexpr (I == 2) {
-      V const t_v = reshape_to(t, this->v.shape());
-      return M::list(M::times(p, t_v), full_as(p, log_sums.meta(), 0));
+      return M::times(p, reshape_to(in_f32(t), this->v.shape()));
     } else {
-      V const t_s = (I == 0 ? M::times(this->as_rows(t, this->size), M::turned(this->k))
-                            : M::times(this->q, M::turned(reshape_to(t, this->k.shape())))) *
-                    this->o.scale;
-      V const moved = p * t_s, t_sums = M::row_sum(moved);
-      return M::list(M::times(moved, this->v) - t_sums * y, t_sums);
+      V const moved = p * moved_scores<I>(t);
+      return M::times(moved, this->v) - M::row_sum(moved) * y;
     }
+  }
+  template <int I>
+  constexpr V jvp_of_sums(V const& t) const {
+    return M::row_sum(this->weights(log_sums) * moved_scores<I>(t));
+  }
+
+ private:
+  template <int I>
+  constexpr V moved_scores(V const& given) const {
+    V const t = in_f32(given);
+    return (I == 0 ? M::times(this->as_rows(t, this->size), M::turned(this->k))
+                   : M::times(this->q, M::turned(reshape_to(t, this->k.shape())))) *
+           this->o.scale;
   }
 };
 
@@ -111,17 +121,16 @@ struct AttendBackRules : HeadMatrices<V> {
   using M = HeadMatrices<V>;
   V ct, log_sums, d, p, dp, r;
   constexpr AttendBackRules(Site<V> const& s) : M(s) {
-    index_t const n = this->rows();
-    ct = this->part(s.x[3], 0, this->width);
-    log_sums = this->part(s.x[3], n * this->width, 1);
-    d = this->part(s.x[3], n * (this->width + 1), 1);
+    ct = this->as_rows(in_f32(s.x[3]), this->width);
+    log_sums = this->part(s.x[4], 0, 1);
+    d = this->part(s.x[4], this->rows(), 1);
     p = this->weights(log_sums);
     dp = M::times(ct, M::turned(this->v)) - d;
     r = p * dp;
   }
   template <int I>
   constexpr V vjp(V const& all, Site<V> const& s) const {
-    return rounded_as(pulled<I>(all, s), s.x[I]);
+    return rounded_as(pulled<I>(in_f32(all), s), s.x[I]);
   }
   // a, b and c are the cotangents of d_q, d_k and d_v.
   template <int I>
@@ -138,7 +147,8 @@ struct AttendBackRules : HeadMatrices<V> {
       return reshape_to(M::times(M::turned(ct_s * this->o.scale), this->q) + M::times(M::turned(r), a),
                         s.x[1].shape());
     else if constexpr (I == 2) return reshape_to(M::times(M::turned(ct_dp), ct), s.x[2].shape());
-    else return M::list(M::times(ct_dp, this->v) + M::times(p, c), -M::row_sum(ct_s), -M::row_sum(ct_dp));
+    else if constexpr (I == 3) return reshape_to(M::times(ct_dp, this->v) + M::times(p, c), s.x[3].shape());
+    else return M::list(-M::row_sum(ct_s), -M::row_sum(ct_dp));
   }
   template <int I>
   constexpr V jvp(V const& given) const {
@@ -152,36 +162,22 @@ struct AttendBackRules : HeadMatrices<V> {
       t_r = t_p * dp;
     } else if constexpr (I == 2) {
       t_r = p * M::times(ct, M::turned(reshape_to(t, this->v.shape())));
+    } else if constexpr (I == 3) {
+      t_ct = this->as_rows(t, this->width);
+      t_r = p * M::times(t_ct, M::turned(this->v));
     } else {
-      index_t const n = this->rows();
-      t_ct = this->part(t, 0, this->width);
-      t_p = -(p * this->part(t, n * this->width, 1));
-      t_r = t_p * dp + p * (M::times(t_ct, M::turned(this->v)) - this->part(t, n * (this->width + 1), 1));
+      t_p = -(p * this->part(t, 0, 1));
+      t_r = t_p * dp - p * this->part(t, this->rows(), 1);
     }
     V d_q = M::times(t_r, this->k), d_k = M::times(M::turned(t_r), this->q), d_v{};
     if constexpr (I == 1) d_q = d_q + M::times(r, t_k);
     if constexpr (I == 0) d_k = d_k + M::times(M::turned(r), t_q);
-    if constexpr (I != 2) d_v = M::times(M::turned(t_p), ct);
-    else d_v = full_as(p, this->v.meta(), 0);
-    if constexpr (I == 3) d_v = d_v + M::times(M::turned(p), t_ct);
+    if constexpr (I < 2 || I == 4) d_v = M::times(M::turned(t_p), ct);
+    else if constexpr (I == 2) d_v = full_as(p, this->v.meta(), 0);
+    else d_v = M::times(M::turned(p), t_ct);
     return M::list(d_q * this->o.scale, d_k * this->o.scale, d_v);
   }
 };
-
-template <class Op, class V>
-using AttentionRules = std::conditional_t<std::is_same_v<Op, op::attend>, AttendRules<V>, AttendBackRules<V>>;
-
-// The rows of matrix `index` of an operand whose rows are contiguous.
-template <class T>
-constexpr kernels::MatrixRows<T> matrix_at(Operand const& x, index_t index) {
-  int const r = x.meta.shape.rank;
-  auto* at = static_cast<T*>(x.data);
-  for (int i = r - 3; i >= 0; --i) {
-    at += index % x.meta.shape[i] * x.strides[i];
-    index /= x.meta.shape[i];
-  }
-  return {at, x.strides[r - 2]};
-}
 
 }  // namespace detail
 
@@ -189,75 +185,28 @@ namespace op::detail {
 
 template <class Op, int I, class V>
 constexpr V attention_vjp(V const& ct, Site<V> const& s) {
-  return dfdx::detail::AttentionRules<Op, V>(s).template vjp<I>(ct, s);
+  using namespace dfdx::detail;
+  if constexpr (std::is_same_v<Op, attend_back>) return AttendBackRules<V>(s).template vjp<I>(ct, s);
+  else if constexpr (std::is_same_v<Op, attend>)
+    return AttendRules<V>(s, s.y, bind<attend_sums>(s.attrs, s.x[0], s.x[1], s.x[2], s.y))
+        .template vjp<I>(ct, s);
+  else if constexpr (I < 2) return AttendRules<V>(s, s.x[3], s.y).template vjp_of_sums<I>(ct, s);
+  else return V{};
 }
 template <class Op, int I, class V>
 constexpr V attention_jvp(V const& t, Site<V> const& s) {
-  return dfdx::detail::AttentionRules<Op, V>(s).template jvp<I>(t);
-}
-
-template <class Op, class T>
-void run_attention_as(Attrs const& a, Operand const* in, Operand const& out) {
-#if defined(__CUDACC__)
-  using Kernel = kernels::reference::Attention<T>;
-#else
-  using Kernel = kernels::BlockedAttention<T>;
-#endif
-  using kernels::MatrixRows;
-  Operand x[3] = {in[0], in[1], in[2]};
-  Array copies[3];
-  for (int i = 0; i < 3; ++i)
-    if (int const last = x[i].meta.shape.rank - 1;
-        x[i].meta.dtype != dtype_v<T> || (x[i].strides[last] != 1 && x[i].meta.shape[last] != 1)) {
-      copies[i] = dense_as<T>(x[i]);
-      x[i] = copies[i].operand();
-    }
-  Shape const &qs = x[0].meta.shape, &ks = x[1].meta.shape, &vs = x[2].meta.shape;
-  int const r = qs.rank;
-  AttentionOptions const o = AttentionOptions::of(a);
-  kernels::AttentionHead const head{qs[r - 2], ks[r - 2], qs[r - 1], vs[r - 1], o.scale, o.causal, o.offset};
-  index_t const all = qs.numel() / (head.queries * head.size), keyed = ks.numel() / (head.keys * head.size);
-  Array const made = out.meta.dtype == dtype_v<T> ? Array() : Array(Meta{dtype_v<T>, out.meta.shape});
-  T* const y = made.empty() ? static_cast<T*>(out.data) : made.template data<T>();
-  auto const given = [&](int k, index_t i) { return dfdx::detail::matrix_at<T const>(x[k], i); };
-  index_t const rows = all * head.queries;
-  // Heads that share keys and values stay together: their gradients are added.
-  index_t const sharing = keyed == 0 ? 0 : all / keyed,
-                work = kernels::work_of_products(rows * head.keys * (head.size + head.width));
-  int const parts = kernels::parts_of(std::is_same_v<Op, attend> ? work : 3 * work, keyed);
-  auto const each = [&](auto const& f) {
-    kernels::in_parallel(parts, [&](int part) {
-      Kernel const kernel(head);
-      auto const [begin, end] = kernels::part_of(keyed, part, parts);
-      for (index_t i = begin * sharing; i < end * sharing; ++i) f(kernel, i);
-    });
-  };
-  if constexpr (std::is_same_v<Op, attend>) {
-    each([&](auto const& kernel, index_t i) {
-      kernel.forward(given(0, i), given(1, i / sharing), given(2, i / sharing),
-                     {y + i * head.queries * head.width, head.width},
-                     y + rows * head.width + i * head.queries);
-    });
-  } else {
-    Array const packed = dense_as<T>(in[3]);
-    T const* const ct = packed.empty() ? static_cast<T const*>(in[3].data) : packed.template data<T>();
-    std::fill_n(y, out.meta.shape.numel(), T(0));
-    T *const dk = y + qs.numel(), *const dv = dk + ks.numel();
-    each([&](auto const& kernel, index_t i) {
-      index_t const j = i / sharing, first = i * head.queries;
-      kernel.backward(given(0, i), given(1, j), given(2, j), {ct + first * head.width, head.width},
-                      ct + rows * head.width + first, ct + rows * (head.width + 1) + first,
-                      {y + first * head.size, head.size}, {dk + j * head.keys * head.size, head.size},
-                      {dv + j * head.keys * head.width, head.width});
-    });
-  }
-  if (!made.empty()) kernels::convert(made.operand(), out);
-}
-
-template <class Op>
-void run_attention(Attrs const& a, Operand const* in, Operand const& out) {
-  if (out.meta.dtype == DType::f64) run_attention_as<Op, double>(a, in, out);
-  else run_attention_as<Op, float>(a, in, out);
+  using namespace dfdx::detail;
+  if constexpr (std::is_same_v<Op, attend_back>)
+    return rounded_as(AttendBackRules<V>(s).template jvp<I>(t), s.x[0]);
+  else if constexpr (std::is_same_v<Op, attend>)
+    return rounded_as(
+        reshape_to(AttendRules<V>(s, s.y, bind<attend_sums>(s.attrs, s.x[0], s.x[1], s.x[2], s.y))
+                       .template jvp<I>(t),
+                   s.y.shape()),
+        s.x[0]);
+  else if constexpr (I < 2)
+    return reshape_to(AttendRules<V>(s, s.x[3], s.y).template jvp_of_sums<I>(t), s.y.shape());
+  else return V{};
 }
 
 }  // namespace op::detail

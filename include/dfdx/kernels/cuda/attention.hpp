@@ -5,184 +5,88 @@
 #pragma once
 
 #include <dfdx/core/math.hpp>
-#include <dfdx/kernels/cuda/own.hpp>
-#include <dfdx/value/attention_options.hpp>
+#include <dfdx/kernels/cuda/attention_facts.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
-
-/// AttentionFacts - what is known of attend (operands q, k, v of T) and attend_back (and `given`). Code says all
-/// extents or, where they come with each call, the most columns of a matrix, for which there is room. Results and
-/// `given` are numbers C. 8 threads share a row of a tile.
-template <class Code, class T, int Tiles>
-struct AttentionFacts {
-  using W = Walks<Code>;
-  using C = compute_t<T>;
-  static constexpr int rank = W::template rank<0>, lanes = 8;
-  static DFDX_INLINE constexpr index_t queries(index_t const* s) {
-    return W::template extent<0, rank - 2>(s);
-  }
-  static DFDX_INLINE constexpr index_t keys(index_t const* s) { return W::template extent<1, rank - 2>(s); }
-  template <int K>
-  static DFDX_INLINE constexpr index_t columns(index_t const* s) {
-    return W::template extent<K, rank - 1>(s);
-  }
-  static DFDX_INLINE constexpr index_t size(index_t const* s) { return columns<0>(s); }
-  static DFDX_INLINE constexpr index_t width(index_t const* s) { return columns<2>(s); }
-  static DFDX_INLINE constexpr index_t heads(index_t const* s) {
-    return W::template count<0, 0, rank - 2>(s);
-  }
-  static DFDX_INLINE constexpr index_t key_heads(index_t const* s) {
-    return W::template count<1, 0, rank - 2>(s);
-  }
-  static DFDX_INLINE constexpr index_t sharing(index_t const* s) { return heads(s) / key_heads(s); }
-  static DFDX_INLINE constexpr index_t rows(index_t const* s) { return heads(s) * queries(s); }
-  /// How many columns of operand K there is room for, zeros behind its own.
-  template <int K>
-  static constexpr index_t room() {
-    if constexpr (requires { Code::most_columns; }) return Code::most_columns;
-    else return columns<K>(nullptr);
-  }
-  static constexpr int least_blocks() {
-    if constexpr (requires { Code::least_blocks; }) return Code::least_blocks;
-    else return 0;
-  }
-  static constexpr index_t size_room = room<0>(), width_room = room<2>();
-  // An element more in each row, so that what is read down a column lies in different banks.
-  static constexpr index_t widest = size_room > width_room ? size_room : width_room, pitch = widest + 1;
-  static constexpr index_t bytes(index_t r) {
-    return (Tiles * r * pitch + r * (r + 1)) * static_cast<index_t>(sizeof(C));
-  }
-  static constexpr index_t most_bytes = index_t{47} << 10;  // of 48 KiB: arrays are aligned
-  /// Rows of a tile; 0 if rows are too long for any.
-  static constexpr int tile = bytes(32) <= most_bytes   ? 32
-                              : bytes(16) <= most_bytes ? 16
-                              : bytes(8) <= most_bytes  ? 8
-                                                        : 0;
-  static constexpr int threads = tile * lanes;
-  static constexpr index_t tiles_of(index_t n) { return tile == 0 ? 0 : (n + tile - 1) / tile; }
-  static constexpr index_t per_thread(index_t n) { return (n + lanes - 1) / lanes; }
-
-  /// The row of a tile that this thread works at, and which of its lanes it is.
-  static DFDX_INLINE int row() { return thread() / lanes; }
-  static DFDX_INLINE int lane() { return thread() % lanes; }
-  static DFDX_INLINE C row_sum(C x) {
-    for (int m = lanes / 2; m > 0; m /= 2) x = x + exchanged(x, m);
-    return x;
-  }
-  static DFDX_INLINE C row_max(C x) {
-    for (int m = lanes / 2; m > 0; m /= 2) {
-      C const y = exchanged(x, m);
-      x = y > x ? y : x;
-    }
-    return x;
-  }
-
-  /// Matrix `index` of operand K.
-  template <int K>
-  static DFDX_INLINE T const* matrix(OwnArguments const& x, index_t index) {
-    return static_cast<T const*>(x.base[K]) + W::template offset<K, 0, rank - 2>(index, x.symbols);
-  }
-  /// Rows `first` and on of a matrix of operand K into shared memory, zeros behind the last.
-  template <int K>
-  static DFDX_INLINE void bring(C* to, T const* from, index_t first, index_t const* s) {
-    constexpr index_t wide = room<K>();
-    index_t const n = W::template extent<K, rank - 2>(s), by_row = W::template stride<K, rank - 2>(s),
-                  by_column = W::template stride<K, rank - 1>(s);
-    from += first * by_row;
-    for (index_t i = thread(); i < tile * wide; i += threads) {
-      index_t const r = i / wide, c = i % wide;
-      bool const is_there = first + r < n && c < columns<K>(s);
-      to[r * pitch + c] = is_there ? static_cast<C>(from[r * by_row + c * by_column]) : C(0);
-    }
-  }
-  template <index_t N>
-  static DFDX_INLINE C dot(C const* a, C const* b) {
-    C sum(0);
-    for (index_t i = 0; i < N; ++i) sum = sum + a[i] * b[i];
-    return sum;
-  }
-  static DFDX_INLINE bool sees(op::AttentionOptions const& o, index_t query, index_t key, index_t const* s) {
-    return query < queries(s) && key < keys(s) && (!o.causal || key <= query + o.offset);
-  }
-};
 
 /// AttendKernel - a block for some queries of a head.
 template <class Code, class T>
 struct AttendKernel {
   using F = AttentionFacts<Code, T, 2>;
   using C = typename F::C;
-  static constexpr int threads = F::threads, tile = F::tile, least_blocks = F::least_blocks();
+  static constexpr int threads = F::threads, least_blocks = F::least_blocks, tile = F::tile,
+                       tile_rows = F::tile_rows;
   static constexpr index_t work(index_t const* s) {
-    return F::heads(s) * F::tiles_of(F::queries(s)) * threads;
+    return F::heads(s) * F::tiles_of(F::queries(s), tile_rows) * threads;
   }
   struct OfQueries;
   struct OfKeys;
   struct OfWeights;
 
   static DFDX_INLINE void run(OwnArguments const& x) {
-    index_t const tiles = F::tiles_of(F::queries(x.symbols)), all = F::heads(x.symbols) * tiles;
-    for (index_t t = block(); t < all; t += blocks()) some(x, t / tiles, t % tiles * tile);
+    index_t const tiles = F::tiles_of(F::queries(x.symbols), tile_rows), all = F::heads(x.symbols) * tiles;
+    for (index_t t = block(); t < all; t += blocks()) some(x, t / tiles, t % tiles * tile_rows);
   }
 
  private:
   static DFDX_INLINE void some(OwnArguments const& x, index_t head, index_t first) {
     auto const o = op::AttentionOptions::of(x.attrs);
     index_t const* const s = x.symbols;
-    constexpr index_t columns = F::per_thread(F::width_room), each = tile / F::lanes;
-    C* const q = shared<OfQueries, C, tile * F::pitch>();
-    C* const kv = shared<OfKeys, C, tile * F::pitch>();
-    C* const weights = shared<OfWeights, C, tile*(tile + 1)>();
-    int const row = F::row(), lane = F::lane();
-    index_t const query = first + row, keyed = head / F::sharing(s);
+    constexpr int rows = F::own_rows, columns = F::own_columns;
+    C* const q = F::template memory<OfQueries, tile_rows * F::pitch>();
+    C* const kv = F::template memory<OfKeys, tile * F::pitch>();
+    C* const weights = F::template memory<OfWeights, tile_rows * F::weights_pitch>();
+    index_t const keyed = head / F::sharing(s);
     T const *const keys = F::template matrix<1>(x, keyed), *const values = F::template matrix<2>(x, keyed);
     constexpr C least = -std::numeric_limits<C>::infinity();
-    C largest = least, total(0);
-    C y[columns] = {};
+    C largest[rows], total[rows];
+    typename F::Packed y[rows][F::template packs<F::width_room>] = {};
+    DFDX_UNROLL for (int i = 0; i < rows; ++i) largest[i] = least, total[i] = C(0);
     barrier();  // until all have used what lies there
-    F::template bring<0>(q, F::template matrix<0>(x, head), first, s);
-    index_t const seen = first + tile + o.offset, all = F::keys(s), end = o.causal && seen < all ? seen : all;
+    F::template bring<0, tile_rows>(q, F::template matrix<0>(x, head), first, s);
+    index_t const end = F::end_of_keys(o, first + tile_rows, s);
     for (index_t k0 = 0; k0 < end; k0 += tile) {
       barrier();
-      F::template bring<1>(kv, keys, k0, s);
+      F::template bring<1, tile>(kv, keys, k0, s);
       barrier();
-      C scores[each], most = largest;
-      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
-        index_t const k = lane + j * F::lanes;
-        C score = F::template dot<F::size_room>(q + row * F::pitch, kv + k * F::pitch);
-        score = F::sees(o, query, k0 + k, s) ? score * static_cast<C>(o.scale) : least;
-        scores[j] = score;
-        most = score > most ? score : most;
+      C scores[rows][columns];
+      F::template multiply<F::size_room>(scores, q, kv);
+      DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+        C most = largest[i];
+        DFDX_UNROLL for (int j = 0; j < columns; ++j) {
+          C& score = scores[i][j];
+          bool const seen = F::sees(o, first + F::row(i), k0 + F::column(j), s);
+          score = seen ? score * static_cast<C>(o.scale) : least;
+          most = score > most ? score : most;
+        }
+        most = F::row_max(most);
+        // A row that has seen nothing yet stays as it is.
+        C const shift = most == least ? C(0) : most, factor = math::exp(largest[i] - shift);
+        C part(0);
+        DFDX_UNROLL for (int j = 0; j < columns; ++j) {
+          C const p = math::exp(scores[i][j] - shift);
+          F::weight(weights, i, j) = p;
+          part = part + p;
+        }
+        total[i] = total[i] * factor + F::row_sum(part);
+        largest[i] = most;
+        DFDX_UNROLL for (auto& some : y[i]) {
+          DFDX_UNROLL for (int d = 0; d < F::pack; ++d) some.x[d] = some.x[d] * factor;
+        }
       }
-      most = F::row_max(most);
-      // A row that has seen nothing yet stays as it is.
-      C const shift = most == least ? C(0) : most, factor = math::exp(largest - shift);
-      C part(0);
-      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
-        C const p = math::exp(scores[j] - shift);
-        weights[row * (tile + 1) + lane + j * F::lanes] = p;
-        part = part + p;
-      }
-      total = total * factor + F::row_sum(part);
-      largest = most;
       barrier();
-      F::template bring<2>(kv, values, k0, s);
+      F::template bring<2, tile>(kv, values, k0, s);
       barrier();
-      DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
-        index_t const c = lane + u * F::lanes;
-        C sum = y[u] * factor;
-        if (c < F::width_room)
-          for (index_t j = 0; j < tile; ++j) sum = sum + weights[row * (tile + 1) + j] * kv[j * F::pitch + c];
-        y[u] = sum;
-      }
+      F::template add<F::width_room>(y, weights, kv);
     }
-    if (query >= F::queries(s)) return;
-    C* const to = static_cast<C*>(x.base[3]);
-    index_t const at = head * F::queries(s) + query, width = F::width(s);
-    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
-      index_t const c = lane + u * F::lanes;
-      if (c < width) to[at * width + c] = y[u] / total;
+    T* const to = static_cast<T*>(x.base[3]);
+    C* const sums = static_cast<C*>(x.base[4]);
+    DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+      index_t const query = first + F::row(i), at = head * F::queries(s) + query, width = F::width(s);
+      if (query >= F::queries(s)) continue;
+      if (to != nullptr) F::write(to + at * width, width, y[i], total[i]);
+      if (sums != nullptr && F::column(0) == 0) sums[at] = largest[i] + math::log(total[i]);
     }
-    if (lane == 0) to[F::rows(s) * width + at] = largest + math::log(total);
   }
 };
 
@@ -191,7 +95,7 @@ template <class Code, class T>
 struct AttendBackKernel {
   using F = AttentionFacts<Code, T, 4>;
   using C = typename F::C;
-  static constexpr int threads = F::threads, tile = F::tile;
+  static constexpr int threads = F::threads, least_blocks = F::least_blocks, tile = F::tile;
   struct OfQueries;
   struct OfKeys;
   struct OfValues;
@@ -200,158 +104,144 @@ struct AttendBackKernel {
 
   static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
     index_t const* const s = x.symbols;
-    cudaError_t const said =
-        start<AttendBackKernel>(x, blocks_for(F::heads(s) * F::tiles_of(F::queries(s)), 1), stream);
-    if (said != cudaSuccess) return said;
-    return start<Keys>(x, blocks_for(F::key_heads(s) * F::tiles_of(F::keys(s)), 1), stream);
+    index_t const of_queries = F::heads(s) * F::tiles_of(F::queries(s), tile),
+                  of_keys = F::key_heads(s) * F::tiles_of(F::keys(s), tile);
+    cudaError_t const said = start<AttendBackKernel>(x, blocks_for(of_queries, 1), stream);
+    return said != cudaSuccess ? said : start<Keys>(x, blocks_for(of_keys, 1), stream);
   }
 
   static DFDX_INLINE void run(OwnArguments const& x) {
-    index_t const tiles = F::tiles_of(F::queries(x.symbols)), all = F::heads(x.symbols) * tiles;
+    index_t const tiles = F::tiles_of(F::queries(x.symbols), tile), all = F::heads(x.symbols) * tiles;
     for (index_t t = block(); t < all; t += blocks()) queries(x, t / tiles, t % tiles * tile);
   }
   struct Keys {
-    static constexpr int threads = F::threads;
+    static constexpr int threads = F::threads, least_blocks = F::least_blocks;
     static DFDX_INLINE void run(OwnArguments const& x) {
-      index_t const tiles = F::tiles_of(F::keys(x.symbols)), all = F::key_heads(x.symbols) * tiles;
+      index_t const tiles = F::tiles_of(F::keys(x.symbols), tile), all = F::key_heads(x.symbols) * tiles;
       for (index_t t = block(); t < all; t += blocks()) keys(x, t / tiles, t % tiles * tile);
     }
   };
 
  private:
-  // Element i of the list of cotangents, logarithms of sums, and sums of rows.
-  static DFDX_INLINE C given(OwnArguments const& x, index_t i) {
-    return static_cast<C const*>(x.base[3])[i * F::W::template stride<3, 0>(x.symbols)];
+  static constexpr int rows = F::own_rows, columns = F::own_columns;
+  template <index_t N>
+  using Rows = typename F::Packed[rows][F::template packs<N>];
+  template <class Use>
+  static DFDX_INLINE C* memory() {
+    return F::template memory<Use, tile * F::pitch>();
   }
-  static DFDX_INLINE void bring_cotangents(C* to, OwnArguments const& x, index_t head, index_t first) {
-    constexpr index_t wide = F::width_room;
-    index_t const n = F::queries(x.symbols), width = F::width(x.symbols);
-    for (index_t i = thread(); i < tile * wide; i += threads) {
-      index_t const r = i / wide, c = i % wide;
-      bool const is_there = first + r < n && c < width;
-      to[r * F::pitch + c] = is_there ? given(x, (head * n + first + r) * width + c) : C(0);
-    }
-  }
-  static DFDX_INLINE C* queries_room() { return shared<OfQueries, C, tile * F::pitch>(); }
-  static DFDX_INLINE C* keys_room() { return shared<OfKeys, C, tile * F::pitch>(); }
-  static DFDX_INLINE C* values_room() { return shared<OfValues, C, tile * F::pitch>(); }
-  static DFDX_INLINE C* cotangents_room() { return shared<OfCotangents, C, tile * F::pitch>(); }
-  static DFDX_INLINE C* weights_room() { return shared<OfWeights, C, tile*(tile + 1)>(); }
-  // The weight of a key for a query, of rows of the tiles of both.
-  static DFDX_INLINE C weight(op::AttentionOptions const& o, OwnArguments const& x, index_t head,
-                              index_t first, int q, index_t k0, int k) {
+  static DFDX_INLINE C* weights_memory() { return F::template memory<OfWeights, tile * F::weights_pitch>(); }
+  // Of a query the logarithm of its sum of weights, and what its row's gradients sum to.
+  struct OfQuery {
+    C log_sum, less;
+  };
+  static DFDX_INLINE OfQuery of_query(OwnArguments const& x, index_t head, index_t query) {
     index_t const* const s = x.symbols;
-    if (!F::sees(o, first + q, k0 + k, s)) return C(0);
-    C const score = F::template dot<F::size_room>(queries_room() + q * F::pitch, keys_room() + k * F::pitch);
-    return math::exp(score * static_cast<C>(o.scale) -
-                     given(x, F::rows(s) * F::width(s) + head * F::queries(s) + first + q));
+    if (query >= F::queries(s)) return {C(0), C(0)};
+    index_t const at = head * F::queries(s) + query;
+    return {F::sums(x, at), F::sums(x, F::rows(s) + at)};
   }
-  // What its score is pulled back to.
-  static DFDX_INLINE C score_back(op::AttentionOptions const& o, OwnArguments const& x, index_t head,
-                                  index_t first, int q, int k, C p) {
-    index_t const* const s = x.symbols;
-    if (first + q >= F::queries(s)) return C(0);
-    C const dp =
-        F::template dot<F::width_room>(cotangents_room() + q * F::pitch, values_room() + k * F::pitch);
-    return p * (dp - given(x, F::rows(s) * (F::width(s) + 1) + head * F::queries(s) + first + q)) *
-           static_cast<C>(o.scale);
+  // Scores become weights, and cotangents of weights those of scores, times the scale.
+  static DFDX_INLINE void pull_back(C& score, C& back, C scale, OfQuery const& q, bool sees) {
+    score = sees ? math::exp(score * scale - q.log_sum) : C(0);
+    back = score * (back - q.less) * scale;
   }
 
   static DFDX_INLINE void queries(OwnArguments const& x, index_t head, index_t first) {
     auto const o = op::AttentionOptions::of(x.attrs);
+    auto const scale = static_cast<C>(o.scale);
     index_t const* const s = x.symbols;
-    constexpr index_t columns = F::per_thread(F::size_room), each = tile / F::lanes;
-    C* const weights = weights_room();
+    C *const q = memory<OfQueries>(), *const k = memory<OfKeys>(), *const v = memory<OfValues>(),
+             *const ct = memory<OfCotangents>(), *const weights = weights_memory();
     index_t const keyed = head / F::sharing(s);
     T const *const keys = F::template matrix<1>(x, keyed), *const values = F::template matrix<2>(x, keyed);
-    int const row = F::row(), lane = F::lane();
-    C dq[columns] = {};
+    OfQuery of[rows];
+    Rows<F::size_room> dq = {};
+    DFDX_UNROLL for (int i = 0; i < rows; ++i) of[i] = of_query(x, head, first + F::row(i));
     barrier();  // until all have used what lies there
-    F::template bring<0>(queries_room(), F::template matrix<0>(x, head), first, s);
-    bring_cotangents(cotangents_room(), x, head, first);
-    index_t const seen = first + tile + o.offset, all = F::keys(s), end = o.causal && seen < all ? seen : all;
+    F::template bring<0, tile>(q, F::template matrix<0>(x, head), first, s);
+    F::template bring<3, tile>(ct, F::template matrix<3>(x, head), first, s);
+    index_t const end = F::end_of_keys(o, first + tile, s);
     for (index_t k0 = 0; k0 < end; k0 += tile) {
       barrier();
-      F::template bring<1>(keys_room(), keys, k0, s);
-      F::template bring<2>(values_room(), values, k0, s);
+      F::template bring<1, tile>(k, keys, k0, s);
+      F::template bring<2, tile>(v, values, k0, s);
       barrier();
-      DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
-        int const k = lane + static_cast<int>(j) * F::lanes;
-        weights[row * (tile + 1) + k] =
-            score_back(o, x, head, first, row, k, weight(o, x, head, first, row, k0, k));
+      C scores[rows][columns], back[rows][columns];
+      F::template multiply<F::size_room>(scores, q, k);
+      F::template multiply<F::width_room>(back, ct, v);
+      DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+        DFDX_UNROLL for (int j = 0; j < columns; ++j) {
+          bool const sees = F::sees(o, first + F::row(i), k0 + F::column(j), s);
+          pull_back(scores[i][j], back[i][j], scale, of[i], sees);
+          F::weight(weights, i, j) = back[i][j];
+        }
       }
       barrier();
-      add<F::size_room>(dq, weights + row * (tile + 1), keys_room());
+      F::template add<F::size_room>(dq, weights, k);
     }
-    if (first + row >= F::queries(s)) return;
-    write<F::size_room>(x, (head * F::queries(s) + first + row) * F::size(s), F::size(s), dq);
+    write(x, head * F::queries(s), first, F::queries(s), F::size(s), dq);
   }
 
   static DFDX_INLINE void keys(OwnArguments const& x, index_t key_head, index_t k0) {
     auto const o = op::AttentionOptions::of(x.attrs);
+    auto const scale = static_cast<C>(o.scale);
     index_t const* const s = x.symbols;
-    constexpr index_t each = tile / F::lanes;
-    C* const weights = weights_room();
-    int const row = F::row(), lane = F::lane();
-    C dk[F::per_thread(F::size_room)] = {}, dv[F::per_thread(F::width_room)] = {};
+    C *const q = memory<OfQueries>(), *const k = memory<OfKeys>(), *const v = memory<OfValues>(),
+             *const ct = memory<OfCotangents>(), *const weights = weights_memory();
+    Rows<F::size_room> dk = {};
+    Rows<F::width_room> dv = {};
     barrier();  // until all have used what lies there
-    F::template bring<1>(keys_room(), F::template matrix<1>(x, key_head), k0, s);
-    F::template bring<2>(values_room(), F::template matrix<2>(x, key_head), k0, s);
+    F::template bring<1, tile>(k, F::template matrix<1>(x, key_head), k0, s);
+    F::template bring<2, tile>(v, F::template matrix<2>(x, key_head), k0, s);
     // Queries before the first that sees a key have no part in it.
     index_t const unseen = o.causal && k0 > o.offset ? (k0 - o.offset) / tile * tile : 0;
     index_t const sharing = F::sharing(s);
-    for (index_t h = 0; h < sharing; ++h) {
-      index_t const head = key_head * sharing + h;
-      T const* const queries = F::template matrix<0>(x, head);
+    for (index_t head = key_head * sharing; head < (key_head + 1) * sharing; ++head) {
+      T const *const queries = F::template matrix<0>(x, head), *const cts = F::template matrix<3>(x, head);
       for (index_t first = unseen; first < F::queries(s); first += tile) {
         barrier();
-        F::template bring<0>(queries_room(), queries, first, s);
-        bring_cotangents(cotangents_room(), x, head, first);
+        F::template bring<0, tile>(q, queries, first, s);
+        F::template bring<3, tile>(ct, cts, first, s);
+        OfQuery of[columns];
+        DFDX_UNROLL for (int j = 0; j < columns; ++j) of[j] = of_query(x, head, first + F::column(j));
         barrier();
-        C p[each];
-        DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
-          int const q = lane + static_cast<int>(j) * F::lanes;
-          p[j] = weight(o, x, head, first, q, k0, row);
-          weights[row * (tile + 1) + q] = p[j];
+        C scores[rows][columns], back[rows][columns];
+        F::template multiply<F::size_room>(scores, k, q);
+        F::template multiply<F::width_room>(back, v, ct);
+        DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+          DFDX_UNROLL for (int j = 0; j < columns; ++j) {
+            bool const sees = F::sees(o, first + F::column(j), k0 + F::row(i), s);
+            pull_back(scores[i][j], back[i][j], scale, of[j], sees);
+          }
         }
-        barrier();
-        add<F::width_room>(dv, weights + row * (tile + 1), cotangents_room());
-        barrier();
-        DFDX_UNROLL for (index_t j = 0; j < each; ++j) {
-          int const q = lane + static_cast<int>(j) * F::lanes;
-          weights[row * (tile + 1) + q] = score_back(o, x, head, first, q, row, p[j]);
-        }
-        barrier();
-        add<F::size_room>(dk, weights + row * (tile + 1), queries_room());
+        add_weighted<F::width_room>(dv, scores, weights, ct);
+        add_weighted<F::size_room>(dk, back, weights, q);
       }
     }
-    if (k0 + row >= F::keys(s)) return;
-    index_t const size = F::size(s), width = F::width(s), of_q = F::rows(s) * size,
-                  of_k = F::key_heads(s) * F::keys(s) * size, at = key_head * F::keys(s) + k0 + row;
-    write<F::size_room>(x, of_q + at * size, size, dk);
-    write<F::width_room>(x, of_q + of_k + at * width, width, dv);
+    index_t const size = F::size(s), width = F::width(s), n = F::keys(s), of_q = F::rows(s) * size,
+                  of_k = F::key_heads(s) * n * size;
+    write(x, key_head * n, k0, n, size, dk, of_q);
+    write(x, key_head * n, k0, n, width, dv, of_q + of_k);
   }
-
-  // sums[c] += factors times the rows of a tile, for the columns of this thread.
   template <index_t N>
-  static DFDX_INLINE void add(C (&sums)[F::per_thread(N)], C const* factors, C const* from) {
-    constexpr index_t columns = F::per_thread(N);
-    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
-      index_t const c = F::lane() + u * F::lanes;
-      C sum = sums[u];
-      if (c < N)
-        for (index_t j = 0; j < tile; ++j) sum = sum + factors[j] * from[j * F::pitch + c];
-      sums[u] = sum;
+  static DFDX_INLINE void add_weighted(Rows<N>& to, C const (&by)[rows][columns], C* weights, C const* b) {
+    barrier();  // until all have used what lies there
+    DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+      DFDX_UNROLL for (int j = 0; j < columns; ++j) F::weight(weights, i, j) = by[i][j];
     }
+    barrier();
+    F::template add<N>(to, weights, b);
   }
-  template <index_t N>
-  static DFDX_INLINE void write(OwnArguments const& x, index_t first, index_t count,
-                                C const (&sums)[F::per_thread(N)]) {
-    C* const to = static_cast<C*>(x.base[4]) + first;
-    constexpr index_t columns = F::per_thread(N);
-    DFDX_UNROLL for (index_t u = 0; u < columns; ++u) {
-      index_t const c = F::lane() + u * F::lanes;
-      if (c < count) to[c] = sums[u];
+  // This thread's rows of a tile that begins at row `first`, of n behind `before` others, to the result from its
+  // element `at` on.
+  template <int Packs>
+  static DFDX_INLINE void write(OwnArguments const& x, index_t before, index_t first, index_t n,
+                                index_t count, typename F::Packed const (&y)[rows][Packs], index_t at = 0) {
+    T* const to = static_cast<T*>(x.base[5]) + at;
+    DFDX_UNROLL for (int i = 0; i < rows; ++i) {
+      index_t const r = first + F::row(i);
+      if (r < n) F::write(to + (before + r) * count, count, y[i], C(1));
     }
   }
 };

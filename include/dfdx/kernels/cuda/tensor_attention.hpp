@@ -7,7 +7,7 @@
 // before they are multiplied with values, relative to the largest score so far, so that none is above 1.
 #pragma once
 
-#include <dfdx/kernels/cuda/attention.hpp>
+#include <dfdx/kernels/cuda/attention_facts.hpp>
 #include <dfdx/kernels/cuda/packs.hpp>
 #include <dfdx/kernels/cuda/tensor_rows.hpp>
 
@@ -63,7 +63,7 @@ struct TensorAttention {
                       by_column = W::template stride<K, F::rank - 1>(nullptr);
     index_t const n = W::template extent<K, F::rank - 2>(x.symbols);
     T const* const from = F::template matrix<K>(x, index) + first * by_row;
-    bring<std::conditional_t<K == 2, OfWidth, OfSize>, Rows, columns, by_row, by_column>(to, from, n - first);
+    bring<std::conditional_t<K >= 2, OfWidth, OfSize>, Rows, columns, by_row, by_column>(to, from, n - first);
   }
   /// Columns of a tile of scores, whose first is `key`, that a query sees: of `most`.
   static DFDX_INLINE int seen(op::AttentionOptions const& o, index_t query, index_t key, int most,
@@ -116,34 +116,47 @@ struct TensorAttention {
       total[r] = total[r] * factor[r] + part;
     }
   }
+  /// Rows `upper` and `upper` + 8 and on, of `count`, that a thread has sums of, each times its number, to rows of n.
+  template <int Blocks>
+  static DFDX_INLINE void store_rows(T* to, index_t upper, index_t count, index_t n, float const (&by)[2],
+                                     float const (&sums)[Blocks][4]) {
+    bool const in_pairs = n % 2 == 0 && detail::is_aligned<std::uint32_t>(to);
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      index_t const row = upper + OfSize::lane() / 4 + r * 8;
+      if (row >= count) continue;
+      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
+        int const c = OfSize::column(j, 2 * r);
+        float const first = sums[j][2 * r] * by[r], second = sums[j][2 * r + 1] * by[r];
+        if (in_pairs) {
+          if (c < n) *reinterpret_cast<std::uint32_t*>(to + row * n + c) = pair_of<T>(first, second);
+        } else {
+          if (c < n) to[row * n + c] = static_cast<T>(first);
+          if (c + 1 < n) to[row * n + c + 1] = static_cast<T>(second);
+        }
+      }
+    }
+  }
   /// Results of those rows, and the logarithms of their sums of weights.
   template <int Blocks>
   static DFDX_INLINE void store(OwnArguments const& x, index_t head, index_t upper, float scale,
                                 float const (&y)[Blocks][4], float const (&largest)[2],
                                 float const (&total)[2]) {
-    auto* const to = static_cast<float*>(x.base[3]);
     index_t const* const s = x.symbols;
-    index_t const width = F::width(s), queries = F::queries(s);
+    index_t const width = F::width(s), queries = F::queries(s), first = head * queries;
+    float sum[2], by[2];
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
-      float sum = total[r];
-      sum += exchanged(sum, 1);
-      sum += exchanged(sum, 2);
-      index_t const query = upper + OfWidth::lane() / 4 + r * 8, at = head * queries + query;
+      sum[r] = total[r];
+      DFDX_UNROLL for (int m = 1; m < 4; m *= 2) sum[r] += exchanged(sum[r], m);
+      by[r] = 1 / sum[r];
+    }
+    if (auto* const to = static_cast<T*>(x.base[3]); to != nullptr)
+      store_rows(to + first * width, upper, queries, width, by, y);
+    auto* const sums = static_cast<float*>(x.base[4]);
+    if (sums == nullptr || OfWidth::lane() % 4 != 0) return;
+    DFDX_UNROLL for (int r = 0; r < 2; ++r) {
+      index_t const query = upper + OfWidth::lane() / 4 + r * 8;
       if (query >= queries) continue;
-      float const by = 1 / sum;
-      bool const in_pairs = width % 2 == 0 && detail::is_aligned<float2>(to);
-      DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
-        int const c = OfWidth::column(j, 2 * r);
-        float const first = y[j][2 * r] * by, second = y[j][2 * r + 1] * by;
-        if (in_pairs) {
-          if (c < width) *reinterpret_cast<float2*>(to + at * width + c) = float2{first, second};
-        } else {
-          if (c < width) to[at * width + c] = first;
-          if (c + 1 < width) to[at * width + c + 1] = second;
-        }
-      }
-      if (OfWidth::lane() % 4 == 0)
-        to[F::rows(s) * width + at] = (largest[r] * factor_of_largest(scale) + math::log2(sum)) * ln_2;
+      sums[first + query] = (largest[r] * factor_of_largest(scale) + math::log2(sum[r])) * ln_2;
     }
   }
 };

@@ -3,8 +3,8 @@
 // of queries for the gradient of those and by blocks of keys for the gradients of keys and values, so that each is
 // summed in one order. What tiles hold next is on its way while they are used.
 //
-// Numerics: sums are f32. Cotangents, weights, and what scores are pulled back to are rounded to the dtype of the
-// operands before products.
+// Numerics: sums are f32. Weights, and what scores are pulled back to, are rounded to the dtype of the operands before
+// products.
 #pragma once
 
 #include <dfdx/kernels/cuda/tensor_attention.hpp>
@@ -24,15 +24,7 @@ struct TensorAttendBackKernel {
   static DFDX_INLINE constexpr index_t tiles_of(index_t n) { return (n + rows - 1) / rows; }
   struct OfTiles;
 
-  /// Cotangents of results as numbers T, in rows of `width`.
-  static constexpr index_t workspace(index_t const* s) {
-    return (F::rows(s) * A::width + 8) * static_cast<index_t>(sizeof(T));
-  }
-  static cudaError_t start_rounding(OwnArguments const& x, cudaStream_t stream) {
-    return start<Rounded>(x, blocks_for(F::rows(x.symbols) * A::width / 2, Rounded::threads), stream);
-  }
-  /// When cotangents have been rounded.
-  static cudaError_t start_products(OwnArguments const& x, cudaStream_t stream) {
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
     index_t const *const s = x.symbols, query_blocks = F::heads(s) * tiles_of(F::queries(s)),
                          key_blocks = F::key_heads(s) * tiles_of(F::keys(s));
     cudaError_t said = start<TensorAttendBackKernel>(x, blocks_for(query_blocks, 1), stream);
@@ -40,19 +32,6 @@ struct TensorAttendBackKernel {
     return said;
   }
 
-  struct Rounded {
-    static constexpr int threads = own_threads;
-    static DFDX_INLINE void run(OwnArguments const& x) {
-      auto* const to = reinterpret_cast<std::uint32_t*>(cotangents(x));
-      constexpr index_t pairs = A::width / 2;
-      index_t const all = F::rows(x.symbols) * pairs, width = F::width(x.symbols);
-      for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads) {
-        index_t const row = i / pairs, c = i % pairs * 2;
-        auto const at = [&](index_t k) { return k < width ? *given(x, row * width + k) : 0.f; };
-        to[i] = pair_of<T>(at(c), at(c + 1));
-      }
-    }
-  };
   static DFDX_INLINE void run(OwnArguments const& x) {
     // Blocks of the last queries, which see the most keys, begin first.
     index_t const each = tiles_of(F::queries(x.symbols)), all = F::heads(x.symbols) * each;
@@ -66,32 +45,13 @@ struct TensorAttendBackKernel {
     }
   };
 
-  // Element i of the list of cotangents, logarithms of sums, and sums of rows.
-  static DFDX_INLINE float const* given(OwnArguments const& x, index_t i) {
-    return static_cast<float const*>(x.base[3]) + i * F::W::template stride<3, 0>(x.symbols);
-  }
-  static DFDX_INLINE T* cotangents(OwnArguments const& x) {
-    auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
-    return reinterpret_cast<T*>((at + 15) / 16 * 16);
-  }
-
  private:
-  template <int Rows>
-  static DFDX_INLINE void bring_cotangents(T* to, OwnArguments const& x, index_t head, index_t first) {
-    A::template bring<OfWidth, Rows, A::width, A::width, 1>(
-        to, cotangents(x) + (head * F::queries(x.symbols) + first) * A::width, F::queries(x.symbols) - first);
-  }
   // This warp's sums, times `by`, to rows of n of the result that are `count` from element `at` on.
-  template <class Of>
+  template <int Blocks>
   static DFDX_INLINE void store(OwnArguments const& x, index_t at, index_t count, index_t n, float by,
-                                float const (&sums)[Of::blocks][4]) {
-    float* const to = static_cast<float*>(x.base[4]) + at;
-    DFDX_UNROLL for (int j = 0; j < Of::blocks; ++j) {
-      DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-        int const r = Of::row(i), c = Of::column(j, i);
-        if (r < count && c < n) to[r * n + c] = sums[j][i] * by;
-      }
-    }
+                                float const (&sums)[Blocks][4]) {
+    float const of_rows[2] = {by, by};
+    A::store_rows(static_cast<T*>(x.base[5]) + at, OfSize::warp() * 16, count, n, of_rows, sums);
   }
 
   // --- the gradient of queries ---
@@ -110,18 +70,17 @@ struct TensorAttendBackKernel {
     std::uint32_t q[OfSize::steps][4], ct[OfWidth::steps][4];
     barrier();  // until all have used what lies there
     A::template bring<0, rows>(tiles, x, head, first);
-    bring_cotangents<rows>(tiles + rows * OfSize::pitch, x, head, first);
+    A::template bring<3, rows>(tiles + rows * OfSize::pitch, x, head, first);
     copies_made();
     barrier();
     OfSize::left(q, tiles);
     OfWidth::left(ct, tiles + rows * OfSize::pitch);
     float log_sums[2] = {}, less[2] = {};
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
-      index_t const query = first + OfSize::row(2 * r),
-                    at = F::rows(symbols) * F::width(symbols) + head * count + query;
+      index_t const query = first + OfSize::row(2 * r), at = head * count + query;
       if (query >= count) continue;
-      log_sums[r] = *given(x, at) * A::log2_e;
-      less[r] = *given(x, at + F::rows(symbols));
+      log_sums[r] = F::sums(x, at) * A::log2_e;
+      less[r] = F::sums(x, at + F::rows(symbols));
     }
     barrier();
     auto const bring = [&](int which, index_t k0) {
@@ -158,7 +117,7 @@ struct TensorAttendBackKernel {
       OfSize::add(dq, back, of_keys);
     }
     index_t const size = F::size(symbols);
-    store<OfSize>(x, (head * count + first) * size, count - first, size, static_cast<float>(o.scale), dq);
+    store(x, (head * count + first) * size, count - first, size, static_cast<float>(o.scale), dq);
   }
 
   // --- the gradients of keys and values ---
@@ -178,15 +137,13 @@ struct TensorAttendBackKernel {
     }
     DFDX_INLINE void bring(OwnArguments const& x, index_t head, index_t first) const {
       A::template bring<0, query_tile>(queries, x, head, first);
-      bring_cotangents<query_tile>(cotangents(), x, head, first);
+      A::template bring<3, query_tile>(cotangents(), x, head, first);
       if (int const i = thread(); i < 2 * query_tile) {
         index_t const query = first + i % query_tile;
         // Queries behind the last have weights of 0.
         index_t const *const s = x.symbols, n = F::queries(s);
         if (query >= n) numbers()[i] = i < query_tile ? -A::least : 0.f;
-        else
-          copy_later<4>(numbers() + i,
-                        given(x, F::rows(s) * (F::width(s) + i / query_tile) + head * n + query));
+        else copy_later<4>(numbers() + i, &F::sums(x, F::rows(s) * (i / query_tile) + head * n + query));
       }
     }
   };
@@ -241,8 +198,8 @@ struct TensorAttendBackKernel {
     index_t const size = F::size(symbols), width = F::width(symbols), of_q = F::rows(symbols) * size,
                   keys = F::keys(symbols), of_k = F::key_heads(symbols) * keys * size,
                   at = key_head * keys + k0;
-    store<OfSize>(x, of_q + at * size, keys - k0, size, static_cast<float>(o.scale), dk);
-    store<OfWidth>(x, of_q + of_k + at * width, keys - k0, width, 1.f, dv);
+    store(x, of_q + at * size, keys - k0, size, static_cast<float>(o.scale), dk);
+    store(x, of_q + of_k + at * width, keys - k0, width, 1.f, dv);
   }
 };
 

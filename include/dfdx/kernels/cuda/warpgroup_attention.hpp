@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Attention of 16-bit floats on Hopper GPUs (Shah et al. 2024, "FlashAttention-3", without its overlap of two tiles in
-// one warpgroup): one warp has the copy engine bring queries, keys and values, of which the next are on their way; two
-// warpgroups have 64 queries each, and one multiplies while the other weighs. Numerics are those of
-// kernels/cuda/tensor_attention.hpp.
+// Attention of 16-bit floats on Hopper GPUs (Shah et al. 2024, "FlashAttention-3"): one warp has the copy engine bring
+// queries, keys and values, of which the next are on their way; two warpgroups have 64 queries each. A warpgroup weighs
+// the scores of a tile while the tensor cores add the values of the tile before, and the two take turns at asking, so
+// that one multiplies while the other weighs. Numerics are those of kernels/cuda/tensor_attention.hpp.
 #pragma once
 
 #include <dfdx/kernels/cuda/cublas.hpp>
@@ -179,7 +179,11 @@ struct WarpgroupAttendKernel : WarpgroupKernel {
   struct Barriers {
     Pipe<1> q;
     Pipe<stages> k, v;
-    DFDX_INLINE void begin(int warps) { q.begin(warps), k.begin(warps), v.begin(warps); }
+    TransferBarrier turn[groups];  // to ask the tensor cores
+    DFDX_INLINE void begin(int warps) {
+      q.begin(warps), k.begin(warps), v.begin(warps);
+      for (auto& one : turn) one.begin(warps / groups);
+    }
   };
   static DFDX_INLINE std::byte* k_room(std::byte* memory, int stage) { return memory + of_q + stage * of_k; }
   static DFDX_INLINE std::byte* v_room(std::byte* memory, int stage) {
@@ -218,59 +222,73 @@ struct WarpgroupAttendKernel : WarpgroupKernel {
     auto const scale = static_cast<float>(o.scale) * A::log2_e;
     bool const speaks = thread() % warp_size == 0;
     std::byte const* const q = memory + Rows::group() * 64 * line;
-    Turn<stages> turn;
+    float s[tile / 8][4], y[width_blocks * 8][4];
+    std::uint32_t weights[tile / 16][4];
+    Turn<stages> of_keys, of_values;
+    auto const score = [&] {
+      b.k.full[of_keys.place].wait(of_keys.parity);
+      products_begin(s);
+      Rows::template multiply<size_blocks, rows, tile>(s, q, k_room(memory, of_keys.place));
+      products_asked();
+    };
+    auto const scores_are_made = [&](bool are_last) {
+      if (speaks) b.k.used[of_keys.place].arrive();
+      if (speaks && are_last) b.q.used[0].arrive();
+      of_keys.next();
+    };
+    auto const add_values = [&] {
+      b.v.full[of_values.place].wait(of_values.parity);
+      products_begin(y, weights);
+      Rows::template add<tile>(y, weights, v_room(memory, of_values.place));
+      products_asked();
+    };
+    auto const values_are_added = [&] {
+      products_made<0>(y, weights);
+      if (speaks) b.v.used[of_values.place].arrive();
+      of_values.next();
+    };
+    TransferBarrier &mine = b.turn[Rows::group()], &others = b.turn[1 - Rows::group()];
+    std::uint32_t turn = Rows::group() == 0 ? 1 : 0;  // the first has it, as if it had been given
+    auto const pass_turn = [&] {
+      if (speaks) others.arrive();
+      turn ^= 1;
+    };
     for (auto items = Rows::query_items(x.symbols); items.more(); items.next()) {
       auto const at = Rows::query_item(x, items.item);
       index_t const upper = at.first + Rows::upper();
       warp_barrier();  // after stores that not all of its threads made
-      float largest[2] = {A::least, A::least}, total[2] = {};
-      float y[width_blocks * 8][4] = {};
+      float largest[2] = {A::least, A::least}, total[2] = {}, factor[2];
+      DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) {
+        DFDX_UNROLL for (int e = 0; e < 4; ++e) y[j][e] = 0;
+      }
       b.q.full[0].wait(items.parity());
-      for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
-        int const i = turn.place;
-        float s[tile / 8][4];
-        b.k.full[i].wait(turn.parity);
-        products_begin(s);
-        Rows::template multiply<size_blocks, rows, tile>(s, q, k_room(memory, i));
-        products_asked();
-        products_made<0>(s);
-        if (speaks) b.k.used[i].arrive();
-        if (speaks && k0 + tile >= at.end) b.q.used[0].arrive();
-        float factor[2];
+      mine.wait(turn);
+      score();
+      pass_turn();
+      products_made<0>(s);
+      scores_are_made(at.end <= tile);
+      A::weigh(s, o, scale, upper, 0, x.symbols, largest, total, factor);
+      Rows::rounded(weights, s);
+      for (index_t k0 = tile; k0 < at.end; k0 += tile) {
+        mine.wait(turn);
+        score();
+        add_values();
+        pass_turn();
+        products_made<1>(s);
+        scores_are_made(k0 + tile >= at.end);
         A::weigh(s, o, scale, upper, k0, x.symbols, largest, total, factor);
+        values_are_added();
         DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) {
           DFDX_UNROLL for (int e = 0; e < 4; ++e) y[j][e] *= factor[e / 2];
         }
-        std::uint32_t weights[tile / 16][4];
         Rows::rounded(weights, s);
-        b.v.full[i].wait(turn.parity);
-        products_begin(y, weights);
-        Rows::template add<tile>(y, weights, v_room(memory, i));
-        products_asked();
-        products_made<0>(y, weights);
-        if (speaks) b.v.used[i].arrive();
       }
-      if (speaks && at.end <= 0) b.q.used[0].arrive();
+      add_values();
+      values_are_added();
       A::store(x, at.head, upper, scale, y, largest, total);
     }
   }
 #endif
-};
-
-/// TensorAttend - attention of 16-bit floats by tensor cores, by the kernel that suits the device.
-template <class Code, class T>
-struct TensorAttend {
-  using Plain = TensorAttendKernel<Code, T>;
-  static constexpr bool fits = Plain::tile != 0;
-
-  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
-    using Warpgroups = WarpgroupAttendKernel<Code, T>;
-    if constexpr (Warpgroups::fits) {
-      cudaError_t said = cudaSuccess;
-      if (Warpgroups::start_there(x, stream, said)) return said;
-    }
-    return start<Plain>(x, blocks_for(Plain::work(x.symbols), Plain::threads), stream);
-  }
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda

@@ -26,28 +26,26 @@ struct WarpgroupAttendBack {
   static DFDX_INLINE constexpr index_t padded(index_t const* s) {
     return Rows::tiles_of(F::queries(s)) * rows;
   }
-  /// Of each query the logarithm of its sum of weights, to base 2, and then of each what its row's gradients sum to:
-  /// behind the cotangents.
+  /// Of each query the logarithm of its sum of weights, to base 2, and then of each what its row's gradients sum to.
   static DFDX_INLINE float* numbers(OwnArguments const& x) {
-    auto const at = reinterpret_cast<std::uintptr_t>(x.workspace) +
-                    static_cast<std::uintptr_t>(Plain::workspace(x.symbols));
+    auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
     return reinterpret_cast<float*>((at + 15) / 16 * 16);
   }
   static constexpr index_t workspace(index_t const* s) {
-    return Plain::workspace(s) + 16 + F::heads(s) * padded(s) * 2 * static_cast<index_t>(sizeof(float));
+    return 16 + F::heads(s) * padded(s) * 2 * static_cast<index_t>(sizeof(float));
   }
 
   struct Numbers {
     static constexpr int threads = own_threads;
     static DFDX_INLINE void run(OwnArguments const& x) {
       index_t const* const s = x.symbols;
-      index_t const n = padded(s), count = F::queries(s), all = F::heads(s) * n, width = F::width(s);
+      index_t const n = padded(s), count = F::queries(s), all = F::heads(s) * n;
       float* const to = numbers(x);
       for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads) {
-        index_t const query = i % n, at = F::rows(s) * width + i / n * count + query;
+        index_t const query = i % n, at = i / n * count + query;
         bool const is_there = query < count;
-        to[i] = is_there ? *Plain::given(x, at) * A::log2_e : -A::least;
-        to[all + i] = is_there ? *Plain::given(x, at + F::rows(s)) : 0.f;
+        to[i] = is_there ? F::sums(x, at) * A::log2_e : -A::least;
+        to[all + i] = is_there ? F::sums(x, at + F::rows(s)) : 0.f;
       }
     }
   };
@@ -59,7 +57,7 @@ struct WarpgroupAttendBack {
   struct Queries;
   struct Keys;
 
-  /// start_there - as WarpgroupAttendKernel's, when the cotangents have been rounded.
+  /// start_there - as WarpgroupAttendKernel's.
   static bool start_there(OwnArguments const& x, cudaStream_t stream, cudaError_t& said) {
     index_t const* const s = x.symbols;
     if (!Rows::are_asked_for(s)) return false;
@@ -79,35 +77,25 @@ struct WarpgroupAttendBack {
 
  private:
   static bool maps(Given& to, OwnArguments const& x, int of_queries, int of_keys) {
-    index_t const* const s = x.symbols;
     to.x = x;
-    cuda_runtime::BulkMatrices const ct{Plain::cotangents(x), A::width,
-                                        F::queries(s),        A::width,
-                                        {F::heads(s), 1, 1},  {F::queries(s) * A::width, 0, 0}};
-    return Rows::template map<0>(to.q, x, of_queries) && cuda_runtime::tensor_map(to.ct, ct, of_queries) &&
+    return Rows::template map<0>(to.q, x, of_queries) && Rows::template map<3>(to.ct, x, of_queries) &&
            Rows::template map<1>(to.k, x, of_keys) && Rows::template map<2>(to.v, x, of_keys);
   }
 
 #if defined(DFDX_HAS_WARPGROUPS)
-  static DFDX_INLINE BulkPlace head_of_cotangents(index_t head) { return {static_cast<int>(head), 0, 0}; }
-  // This warp's 16 rows from `upper` on, of `count`, times `by`, to rows of n.
+  // This warp's 16 rows from `upper` on, of `count`, times `by`, to rows of n of the result from element `at` on.
   template <int N>
-  static DFDX_INLINE void store(float* to, index_t upper, index_t count, index_t n, float by,
-                                float const (&sums)[N][4]) {
-    DFDX_UNROLL for (int j = 0; j < N; ++j) {
-      DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-        index_t const r = upper + thread() % warp_size / 4 + i / 2 * 8;
-        int const c = A::OfSize::column(j, i);
-        if (r < count && c < n) to[r * n + c] = sums[j][i] * by;
-      }
-    }
+  static DFDX_INLINE void store(OwnArguments const& x, index_t at, index_t upper, index_t count, index_t n,
+                                float by, float const (&sums)[N][4]) {
+    float const of_rows[2] = {by, by};
+    A::store_rows(static_cast<T*>(x.base[5]) + at, upper, count, n, of_rows, sums);
   }
 #endif
 
  public:
   /// Queries - the gradient of queries.
   struct Queries : WarpgroupKernel {
-    static constexpr int stages = 2;
+    static constexpr int stages = 3;  // one is added, one is weighed, one comes
     static constexpr int of_q = size_blocks * rows * line, of_ct = width_blocks * rows * line,
                          of_k = size_blocks * tile * line, of_v = width_blocks * tile * line;
     static constexpr int dynamic_bytes = of_q + of_ct + stages * (of_k + of_v) + 1024;
@@ -140,7 +128,7 @@ struct WarpgroupAttendBack {
         Rows::template bring<size_blocks, rows>(memory, given.q, at.first,
                                                 Rows::template place<0>(at.head, s), q);
         Rows::template bring<width_blocks, rows>(memory + of_q, given.ct, at.first,
-                                                 head_of_cotangents(at.head), q);
+                                                 Rows::template place<3>(at.head, s), q);
         BulkPlace const k = Rows::template place<1>(at.head / sharing, s),
                         v = Rows::template place<2>(at.head / sharing, s);
         for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
@@ -163,7 +151,29 @@ struct WarpgroupAttendBack {
       std::byte const *const q = memory + Rows::group() * 64 * line, *const ct = q + of_q;
       index_t const n = padded(symbols), queries = F::queries(symbols), size = F::size(symbols);
       float const* const of_rows = numbers(x);
-      Turn<stages> turn;
+      float s[tile / 8][4], back[tile / 8][4], dq[size_blocks * 8][4];
+      std::uint32_t factor[tile / 16][4];
+      Turn<stages> scored, added;
+      auto const score = [&] {
+        std::byte const *const k = k_room(memory, scored.place), *const v = k + of_k;
+        b.k.full[scored.place].wait(scored.parity);
+        products_begin(s, back);
+        Rows::template multiply<size_blocks, rows, tile>(s, q, k);
+        products_asked();
+        Rows::template multiply<width_blocks, rows, tile>(back, ct, v);
+        products_asked();
+        scored.next();
+      };
+      auto const add = [&] {
+        products_begin(dq, factor);
+        Rows::template add<tile>(dq, factor, k_room(memory, added.place));
+        products_asked();
+      };
+      auto const is_added = [&] {
+        products_made<0>(dq, factor);
+        if (speaks) b.k.used[added.place].arrive();
+        added.next();
+      };
       for (auto items = Rows::query_items(symbols); items.more(); items.next()) {
         auto const at = Rows::query_item(x, items.item);
         index_t const upper = at.first + Rows::upper(), row = upper + thread() % warp_size / 4;
@@ -174,42 +184,47 @@ struct WarpgroupAttendBack {
           log_sums[r] = of_rows[query];
           less[r] = of_rows[F::heads(symbols) * n + query];
         }
-        float dq[size_blocks * 8][4] = {};
-        b.q.full[0].wait(items.parity());
-        for (index_t k0 = 0; k0 < at.end; k0 += tile, turn.next()) {
-          std::byte const *const k = k_room(memory, turn.place), *const v = k + of_k;
-          float s[tile / 8][4], back[tile / 8][4];
-          b.k.full[turn.place].wait(turn.parity);
-          products_begin(s, back);
-          Rows::template multiply<size_blocks, rows, tile>(s, q, k);
-          Rows::template multiply<width_blocks, rows, tile>(back, ct, v);
-          products_asked();
-          products_made<0>(s, back);
+        auto const weigh = [&](index_t k0) {
           DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
             DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = fast_exp2(s[j][i] * scale - log_sums[i / 2]);
           }
-          if (A::seen(o, upper, k0, tile, symbols) < tile) {
-            int const seen[2] = {A::seen(o, row, k0, tile, symbols), A::seen(o, row + 8, k0, tile, symbols)};
-            DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
-              DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-                if (A::OfSize::column(j, i) >= seen[i / 2]) s[j][i] = 0;
-              }
+          if (A::seen(o, upper, k0, tile, symbols) >= tile) return;
+          int const seen[2] = {A::seen(o, row, k0, tile, symbols), A::seen(o, row + 8, k0, tile, symbols)};
+          DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
+            DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+              if (A::OfSize::column(j, i) >= seen[i / 2]) s[j][i] = 0;
             }
           }
+        };
+        auto const pull_back = [&] {
           DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
             DFDX_UNROLL for (int i = 0; i < 4; ++i) back[j][i] = s[j][i] * (back[j][i] - less[i / 2]);
           }
-          std::uint32_t factor[tile / 16][4];
+        };
+        DFDX_UNROLL for (int j = 0; j < size_blocks * 8; ++j) {
+          DFDX_UNROLL for (int i = 0; i < 4; ++i) dq[j][i] = 0;
+        }
+        b.q.full[0].wait(items.parity());
+        score();
+        products_made<1>(s);
+        weigh(0);
+        products_made<0>(back);
+        pull_back();
+        Rows::rounded(factor, back);
+        for (index_t k0 = tile; k0 < at.end; k0 += tile) {
+          score();
+          add();  // of the tile before, while this one is weighed
+          products_made<2>(s);
+          weigh(k0);
+          products_made<1>(back);
+          pull_back();
+          is_added();
           Rows::rounded(factor, back);
-          products_begin(dq, factor);
-          Rows::template add<tile>(dq, factor, k);
-          products_asked();
-          products_made<0>(dq, factor);
-          if (speaks) b.k.used[turn.place].arrive();
         }
         if (speaks) b.q.used[0].arrive();
-        store(static_cast<float*>(x.base[4]) + at.head * queries * size, upper, queries, size,
-              static_cast<float>(o.scale), dq);
+        add();
+        is_added();
+        store(x, at.head * queries * size, upper, queries, size, static_cast<float>(o.scale), dq);
       }
     }
 #endif
@@ -217,7 +232,7 @@ struct WarpgroupAttendBack {
 
   /// Keys - the gradients of keys and values.
   struct Keys : WarpgroupKernel {
-    static constexpr int stages = 2;
+    static constexpr int stages = 3;
     static constexpr int of_k = size_blocks * rows * line, of_v = width_blocks * rows * line,
                          of_q = size_blocks * tile * line, of_ct = width_blocks * tile * line,
                          of_numbers = 2 * tile * static_cast<int>(sizeof(float)), of_tile = of_q + of_ct;
@@ -269,7 +284,7 @@ struct WarpgroupAttendBack {
         Rows::template bring<width_blocks, rows>(memory + of_k, given.v, at.first,
                                                  Rows::template place<2>(at.head, s), k);
         for (index_t h = at.head * sharing; h < (at.head + 1) * sharing; ++h) {
-          BulkPlace const q = Rows::template place<0>(h, s);
+          BulkPlace const q = Rows::template place<0>(h, s), ct = Rows::template place<3>(h, s);
           for (index_t first = at.unseen; first < queries; first += tile, turn.next()) {
             std::byte* const to = q_room(memory, turn.place);
             float* const of_tile_rows = numbers_room(memory, turn.place);
@@ -277,7 +292,7 @@ struct WarpgroupAttendBack {
             b.q.used[turn.place].wait(turn.parity ^ 1);
             come.arrive_and_expect(of_tile + of_numbers);
             Rows::template bring<size_blocks, tile>(to, given.q, first, q, come);
-            Rows::template bring<width_blocks, tile>(to + of_q, given.ct, first, head_of_cotangents(h), come);
+            Rows::template bring<width_blocks, tile>(to + of_q, given.ct, first, ct, come);
             bulk_copy(of_tile_rows, of_rows + h * n + first, of_numbers / 2, come);
             bulk_copy(of_tile_rows + tile, of_rows + (F::heads(s) + h) * n + first, of_numbers / 2, come);
           }
@@ -294,74 +309,84 @@ struct WarpgroupAttendBack {
       std::byte const *const k = memory + Rows::group() * 64 * line, *const v = k + of_k;
       index_t const sharing = F::sharing(symbols), queries = F::queries(symbols), keys = F::keys(symbols),
                     size = F::size(symbols), width = F::width(symbols);
-      Turn<stages> turn;
+      float s[tile / 8][4], back[tile / 8][4], dk[size_blocks * 8][4], dv[width_blocks * 8][4];
+      std::uint32_t weights[tile / 16][4], factor[tile / 16][4];
+      Turn<stages> scored, added;
+      auto const is_used = [&] {
+        if (speaks) b.q.used[added.place].arrive();
+        added.next();
+      };
+      // Whether the products of a tile are still being made while the next is scored: there are registers for that.
+      constexpr bool flows = size_blocks + width_blocks < 4;
       for (auto items = key_items(symbols); items.more(); items.next()) {
         Item const at = item(x, items.item);
         index_t const upper = at.first + Rows::upper(), key = upper + thread() % warp_size / 4;
         warp_barrier();  // after stores that not all of its threads made
-        float dk[size_blocks * 8][4] = {}, dv[width_blocks * 8][4] = {};
-        b.k.full[0].wait(items.parity());
-        for (index_t h = 0; h < sharing; ++h) {
-          for (index_t first = at.unseen; first < queries; first += tile, turn.next()) {
-            std::byte const *const q = q_room(memory, turn.place), *const ct = q + of_q;
-            float const* const log_sums = numbers_room(memory, turn.place);
-            float s[tile / 8][4], back[tile / 8][4];
-            b.q.full[turn.place].wait(turn.parity);
-            products_begin(s, back);
-            Rows::template multiply<size_blocks, rows, tile>(s, k, q);
-            Rows::template multiply<width_blocks, rows, tile>(back, v, ct);
-            products_asked();
-            products_made<0>(s, back);
-            // Rows are keys here, columns queries.
-            bool const all_seen = !o.causal || first + o.offset >= upper + 15;
-            DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
-              DFDX_UNROLL for (int i = 0; i < 4; ++i) {
-                int const c = A::OfSize::column(j, i);
-                float const weight = fast_exp2(s[j][i] * scale - log_sums[c]);
-                bool const is_seen = all_seen || first + c + o.offset >= key + i / 2 * 8;
-                s[j][i] = is_seen ? weight : 0.f;
-                back[j][i] = s[j][i] * (back[j][i] - log_sums[tile + c]);
-              }
+        // Rows are keys here, columns queries.
+        auto const weigh = [&](index_t first) {
+          float const* const log_sums = numbers_room(memory, scored.place);
+          bool const all_seen = !o.causal || first + o.offset >= upper + 15;
+          DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
+            DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+              int const c = A::OfSize::column(j, i);
+              float const weight = fast_exp2(s[j][i] * scale - log_sums[c]);
+              bool const is_seen = all_seen || first + c + o.offset >= key + i / 2 * 8;
+              s[j][i] = is_seen ? weight : 0.f;
             }
-            std::uint32_t weights[tile / 16][4], factor[tile / 16][4];
-            Rows::rounded(weights, s);
-            Rows::rounded(factor, back);
-            products_begin(dv, dk, weights, factor);
-            Rows::template add<tile>(dv, weights, ct);
-            Rows::template add<tile>(dk, factor, q);
-            products_asked();
+          }
+        };
+        auto const pull_back = [&] {
+          float const* const less = numbers_room(memory, scored.place) + tile;
+          DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
+            DFDX_UNROLL for (int i = 0; i < 4; ++i) back[j][i] =
+                s[j][i] * (back[j][i] - less[A::OfSize::column(j, i)]);
+          }
+        };
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) {
+          DFDX_UNROLL for (int j = 0; j < size_blocks * 8; ++j) dk[j][i] = 0;
+          DFDX_UNROLL for (int j = 0; j < width_blocks * 8; ++j) dv[j][i] = 0;
+        }
+        b.k.full[0].wait(items.parity());
+        index_t const each = at.unseen < queries ? (queries - at.unseen + tile - 1) / tile : 0;
+        index_t first = at.unseen;
+        for (index_t left = sharing * each; left > 0; --left, first += tile) {
+          if (first >= queries) first = at.unseen;  // of the next head
+          std::byte const *const q = q_room(memory, scored.place), *const ct = q + of_q;
+          b.q.full[scored.place].wait(scored.parity);
+          products_begin(s, back);
+          Rows::template multiply<size_blocks, rows, tile>(s, k, q);
+          products_asked();
+          Rows::template multiply<width_blocks, rows, tile>(back, v, ct);
+          products_asked();
+          products_made<1>(s, dv, dk, weights, factor);
+          if (flows && left != sharing * each) is_used();
+          weigh(first);  // while products with values are made
+          Rows::rounded(weights, s);
+          products_begin(dv, weights);
+          Rows::template add<tile>(dv, weights, ct);
+          products_asked();
+          products_made<1>(back);
+          pull_back();  // while dv is
+          Rows::rounded(factor, back);
+          products_begin(dk, factor);
+          Rows::template add<tile>(dk, factor, q);
+          products_asked();
+          scored.next();
+          if constexpr (!flows) {
             products_made<0>(dv, dk, weights, factor);
-            if (speaks) b.q.used[turn.place].arrive();
+            is_used();
           }
         }
+        products_made<0>(dv, dk, weights, factor);
+        if (flows && each != 0) is_used();
         if (speaks) b.k.used[0].arrive();
-        float* const to = static_cast<float*>(x.base[4]) + F::rows(symbols) * size;
-        store(to + at.head * keys * size, upper, keys, size, static_cast<float>(o.scale), dk);
-        store(to + F::key_heads(symbols) * keys * size + at.head * keys * width, upper, keys, width, 1.f, dv);
+        index_t const of_q = F::rows(symbols) * size, of_k = F::key_heads(symbols) * keys * size;
+        store(x, of_q + at.head * keys * size, upper, keys, size, static_cast<float>(o.scale), dk);
+        store(x, of_q + of_k + at.head * keys * width, upper, keys, width, 1.f, dv);
       }
     }
 #endif
   };
-};
-
-/// TensorAttendBack - gradients of attention of 16-bit floats by tensor cores, by the kernels that suit the device.
-template <class Code, class T>
-struct TensorAttendBack {
-  using Plain = TensorAttendBackKernel<Code, T>;
-  using Warpgroups = WarpgroupAttendBack<Code, T>;
-  static constexpr bool fits = Plain::fits;
-
-  static constexpr index_t workspace(index_t const* s) {
-    if constexpr (Warpgroups::fits) return Warpgroups::workspace(s);
-    else return Plain::workspace(s);
-  }
-  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
-    cudaError_t said = Plain::start_rounding(x, stream);
-    if (said != cudaSuccess) return said;
-    if constexpr (Warpgroups::fits)
-      if (Warpgroups::start_there(x, stream, said)) return said;
-    return Plain::start_products(x, stream);
-  }
 };
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET::cuda
