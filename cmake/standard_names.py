@@ -9,7 +9,7 @@ import re
 
 # A name with two headers is declared by either.
 NAMES = {
-    "algorithm": """all_of any_of binary_search clamp copy copy_n count fill fill_n find find_if lower_bound max max_element
+    "algorithm": """all_of any_of binary_search clamp copy copy_n count equal fill fill_n find find_if lower_bound max max_element
         min none_of nth_element partial_sort reverse rotate sort stable_sort swap_ranges transform unique
         upper_bound""",
     "any": "any",
@@ -24,7 +24,7 @@ NAMES = {
         fma fmax fmin fmod hypot isfinite isinf isnan ldexp lgamma llround log log10 log1p log2 lround nearbyint pow
         round signbit sin sinh sqrt tan tanh trunc""",
     "complex": "complex",
-    "concepts": "convertible_to floating_point integral invocable same_as",
+    "concepts": "convertible_to equality_comparable floating_point integral invocable same_as",
     "condition_variable": "condition_variable",
     "cstddef": "byte max_align_t nullptr_t ptrdiff_t size_t to_integer",
     "cstdint": """int16_t int32_t int64_t int8_t intptr_t uint16_t uint32_t uint64_t uint8_t uintmax_t uintptr_t""",
@@ -62,7 +62,8 @@ NAMES = {
     "tuple": """apply get make_from_tuple make_tuple tie tuple tuple_cat tuple_element tuple_element_t tuple_size
         tuple_size_v""",
     "type_traits": """bool_constant common_type_t conditional_t decay_t false_type integral_constant invoke_result_t
-        is_arithmetic_v is_base_of_v is_const_v is_constant_evaluated is_convertible_v is_default_constructible_v
+        is_aggregate_v is_arithmetic_v is_array_v is_base_of_v is_const_v is_constant_evaluated is_convertible_v
+        is_default_constructible_v
         is_empty_v is_enum_v is_floating_point_v is_integral_v is_invocable_v is_pointer_v is_same_v is_signed_v
         is_trivially_copyable_v is_trivially_default_constructible_v is_unsigned_v is_void_v make_signed_t
         make_unsigned_t remove_const_t remove_cv_t remove_cvref_t remove_pointer_t remove_reference_t true_type

@@ -12,6 +12,7 @@
 #include <boost/hana/unpack.hpp>
 
 #include <dfdx/core/random.hpp>
+#include <dfdx/core/type_name.hpp>
 #include <dfdx/value/fields.hpp>
 #include <dfdx/value/tensor.hpp>
 
@@ -107,15 +108,6 @@ std::string shown(T const& x) {
   else return std::to_string(stored(x));
 }
 
-// "AdamW" of dfdx::optim::AdamW<...>, as all compilers say it.
-template <class T>
-std::string short_type_name() {
-  std::string_view s = __PRETTY_FUNCTION__;
-  s.remove_prefix(s.find("T = ") + 4);
-  s = s.substr(0, s.find_first_of("<;]"));
-  if (auto const colon = s.rfind(':'); colon != s.npos) s.remove_prefix(colon + 1);
-  return std::string(s);
-}
 template <class T>
 concept is_rule = requires {
   T::slots;

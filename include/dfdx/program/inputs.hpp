@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dfdx/program/program.hpp>
+#include <dfdx/value/unlisted.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
@@ -24,6 +25,7 @@ struct InputList {
   /// The leaves of an argument are the next inputs.
   template <class T>
   void add(T const& t) {
+    require_values_of_type(t);
     visit(t, [&](auto const& leaf) { add(leaf, std::remove_cvref_t<decltype(leaf)>::static_shape); });
   }
   /// So is an array; `type` is the shape that its type says.

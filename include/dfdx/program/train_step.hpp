@@ -109,6 +109,7 @@ class TrainStep {
 
   template <class P, class Model, class... A>
   Value<P> run(Model& model, A const&... args) {
+    detail::require_values_of_type(model);  // before the state, which is like the model
     auto& state = state_for(model);
     std::uint64_t where = 1;
     visit(model, [&](auto const& leaf) {

@@ -24,7 +24,10 @@
 
 /// DFDX_FIELDS(a, b, ...) - in the body of a struct: these members are its parameters (tensors, or trees of them).
 /// Members that are not named are configuration, of types that constant expressions can make (train_step also copies
-/// them, which g++ 12 cannot do with std::string); a program sees their default values.
+/// them, which g++ 12 cannot do with std::string). A program is made from the type alone: it sees the values that the
+/// type gives them, and refuses a model in which numbers, enumerations, strings, lists or structs of these have others
+/// (value/unlisted.hpp). What programs are to know is a template argument, static constexpr or a Tensor; what none of
+/// them reads is Unread<T>. Not looked at: structs with base classes, private members or more than 16 members.
 #define DFDX_FIELDS(...)                                                                                     \
   struct hana_accessors_impl {                                                                               \
     static constexpr auto apply() {                                                                          \
