@@ -161,6 +161,73 @@ TEST_CASE("parameters in 16 bits, and those without a gradient") {
         "step: the optimizer has state for 2 parameters, the model has 1");
 }
 
+struct Late {
+  Tensor<double, 3> early, late;
+  DFDX_FIELDS(early, late)
+};
+Late late_one() { return {randn<double, 3>(Key{1}), randn<double, 3>(Key{2})}; }
+
+// One step; what has no part in the loss gets no gradient.
+template <class O>
+void move(Late& p, optim::Optimizer<O>& o, bool early, bool late) {
+  watch(p);
+  Array loss = full({}, 0, DType::f64);
+  if (early) loss = loss + sum(square(p.early));
+  if (late) loss = loss + sum(exp(p.late));
+  if constexpr (requires { o.rule().scaling; }) loss = loss * o.rule().scaling.scale;
+  loss.backward();
+  o.step(p);
+  zero_grad(p);
+}
+
+// A parameter that has gradients in some steps only goes the way that it goes alone.
+template <class O>
+void check_counts(O const& rule) {
+  Late both = late_one(), alone = late_one();
+  optim::Optimizer<O> of_both(rule), of_one(rule);
+  for (bool late : {false, false, true, true, false, false, true, true}) {
+    move(both, of_both, true, late);
+    if (late) move(alone, of_one, false, true);
+    CHECK(apart(both.late.detach(), alone.late.detach()) < 1e-6);
+  }
+  CHECK(of_both.steps() == 8);
+  CHECK(array_equal(alone.early.detach(), late_one().early));
+  CHECK_FALSE(allclose(alone.late.detach(), late_one().late));
+}
+
+TEST_CASE("on the tape each parameter counts its own updates") {
+  namespace o = optim;
+  check_counts(o::Adam{.lr = 0.1});
+  check_counts(o::NAdam{.lr = 0.1});
+  check_counts(o::Rprop{.lr = 0.1});
+  check_counts(o::SGD{.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
+  check_counts(o::Average{o::Adam{.lr = 0.1}, 0.5});
+  check_counts(o::Accumulate{o::Adam{.lr = 0.1}, 2});
+  check_counts(o::Groups{o::ClipValue{o::freeze<"none*", "early">(o::AdamW{.lr = 0.1}), 10.0},
+                         o::group<"late">({.lr = 0.5})});
+  check_counts(o::LossScale{o::Adam{.lr = 0.1}, {.scale = 1024}});
+
+  // The average of a parameter is the parameter after its first update, not a part of it.
+  Late p = late_one();
+  o::Optimizer optimizer(o::Average{o::Adam{.lr = 0.1}, 0.9});
+  move(p, optimizer, true, false);
+  move(p, optimizer, true, true);
+  CHECK(array_equal(o::average(optimizer, p).late, p.late.detach()));
+
+  // Steps that a scale made overflow are no updates of any.
+  Late scaled = late_one(), plain = late_one();
+  o::Optimizer with(o::LossScale{o::Adam{.lr = 0.1}, {.scale = 1e308, .backoff = 1e-300}});
+  o::Optimizer without(o::Adam{.lr = 0.1});
+  move(scaled, with, true, true);
+  CHECK(with.rule().skipped == 1);
+  move(scaled, with, true, false);
+  move(plain, without, true, false);
+  move(scaled, with, true, true);
+  move(plain, without, true, true);
+  CHECK(apart(scaled.late.detach(), plain.late.detach()) < 1e-6);
+  CHECK(apart(scaled.early.detach(), plain.early.detach()) < 1e-6);
+}
+
 }  // namespace
 
 }  // namespace tests::tape_training

@@ -21,6 +21,7 @@ struct CheckpointSaver {
   std::vector<NamedArray> tensors;
 
   void leaf(std::string const& name, Array const& x) { tensors.push_back({name, x}); }
+  void newer(std::string const& name, Array const& x) { leaf(name, x); }
   template <class T>
   void item(std::string const& name, T const& x, std::int64_t = 0) {
     tensors.push_back({name, as_array(x)});
@@ -65,6 +66,9 @@ struct CheckpointChecker {
   template <class Leaf>
   void leaf(std::string const& name, Leaf const& x) {
     look(name, x);
+  }
+  void newer(std::string const& name, Array const& x) {
+    if (file.find(name) != nullptr) look(name, x);
   }
   template <class T>
   std::optional<T> item(std::string const& name, T const&, std::int64_t below = 0) {
@@ -114,6 +118,9 @@ struct CheckpointLoader {
   template <class Leaf>
   void leaf(std::string const& name, Leaf& x) {
     take_over(x, std::move(values.at(name)));
+  }
+  void newer(std::string const& name, Array& x) {
+    if (values.contains(name)) leaf(name, x);
   }
   template <class T>
   void item(std::string const& name, T& x, std::int64_t = 0) {

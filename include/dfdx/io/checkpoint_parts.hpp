@@ -164,6 +164,8 @@ class CheckpointVisitor {
   void below(std::string const& name, T& x, Limit limit) const {
     to_.item(at(name), x, static_cast<std::int64_t>(limit));
   }
+  /// A tensor that files which were written before there was this part lack: it stays as it is.
+  void newer(std::string const& name, Array& x) const { to_.newer(at(name), x); }
   /// The k-th state of a parameter of a model; null for zeros.
   template <class Leaf>
   void slot(std::size_t k, std::string const& name, Leaf const& leaf, Array* held) const {

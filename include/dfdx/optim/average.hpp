@@ -31,9 +31,9 @@ struct Average {
   static constexpr int average_slot = O::slots;
   static constexpr int slots = O::slots + 1;
   static constexpr int scalars = O::scalars + 2;
-  auto scalars_at(std::int64_t step) const {
-    double const kept = step > 1 ? decay : 0;
-    return detail::with_scalars(inner, step, std::array<double, 2>{kept, 1 - kept});
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
+    double const kept = (update > 0 ? update : step) > 1 ? decay : 0;
+    return detail::with_scalars(inner, step, update, std::array<double, 2>{kept, 1 - kept});
   }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
@@ -68,10 +68,12 @@ struct Accumulate {
   static constexpr bool prepares_slots = true;
   static constexpr int slots = O::slots + 1;
   static constexpr int scalars = O::scalars + 2;
-  auto scalars_at(std::int64_t step) const {
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
     double const last = step % count == 0 ? 1 : 0;
-    return detail::with_scalars(inner, (step + count - 1) / count, std::array<double, 2>{last, 1.0 / count});
+    return detail::with_scalars(inner, (step + count - 1) / count, update,
+                                std::array<double, 2>{last, 1.0 / count});
   }
+  std::int64_t updates_in(std::int64_t steps) const { return detail::updates_in(inner, steps / count); }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     for (std::size_t i = 0; i < n; ++i) {

@@ -25,8 +25,8 @@ struct ClipNorm {
   using inner_type = O;
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
-  auto scalars_at(std::int64_t step) const {
-    return detail::with_scalars(inner, step, std::array<double, 1>{max_norm});
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
+    return detail::with_scalars(inner, step, update, std::array<double, 1>{max_norm});
   }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
@@ -64,8 +64,8 @@ struct ClipValue {
   using inner_type = O;
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars + 1;
-  auto scalars_at(std::int64_t step) const {
-    return detail::with_scalars(inner, step, std::array<double, 1>{limit});
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
+    return detail::with_scalars(inner, step, update, std::array<double, 1>{limit});
   }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {

@@ -119,13 +119,14 @@ struct Groups {
 
   constexpr Groups(O const& o, G const&... g) : inner(o), groups(g...) {}
 
-  std::array<double, static_cast<std::size_t>(scalars)> scalars_at(std::int64_t step) const {
+  std::array<double, static_cast<std::size_t>(scalars)> scalars_at(std::int64_t step,
+                                                                   std::int64_t update = 0) const {
     std::array<double, static_cast<std::size_t>(scalars)> r{};
     std::size_t k = 0;
     auto const add = [&](Factors const& f) {
       O mine = inner;
       detail::multiply(detail::base(mine), f);
-      for (double v : mine.scalars_at(step)) r[k++] = v;
+      for (double v : detail::scalars_at(mine, step, update)) r[k++] = v;
     };
     add({});
     std::apply([&](auto const&... g) { (add({g.lr, g.weight_decay}), ...); }, groups);
@@ -163,7 +164,9 @@ struct Frozen {
   static constexpr bool by_name = true;
   static constexpr int slots = O::slots;
   static constexpr int scalars = O::scalars;
-  auto scalars_at(std::int64_t step) const { return inner.scalars_at(step); }
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
+    return detail::scalars_at(inner, step, update);
+  }
   template <class Names>
   static constexpr bool all_match(Names const& names, Text* why) {
     return detail::one_matches<P...>("freeze", names, why);

@@ -51,10 +51,11 @@ struct LossScale {
   static constexpr int scale_at = O::scalars, finite_at = O::scalars + 2;
 
   /// Steps that were skipped are none to the inner rule.
-  auto scalars_at(std::int64_t step) const {
-    return detail::with_scalars(inner, step - skipped,
+  auto scalars_at(std::int64_t step, std::int64_t update = 0) const {
+    return detail::with_scalars(inner, step - skipped, update,
                                 std::array<double, 3>{scaling.scale, 1 / scaling.scale, 0});
   }
+  std::int64_t updates_in(std::int64_t steps) const { return detail::updates_in(inner, steps - skipped); }
   template <class V>
   static constexpr void prepare(V* g, std::size_t n, V* slot, std::size_t stride, V* s) {
     // A sum that overflows has gradients that no step should be made of either.

@@ -2,6 +2,7 @@
 // Optimizers for parameters on the run-time tape: the rules of train_step, run eagerly.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include <dfdx/optim/sgd.hpp>
@@ -19,8 +20,7 @@ namespace dfdx::optim {
 ///   zero_grad(model);
 ///
 /// It holds the rule's state for one model; `rule()` changes the rate of the next step. Parameters without a gradient
-/// stay as they are; one that has its first after t steps is moved by the numbers of step t + 1, where PyTorch counts
-/// the steps of each: its first steps are shorter under Adam's corrections.
+/// stay as they are, and the step does not count for them: each has Adam's corrections by its own updates.
 ///
 /// Math      the rule's
 /// Shapes    any
@@ -60,9 +60,16 @@ class Optimizer {
       gradients.push_back(widened(g.detach()));
       scalar = promote(scalar, g.dtype());
     }
+    std::int64_t const before = detail::updates_in(rule_, steps_);  // of a parameter that each step moved
     ++steps_;
-    std::vector<Array> scalars;
-    for (double v : rule_.scalars_at(steps_)) scalars.push_back(full({}, v, scalar));
+    updates_.resize(parameters.size());
+    auto const numbers = [&](std::int64_t update) {
+      std::vector<Array> r;
+      for (double v : detail::scalars_at(rule_, steps_, update)) r.push_back(full({}, v, scalar));
+      return r;
+    };
+    std::map<std::int64_t, std::vector<Array>> scalars_of;
+    std::vector<Array>& scalars = scalars_of[before + 1] = numbers(0);
     std::vector<Array> slots;
     for (std::size_t i : moved) {
       Array const p = widened(parameters[i]->detach());
@@ -70,17 +77,24 @@ class Optimizer {
         slots.push_back(state_[i].empty() ? full_as(p, p.meta(), 0.0) : widened(state_[i][k]));
     }
     detail::prepare<O>(gradients.data(), gradients.size(), slots.data(), width, scalars.data());
-    if constexpr (detail::scales_loss<O>) rule_.seen(scalars[O::finite_at].item() != 0);
+    bool updates = detail::updates_in(rule_, steps_) > before;
+    if constexpr (detail::scales_loss<O>) updates = updates && scalars[O::finite_at].item() != 0;
     for (std::size_t j = 0; j < moved.size(); ++j) {
       Array& p = *parameters[moved[j]];
       DType const stored = p.dtype();
       Array next = widened(p.detach());
-      detail::update<O>(names[moved[j]], next, gradients[j], slots.data() + j * width, scalars.data());
+      std::int64_t& done = updates_[moved[j]];
+      auto const [own, fresh] = scalars_of.try_emplace(done + 1);
+      if (fresh) own->second = numbers(done + 1);
+      if constexpr (detail::scales_loss<O>) own->second[O::finite_at] = scalars[O::finite_at];
+      detail::update<O>(names[moved[j]], next, gradients[j], slots.data() + j * width, own->second.data());
+      if (updates) ++done;
       p.copy_(next);
       std::vector<Array>& kept = state_[moved[j]];
       kept.clear();
       for (std::size_t k = 0; k < width; ++k) kept.push_back(cast_to(slots[j * width + k], stored));
     }
+    if constexpr (detail::scales_loss<O>) rule_.seen(scalars[O::finite_at].item() != 0);
   }
 
   /// The state of each parameter, in order of the leaves: as many Arrays as the rule has slots, none before it was
@@ -100,6 +114,12 @@ class Optimizer {
     auto* const any = moved.data<std::uint8_t>();
     for (i = 0; i < all.size(); ++i) any[i] = all[i].empty() ? 0 : 1;
     f("moved", moved);
+    Array updates(Meta{DType::i64, make_shape(i)});
+    auto* const counts = updates.data<std::int64_t>();
+    std::int64_t const unknown = -1;  // files of before have none
+    for (i = 0; i < all.size(); ++i)
+      counts[i] = !std::is_const_v<Self> ? unknown : i < self.updates_.size() ? self.updates_[i] : 0;
+    f.newer("updates", updates);
     i = 0;
     visit_named(std::as_const(model), [&](std::string const& name, auto const& leaf) {
       std::vector<Array>& one = all[i++];
@@ -107,7 +127,14 @@ class Optimizer {
       for (std::size_t k = 0; k < width; ++k) f.slot(k, name, leaf, &one[k]);
       if (any[i - 1] == 0) one.clear();
     });
-    if constexpr (!std::is_const_v<Self>) self.state_ = std::move(all);
+    if constexpr (!std::is_const_v<Self>) {
+      self.updates_.resize(all.size());
+      for (i = 0; i < all.size(); ++i) {
+        if (counts[i] == unknown) counts[i] = any[i] == 0 ? 0 : detail::updates_in(self.rule_, self.steps_);
+        self.updates_[i] = counts[i];
+      }
+      self.state_ = std::move(all);
+    }
   }
 
  private:
@@ -118,6 +145,7 @@ class Optimizer {
   O rule_;
   std::int64_t steps_ = 0;
   std::vector<std::vector<Array>> state_;
+  std::vector<std::int64_t> updates_;  // of each parameter
 };
 
 }  // namespace dfdx::optim

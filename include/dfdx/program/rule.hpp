@@ -65,12 +65,29 @@ constexpr bool prepares_slots() {
   else return false;
 }
 
+// The numbers of a step for a parameter that has its `update`-th update in it, counted from 1; 0 for one that every
+// step before has moved. What wraps a rule goes by the steps of all and hands both on; the rule inside goes by the
+// updates of the parameter.
+template <class O>
+auto scalars_at(O const& o, std::int64_t step, std::int64_t update) {
+  if constexpr (requires { o.scalars_at(step, update); }) return o.scalars_at(step, update);
+  else return o.scalars_at(update > 0 ? update : step);
+}
+
+// How many updates the rule that all others wrap makes in a number of steps, of a parameter that each of these moves.
+template <class O>
+std::int64_t updates_in(O const& o, std::int64_t steps) {
+  if constexpr (requires { o.updates_in(steps); }) return o.updates_in(steps);
+  else if constexpr (requires { o.inner; }) return updates_in(o.inner, steps);
+  else return steps;
+}
+
 // The numbers of O and some more.
 template <class O, std::size_t N>
-auto with_scalars(O const& o, std::int64_t step, std::array<double, N> const& extra) {
+auto with_scalars(O const& o, std::int64_t step, std::int64_t update, std::array<double, N> const& extra) {
   constexpr auto own = static_cast<std::size_t>(O::scalars);
   std::array<double, own + N> r{};
-  auto const inner = o.scalars_at(step);
+  auto const inner = scalars_at(o, step, update);
   for (std::size_t i = 0; i < own; ++i) r[i] = inner[i];
   for (std::size_t i = 0; i < N; ++i) r[own + i] = extra[i];
   return r;
