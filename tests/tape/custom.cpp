@@ -60,6 +60,29 @@ TEST_CASE("a rule of one's own, eagerly, on the tape and compiled") {
         "custom_vjp: the rule gives [] for operand 0 of shape [2]");
 }
 
+TEST_CASE("a jacobian of more results than arguments takes the rule there is") {
+  constexpr auto f = [](auto const& v) { return log1pexp(expand<4, 2>(v)) * v; };
+  constexpr auto plain = [](auto const& v) { return softplus(expand<4, 2>(v)) * v; };
+  auto const x = Tensor<double, 2>::from({-1.0, 0.5});
+  CHECK(allclose(jacobian(f)(x), jacobian(plain)(x)));
+  CHECK(allclose(jacobian(f)(Array(x)), jacobian(plain)(x)));
+  CHECK(allclose(jacobian(jacobian(f))(x), jacobian(jacobian(plain))(x)));
+  // In a loop, and where the rule lies beside the way from the argument to the result.
+  constexpr auto loop = [](auto const& v) {
+    return scan([](auto const& c, auto const& each) { return std::pair(c + log1pexp(each), c * each); }, v,
+                expand<4, 2>(v))
+        .second;
+  };
+  constexpr auto plain_loop = [](auto const& v) {
+    return scan([](auto const& c, auto const& each) { return std::pair(c + softplus(each), c * each); }, v,
+                expand<4, 2>(v))
+        .second;
+  };
+  CHECK(allclose(jacobian(loop)(x), jacobian(plain_loop)(x)));
+  constexpr auto beside = [](auto const& v, auto const& w) { return expand<4, 2>(v) * log1pexp(w); };
+  CHECK(allclose(jacobian(beside)(x, x), jacfwd(beside)(x, x)));
+}
+
 TEST_CASE("gradcheck believes what is right, and names what is not") {
   Array const x = randn({2, 3}, Key{1}, DType::f64), y = randn({3}, Key{2}, DType::f64);
   CHECK(gradcheck([](Values v) { return tanh(v[0] * v[1]); }, {x, y}));

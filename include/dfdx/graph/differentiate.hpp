@@ -230,6 +230,7 @@ class Forward : Differentiation {
     Use const use(*this, i);
     Sym tangents[max_arity];
     for (int k = 0; k < use.node.op->arity; ++k) tangents[k] = flow(use.node.in[k]);
+    if (use.node.op->jvp == nullptr) raise(use.node.op->name, ": has no rule for forward mode");
     Site<Sym> const site{use.x, value(i), use.node.attrs, tangents};
     for (int k = 0; k < use.node.op->arity; ++k) {
       if (!tangents[k]) continue;
@@ -282,6 +283,15 @@ constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym 
   Vec<Sym> result;
   for (int w : wrt) result.push_back(reverse.cotangent(w));
   return result;
+}
+
+/// can_push_forward - whether forward mode has rules for all that depends on the nodes `wrt` and comes before `end`.
+constexpr bool can_push_forward(Graph const& g, std::span<int const> wrt, Sym const& end) {
+  Vec<char> const active = detail::dependents(g, wrt, detail::with_carries(g, end.id));
+  for (std::size_t i = 0; i < active.size(); ++i)
+    if (active[i] != 0 && g[static_cast<int>(i)].op->arity > 0 && g[static_cast<int>(i)].op->jvp == nullptr)
+      return false;
+  return true;
 }
 
 /// push_forward - appends the nodes of forward mode: given tangents of the nodes `wrt`, those of `ends`.

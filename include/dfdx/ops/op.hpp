@@ -32,6 +32,7 @@ struct operation {
   static constexpr Examples examples = Examples::one_by_one;
   static constexpr Moves moves = Moves::nothing;
   static constexpr int takes_over = -1;
+  static constexpr bool has_jvp = true;  ///< forward mode has a rule for it
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
 
   template <int I, class V>
@@ -152,7 +153,7 @@ constexpr OpInfo make_info() {
   r.takes_over = Op::takes_over;
   r.infer = &Op::infer;
   r.vjp = &vjp<Op, Sym>;
-  r.jvp = &jvp<Op, Sym>;
+  if constexpr (Op::has_jvp) r.jvp = &jvp<Op, Sym>;
   if constexpr (Op::elementwise) r.fold = &fold<Op>;
   // Kernels of the library are templates, so that programs compile those that they use.
   if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;

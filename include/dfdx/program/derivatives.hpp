@@ -93,8 +93,11 @@ template <class F, std::size_t... I>
 struct JacobianReverse<F, Wrt<I...>> {
   template <class... A>
   static constexpr auto record(A const&... args) {
-    auto const y = detail::record_call<F>(args...);
-    using Y = std::remove_const_t<decltype(y)>;
+    return of(detail::record_call<F>(args...), args...);
+  }
+  /// The same where F has been recorded: y is its result.
+  template <class Y, class... A>
+  static constexpr auto of(Y const& y, A const&... args) {
     if constexpr (!detail::is_side<Y>() ||
                   !(detail::is_side<std::tuple_element_t<I, std::tuple<A...>>>() && ...)) {
       return Refused{};
@@ -124,8 +127,10 @@ struct JacobianForward<F, Wrt<I...>> {
   }
   template <class... A>
   static constexpr auto record(A const&... args) {
-    auto const y = detail::record_call<F>(args...);
-    using Y = std::remove_const_t<decltype(y)>;
+    return of(detail::record_call<F>(args...), args...);
+  }
+  template <class Y, class... A>
+  static constexpr auto of(Y const& y, A const&... args) {
     if constexpr (!detail::is_side<Y>() ||
                   !(detail::is_side<std::tuple_element_t<I, std::tuple<A...>>>() && ...)) {
       return Refused{};
@@ -224,23 +229,26 @@ namespace dfdx::detail::inline DFDX_TARGET {
 template <class W>
 using or_first = std::conditional_t<std::is_same_v<W, Wrt<>>, Wrt<0>, W>;
 
-// Reverse mode where the result has fewer elements than what it is differentiated by.
+// Reverse mode where the result has fewer elements than what it is differentiated by, and where a function on the way
+// has no rule for the other.
 template <class F, class W>
 struct Jacobian;
 template <class F, std::size_t... I>
 struct Jacobian<F, Wrt<I...>> {
   template <class... A>
   static constexpr auto record(A const&... args) {
-    using Y = result_t<F, A...>;
+    auto const y = record_call<F>(args...);
+    using Y = std::remove_const_t<decltype(y)>;
     if constexpr (typed<Y> && (typed<std::tuple_element_t<I, std::tuple<A...>>> && ...)) {
       constexpr index_t rows = Y::static_shape.numel();
       constexpr index_t columns = (std::tuple_element_t<I, std::tuple<A...>>::static_shape.numel() + ...);
-      using Mode = std::conditional_t<(rows > columns && columns >= 0), JacobianForward<F, Wrt<I...>>,
-                                      JacobianReverse<F, Wrt<I...>>>;
-      return Mode::record(args...);
-    } else {
-      return JacobianReverse<F, Wrt<I...>>::record(args...);
+      if constexpr (rows > columns && columns >= 0) {
+        Vec<Sym> const x = syms_of(Wrt<I...>{}, std::tie(args...));
+        if (!is_side<Y>() || graph::can_push_forward(*x[0].graph, ids_of(x), y.sym()))
+          return JacobianForward<F, Wrt<I...>>::of(y, args...);
+      }
     }
+    return JacobianReverse<F, Wrt<I...>>::of(y, args...);
   }
 };
 
@@ -270,7 +278,7 @@ constexpr auto jacfwd(F const&, Wrt<I...> = {}) {
                 "jacobian: a lambda or function object without captures required; pass values as arguments");
   return detail::transformed<F, JacobianForward<F, detail::or_first<Wrt<I...>>>, Refused>();
 }
-/// jacobian(f)(args...) - the cheaper of the two.
+/// jacobian(f)(args...) - the cheaper of the two; reverse mode for what has no rule for forward mode (custom_vjp).
 template <class F, std::size_t... I>
 constexpr auto jacobian(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,

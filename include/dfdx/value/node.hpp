@@ -136,7 +136,7 @@ struct OpInfo {
   Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
   /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.
   Sym (*vjp)(Sym const& ct, Site<Sym> const&, int which) = nullptr;
-  /// Contribution of operand `which`'s tangent to the result's.
+  /// Contribution of operand `which`'s tangent to the result's; null if forward mode has no rule.
   Sym (*jvp)(Sym const& tangent, Site<Sym> const&, int which) = nullptr;
   /// An elementwise op on numbers (booleans as 0 and 1): folds constants, and interprets scalar programs.
   double (*fold)(double const*) = nullptr;

@@ -26,6 +26,7 @@ struct with_rule : operation {
   static constexpr char const* name = "custom_vjp";
   static constexpr Code code = Code::custom_vjp;
   static constexpr int arity = 1 + Operands;
+  static constexpr bool has_jvp = requires { R::has_tangent; };
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
   static constexpr unsigned reads(int which) {
     return which == 0 ? PlainNumber::nothing : operation::reads(which) & ~1u;
@@ -47,7 +48,7 @@ struct with_rule : operation {
   static constexpr V jvp(V const&, Site<V> const& s) {
     if constexpr (I == 0) {
       return V{};
-    } else if constexpr (requires { R::has_tangent; }) {
+    } else {
       for (int k = 1; k < I; ++k)
         if (s.tangents[k]) return V{};
       return on_operands(
@@ -56,8 +57,6 @@ struct with_rule : operation {
                                Site<V>{s.tangents, {}, {}});
           },
           s);
-    } else {
-      raise("custom_vjp: has no rule for forward mode");
     }
   }
 
@@ -167,7 +166,8 @@ struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 /// Dtypes    those of f
 /// Source    jax.custom_vjp
 /// Example   examples/10_tape.cpp
-/// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode"
+/// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode" in
+///           compiled jvp, jacfwd and what else is forward mode alone (jacobian takes the other)
 template <class F, class R>
 constexpr CustomVjp<F, R> custom_vjp(F, R) {
   static_assert(std::is_empty_v<F> && std::is_empty_v<R>, "custom_vjp: captureless functions required");
