@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cmath>
 #include <limits>
 
 namespace tests::core_dtype {
@@ -34,6 +35,41 @@ TEST_CASE("each half is what it is converted to and back", "[core]") {
     if (float const x = b; x == x) REQUIRE(bfloat16(x).bits == bits);
     else REQUIRE(float(bfloat16(x)) != float(bfloat16(x)));
   }
+}
+
+// Doubles beside the middle of neighbours, which as floats are the middle.
+template <class H>
+void check_doubles() {
+  double const step = std::numeric_limits<double>::denorm_min();
+  for (unsigned bits = 0; bits < 0x7fff; ++bits) {
+    H low, high;
+    low.bits = static_cast<std::uint16_t>(bits), high.bits = static_cast<std::uint16_t>(bits + 1);
+    if (float(high) != float(high) || std::isinf(float(high))) break;
+    double const middle = (static_cast<double>(float(low)) + static_cast<double>(float(high))) / 2;
+    for (double sign : {1.0, -1.0}) {
+      unsigned const s = sign < 0 ? 0x8000 : 0;
+      REQUIRE(H(sign * middle).bits == (s | (bits + (bits & 1))));
+      REQUIRE(H(sign * std::nextafter(middle, 0.0)).bits == (s | bits));
+      REQUIRE(H(sign * std::nextafter(middle, 1e300)).bits == (s | (bits + 1)));
+      REQUIRE(H(sign * static_cast<double>(float(low))).bits == (s | bits));
+    }
+  }
+  CHECK(H(step).bits == 0);
+  CHECK(H(-step).bits == 0x8000);
+  CHECK(std::isinf(float(H(std::numeric_limits<double>::max()))));
+  CHECK(float(H(-std::numeric_limits<double>::infinity())) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(float(H(std::numeric_limits<double>::quiet_NaN()))));
+  CHECK((float(H(3)) == 3 && float(H(std::int64_t{-4})) == -4 && float(H(true)) == 1));
+}
+
+TEST_CASE("doubles are rounded to 16 bits once", "[core]") {
+  check_doubles<float16>();
+  check_doubles<bfloat16>();
+  CHECK(float16(65520.0).bits == 0x7c00);
+  CHECK(float16(std::nextafter(65520.0, 0.0)).bits == 0x7bff);
+  CHECK(bfloat16(0x1.ffp127).bits == 0x7f80);
+  CHECK(bfloat16(std::nextafter(0x1.ffp127, 0.0)).bits == 0x7f7f);
+  STATIC_CHECK(float16(1 + 0x1p-11 + 0x1p-40).bits == 0x3c01);
 }
 
 }  // namespace tests::core_dtype

@@ -62,6 +62,28 @@ TEST_CASE("casts to integers on the tape", "[ops]") {
     }
 }
 
+TEST_CASE("doubles become numbers of 16 bits by one rounding", "[ops]") {
+  double const above = 1 + 0x1p-11 + 0x1p-40, brain = 1 + 0x1p-8 + 0x1p-40;  // the middle, as floats
+  auto const all = [](Array const& x, double v) {
+    return array_equal(back(cast_to(x, DType::f64)), full(x.shape(), v, DType::f64));
+  };
+  for (index_t n : {1, 67}) {
+    Array const x = there(full({n, 3}, above, DType::f64)), y = there(full({n, 3}, brain, DType::f64));
+    CHECK(all(cast_to(x, DType::f16), 1 + 0x1p-10));
+    CHECK(all(cast_to(transpose(x), DType::f16), 1 + 0x1p-10));
+    CHECK(all(cast_to(y, DType::bf16), 1 + 0x1p-7));
+    CHECK(all(full({n}, above, DType::f16), 1 + 0x1p-10));
+    CHECK(all(full({n}, brain, DType::bf16), 1 + 0x1p-7));
+    Array z = full({n, 3}, 0.0, DType::f16), r(Meta{DType::f16, x.shape()});
+    z.copy_(back(x));
+    CHECK(all(z, 1 + 0x1p-10));
+    testing::reference::run_cast(back(x), r);
+    CHECK(all(r, 1 + 0x1p-10));
+  }
+  // What a number is compared with.
+  CHECK(array_equal(full({3}, 1 + 0x1p-10, DType::f16) == above, full({3}, 1, DType::boolean)));
+}
+
 TEST_CASE("other ways from real numbers to integers", "[ops]") {
   Array const x = from({300.9, -1.5, 0x1p32 + 5, 1e20, not_a_number, infinity});
   CHECK(x.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{44, 255, 5, 0, 0, 0});

@@ -129,4 +129,27 @@ TEST_CASE("programs on a device that cast to integers", "[ops]") {
 }
 #endif
 
+// Stored, read in the same loop, and as constants.
+template <class H>
+void check_one_rounding(double v, double want) {
+  auto const f = compile([](auto const& x) {
+    auto const h = cast<H>(x * 1.0);
+    return std::tuple(h, cast<double>(h) + x, cast<float>(h) * 2.0f,
+                      cast<float>(cast<H>(full_like(x, 1 + 0x1p-11 + 0x1p-40))));
+  });
+  auto const [stored, wide, read, constant] = f(full<double, 67>(v));
+  CHECK(array_equal(cast<double>(stored), full<double, 67>(want)));
+  CHECK(array_equal(wide, full<double, 67>(want + v)));
+  CHECK(array_equal(read, full<float, 67>(2 * want)));
+  CHECK(constant(66) == (std::is_same_v<H, float16> ? 1 + 0x1p-10f : 1.0f));
+}
+
+TEST_CASE("doubles become numbers of 16 bits by one rounding", "[ops]") {
+  check_one_rounding<float16>(1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-10);
+  check_one_rounding<float16>(1 + 0x3p-11 - 0x1p-40, 1 + 0x1p-10);
+  check_one_rounding<bfloat16>(1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-7);
+  auto const equals = compile([](auto const& x) { return x == (1 + 0x1p-11 + 0x1p-40); });
+  CHECK(array_equal(equals(full<float16, 67>(1 + 0x1p-10)), full<bool, 67>(1)));
+}
+
 }  // namespace tests::ops_compiled_casts

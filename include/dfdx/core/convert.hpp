@@ -48,14 +48,21 @@ DFDX_INLINE constexpr T integer_of(F x) {
   return integer_without_branch<T>(x);
 }
 
+/// computed_number - a number on its way to an element of type To, in the type that such are computed with: what is
+/// stored of it is convert_number. For those of 16 bits that is a float, of a double the odd one: rounded once.
+template <class To, class From>
+DFDX_INLINE constexpr compute_t<To> computed_number(From const& x) {
+  using X = compute_t<From>;
+  if constexpr (std::is_same_v<To, bool>) return static_cast<X>(x) != X(0);
+  else if constexpr (makes_integers<To, From>) return integer_of<To>(static_cast<X>(x));
+  else if constexpr (std::is_same_v<To, compute_t<To>>) return static_cast<To>(static_cast<X>(x));
+  else return dfdx::detail::to_wide_float(static_cast<X>(x));
+}
 /// convert_number - a number in another type: as an integer by the rule of integer_of, an integer among them modulo its
 /// range; as a truth whether it is not zero, which NaN is not; as a real number rounded to the nearest.
 template <class To, class From>
 DFDX_INLINE constexpr To convert_number(From const& x) {
-  using X = compute_t<From>;
-  if constexpr (std::is_same_v<To, bool>) return static_cast<X>(x) != X(0);
-  else if constexpr (makes_integers<To, From>) return integer_of<To>(static_cast<X>(x));
-  else return static_cast<To>(static_cast<compute_t<To>>(static_cast<X>(x)));
+  return static_cast<To>(computed_number<To>(x));
 }
 
 /// held_by - the number that an element of dtype d is when x is written to it.

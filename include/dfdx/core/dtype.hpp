@@ -81,6 +81,24 @@ DFDX_DEVICE constexpr float from_bfloat_bits(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
+// A double as the float beside it that is nearest, or, if it lies between two, the one of these whose last bit is set
+// (rounding to odd). That bit says that there is more, so that rounding the float to 16 bits is rounding the double:
+// the nearest float could lie just in the middle of two numbers of 16 bits where the double does not.
+DFDX_DEVICE constexpr float to_odd_float(double value) {
+  auto const nearest = static_cast<float>(value);
+  auto const back = static_cast<double>(nearest);
+  auto const bits = std::bit_cast<std::uint32_t>(nearest);
+  if (back == value || value != value || (bits & 1u) != 0) return nearest;
+  bool const is_above = (back < 0 ? -back : back) > (value < 0 ? -value : value);
+  return std::bit_cast<float>(is_above ? bits - 1 : bits + 1);
+}
+// Any number but a float as the float that a number of 16 bits is made from.
+template <class N>
+DFDX_DEVICE constexpr float to_wide_float(N value) {
+  if constexpr (std::is_same_v<N, double>) return to_odd_float(value);
+  else return static_cast<float>(value);
+}
+
 }  // namespace detail
 
 /// float16 - IEEE 754 binary16; stored in 16 bits, computed with as float, rounded to nearest even.
@@ -88,6 +106,9 @@ struct float16 {
   std::uint16_t bits = 0;
   constexpr float16() = default;
   DFDX_DEVICE constexpr float16(float value) : bits(detail::to_half_bits(value)) {}
+  template <class N>
+    requires std::is_arithmetic_v<N>
+  DFDX_DEVICE constexpr float16(N value) : float16(detail::to_wide_float(value)) {}
   DFDX_DEVICE constexpr operator float() const { return detail::from_half_bits(bits); }
 };
 
@@ -96,6 +117,9 @@ struct bfloat16 {
   std::uint16_t bits = 0;
   constexpr bfloat16() = default;
   DFDX_DEVICE constexpr bfloat16(float value) : bits(detail::to_bfloat_bits(value)) {}
+  template <class N>
+    requires std::is_arithmetic_v<N>
+  DFDX_DEVICE constexpr bfloat16(N value) : bfloat16(detail::to_wide_float(value)) {}
   DFDX_DEVICE constexpr operator float() const { return detail::from_bfloat_bits(bits); }
 };
 

@@ -63,13 +63,14 @@ struct Lanes {
   static DFDX_INLINE constexpr void store_row(M* p, compute_t<M> x) {
     *p = static_cast<M>(x);
   }
+  /// A number on its way to an element of type To.
   template <class To, class From>
-  static DFDX_INLINE constexpr To convert(From const& x) {
+  static DFDX_INLINE constexpr compute_t<To> convert(From const& x) {
 #if defined( \
     __AVX2__)  // which shifts each element by as many places as it needs: compilers make vectors of the loop
     if constexpr (math::makes_integers<To, From>) return math::integer_without_branch<To>(x);
 #endif
-    return math::convert_number<To>(x);
+    return math::computed_number<To>(x);
   }
   template <class T>
   static DFDX_INLINE constexpr T positions(index_t first, index_t step) {

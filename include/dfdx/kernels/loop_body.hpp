@@ -133,7 +133,7 @@ class LoopBody {
     } else if constexpr (what == loop_code::cast) {
       if constexpr (facts.holds(I))
         s.cells[I].template set<T>(detail::Held<type_t<I>>::eval(row_value<a>(s)));
-      else s.cells[I].template set<T>(math::convert_number<T>(row_value<a>(s)));
+      else s.cells[I].template set<T>(math::computed_number<type_t<I>>(row_value<a>(s)));
     } else if constexpr (what == loop_code::store) {
       if constexpr (Stores)
         L::store_row(detail::element_at<memory_t<a>>(s.base[a], s.at[a]), row_value<b>(s));
@@ -258,7 +258,7 @@ class LoopBody {
     } else if constexpr (what.code == loop_code::cast) {
       if constexpr (facts.holds(I))
         return detail::applied<L, detail::Held<type_t<I>>, T, T>(lane_value<x, P>(s, v...));
-      else return L::template convert<T, value_t<x>>(lane_value<x, P>(s, v...));
+      else return L::template convert<type_t<I>, value_t<x>>(lane_value<x, P>(s, v...));
     } else if constexpr (what.code == loop_code::store) {
       index_t const by = detail::resolved(lane_stride<x>, s.symbols);
       auto* const to = detail::element_at<memory_t<x>>(s.base[x], s.at[x]) + i * by;

@@ -41,8 +41,8 @@ inline void write_real(Operand const& x, index_t offset, double value) {
   switch (x.meta.dtype) {
     case DType::f32: static_cast<float*>(x.data)[offset] = static_cast<float>(value); break;
     case DType::f64: static_cast<double*>(x.data)[offset] = value; break;
-    case DType::f16: static_cast<float16*>(x.data)[offset] = float16(static_cast<float>(value)); break;
-    case DType::bf16: static_cast<bfloat16*>(x.data)[offset] = bfloat16(static_cast<float>(value)); break;
+    case DType::f16: static_cast<float16*>(x.data)[offset] = float16(value); break;
+    case DType::bf16: static_cast<bfloat16*>(x.data)[offset] = bfloat16(value); break;
     case DType::i32:
       static_cast<std::int32_t*>(x.data)[offset] = math::integer_of<std::int32_t>(value);
       break;

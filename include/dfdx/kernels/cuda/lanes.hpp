@@ -65,8 +65,8 @@ struct Lanes<Width> {
     if (cuda::thread() == 0) *p = static_cast<M>(Combination<Do>::apply(static_cast<compute_t<M>>(*p), x));
   }
   template <class To, class From>
-  static DFDX_INLINE To convert(From const& x) {
-    return math::convert_number<To>(x);
+  static DFDX_INLINE compute_t<To> convert(From const& x) {
+    return math::computed_number<To>(x);
   }
   template <class T>
   static DFDX_INLINE T positions(index_t first, index_t step) {

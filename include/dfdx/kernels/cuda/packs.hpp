@@ -97,8 +97,8 @@ struct PackLanes {
     Lanes<Threads>::template combine_row<Do>(p, x);
   }
   template <class To, class From>
-  static DFDX_INLINE type<To> convert(type<From> const& x) {
-    return each<To>([&](int i) { return math::convert_number<To>(x.x[i]); });
+  static DFDX_INLINE type<compute_t<To>> convert(type<From> const& x) {
+    return each<compute_t<To>>([&](int i) { return math::computed_number<To>(x.x[i]); });
   }
   template <class T>
   static DFDX_INLINE type<T> positions(index_t from, index_t step) {

@@ -66,8 +66,8 @@ struct Lanes {
   }
 
   template <class To, class From>
-  static DFDX_INLINE type<To> convert(type<From> const& x) {
-    return rvv::convert<To, From>(x);
+  static DFDX_INLINE type<compute_t<To>> convert(type<From> const& x) {
+    return rvv::convert<compute_t<To>, From>(x);  // (f64 and 16 bits are in no loop of lanes together)
   }
   template <class T>
   static DFDX_INLINE type<T> positions(index_t first, index_t step) {
