@@ -114,6 +114,55 @@ TEST_CASE("attention of 16 bits, without batches, and of nothing", "[vocabulary]
              zeros({2, 1, 3}), 0));
 }
 
+namespace {
+
+constexpr auto plain = [](auto const& x, auto const& y, auto const& z) {
+  return scaled_dot_product_attention(x, y, z);
+};
+constexpr auto causal = [](auto const& x, auto const& y, auto const& z) {
+  return scaled_dot_product_attention(x, y, z, {.causal = true});
+};
+constexpr auto total = [](auto const& x, auto const& y, auto const& z) { return sum(plain(x, y, z)); };
+
+// With extents of 0: what the formula gives, called and compiled, where other sizes would go by blocks.
+template <std::size_t T, std::size_t S, std::size_t D, std::size_t E>
+void check_of_nothing() {
+  INFO(T << " " << S << " " << D << " " << E);
+  auto const a = randn<float, 2, T, D>(Key{1}), b = randn<float, 2, S, D>(Key{2});
+  auto const c = randn<float, 2, S, E>(Key{3});
+  auto const want = [&] {
+    if constexpr (S == 0) return zeros<float, 2, T, E>();
+    else return Array(expand<2, T, E>(mean<1>(c, keepdim)));
+  }();
+  CHECK(allclose(Array(plain(a, b, c)), want, 1e-5, 1e-6));
+  CHECK(allclose(Array(compile(plain)(a, b, c)), want, 1e-5, 1e-6));
+  CHECK(allclose(compile(causal)(a, b, c), causal(a, b, c), 1e-5, 1e-6));
+  auto const [da, db, dc] = grad(total, wrt<0, 1, 2>)(a, b, c);
+  CHECK(array_equal(da, zeros_like(a)));
+  CHECK(array_equal(db, zeros_like(b)));
+  CHECK(allclose(dc, full_like(c, static_cast<double>(T) / (S == 0 ? 1 : S)), 1e-5, 1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("attention of no keys, no queries and no elements", "[vocabulary]") {
+  check_of_nothing<3, 0, 4, 2>();
+  check_of_nothing<0, 3, 4, 2>();
+  check_of_nothing<64, 64, 0, 2>();
+  check_of_nothing<64, 64, 4, 0>();
+  check_of_nothing<0, 0, 0, 0>();
+  auto const by_blocks = [](Array const& a, Array const& b, Array const& c) {
+    return bind<op::attend>(op::AttentionOptions{}.attrs(), a, b, c);
+  };
+  Array const some = ones({2, 3, 4});
+  CHECK_THROWS_MATCHES(by_blocks(some, zeros({2, 0, 4}), zeros({2, 0, 4})), error,
+                       Message("attend: no numbers in [2, 0, 4]"));
+  CHECK_THROWS_MATCHES(by_blocks(zeros({2, 3, 0}), zeros({2, 3, 0}), some), error,
+                       Message("attend: no numbers in [2, 3, 0]"));
+  CHECK_THROWS_MATCHES(by_blocks(some, some, zeros({2, 3, 0})), error,
+                       Message("attend: no numbers in [2, 3, 0]"));
+}
+
 TEST_CASE("attention with dropout", "[vocabulary]") {
   // One value per key: what comes out are the weights, some of them dropped.
   constexpr index_t n = 200;

@@ -25,6 +25,14 @@ template <class Op, int I, class V>
 constexpr V attention_jvp(V const& t, Site<V> const& s);
 // What attention of operands of dtype d sums in: weights computed again from logarithms in 16 bits would be far off.
 constexpr DType sums_of(DType d) { return d == DType::f64 ? d : DType::f32; }
+// A result of attention by blocks of q, k and v.
+constexpr Meta attention_result(char const* name, Meta const* in, Text* why, Meta const& result) {
+  for (int i = 0; i < 3; ++i) {
+    if (!is_floating(in[i].dtype)) return refuse(why, name, ": floating dtype required, got ", in[i].dtype);
+    if (in[i].shape.numel() == 0) return refuse(why, name, ": no numbers in ", in[i].shape);
+  }
+  return result;
+}
 // What the three ops have in common.
 template <class Op>
 struct attention : operation {
@@ -56,16 +64,16 @@ struct attention : operation {
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H -> [B..., H, T, E]
 /// Dtypes    q, k, v: one, floating, and the result's; 16 bits are computed in f32. Devices round p to 16 bits before
 ///           it is multiplied with v, as do Dao et al.
-/// Errors    "attend: floating dtype required, got i32"; else scaled_dot_product_attention has asked
+/// Errors    "attend: floating dtype required, got i32"; "attend: no numbers in [2, 0, 4]"; else
+///           scaled_dot_product_attention has asked
 /// Source    Vaswani et al. 2017; Milakov and Gimelshein 2018 for sums over blocks; Dao et al. 2022
 struct attend : detail::attention<attend> {
   static constexpr char const* name = "attend";
   static constexpr int arity = 3;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
     Shape s = in[0].shape;
     s[s.rank - 1] = in[2].shape[s.rank - 1];
-    return Meta{in[0].dtype, s};
+    return detail::attention_result(name, in, why, Meta{in[0].dtype, s});
   }
 };
 
@@ -75,16 +83,15 @@ struct attend : detail::attention<attend> {
 /// Math      l_i = ln sum_j exp s_ij, s = scale q k^T
 /// Shapes    q, k, v: as attend; y: attend's result [B..., H, T, E] -> [B..., H, T]
 /// Dtypes    q, k, v, y: one, floating -> f64, or f32
-/// Errors    "attend_sums: floating dtype required, got i32"
+/// Errors    "attend_sums: floating dtype required, got i32"; "attend_sums: no numbers in [2, 0, 4]"
 /// Source    Dao et al. 2022
 struct attend_sums : detail::attention<attend_sums> {
   static constexpr char const* name = "attend_sums";
   static constexpr int arity = 4;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
     Shape s = in[3].shape;
     --s.rank;
-    return Meta{detail::sums_of(in[0].dtype), s};
+    return detail::attention_result(name, in, why, Meta{detail::sums_of(in[0].dtype), s});
   }
   template <int = 0>
   static void run_both(Attrs const& a, Operand const* in, Operand const& out) {
@@ -103,14 +110,14 @@ struct attend_sums : detail::attention<attend_sums> {
 /// Shapes    q, k, v: as attend; ct: [B..., H, T, E]; sums: [2 B H T] -> [size of q + size of k + size of v]
 /// Dtypes    q, k, v, ct: one, floating, and the result's; sums: f64, or f32. Devices round p and r to the dtype of q
 ///           before products, if that has 16 bits
-/// Errors    "attend_back: floating dtype required, got i32"
+/// Errors    "attend_back: floating dtype required, got i32"; "attend_back: no numbers in [2, 0, 4]"
 /// Source    Dao et al. 2022
 struct attend_back : detail::attention<attend_back> {
   static constexpr char const* name = "attend_back";
   static constexpr int arity = 5;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    if (!is_floating(in[0].dtype)) return refuse(why, name, ": floating dtype required, got ", in[0].dtype);
-    return Meta{in[0].dtype, make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel())};
+    Shape const s = make_shape(in[0].shape.numel() + in[1].shape.numel() + in[2].shape.numel());
+    return detail::attention_result(name, in, why, Meta{in[0].dtype, s});
   }
 };
 

@@ -263,7 +263,8 @@ struct Rotate {
 
 /// scaled_dot_product_attention(q, k, v, mask, options) - softmax(q k^T scale + mask) v over the last two axes. The
 /// mask is optional: truths, where true keeps, or numbers to add. Fewer heads of keys and values than of queries are
-/// shared by neighbours. A query that a mask leaves no keys has result 0.
+/// shared by neighbours. A query that a mask leaves no keys has result 0, and so has each where there are none; with
+/// vectors of no elements all scores are 0.
 ///
 /// Shapes    q: [B..., H, T, D], k: [B..., K, S, D], v: [B..., K, S, E], K a divisor of H; mask: broadcasts to
 ///           [B..., H, T, S] -> [B..., H, T, E]
