@@ -34,6 +34,42 @@ Array leaf_vector(std::initializer_list<double> v) {
 
 double at(Array const& x, index_t i) { return read_real(dfdx::detail::packed(x).operand(), i); }
 
+template <class F>
+void check_steps(F const& f, char const* name) {
+  INFO(name);
+  for (Array const& start : {number(-1.5), from({-1.5, 0.0, 2.25})}) {
+    Array const x = start.detach().clone();
+    Array leaf = x;
+    leaf.requires_grad(true);
+    Array const y = f(leaf);
+    CHECK(y.requires_grad());
+    sum(y).backward();
+    CHECK(array_equal(leaf.grad(), zeros_like(x)));
+    CHECK(array_equal(grad([](auto const& v) { return sum(F{}(v)); })(x), zeros_like(x)));
+    leaf.zero_grad();
+    sum(f(leaf) * leaf).backward();  // beside what has a derivative
+    CHECK(array_equal(leaf.grad(), y.detach()));
+    // Gradients of gradients.
+    Array const g = gradients(sum(f(leaf) * leaf * leaf), {leaf}, {.create_graph = true})[0];
+    leaf.zero_grad();
+    sum(g).backward();
+    CHECK(array_equal(leaf.grad(), y.detach() * 2.0));
+  }
+}
+
+TEST_CASE("steps have the derivative 0") {
+  check_steps([](auto const& v) { return floor(v); }, "floor");
+  check_steps([](auto const& v) { return ceil(v); }, "ceil");
+  check_steps([](auto const& v) { return round(v); }, "round");
+  check_steps([](auto const& v) { return trunc(v); }, "trunc");
+  check_steps([](auto const& v) { return sign(v); }, "sign");
+  check_steps([](auto const& v) { return floor_divide(v, 0.5); }, "floor_divide");
+  constexpr auto steps = [](auto const& v) {
+    return sum(round(v) + floor(v) + sign(v) + trunc(v) + ceil(v));
+  };
+  CHECK(array_equal(grad(steps)(Tensor<double, 2>::from({0.25, -3})), zeros<double, 2>()));
+}
+
 TEST_CASE("who requires a gradient, and who is a leaf") {
   Array const plain = number(2);
   Array const x = leaf_number(3);

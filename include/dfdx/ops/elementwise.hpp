@@ -82,6 +82,19 @@ struct arithmetic : elementwise_op<Self, Arity> {
   }
 };
 
+/// stepped - an arithmetic op that is constant but for its steps: its derivative is 0. In graphs nothing flows back, so
+/// that nothing is computed. On the tape zeros do, as in PyTorch: a value that was made of one with a gradient has one,
+/// and `backward` can be called of it.
+template <class Self, int Arity>
+struct stepped : arithmetic<Self, Arity> {
+  template <int I, class V>
+  static constexpr V scale(V const& t, Site<V> const&) {
+    if constexpr (std::is_same_v<V, Sym>) return V{};
+    else if constexpr (std::is_same_v<V, PlainNumber>) return PlainNumber{0, 0};
+    else return full_as(t, t.meta(), 0);
+  }
+};
+
 /// analytic - floating dtypes only; the vocabulary brings integers and truths to f32 before it binds.
 template <class Self, int Arity>
 struct analytic : elementwise_op<Self, Arity> {

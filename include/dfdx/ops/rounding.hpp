@@ -13,7 +13,7 @@ namespace dfdx::op {
 /// Dtypes    all but bool; integers as they are
 /// Errors    "floor: numeric dtype required, got bool"
 /// Source    elementary calculus
-struct floor : arithmetic<floor, 1> {
+struct floor : stepped<floor, 1> {
   static constexpr char const* name = "floor";
   static constexpr Code code = numbered(113);
   static constexpr auto eval(auto const& x) { return math::floor(x); }
@@ -30,7 +30,7 @@ struct fused<113> {
 /// Dtypes    all but bool; integers as they are
 /// Errors    "ceil: numeric dtype required, got bool"
 /// Source    elementary calculus
-struct ceil : arithmetic<ceil, 1> {
+struct ceil : stepped<ceil, 1> {
   static constexpr char const* name = "ceil";
   static constexpr Code code = numbered(114);
   static constexpr auto eval(auto const& x) { return math::ceil(x); }
@@ -47,7 +47,7 @@ struct fused<114> {
 /// Dtypes    all but bool; integers as they are
 /// Errors    "round: numeric dtype required, got bool"
 /// Source    elementary calculus
-struct round : arithmetic<round, 1> {
+struct round : stepped<round, 1> {
   static constexpr char const* name = "round";
   static constexpr Code code = numbered(115);
   static constexpr auto eval(auto const& x) { return math::round(x); }
@@ -64,7 +64,7 @@ struct fused<115> {
 /// Dtypes    all but bool; integers as they are
 /// Errors    "trunc: numeric dtype required, got bool"
 /// Source    elementary calculus
-struct trunc : arithmetic<trunc, 1> {
+struct trunc : stepped<trunc, 1> {
   static constexpr char const* name = "trunc";
   static constexpr Code code = numbered(116);
   static constexpr auto eval(auto const& x) { return math::trunc(x); }
@@ -124,12 +124,12 @@ struct fused<120> {
 
 /// floor_divide - x / y rounded down, from the exact quotient; by an integer 0 it is 0.
 ///
-/// Math      z = floor(x / y), no gradient
+/// Math      z = floor(x / y), dz/dx = dz/dy = 0
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    all but bool, promoted
 /// Errors    "floor_divide: shapes do not broadcast: [2, 3] x [4]"
 /// Source    elementary calculus
-struct floor_divide : arithmetic<floor_divide, 2> {
+struct floor_divide : stepped<floor_divide, 2> {
   static constexpr char const* name = "floor_divide";
   static constexpr Code code = numbered(121);
   static constexpr int cost = 6;

@@ -207,7 +207,7 @@ struct fused<40> {
 /// Dtypes    all but bool
 /// Errors    "sign: numeric dtype required, got bool"
 /// Source    elementary calculus
-struct sign : arithmetic<sign, 1> {
+struct sign : stepped<sign, 1> {
   static constexpr char const* name = "sign";
   static constexpr Code code = numbered(41);
   static DFDX_INLINE constexpr auto eval(auto const& x) {
