@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cmath>
+#include <limits>
 #include <functional>
 
 namespace tests::tape_backward {
@@ -33,6 +34,40 @@ Array leaf_vector(std::initializer_list<double> v) {
 }
 
 double at(Array const& x, index_t i) { return read_real(dfdx::detail::packed(x).operand(), i); }
+
+// The gradient of the sum of f, on the tape, by a transform of it and compiled; forward mode with ones is `along`.
+template <class F, class X>
+void check_gradient(F const&, X const& x, X const& want, Array const& along) {
+  constexpr auto total = [](auto const& v) { return sum(F{}(v)); };
+  X leaf = x.clone();
+  leaf.requires_grad(true);
+  total(leaf).backward();
+  CHECK(array_equal(leaf.grad(), want));
+  CHECK(array_equal(grad(total)(x), want));
+  CHECK(array_equal(grad(total)(Array(x)), want));
+  CHECK(array_equal(jvp(F{})(x, ones_like(x)).second, along));
+}
+
+TEST_CASE("the gradient of a largest element that is NaN goes to what is NaN") {
+  double const n = std::numeric_limits<double>::quiet_NaN();
+  auto const x = Tensor<double, 3, 4>::from({{n, n, n, n}, {1, n, 5, 5}, {3, 1, 3, 2}});
+  Array const ones_of_rows = ones({3}, DType::f64), one = ones({}, DType::f64);
+  check_gradient([](auto const& v) { return max<1>(v); }, x,
+                 Tensor<double, 3, 4>::from({{0.25, 0.25, 0.25, 0.25}, {0, 1, 0, 0}, {0.5, 0, 0.5, 0}}),
+                 ones_of_rows);
+  check_gradient([](auto const& v) { return amin<1>(v); }, x,
+                 Tensor<double, 3, 4>::from({{0.25, 0.25, 0.25, 0.25}, {0, 1, 0, 0}, {0, 1, 0, 0}}),
+                 ones_of_rows);
+  check_gradient([](auto const& v) { return amax(v); }, x,
+                 Tensor<double, 3, 4>::from({{0.2, 0.2, 0.2, 0.2}, {0, 0.2, 0, 0}, {0, 0, 0, 0}}), one);
+  // Of two operands both, as in PyTorch.
+  Tensor<double, 3, 4> const larger =
+      Tensor<double, 3, 4>::from({{1, 1, 1, 1}, {0, 1, 1, 1}, {1, 0, 1, 0.5}});
+  check_gradient([](auto const& v) { return maximum(v, 2.0); }, x, larger, larger);
+  Tensor<double, 3, 4> const smaller =
+      Tensor<double, 3, 4>::from({{1, 1, 1, 1}, {1, 1, 0, 0}, {0, 1, 0, 0.5}});
+  check_gradient([](auto const& v) { return minimum(2.0, v); }, x, smaller, smaller);
+}
 
 template <class F>
 void check_steps(F const& f, char const* name) {

@@ -127,7 +127,8 @@ struct fused<68> {
 
 /// maximum - the larger of x and y; NaN if either is NaN.
 ///
-/// Math      z = max(x, y); the gradient goes to the chosen operand, half to each where x = y
+/// Math      z = max(x, y); the gradient goes to the chosen operand, half to each where x = y, all to both where one is
+///           NaN
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    all but bool, promoted
 /// Errors    "maximum: shapes do not broadcast: [2, 3] x [4]"
@@ -140,7 +141,7 @@ struct maximum : arithmetic<maximum, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& mine = s.x[I];
     V const& other = s.x[1 - I];
-    return apply<where>(mine == other, t * 0.5, apply<where>(mine > other, t, zeros_like(t)));
+    return apply<where>(mine == other, t * 0.5, apply<where>(mine < other, zeros_like(t), t));
   }
 };
 template <>
@@ -150,7 +151,8 @@ struct fused<69> {
 
 /// minimum - the smaller of x and y; NaN if either is NaN.
 ///
-/// Math      z = min(x, y); the gradient goes to the chosen operand, half to each where x = y
+/// Math      z = min(x, y); the gradient goes to the chosen operand, half to each where x = y, all to both where one is
+///           NaN
 /// Shapes    x, y: broadcast to [S...] -> z: [S...]
 /// Dtypes    all but bool, promoted
 /// Errors    "minimum: shapes do not broadcast: [2, 3] x [4]"
@@ -163,7 +165,7 @@ struct minimum : arithmetic<minimum, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& mine = s.x[I];
     V const& other = s.x[1 - I];
-    return apply<where>(mine == other, t * 0.5, apply<where>(mine < other, t, zeros_like(t)));
+    return apply<where>(mine == other, t * 0.5, apply<where>(mine > other, zeros_like(t), t));
   }
 };
 template <>

@@ -108,7 +108,8 @@ struct prod : reduction<prod> {
   }
 };
 
-/// extremum - max and min: the gradient is split equally among the elements that attain the result.
+/// extremum - max and min: the gradient is split equally among the elements that attain the result, which are those
+/// that are NaN if there are any.
 template <class Self>
 struct extremum : reduction<Self> {
   static constexpr bool has_identity = false;
@@ -125,7 +126,8 @@ struct extremum : reduction<Self> {
   template <class V>
   static constexpr V share(Site<V> const& s) {
     V const y = bind_as<expand>(Meta{s.y.dtype(), s.x[0].shape()}, Attrs{}, s.y);
-    V const hit = apply<where>(apply<equal>(s.x[0], y), full_like(y, 1.0), zeros_like(y));
+    V const one = full_like(y, 1.0), nan = apply<where>(apply<not_equal>(s.x[0], s.x[0]), one, zeros_like(y));
+    V const hit = apply<where>(apply<equal>(s.x[0], y), one, nan);
     V const count = sum_axes(hit, s.attrs.i[0]);
     return hit / bind_as<expand>(Meta{y.dtype(), s.x[0].shape()}, Attrs{}, count);
   }
@@ -133,7 +135,7 @@ struct extremum : reduction<Self> {
 
 /// max - largest element over axes; NaN if there is one.
 ///
-/// Math      y = max_i x_i, dy/dx_i = [x_i = y] / number of ties
+/// Math      y = max_i x_i, dy/dx_i = [x_i = y] / number of ties, NaN taken as equal to NaN
 /// Shapes    x: [S...] -> y: [S..., reduced axes 1]
 /// Dtypes    all but bool
 /// Errors    "max: empty axis 0 of [0, 3] has no largest or smallest element"
@@ -145,7 +147,7 @@ struct max : extremum<max> {
 
 /// min - smallest element over axes; NaN if there is one.
 ///
-/// Math      y = min_i x_i, dy/dx_i = [x_i = y] / number of ties
+/// Math      y = min_i x_i, dy/dx_i = [x_i = y] / number of ties, NaN taken as equal to NaN
 /// Shapes    x: [S...] -> y: [S..., reduced axes 1]
 /// Dtypes    all but bool
 /// Errors    "min: empty axis 0 of [0, 3] has no largest or smallest element"
