@@ -95,7 +95,7 @@ TEST_CASE("numbers are folded", "[graph]") {
 
 TEST_CASE("neutral elements go away, and only those that are exact", "[graph]") {
   for (auto const& f : std::vector<F>{
-           [](V v) { return v[0] + 0.0; }, [](V v) { return 0.0 + v[0]; }, [](V v) { return v[0] - 0.0; },
+           [](V v) { return v[0] + -0.0; }, [](V v) { return -0.0 + v[0]; }, [](V v) { return v[0] - 0.0; },
            [](V v) { return v[0] * 1.0; }, [](V v) { return 1.0 * v[0]; }, [](V v) { return v[0] / 1.0; },
            [](V v) { return -(-v[0]); }, [](V v) { return where(v[1] > 0.0, v[0], v[0]); },
            [](V v) { return stop_gradient(v[0]); }, [](V v) { return cast_to(v[0], DType::f32); },
@@ -103,6 +103,12 @@ TEST_CASE("neutral elements go away, and only those that are exact", "[graph]") 
            [](V v) { return reshape(reshape(v[0], {12}), {3, 4}); },
            [](V v) { return slice<0, 0, 3>(v[0]); }})
     CHECK(ops(f).empty());
+  // -0.0 + 0.0 is 0.0. Integers have one zero.
+  CHECK(ops([](V v) { return v[0] + 0.0; }) == "constant add");
+  CHECK(ops([](V v) { return 0.0 + v[0]; }) == "constant add");
+  CHECK(ops([](V v) { return v[0] - -0.0; }) == "constant sub");
+  CHECK(ops([](V v) { return cast_to(v[0], DType::i32) + 0; }) ==
+        ops([](V v) { return cast_to(v[0], DType::i32); }));
   // 0 * x is not 0 where x is infinite or NaN.
   CHECK(ops([](V v) { return v[0] * 0.0; }).find("mul") != std::string::npos);
   CHECK(ops([](V v) { return v[0] - v[0]; }) == "sub");

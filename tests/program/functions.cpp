@@ -394,6 +394,16 @@ TEST_CASE("configuration may be strings and vectors", "[program]") {
 TEST_CASE("the negative of zero has a sign", "[program]") {
   auto const f = compile([](auto const& x) { return 1.0 / -x; });
   CHECK(array_equal(f(zeros<float, 67>()), full<float, 67>(-std::numeric_limits<double>::infinity())));
+  // What is added to it may change that, and is not left out then.
+  constexpr auto sums = [](auto const& x) {
+    return std::tuple(1.0 / (x + 0.0), 1.0 / (0.0 + x), 1.0 / (x - 0.0), 1.0 / (x + -0.0), 1.0 / (x - -0.0));
+  };
+  auto const x = full<float, 67>(-0.0);
+  auto const [a, b, c, d, e] = compile(sums)(x);
+  auto const [a1, b1, c1, d1, e1] = sums(x);
+  CHECK((array_equal(a, a1) && array_equal(b, b1) && array_equal(c, c1) && array_equal(d, d1) &&
+         array_equal(e, e1)));
+  CHECK((a(66) > 0 && b(66) > 0 && c(66) < 0 && d(66) < 0 && e(66) > 0));
 }
 
 TEST_CASE("results have memory of their own, equal ones too", "[program]") {

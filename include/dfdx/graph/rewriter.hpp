@@ -51,6 +51,14 @@ class Rewriter {
   constexpr bool is_constant(int i) const { return is(i, Code::constant); }
   constexpr double value(int i) const { return graph[i].attrs.f[0]; }
   constexpr bool is_constant(int i, double v) const { return is_constant(i) && value(i) == v; }
+  // Whether a zero leaves every number that it is added to as it is: -0.0 + 0.0 is 0.0, so that for floating numbers
+  // -0.0 alone does; subtracted, 0.0 alone.
+  constexpr bool adds_nothing(int i) const { return is_zero(i, true); }
+  constexpr bool takes_nothing(int i) const { return is_zero(i, false); }
+  constexpr bool is_zero(int i, bool negative) const {
+    bool const has_sign = std::bit_cast<std::int64_t>(value(i)) < 0;
+    return is_constant(i, 0) && (!is_floating(graph[i].meta.dtype) || has_sign == negative);
+  }
 
   // Whether a cast has widened a floating number of that dtype: cast back, it is what it was.
   constexpr bool is_widened(int cast, DType from) const {
@@ -194,17 +202,17 @@ class Rewriter {
     int const b = n.op->arity > 1 ? n.in[1] : a;
     int const c = n.op->arity > 2 ? n.in[2] : a;
     if (n.op->code == op::stop_gradient::code) return a;
-    if (n.op->code == op::vanishing::code) return become_constant(n, 0);
+    if (n.op->code == op::vanishing::code) return become_constant(n, -0.0);
     if (n.op->code == op::copy::code) return unchanged;
     if (is_constant(a) && is_constant(b) && is_constant(c) && is_folded(n, value(b))) {
       double const x[3] = {value(a), value(b), value(c)}, y = n.op->fold(x);
       if (fits(n.meta.dtype, y)) return become_constant(n, y);
     }
     if (n.op->code == op::add::code) {
-      if (is_constant(b, 0)) return a;
-      if (is_constant(a, 0)) return b;
+      if (adds_nothing(b)) return a;
+      if (adds_nothing(a)) return b;
     } else if (n.op->code == op::sub::code) {
-      if (is_constant(b, 0)) return a;
+      if (takes_nothing(b)) return a;
     } else if (n.op->code == op::mul::code) {
       if (is_constant(b, 1)) return a;
       if (is_constant(a, 1)) return b;

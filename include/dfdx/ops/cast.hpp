@@ -25,9 +25,9 @@ struct fused<82> {
 };
 
 /// vanishing - 0 with the derivative of x, for rules that know x to be 0: what only the next derivative reads is not
-/// computed.
+/// computed. It is the zero that leaves all numbers as they are, -0.0, so that programs need not add it.
 ///
-/// Math      y = 0, dy/dx taken as 1
+/// Math      y = -0, dy/dx taken as 1
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    floating
 /// Errors    none
@@ -36,7 +36,10 @@ struct vanishing : elementwise_op<vanishing, 1> {
   static constexpr char const* name = "vanishing";
   static constexpr Code code = numbered(84);
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return in[0]; }
-  static constexpr auto eval(auto const& x) { return std::remove_cvref_t<decltype(x)>(0); }
+  static constexpr auto eval(auto const& x) {
+    using X = std::remove_cvref_t<decltype(x)>;
+    return X(static_cast<math::scalar_of<X>>(-0.0));
+  }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const&) {
     return t;

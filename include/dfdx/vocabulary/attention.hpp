@@ -214,13 +214,11 @@ struct Rotate {
     int const last = y.shape.rank - 1;
     index_t const n = turned(y.shape), pairs = n / 2;
     // Angles in double: those of late positions are large.
-    V const place = [&]() -> V {
-      if constexpr (sizeof...(P) > 0)
-        return call(Unsqueeze{-1}, cast_to(at, DType::f64)...) + static_cast<double>(o.offset);
-      else
-        return iota_as(x, Meta{DType::f64, make_shape(y.shape[last - 1], 1)}, 0) +
-               static_cast<double>(o.offset);
+    V const row = [&]() -> V {
+      if constexpr (sizeof...(P) > 0) return call(Unsqueeze{-1}, cast_to(at, DType::f64)...);
+      else return iota_as(x, Meta{DType::f64, make_shape(y.shape[last - 1], 1)}, 0);
     }();
+    V const place = o.offset == 0 ? row : row + static_cast<double>(o.offset);
     V const angle = place * frequencies(x, n);
     V const c = cast_to(cos(angle), x.dtype()), s = cast_to(sin(angle), x.dtype());
     V const used = n == y.shape[last] ? x : slice_axis(x, last, 0, n);

@@ -18,7 +18,7 @@ template <class V>
 constexpr V causal_mask(V const& like, index_t queries, index_t keys, index_t offset) {
   Meta const i{DType::i64, make_shape(queries, keys)};
   V const row = iota_as(like, i, 0), column = iota_as(like, i, 1);
-  return column <= row + static_cast<double>(offset);
+  return column <= (offset == 0 ? row : row + static_cast<double>(offset));
 }
 
 /// HeadMatrices - operands of attend as matrices, a batch of them: queries whose heads share keys are rows of one.
