@@ -128,7 +128,8 @@ constexpr auto total = [](auto const& x, auto const& y, auto const& z) { return 
 template <std::size_t T, std::size_t S, std::size_t D, std::size_t E>
 void check_of_nothing() {
   INFO(T << " " << S << " " << D << " " << E);
-  auto const a = randn<float, 2, T, D>(Key{1}), b = randn<float, 2, S, D>(Key{2});
+  auto const a = randn<float, 2, T, D>(Key{1});
+  auto const b = randn<float, 2, S, D>(Key{2});
   auto const c = randn<float, 2, S, E>(Key{3});
   auto const want = [&] {
     if constexpr (S == 0) return zeros<float, 2, T, E>();
