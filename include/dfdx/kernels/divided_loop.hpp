@@ -12,8 +12,8 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// copies of memory that rows add to, which are combined in the order of the parts; reductions over everything are
 /// combined after each phase. Results depend on the number of parts, not on which thread is first.
 template <class Code>
-class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, true> {
-  using Base = Loop<Code, Code::value[loop_code::width], -1, -1, true>;
+class DividedLoop : Loop<Code, Code::value[loop_code::width], -1, -1, 0> {
+  using Base = Loop<Code, Code::value[loop_code::width], -1, -1, 0>;
   using Base::dims, Base::split, Base::operands, Base::instructions, Base::phases, Base::facts;
   using typename Base::Body, typename Base::State;
   template <int K>

@@ -12,7 +12,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// Loop - the kernel of one description, at the width it asks for or another. Given and Stored are set when it is
 /// the epilogue of a matrix product (`at`).
 template <class Code, index_t Width = Code::value[loop_code::width], int Given = -1, int Stored = -1,
-          bool Divided = false>
+          int Divided = -1>
 class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
  protected:
   using Body = LoopBody<Code, Width, Given, Stored, Divided>;
@@ -268,6 +268,17 @@ class Loop : protected LoopBody<Code, Width, Given, Stored, Divided> {
     State s{base, symbols};
     seek<0, split>(s, static_cast<position_t>(index));
     go_to_own(s, worker, all_operands);
+    Body::template phase<0>(s);
+  }
+
+  /// row_part - the same of a part of a row: iterations [begin, end) of Divided, the first dim that phases walk.
+  static DFDX_INLINE void row_part(void* const* base, index_t const* symbols, index_t index, index_t begin,
+                                   index_t end) {
+    static_assert(Divided == split, "loop: rows are divided along the first of their dims");
+    State s{base, symbols};
+    seek<0, split>(s, static_cast<position_t>(index));
+    s.part = end - begin;
+    Body::template advance<split>(s, begin);
     Body::template phase<0>(s);
   }
 

@@ -14,8 +14,9 @@
 namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// LoopBody - the phases of one row of a description, in lanes of a width. Given and Stored are operands that are
-/// handed over in registers (kernels/loop.hpp). If Divided the first dim has as many iterations as the state says.
-template <class Code, index_t Width, int Given, int Stored, bool Divided = false>
+/// handed over in registers (kernels/loop.hpp). Of the dim Divided, if there is one, there are as many iterations as
+/// the state says.
+template <class Code, index_t Width, int Given, int Stored, int Divided = -1>
 class LoopBody {
  protected:
   static constexpr LoopFacts facts{Code::value};
@@ -72,7 +73,7 @@ class LoopBody {
   template <int D>
   static DFDX_INLINE index_t iterations(State const& s) {
     constexpr index_t e = facts.extent_code(D);
-    if constexpr (Divided && D == 0) return s.part;
+    if constexpr (D == Divided) return s.part;
     else return detail::resolved(e, s.symbols);
   }
 

@@ -32,7 +32,7 @@ class WholeLoop {
   };
 
  private:
-  using Nest = Loop<Code, packed_width(threads, pack), -1, -1, true>;
+  using Nest = Loop<Code, packed_width(threads, pack), -1, -1, 0>;
 
   class Phases : Nest {
     static constexpr LoopFacts facts{Code::value};  // g++ 12 does not find that of the base in a lambda
