@@ -44,7 +44,7 @@ class StagedPlan {
       step *= facts.extent_code(d);
     }
     for (int d = 0; d < facts.split; ++d) varies = varies || facts.stride_code(k, d) != 0;
-    return reads && varies && row_size * item(k) % 16 == 0;
+    return reads && varies;
   }
   /// own_size - elements of operand k that a block has of its own, -1 if that is not known.
   static constexpr index_t own_size(int k) {
@@ -55,10 +55,11 @@ class StagedPlan {
   }
   static constexpr index_t bytes_of(int k) { return detail::whole_words(own_size(k) * item(k)); }
 
-  /// A row of each staged operand; what lies before operand k of a stage, and of what a block has of its own.
+  /// A row of each staged operand; what lies before operand k of a stage, and of what a block has of its own. A row
+  /// begins as many bytes behind a word of 16 as it does in the device's memory.
   static constexpr index_t staged_before(int end) {
     index_t n = 0;
-    for (int k = 0; k < end; ++k) n += is_staged(k) ? row_size * item(k) : 0;
+    for (int k = 0; k < end; ++k) n += is_staged(k) ? detail::whole_words(row_size * item(k)) + 16 : 0;
     return n;
   }
   static constexpr index_t own_before(int end) {
@@ -120,8 +121,9 @@ struct StagedKernel {
       auto const at = Body::offsets(given.base, here.symbols, i);
       for_staged([&](auto k) {
         constexpr int K = decltype(k)::value;
-        here.base[K] =
-            reinterpret_cast<detail::memory_of<Code, K>*>(stage + Plan::staged_before(K)) - at.at[K];
+        using M = detail::memory_of<Code, K>;
+        auto const* const from = static_cast<M const*>(given.base[K]) + at.at[K];
+        here.base[K] = reinterpret_cast<M*>(stage + Plan::staged_before(K) + past_word(from)) - at.at[K];
       });
       Body::row(here.base, here.symbols, i, 0);
     }
@@ -148,21 +150,27 @@ struct StagedKernel {
       (one(std::integral_constant<int, static_cast<int>(K)>{}), ...);
     }(std::make_index_sequence<static_cast<std::size_t>(facts.operands)>{});
   }
-  // Row i of each staged operand.
+  // How many bytes of a word of 16 lie before p.
+  static DFDX_INLINE int past_word(void const* p) {
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) % 16);
+  }
+  // Row i of each staged operand: words of 16 bytes, of which the first may begin before the row, and what is left of
+  // the last.
   static DFDX_INLINE void bring(LoopArguments<Code> const& given, index_t i, std::byte* stage) {
     auto const at = Body::offsets(given.base, given.symbols, i);
     for_staged([&](auto k) {
       constexpr int K = decltype(k)::value;
       using M = detail::memory_of<Code, K>;
-      constexpr int size = static_cast<int>(Plan::row_size), bytes = size * static_cast<int>(sizeof(M));
-      auto const* const from = static_cast<M const*>(given.base[K]) + at.at[K];
+      constexpr int bytes = static_cast<int>(Plan::row_size * Plan::item(K)), item = Plan::item(K);
+      auto const* const row = static_cast<M const*>(given.base[K]) + at.at[K];
+      int const end = past_word(row) + bytes;
+      auto const* const from = reinterpret_cast<std::byte const*>(row) - past_word(row);
       std::byte* const to = stage + Plan::staged_before(K);
-      if (detail::is_aligned<uint4>(from)) {
-        for (int b = thread() * 16; b < bytes; b += threads * 16)
-          copy_later<16>(to + b, reinterpret_cast<std::byte const*>(from) + b);
-      } else {
-        for (int e = thread(); e < size; e += threads) reinterpret_cast<M*>(to)[e] = from[e];
-      }
+      for (int b = thread() * 16; b + 16 <= end; b += threads * 16) copy_later<16>(to + b, from + b);
+      if (int const b = end / 16 * 16 + thread() * 4; b + 4 <= end) copy_later<4>(to + b, from + b);
+      if constexpr (item < 4)
+        if (int const b = end / 4 * 4 + thread() * item; b < end)
+          *reinterpret_cast<M*>(to + b) = *reinterpret_cast<M const*>(from + b);
     });
   }
 };
