@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What dfdx uses of the CUDA runtime, on the CPU: the same source files are compiled by a plain compiler and run. Device
-// memory can be touched by kernels and copies only; blocks run one after another, their threads as fibers.
+// memory can be touched by kernels and copies only; blocks, or clusters of them, run one after another, their threads as
+// fibers.
 #pragma once
 
 #define DFDX_CUDA_EMULATED 1
@@ -20,7 +21,6 @@
 #define __global__
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__ static  // blocks run one after another
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
@@ -67,9 +67,15 @@ using cudaMemPool_t = cuda_fake_pool*;
 // What kernels see
 // -----------------------------------------------------------------------------------------------------------
 
-#define threadIdx (cuda_fake::Position{cuda_fake::machine().fibers.current, 0, 0})
-#define blockIdx (cuda_fake::machine().block)
-#define gridDim (cuda_fake::machine().blocks)
+#define threadIdx (cuda_fake::Position{cuda_fake::machine().fibers.thread(), 0, 0})
+#define blockIdx \
+  (cuda_fake::Position{cuda_fake::machine().block.x + cuda_fake::machine().fibers.block(), 0, 0})
+// (No macro, as launches have a member of that name.)
+inline constexpr struct {
+  struct {
+    operator unsigned() const { return cuda_fake::machine().blocks.x; }
+  } x;
+} gridDim{};
 inline void __syncwarp() { cuda_fake::machine().fibers.votes(true); }
 inline void __syncthreads() { cuda_fake::machine().fibers.barrier(); }
 template <class T>
@@ -78,6 +84,21 @@ T __shfl_xor_sync(unsigned, T x, int mask) {
 }
 
 inline unsigned __ballot_sync(unsigned, bool yes) { return cuda_fake::machine().fibers.votes(yes); }
+
+namespace cuda_fake {
+
+/// What the block that runs has of memory that all blocks of a cluster have, one after the other; and another.
+template <class T, std::size_t N>
+T* own(T (&of_all)[Fibers::most_blocks][N]) {
+  return of_all[fibers().block()];
+}
+template <class T>
+T* of_block(T* own, std::ptrdiff_t size, unsigned block) {
+  fibers().require_running(block);
+  return own + (static_cast<std::ptrdiff_t>(block) - static_cast<std::ptrdiff_t>(fibers().block())) * size;
+}
+
+}  // namespace cuda_fake
 
 // What the host calls
 // ---------------------------------------------------------------------------------------------------------
@@ -97,34 +118,67 @@ inline cudaError_t submit(cudaStream_t s, std::function<void()> work) {
 
 }  // namespace cuda_fake
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
 template <class A>
-cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** arguments, std::size_t dynamic,
-                             cudaStream_t stream) {
+cudaError_t cudaLaunchKernelExC(cudaLaunchConfig_t const* how, void (*kernel)(A), void** arguments) {
   using cuda_fake::machine;
   if (auto const e = machine().next_launch; e != cudaSuccess) {
     machine().next_launch = cudaSuccess;
     return machine().say(e);
   }
+  dim3 const grid = how->gridDim, block = how->blockDim;
+  std::size_t const dynamic = how->dynamicSmemBytes;
+  unsigned const cluster = how->numAttrs == 0 ? 1 : how->attrs->val.clusterDim.x;
   if (grid.x == 0 || grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1 || block.x > 1024 ||
-      dynamic > cuda_fake::Machine::most_dynamic)
+      dynamic > cuda_fake::Machine::most_dynamic || cluster == 0 ||
+      cluster > cuda_fake::Fibers::most_blocks || grid.x % cluster != 0)
     return machine().say(cudaErrorInvalidValue);
   using Arguments = std::remove_const_t<A>;
   static_assert(sizeof(A) <= 4096 && std::is_trivially_copyable_v<Arguments>);
-  return cuda_fake::submit(stream, [=, a = *static_cast<Arguments const*>(arguments[0])] {
+  return cuda_fake::submit(how->stream, [=, a = *static_cast<Arguments const*>(arguments[0])] {
     ++machine().launches;
+    if (cluster > 1) ++machine().cluster_launches;
     struct Call {
       void (*kernel)(A);
       Arguments const* a;
     } call{kernel, &a};
     machine().blocks = {grid.x, 1, 1};
     bool const backward = machine().fibers.turns == cuda_fake::Turns::backward;
-    for (unsigned b = 0; b < grid.x; ++b) {
-      if (dynamic != 0) std::memset(machine().dynamic_memory(), 0xff, dynamic);
-      machine().block = {backward ? grid.x - 1 - b : b, 0, 0};
-      machine().fibers.run(
-          block.x, [](void* p) { static_cast<Call*>(p)->kernel(*static_cast<Call*>(p)->a); }, &call);
+    for (unsigned b = 0; b < grid.x; b += cluster) {
+      machine().forget_dynamic_memory(dynamic, cluster);
+      machine().block = {backward ? grid.x - cluster - b : b, 0, 0};
+      try {
+        machine().fibers.run(
+            block.x, cluster, [](void* p) { static_cast<Call*>(p)->kernel(*static_cast<Call*>(p)->a); },
+            &call);
+      } catch (...) {
+        cuda_fake::forget_copies();
+        throw;
+      }
     }
   });
+}
+template <class A>
+cudaError_t cudaLaunchKernel(void (*kernel)(A), dim3 grid, dim3 block, void** arguments, std::size_t dynamic,
+                             cudaStream_t stream) {
+  cudaLaunchConfig_t const how{grid, block, dynamic, stream, nullptr, 0};
+  return cudaLaunchKernelExC(&how, kernel, arguments);
 }
 
 inline cudaError_t cudaGetLastError() {
@@ -184,6 +238,10 @@ inline cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int valu
 }
 inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void const*, int, std::size_t) {
   *blocks = 2;
+  return cudaSuccess;
+}
+inline cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, void const*, cudaLaunchConfig_t const*) {
+  *clusters = 2;
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** f, unsigned, unsigned long long,

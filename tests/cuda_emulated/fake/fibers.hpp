@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// The threads of a CUDA block as fibers of one thread of the CPU: each runs until it waits at a barrier, in an order
-// that a test chooses. Kernels whose result depends on that order lack a barrier.
+// The threads of a CUDA block, or of the blocks of a cluster, as fibers of one thread of the CPU: each runs until it
+// waits at a barrier, in an order that a test chooses. Kernels whose result depends on that order lack a barrier. A
+// block runs for as long as it does not wait for others of its cluster, so that it is as far from them as it can be.
 #pragma once
 
 #include <csetjmp>
@@ -25,47 +26,59 @@ struct Position {
   unsigned x = 0, y = 0, z = 0;
 };
 
-/// Fibers - runs the threads of one block at a time.
+/// Fibers - runs the threads of one block, or one cluster, at a time.
 class Fibers {
  public:
-  static constexpr unsigned most = 1024, warp = 32;
+  static constexpr unsigned most = 1024, most_blocks = 8, warp = 32;
 
   Turns turns = Turns::forward;
   /// For tests of tests: barriers that do nothing.
-  bool drop_barriers = false;
+  bool drop_barriers = false, drop_cluster_barriers = false;
   /// Barriers that blocks have passed.
   std::uint64_t barriers = 0;
 
-  /// The thread that runs now.
+  /// The thread that runs now, of all blocks of the cluster; which of its block, and which block.
   unsigned current = 0;
+  unsigned thread() const { return current % threads_; }
+  unsigned block() const { return current / threads_; }
 
-  /// run - calls f(argument) in each of `threads` threads.
-  void run(unsigned threads, void (*f)(void*), void* argument) {
+  /// run - calls f(argument) in each of `threads` threads of each block.
+  void run(unsigned threads, unsigned blocks, void (*f)(void*), void* argument) {
     if (threads == 0 || threads > most) throw std::logic_error("emulated: a block has 1 to 1024 threads");
-    while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
-    count_ = threads;
+    if (blocks == 0 || blocks > most_blocks || (blocks > 1 && threads % warp != 0))
+      throw std::logic_error("emulated: a cluster has 1 to 8 blocks of whole warps");
+    threads_ = threads;
+    count_ = threads * blocks;
+    while (fibers_.size() < count_) fibers_.push_back(std::make_unique<Fiber>());
     body_ = f;
     argument_ = argument;
-    for (unsigned i = 0; i < threads; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
-    unsigned const warps = (threads + warp - 1) / warp;
+    for (unsigned i = 0; i < count_; ++i) fibers_[i]->state = State::fresh, fibers_[i]->shows = 0;
     later_.clear();
-    for (alive_ = threads;;) {
+    for (alive_ = count_;;) {
       bool moved = false;
-      Order const order = next_order(warps);
-      for (unsigned k = 0; k < warps; ++k) moved |= run_warp(order(k) * warp);
+      Order const order = next_order(blocks);
+      for (unsigned k = 0; k < blocks; ++k) moved |= run_block(order(k) * threads);
+      if (wrong_ != nullptr) stop(std::exchange(wrong_, nullptr));
       if (alive_ == 0) return;
-      if (release(State::at_barrier, 0, threads)) ++barriers, moved = true;
+      moved |= release(State::at_cluster_barrier, 0, count_);
       if (!moved) do_one_later();
       if (std::exchange(has_news_, false)) moved |= release_paused();
-      if (!moved) {
-        for (auto& f : fibers_) f->begun = f->begun && f->state == State::done;
-        throw std::logic_error("emulated: threads wait at a barrier that others never reach");
-      }
+      if (!moved) stop("emulated: threads wait at a barrier that others never reach");
     }
   }
 
   void barrier() {
     if (!drop_barriers) wait(State::at_barrier);
+  }
+  void cluster_barrier() {
+    if (!drop_cluster_barriers) wait(State::at_cluster_barrier);
+  }
+  /// What a block reaches into has to run: memory of one that has not begun, or has ended, may be another's.
+  void require_running(unsigned block) {
+    bool runs = false;
+    for (unsigned i = block * threads_; i < (block + 1) * threads_ && i < count_; ++i)
+      runs = runs || (fibers_[i]->state != State::fresh && fibers_[i]->state != State::done);
+    if (!runs) wrong_ = "emulated: memory of a block that does not run";
   }
 
   /// Until something has happened that the thread may wait for.
@@ -109,7 +122,7 @@ class Fibers {
   }
 
  private:
-  enum class State { fresh, ready, at_barrier, at_warp, paused, done };
+  enum class State { fresh, ready, at_barrier, at_cluster_barrier, at_warp, paused, done };
   struct Fiber {
     static constexpr std::size_t stack_size = 96 * 1024;
     std::unique_ptr<char[]> stack{new char[stack_size]};
@@ -120,7 +133,7 @@ class Fibers {
     unsigned shows = 0;
   };
 
-  using Slots = unsigned char[most][24];
+  using Slots = unsigned char[most * most_blocks][24];
 
   // What all threads of the warp show, once they have. The next time they use the other slots, and the time after that
   // all have read these: so they need not wait again until all have.
@@ -145,6 +158,23 @@ class Fibers {
     unsigned step = static_cast<unsigned>(random_ >> 33) % n;
     while (std::gcd(step, n) != 1) ++step;
     return {n, static_cast<unsigned>(random_ >> 43) % n, step};
+  }
+
+  [[noreturn]] void stop(char const* why) {
+    for (auto& f : fibers_) f->begun = f->begun && f->state == State::done;
+    throw std::logic_error(why);
+  }
+
+  // Lets the threads of a block go on for as long as they wait for each other alone.
+  bool run_block(unsigned from) {
+    unsigned const warps = (threads_ + warp - 1) / warp;
+    for (bool moved = false;; moved = true) {
+      bool some = false;
+      Order const order = next_order(warps);
+      for (unsigned k = 0; k < warps; ++k) some |= run_warp(from + order(k) * warp);
+      if (release(State::at_barrier, from, from + threads_)) ++barriers, some = true;
+      if (!some) return moved;
+    }
   }
 
   // Lets the threads of a warp go on for as long as they wait for each other alone: their stacks stay in the caches.
@@ -254,7 +284,8 @@ class Fibers {
   std::jmp_buf scheduler_;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
-  unsigned count_ = 0, alive_ = 0;
+  char const* wrong_ = nullptr;
+  unsigned threads_ = 1, count_ = 0, alive_ = 0;
   Round round_ = {};
   std::uint64_t random_ = 1;
   Slots slots_[2] = {};

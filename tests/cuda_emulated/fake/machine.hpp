@@ -41,6 +41,7 @@ struct Stream {
 class Machine {
  public:
   Fibers fibers;
+  /// The first block that runs now, and how many the grid has.
   Position block, blocks;
 
   int devices = 1, device = 0;
@@ -53,6 +54,8 @@ class Machine {
   /// Whether code for sm_90a is there.
   bool has_warpgroups = true;
   int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
+  /// Launches of clusters of blocks.
+  int cluster_launches = 0;
 
   cudaError_t say(cudaError_t e) {
     if (lost != cudaSuccess) e = lost;
@@ -93,8 +96,13 @@ class Machine {
   static constexpr std::size_t most_dynamic = std::size_t{227} << 10;
   std::size_t dynamic_limit = most_dynamic;
   std::byte* dynamic_memory() {
-    if (dynamic_ == nullptr) dynamic_ = std::make_unique<std::byte[]>(most_dynamic);
-    return dynamic_.get();
+    if (dynamic_ == nullptr) dynamic_ = std::make_unique<std::byte[]>(most_dynamic * Fibers::most_blocks);
+    return dynamic_.get() + fibers.block() * most_dynamic;
+  }
+  void forget_dynamic_memory(std::size_t bytes, unsigned blocks) {
+    fibers.current = 0;
+    std::byte* const first = dynamic_memory();
+    for (unsigned b = 0; bytes != 0 && b < blocks; ++b) std::memset(first + b * most_dynamic, 0xff, bytes);
   }
 
   /// Device memory can be touched while one of these lives.

@@ -64,7 +64,7 @@ struct LateCopy {
   void const* from;
   std::size_t bytes;
 };
-inline std::vector<LateCopy> late_copies[Fibers::most];
+inline std::vector<LateCopy> late_copies[Fibers::most * Fibers::most_blocks];
 /// How many of 16 bytes threads have asked for.
 inline std::uint64_t wide_copies = 0;
 
@@ -79,6 +79,9 @@ inline void copies_made() {
   auto& mine = late_copies[fibers().current];
   for (LateCopy const& c : mine) std::memcpy(c.to, c.from, c.bytes);
   mine.clear();
+}
+inline void forget_copies() {
+  for (auto& of : late_copies) of.clear();
 }
 
 }  // namespace cuda_fake

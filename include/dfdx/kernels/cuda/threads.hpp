@@ -202,8 +202,13 @@ DFDX_INLINE void copies_made() {
 /// shared - N numbers that the threads of a block have in common; one place for each Use.
 template <class Use, class T, int N>
 DFDX_INLINE T* shared() {
+#if defined(DFDX_CUDA_EMULATED)
+  static T of_all[cuda_fake::Fibers::most_blocks][N];
+  return cuda_fake::own(of_all);
+#else
   __shared__ T memory[N];
   return memory;
+#endif
 }
 /// dynamic_memory - what a kernel with `dynamic_bytes` has, aligned to 16.
 DFDX_INLINE std::byte* dynamic_memory() {
