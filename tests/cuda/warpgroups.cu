@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Products and attention by warpgroups of Hopper GPUs: compiled for sm_90a, every order of factors and both widths of
-// tiles, heads of 64 and 128.
+// What Hopper GPUs have alone, compiled for sm_90a: products and attention by warpgroups, every order of factors and
+// both widths of tiles, heads of 64 and 128; and rows that blocks of a cluster share.
 #include <dfdx/cuda.hpp>
 
 #include <dfdx/vocabulary/attention.hpp>
@@ -27,6 +27,18 @@ struct CausalAttention {
   }
 };
 
+struct Softmax {
+  constexpr auto operator()(auto const& x) const { return softmax(x); }
+};
+struct Entropy {
+  constexpr auto operator()(auto const& x, auto const& labels) const { return cross_entropy(x, labels); }
+};
+struct NormLoss {
+  constexpr auto operator()(auto const& weight, auto const& bias, auto const& x) const {
+    return sum(square(layer_norm(x, weight, bias, 1e-5f)));
+  }
+};
+
 template <class... X>
 void run(auto f, X const&... x) {
   static_cast<void>(f(to(cuda(), x)...));
@@ -44,6 +56,14 @@ void all() {
   run(vjp(CausalAttention{}), Heads{}, Heads{}, Heads{}, Heads{});
   run(vjp(CausalAttention{}), Small{}, Small{}, Small{}, Small{});
   run(grad(Loss{}, wrt<0, 1>), Tensor<float16, 1024, 512>{}, Tensor<float16, 512, 1024>{});
+
+  using Labels = Tensor<std::int32_t, 8192>;
+  run(value_and_grad(Entropy{}), Tensor<float, 8192, 128256>{}, Labels{});
+  run(value_and_grad(Entropy{}), Tensor<float, 8192, 50257>{}, Labels{});
+  run(value_and_grad(Entropy{}), Tensor<B, 8192, 128256>{}, Labels{});
+  run(compile(Softmax{}), Tensor<double, 30, 30001>{});
+  using Row = Tensor<float, 60000>;
+  run(grad(NormLoss{}, wrt<0, 1, 2>), Row{}, Row{}, Tensor<float, dyn, 60000>{});
 }
 
 }  // namespace tests::cuda_warpgroups

@@ -40,9 +40,9 @@ enum class Turns { forward, backward, shuffled };
 struct Machine {
   struct {
     Turns turns = Turns::forward;
-    bool drop_barriers = false;
+    bool drop_barriers = false, drop_cluster_barriers = false;
   } fibers;
-  Unknown replays, launches, captures;
+  Unknown replays, launches, captures, cluster_launches;
   bool has_warpgroups = true;
   int dynamic_limit = 0;
 };

@@ -99,10 +99,10 @@ class Machine {
     if (dynamic_ == nullptr) dynamic_ = std::make_unique<std::byte[]>(most_dynamic * Fibers::most_blocks);
     return dynamic_.get() + fibers.block() * most_dynamic;
   }
-  void forget_dynamic_memory(std::size_t bytes, unsigned blocks) {
+  void forget_dynamic_memory(std::size_t bytes, unsigned of_blocks) {
     fibers.current = 0;
     std::byte* const first = dynamic_memory();
-    for (unsigned b = 0; bytes != 0 && b < blocks; ++b) std::memset(first + b * most_dynamic, 0xff, bytes);
+    for (unsigned b = 0; bytes != 0 && b < of_blocks; ++b) std::memset(first + b * most_dynamic, 0xff, bytes);
   }
 
   /// Device memory can be touched while one of these lives.

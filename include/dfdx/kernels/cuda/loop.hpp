@@ -117,6 +117,9 @@ class LoopStep {
   static constexpr LoopFacts facts{Code::value};
   using Body = Loop<Code, loop_code::scalar>;
   using Plan = StagedPlan<Code>;
+  // Several blocks have each row, where they can.
+  static constexpr int sharers = blocks_of_row<Code>;
+  using SharedPlan = StagedPlan<Code, sharers>;
   static constexpr index_t most_blocks = 2048, most_parts = 512, little = 4096;
   static constexpr index_t most_bytes = index_t{64} << 20;  // of copies and of scratch
 
@@ -141,9 +144,12 @@ class LoopStep {
   }
   // Copies of shared memory: no more than rows, and no more elements than the loop walks.
   static constexpr index_t parts(index_t const* symbols) {
+    index_t const bytes = own(symbols).bytes();
+    return parts(symbols, Plan::pays ? Plan::parts : bytes <= little ? most_blocks : most_parts, bytes);
+  }
+  static constexpr index_t parts(index_t const* symbols, index_t wanted, index_t bytes) {
     Own const mine = own(symbols);
     index_t const rows = Body::rows(symbols);
-    index_t const wanted = Plan::pays ? Plan::parts : mine.bytes() <= little ? most_blocks : most_parts;
     index_t most = rows < wanted ? rows : wanted;
     for (int k = 0; k < facts.operands; ++k) {
       index_t const n = facts.is_shared(k) ? mine.elements[k] : 0;
@@ -151,9 +157,15 @@ class LoopStep {
       index_t const walked = rows * Body::row_size(symbols) / n;
       most = walked < most ? walked : most;
     }
-    index_t const bytes = mine.bytes();
     if (bytes != 0 && most_bytes / bytes < most) most = most_bytes / bytes;
     return most > 1 ? most : 1;
+  }
+  // Those of clusters, which have no scratch in the device's memory.
+  static constexpr index_t shared_parts(index_t const* symbols) {
+    Own const mine = own(symbols);
+    index_t bytes = 0;
+    for (int k = 0; k < facts.operands; ++k) bytes += facts.is_shared(k) ? mine.bytes(k, 1) : 0;
+    return parts(symbols, SharedPlan::parts, bytes);
   }
   static constexpr index_t blocks(index_t const* symbols) {
     index_t const rows = Body::rows(symbols);
@@ -177,8 +189,26 @@ class LoopStep {
   static constexpr index_t copies_of(int k, index_t blocks) {
     return (facts.is_scratch(k) || blocks > 1) && in_memory(k) ? blocks : 0;
   }
-  static constexpr index_t bytes_of(Own const& mine, int k, index_t blocks) {
-    return aligned(mine.bytes(k, copies_of(k, blocks)));
+  static constexpr index_t shared_copies(int k, index_t parts) {
+    return facts.is_shared(k) && parts > 1 ? parts : 0;
+  }
+  // Bytes of as many copies of each operand as `copies(k)` says; and operands that lie there.
+  template <class Copies>
+  static constexpr index_t bytes_of(Own const& mine, Copies const& copies) {
+    index_t n = 0;
+    for (int k = 0; k < facts.operands; ++k) n += aligned(mine.bytes(k, copies(k)));
+    return n;
+  }
+  template <class Copies>
+  static std::byte* place(LoopArguments<Code>& arguments, void* workspace, Copies const& copies) {
+    auto* at = static_cast<std::byte*>(workspace);
+    Own const mine = own(arguments.symbols);
+    for (int k = 0; k < facts.operands; ++k)
+      if (index_t const bytes = mine.bytes(k, copies(k)); bytes != 0) {
+        arguments.base[k] = at;
+        at += aligned(bytes);
+      }
+    return at;
   }
 
   // Blocks share a single row that is long.
@@ -194,13 +224,17 @@ class LoopStep {
  public:
   /// Bytes that it needs besides the operands.
   static constexpr index_t workspace(index_t const* symbols) {
+    Own const mine = own(symbols);
+    if (index_t const shares = whole_parts(symbols); shares > 1)
+      return bytes_of(mine, [&](int k) { return whole_copies(k, shares); }) + Whole::partial_bytes(shares);
     index_t n = 0;
-    if (index_t const shares = whole_parts(symbols); shares > 1) {
-      for (int k = 0; k < facts.operands; ++k) n += aligned(own(symbols).bytes(k, whole_copies(k, shares)));
-      return n + Whole::partial_bytes(shares);
-    }
     if constexpr (!facts.is_sequential())
-      for (int k = 0; k < facts.operands; ++k) n += bytes_of(own(symbols), k, blocks(symbols));
+      n = bytes_of(mine, [&](int k) { return copies_of(k, blocks(symbols)); });
+    if constexpr (sharers > 1) {
+      index_t const of_clusters =
+          bytes_of(mine, [&](int k) { return shared_copies(k, shared_parts(symbols)); });
+      n = of_clusters > n ? of_clusters : n;
+    }
     return n;
   }
 
@@ -213,22 +247,23 @@ class LoopStep {
       for (int i = 0; i < max_symbols; ++i) arguments.symbols[i] = symbols[i];
     if constexpr (Whole::pays())
       if (index_t const shares = whole_parts(symbols); shares > 1)
-        return run_whole(arguments, base, static_cast<std::byte*>(workspace), shares, stream);
+        return run_whole(arguments, base, workspace, shares, stream);
+    if constexpr (sharers > 1)
+      if (index_t const at_once = clusters_at_once<StagedKernel<Code, sharers>, LoopArguments<Code>>(device);
+          at_once > 0) {
+        index_t const n = facts.fills() ? shared_parts(symbols) : at_once;
+        place(arguments, workspace, [&](int k) { return shared_copies(k, n); });
+        return run_staged<sharers>(arguments, base, n, stream);
+      }
     index_t const n = blocks(symbols);
     if constexpr (facts.is_sequential()) {
       return start<SequentialKernel<Code>>(arguments, n, stream);
     } else {
-      auto* at = static_cast<std::byte*>(workspace);
-      Own const mine = own(symbols);
-      for (int k = 0; k < facts.operands; ++k)
-        if (index_t const bytes = bytes_of(mine, k, n); bytes != 0) {
-          arguments.base[k] = at;
-          at += bytes;
-        }
+      place(arguments, workspace, [&](int k) { return copies_of(k, n); });
       if constexpr (Plan::pays)
         if (index_t const at_once = blocks_at_once<StagedKernel<Code>, LoopArguments<Code>>(device);
             at_once > 0)
-          return run_staged(arguments, base, facts.fills() ? n : at_once, stream);
+          return run_staged<1>(arguments, base, facts.fills() ? n : at_once, stream);
       if constexpr (facts.fills()) return run_parts(arguments, base, n, stream);
       else if constexpr (facts.is_map()) return start<MapKernel<Code>>(arguments, n, stream);
       else return start<RowsKernel<Code>>(arguments, n, stream);
@@ -241,20 +276,21 @@ class LoopStep {
     cudaError_t const said = start<PartsKernel<Code>>(arguments, parts, stream);
     return parts == 1 || said != cudaSuccess ? said : combine(arguments, base, parts, stream);
   }
-  static cudaError_t run_staged(LoopArguments<Code> const& arguments, void* const* base, index_t blocks,
+  // In ranges of rows; what rows add to is to be filled where there are no rows, too.
+  template <int Blocks>
+  static cudaError_t run_staged(LoopArguments<Code> const& arguments, void* const* base, index_t parts,
                                 cudaStream_t stream) {
-    index_t const rows = Body::rows(arguments.symbols);
-    cudaError_t const said = start<StagedKernel<Code>>(arguments, rows < blocks ? rows : blocks, stream);
-    return !facts.fills() || blocks == 1 || said != cudaSuccess ? said
-                                                                : combine(arguments, base, blocks, stream);
+    using Kernel = StagedKernel<Code, Blocks>;
+    index_t const rows = Body::rows(arguments.symbols), n = facts.fills() || parts < rows ? parts : rows;
+    cudaError_t said = cudaSuccess;
+    if constexpr (Blocks > 1) said = start_clusters<Kernel>(arguments, n, stream);
+    else said = start<Kernel>(arguments, n, stream);
+    return !facts.fills() || parts == 1 || said != cudaSuccess ? said
+                                                               : combine(arguments, base, parts, stream);
   }
-  static cudaError_t run_whole(LoopArguments<Code> arguments, void* const* base, std::byte* at, index_t parts,
-                               cudaStream_t stream) {
-    for (int k = 0; k < facts.operands; ++k)
-      if (index_t const bytes = own(arguments.symbols).bytes(k, whole_copies(k, parts)); bytes != 0) {
-        arguments.base[k] = at;
-        at += aligned(bytes);
-      }
+  static cudaError_t run_whole(LoopArguments<Code> arguments, void* const* base, void* workspace,
+                               index_t parts, cudaStream_t stream) {
+    std::byte* const at = place(arguments, workspace, [&](int k) { return whole_copies(k, parts); });
     typename Whole::Arguments const x{arguments, reinterpret_cast<kernels::detail::Cell*>(at), parts};
     cudaError_t const said = Whole::run(x, stream);
     return said != cudaSuccess ? said : combine(arguments, base, parts, stream);

@@ -3,6 +3,7 @@
 // of their own.
 #pragma once
 
+#include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/cuda/packs.hpp>
 #include <dfdx/kernels/loop.hpp>
 
@@ -59,18 +60,25 @@ DFDX_INLINE constexpr void for_scratch(F f) {
 template <class Code, int K>
 using memory_of = element_t<static_cast<DType>(LoopFacts(Code::value).record(K, loop_code::dtype))>;
 
-/// fill_shared - what rows add to begins as the identity of how they do, in the copy of this block.
-template <class Body, int Threads, class Code>
-DFDX_INLINE void fill_shared(LoopArguments<Code> const& here) {
+/// fill_shared - what rows add to begins as the identity of how they do, in the copy of this block: elements `mine(k)`
+/// of operand k, or all.
+template <int Threads, class Code, class Mine>
+DFDX_INLINE void fill_shared(LoopArguments<Code> const& here, Mine const& mine) {
   for_shared<Code>([&](auto k) {
     constexpr int K = decltype(k)::value;
     using M = memory_of<Code, K>;
     constexpr index_t how = LoopFacts(Code::value).record(K, loop_code::combine);
-    auto* const mine = static_cast<M*>(here.base[K]);
-    for (index_t i = thread(); i < Body::template own_size<K>(here.symbols); i += Threads)
-      mine[i] = static_cast<M>(Combination<how>::template identity<compute_t<M>>());
+    auto* const to = static_cast<M*>(here.base[K]);
+    Part const part = mine(k);
+    for (index_t i = part.begin + thread(); i < part.end; i += Threads)
+      to[i] = static_cast<M>(Combination<how>::template identity<compute_t<M>>());
   });
   barrier();
+}
+template <class Body, int Threads, class Code>
+DFDX_INLINE void fill_shared(LoopArguments<Code> const& here) {
+  fill_shared<Threads>(
+      here, [&](auto k) { return Part{0, Body::template own_size<decltype(k)::value>(here.symbols)}; });
 }
 
 /// row_elements - of a row, over all dims that phases walk; -1 if that is not known.

@@ -160,7 +160,7 @@ constexpr int pack_size() {
 
 /// Lanes - packs: more than 4096 is a number of threads and 4096 times that of the elements of each.
 template <index_t Width>
-  requires(Width > 4096)
+  requires(Width > 4096 && Width < 65536)
 struct Lanes<Width> : cuda::PackLanes<static_cast<int>(Width % 4096), static_cast<int>(Width / 4096)> {};
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET
