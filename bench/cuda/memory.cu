@@ -172,6 +172,7 @@ int main() {
     maps<bfloat16>("bf16", bandwidth);
     rows(bandwidth);
     entropy<32000>(bandwidth);
+    entropy<50257>(bandwidth);
     entropy<128256>(bandwidth);
     orders(bandwidth);
   });

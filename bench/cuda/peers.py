@@ -170,7 +170,7 @@ def memory():
                             ("RMS norm", lambda x, w: F.rms_norm(x, (8192,), w), (x, w))):
         yield name, f, calls(*inputs), None
         yield f"{name} with gradient" + "s" * (len(inputs) > 1), f, both_ways(f, *inputs), None
-    for classes in (32000, 128256):
+    for classes in (32000, 50257, 128256):
         logits = normals(8192, classes, grad=True)
         labels = torch.randint(classes, (8192,), device="cuda")
         entropy = lambda z, labels=labels: F.cross_entropy(z, labels)
