@@ -10,8 +10,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cmath>
-#include <limits>
 #include <functional>
+#include <limits>
 
 namespace tests::tape_backward {
 
