@@ -257,6 +257,9 @@ TEST_CASE("attention block by block", "[cuda]") {
   using Long = Tensor<double, 64, 400>;
   CHECK(on_device(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == INFINITY);
   CHECK(apart(open_attention, filled<Long>(1), filled<Long>(2), filled<Long>(3)) == 0);
+  using Squares =
+      SquaresOf<std::remove_const_t<decltype(open_attention)>>;  // attend's step has two results there
+  CHECK(apart(grad(Squares{}, wrt<0, 1, 2>), filled<Long>(1), filled<Long>(2), filled<Long>(3)) < 1e-12);
 }
 TEST_CASE("random numbers are the CPU's", "[cuda]") {
   auto const key = filled<Tensor<std::int64_t>>(5);

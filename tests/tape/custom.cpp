@@ -31,6 +31,13 @@ constexpr auto wrong = custom_vjp(
 constexpr auto of_shape = custom_vjp([](auto const& x) { return sum(x); },
                                      [](auto const& ct, auto const&, auto const&) { return ct; });
 
+// Each cotangent is doubled, so that it is seen to be the rule's.
+constexpr auto doubled =
+    custom_vjp([](auto const& a, auto const& b, auto const& c, auto const& d) { return a * b + c * d; },
+               [](auto const& ct, auto const&, auto const& a, auto const& b, auto const& c, auto const& d) {
+                 return std::tuple(ct * b * 2.0, ct * a * 2.0, ct * d * 2.0, ct * c * 2.0);
+               });
+
 TEST_CASE("a rule of one's own, eagerly, on the tape and compiled") {
   auto const x = Tensor<double, 3>::from({-1.0, 0.5, 800.0});
   constexpr auto f = [](Tensor<double, 3> const& v) { return sum(log1pexp(v) * v); };
@@ -58,6 +65,23 @@ TEST_CASE("a rule of one's own, eagerly, on the tape and compiled") {
   CHECK(a.grad().data<double>()[1] == 2);
   CHECK(tests::error_of([&] { of_shape(a).backward(); }) ==
         "custom_vjp: the rule gives [] for operand 0 of shape [2]");
+}
+
+TEST_CASE("a rule for four operands") {
+  std::vector<Array> x{from({2.0, 3.0}), from({5.0, 7.0}), from({11.0, 13.0}), from({17.0, 19.0})};
+  for (Array& one : x) one.requires_grad(true);
+  std::vector<Array> const taped = gradients(sum(doubled(x[0], x[1], x[2], x[3])), x);
+  using T = Tensor<double, 2>;
+  auto const compiled =
+      grad([](T const& a, T const& b, T const& c, T const& d) { return sum(doubled(a, b, c, d)); },
+           wrt<0, 1, 2, 3>)(T(x[0].detach()), T(x[1].detach()), T(x[2].detach()), T(x[3].detach()));
+  std::size_t const other[] = {1, 0, 3, 2};
+  std::size_t k = 0;
+  auto const check = [&](auto const& g) {
+    CHECK(array_equal(g, x[other[k]].detach() * 2.0));
+    CHECK(array_equal(g, taped[k++]));
+  };
+  std::apply([&](auto const&... g) { (check(g), ...); }, compiled);
 }
 
 TEST_CASE("a jacobian of more results than arguments takes the rule there is") {
