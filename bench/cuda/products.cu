@@ -58,8 +58,7 @@ void convolution(char const* dtype, double bandwidth) {
   auto const w = normals<Tensor<T, c, c, 3, 3>>(2);
   auto const vx = numbers(x), vw = numbers(w);
   double const flops = 2.0 * 9 * static_cast<double>(n * c * c * side * side);
-  auto f = compile(Convolution{});
-  double const error = error_of(f(x, w), [&](std::size_t i) {
+  auto const want = [&](std::size_t i) {
     std::size_t const q = i % side, p = i / side % side, o = i / side / side % c,
                       sample = i / side / side / c;
     double sum = 0;
@@ -70,14 +69,22 @@ void convolution(char const* dtype, double bandwidth) {
         sum += vx[((sample * c + in) * side + row - 1) * side + column - 1] * vw[(o * c + in) * 9 + k];
       }
     return sum;
-  });
-  row(
-      "cuda conv", std::string("3x3, 64 channels of 56 x 56, 32 pictures, ") + dtype, [&] { f(x, w); },
-      checked<T>(error), bandwidth, 0, flops);
-  auto g = vjp(Convolution{});
-  row(
-      "cuda conv", std::string("3x3, 64 channels of 56 x 56, 32 pictures, with gradients, ") + dtype,
-      [&] { g(x, w, ct); }, checked<T>(error_beside_cpu(g, x, w, ct)), bandwidth, 0, 3 * flops);
+  };
+  auto const one = [&](std::string const& how, CudaOptions const& options) {
+    cuda_options = options;
+    std::string const name = "3x3, 64 channels of 56 x 56, 32 pictures, ";
+    auto f = compile(Convolution{});
+    double const error = error_of(f(x, w), want);
+    row("cuda conv", name + dtype + how, [&] { f(x, w); }, checked<T>(error), bandwidth, 0, flops);
+    auto g = vjp(Convolution{});
+    row(
+        "cuda conv", name + "with gradients, " + dtype + how, [&] { g(x, w, ct); },
+        checked<T>(error_beside_cpu(g, x, w, ct)), bandwidth, 0, 3 * flops);
+    cuda_options = {};
+  };
+  one("", {});
+  if (cuda_runtime::Cudnn::version() != 0)
+    one(", without cuDNN", {.cudnn_from = std::numeric_limits<std::int64_t>::max()});
 }
 
 // What is computed of the last head alone, on the CPU, stands for all: no head sees another.

@@ -163,11 +163,35 @@ inline Array as_image(Array const& x, int before) {
 template <int First>
 using CalledWindows =
     dfdx::kernels::Numbers<dfdx::kernels::detail::slot(First), dfdx::kernels::detail::slot(First + 1)>;
+// By cuDNN, whatever the operands' strides.
+template <dfdx::kernels::cuda::ConvDoes Does>
+bool conv_by_cudnn(CalledOp const& c) {
+  using cuda_runtime::Cudnn;
+  using What = cuda_runtime::Convolution;
+  if (Cudnn::version() == 0 || !is_floating(c.out.dtype())) return false;
+  auto const walked = [](Array const& x) {
+    What::Operand r;
+    for (int d = 0; d < x.ndim(); ++d)
+      r.extent[static_cast<std::size_t>(d)] = x.shape()[d],
+      r.step[static_cast<std::size_t>(d)] = x.strides()[d];
+    return r;
+  };
+  std::array<Window, 3> windows{};
+  for (std::size_t a = 0; a < 3; ++a) windows[a] = Window::of(c.attrs.i[a]);
+  What const what =
+      What::of(Does, c.out.dtype(), c.out.ndim(), {walked(c[0]), walked(c[1]), walked(c.out)}, windows);
+  std::int64_t const bytes = Cudnn::needed(what, c.device());
+  if (bytes < 0) return false;
+  Array const workspace = bytes_on(c.device(), bytes);
+  void* const operands[] = {c[0].bytes(), c[1].bytes(), c.out.bytes()};
+  return Cudnn::convolve(what, operands, workspace.bytes(), c.stream());
+}
 // Of 16 bits in f32: tiles for tensor cores whose windows no compiler knows take more registers than there are.
 template <dfdx::kernels::cuda::ConvDoes Does>
 bool conv_on_device(CalledOp const& c) {
   namespace k = dfdx::kernels::cuda;
   int const axes = c.out.ndim() - 2;
+  if (c.lies_there() && conv_by_cudnn<Does>(c)) return true;
   if (!c.lies_there() || axes > 2 || !is_small(c[0]) || !is_small(c[1]) || !is_small(c.out)) return false;
   DType const d = c.out.dtype();
   if (is_half(d)) {

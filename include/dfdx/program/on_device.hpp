@@ -105,6 +105,10 @@ class OnDevice {
     if constexpr (is_captured)
       if (cuda_options.capture) {
         static thread_local cuda_runtime::Replay replay;
+        // Options say which kernels were captured.
+        static thread_local CudaOptions options;
+        if (options != cuda_options) replay.forget();
+        options = cuda_options;
         cuda_runtime::Range const range("captured program");
         return replay.run(key_of(f), stream, steps);
       }
@@ -122,13 +126,8 @@ class OnDevice {
 
  private:
   static std::vector<std::uintptr_t> key_of(Frame const& f) {
-    // Options, too, say which kernels were captured.
     std::vector<std::uintptr_t> key{reinterpret_cast<std::uintptr_t>(f.arena),
-                                    static_cast<std::uintptr_t>(f.device.index),
-                                    static_cast<std::uintptr_t>(cuda_options.cublas_from),
-                                    static_cast<std::uintptr_t>(cuda_options.warpgroup_products_from),
-                                    static_cast<std::uintptr_t>(cuda_options.warpgroup_attention_from),
-                                    cuda_options.tf32};
+                                    static_cast<std::uintptr_t>(f.device.index)};
     for (int i = 0; i < P::inputs; ++i) key.push_back(reinterpret_cast<std::uintptr_t>(f.inputs[i]));
     if (!P::is_static)
       for (int i = 0; i < max_symbols; ++i) key.push_back(static_cast<std::uintptr_t>(f.symbols[i]));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/kernels/cuda/cudnn.hpp>
 #include <dfdx/kernels/cuda/lanes.hpp>
 #include <dfdx/kernels/cuda/own.hpp>
 #include <dfdx/kernels/cuda/tensor_tiles.hpp>
@@ -13,8 +14,7 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// ConvDoes - which of the three ops: its operands are (x, w; y), (y, w; x) or (x, y; w).
-enum class ConvDoes { result, input, weight };
+using cuda_runtime::ConvDoes;
 
 /// ConvProduct - one of them as a product: m rows, n columns and k terms of each sum, in each group.
 template <ConvDoes Does, class Code, class T, class Windows>
@@ -218,12 +218,20 @@ struct ConvKernel {
   }
   static constexpr index_t results(index_t const* s) { return P::m(s) * P::n(s) * P::groups(s); }
   static constexpr bool is_narrow(index_t const* s) { return P::m(s) < 8 || P::n(s) < 8; }
-  static constexpr index_t workspace(index_t const* s) {
-    return is_narrow(s) || parts(s) == 1 ? 0 : parts(s) * results(s) * static_cast<index_t>(sizeof(Sum));
+  static index_t workspace(index_t const* s) {
+    index_t const own = is_narrow(s) || parts(s) == 1 ? 0 : parts(s) * results(s) * size<Sum>;
+    // Whatever cuda_options says now: it may say something else when the program runs.
+    index_t const other = is_cudnn_there() ? described(s).workspace() + alignment : 0;
+    return own < other ? other : own;
   }
 
   static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
     index_t const* const s = x.symbols;
+    if (is_cudnn_there()) {
+      auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
+      auto* const aligned = reinterpret_cast<void*>((at + alignment - 1) / alignment * alignment);
+      if (Cudnn::convolve(described(s), x.base, aligned, stream)) return cudaSuccess;
+    }
     index_t const n = results(s);
     if (is_narrow(s) && n < few_results && P::k(s) > long_sum)
       return start<Reduced>(x, blocks_for(n, 1), stream);
@@ -287,7 +295,31 @@ struct ConvKernel {
   };
 
  private:
-  static constexpr index_t few_results = 1 << 14, long_sum = 1024;
+  using Cudnn = cuda_runtime::Cudnn;
+  template <class E>
+  static constexpr auto size = static_cast<index_t>(sizeof(E));
+  static constexpr index_t few_results = 1 << 14, long_sum = 1024, alignment = 256;
+
+  static bool is_cudnn_there() {
+    constexpr bool takes =
+        std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+    return takes && Cudnn::version() != 0;
+  }
+  template <int K>
+  static cuda_runtime::Convolution::Operand walked(index_t const* s) {
+    cuda_runtime::Convolution::Operand r;
+    [&]<std::size_t... D>(std::index_sequence<D...>) {
+      ((r.extent[D] = P::template extent<K, D>(s), r.step[D] = P::W::template stride<K, D>(s)), ...);
+    }(std::make_index_sequence<static_cast<std::size_t>(P::rank)>());
+    return r;
+  }
+  static cuda_runtime::Convolution described(index_t const* s) {
+    std::array<Window, 3> windows{};
+    for (std::size_t a = 0; a < static_cast<std::size_t>(P::axes); ++a)
+      windows[a] = Window::of(kernels::detail::resolved(Windows::value[a], s));
+    return cuda_runtime::Convolution::of(Does, dtype_v<T>, P::rank,
+                                         {walked<0>(s), walked<1>(s), walked<2>(s)}, windows);
+  }
 
   template <class Join>
   static DFDX_INLINE void one(OwnArguments const& x, index_t t, Join const& join, index_t first, index_t step,

@@ -14,7 +14,14 @@ class Replay {
   Replay() = default;
   Replay(Replay const&) = delete;
   Replay& operator=(Replay const&) = delete;
-  ~Replay() { drop(); }
+  ~Replay() { forget(); }
+
+  /// forget - what was captured is never launched again.
+  void forget() {
+    if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
+    graph_ = nullptr;
+    key_.clear();
+  }
 
   /// run - does `work` on the stream. `key` says with which memory: the second time in a row that it is the same, the
   /// work is captured.
@@ -22,7 +29,7 @@ class Replay {
   void run(std::vector<std::uintptr_t> const& key, cudaStream_t stream, Work const& work) {
     if (key != key_) {
       // What failed half way has not been done once: it may still have to take memory, which a graph cannot.
-      drop();
+      forget();
       work();
       key_ = key;
       return;
@@ -49,12 +56,6 @@ class Replay {
     static_cast<void>(cudaGraphDestroy(captured));
     check("instantiation of a captured program", made);
   }
-  void drop() {
-    if (graph_ != nullptr) static_cast<void>(cudaGraphExecDestroy(graph_));
-    graph_ = nullptr;
-    key_.clear();
-  }
-
   std::vector<std::uintptr_t> key_;
   cudaGraphExec_t graph_ = nullptr;
 };
