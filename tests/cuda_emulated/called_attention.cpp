@@ -203,4 +203,18 @@ TEST_CASE("attention on a device without kernels runs on the CPU") {
   CHECK(called(attend, x) == 0);
 }
 
+TEST_CASE("gradients of queries, keys and values are made in one go") {
+  Missed const missed;
+  op::AttentionOptions const plain{false, 0, 0.3};
+  std::vector<Array> x;
+  for (std::uint64_t key = 1; key < 4; ++key) {
+    x.push_back(there(drawn(make_shape(1, 2, 9, 8), key)));
+    x.back().requires_grad(true);
+  }
+  sum(square(bind<op::attend>(plain.attrs(), x[0], x[1], x[2]))).backward();
+  CHECK(times(Missed::done(), "attend_sums") == 1);
+  CHECK(times(Missed::done(), "attend_back") == 1);
+  for (Array const& one : x) CHECK(one.grad().shape() == one.shape());
+}
+
 }  // namespace tests::cuda_emulated_called_attention

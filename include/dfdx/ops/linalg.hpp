@@ -64,7 +64,8 @@ struct solve_triangular : operation {
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
-    V const d = bind<solve_triangular>(Attrs{{1 - s.attrs.i[0]}}, detail::turned(s.x[0]), ct);
+    V const d = once(
+        s, [&] { return bind<solve_triangular>(Attrs{{1 - s.attrs.i[0]}}, detail::turned(s.x[0]), ct); });
     if constexpr (I == 1) return d;
     else return triangle(-detail::product(d, detail::turned(s.y)), s.attrs);
   }
@@ -102,7 +103,7 @@ struct solve : operation {
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
-    V const d = bind<solve>(Attrs{}, detail::turned(s.x[0]), ct);
+    V const d = once(s, [&] { return bind<solve>(Attrs{}, detail::turned(s.x[0]), ct); });
     if constexpr (I == 1) return d;
     else return -detail::product(d, detail::turned(s.y));
   }

@@ -220,6 +220,8 @@ class Pass {
       for (int k = 0; k < n.arity; ++k) link(values[k], n.in(k));
       link(site.y, &n);
     }
+    Vec<Array> common;
+    site.common = &common;
     for (int k = 0; k < n.arity; ++k) {
       int const to = place_below(n.in(k));
       if (to < 0) continue;

@@ -104,7 +104,18 @@ struct Site {
   V y{};
   Attrs attrs{};
   V const* tangents = nullptr;
+  /// On the tape, where rules leave what the cotangents of several operands have in common (a program computes what is
+  /// equal once anyway); empty when the first is asked for.
+  Vec<V>* common = nullptr;
 };
+
+/// once - make(), or what it made for the cotangent of an operand before.
+template <class V, class Make>
+constexpr V once(Site<V> const& s, Make const& make) {
+  if (s.common == nullptr) return make();
+  if (s.common->empty()) s.common->push_back(make());
+  return (*s.common)[0];
+}
 
 /// Examples - how an op works on many examples at once: on operands with one more axis in front (graph/batch.hpp).
 enum class Examples : std::uint8_t {

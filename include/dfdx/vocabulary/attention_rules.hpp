@@ -68,6 +68,14 @@ struct HeadMatrices {
   }
 };
 
+// Part I of a list of three arrays like q, k and v, in its shape.
+template <int I, class V>
+constexpr V third(V const& list, Site<V> const& s) {
+  index_t first = 0;
+  for (int i = 0; i < I; ++i) first += s.x[i].shape().numel();
+  return reshape_to(slice_axis(list, 0, first, s.x[I].shape().numel()), s.x[I].shape());
+}
+
 // Of attend and attend_sums. The rows of y are there for the first; the weights only where they are asked for.
 template <class V>
 struct AttendRules : HeadMatrices<V> {
@@ -76,13 +84,10 @@ struct AttendRules : HeadMatrices<V> {
   constexpr AttendRules(Site<V> const& s, V const& result, V const& sums)
       : M(s), y(this->as_rows(in_f32(result), this->width)), log_sums(this->as_rows(sums, 1)) {}
 
-  template <int I>
+  // The cotangents of q, k and v in a list.
   constexpr V vjp(V const& ct, Site<V> const& s) const {
     V const less = M::row_sum(this->as_rows(in_f32(ct), this->width) * y);
-    V const all = bind<op::attend_back>(s.attrs, s.x[0], s.x[1], s.x[2], ct, M::list(log_sums, less));
-    index_t first = 0;
-    for (int i = 0; i < I; ++i) first += s.x[i].shape().numel();
-    return reshape_to(slice_axis(all, 0, first, s.x[I].shape().numel()), s.x[I].shape());
+    return bind<op::attend_back>(s.attrs, s.x[0], s.x[1], s.x[2], ct, M::list(log_sums, less));
   }
   template <int I>
   constexpr V vjp_of_sums(V const& ct, Site<V> const& s) const {
@@ -188,8 +193,12 @@ constexpr V attention_vjp(V const& ct, Site<V> const& s) {
   using namespace dfdx::detail;
   if constexpr (std::is_same_v<Op, attend_back>) return AttendBackRules<V>(s).template vjp<I>(ct, s);
   else if constexpr (std::is_same_v<Op, attend>)
-    return AttendRules<V>(s, s.y, bind<attend_sums>(s.attrs, s.x[0], s.x[1], s.x[2], s.y))
-        .template vjp<I>(ct, s);
+    return third<I>(once(s,
+                         [&] {
+                           V const sums = bind<attend_sums>(s.attrs, s.x[0], s.x[1], s.x[2], s.y);
+                           return AttendRules<V>(s, s.y, sums).vjp(ct, s);
+                         }),
+                    s);
   else if constexpr (I < 2) return AttendRules<V>(s, s.x[3], s.y).template vjp_of_sums<I>(ct, s);
   else return V{};
 }

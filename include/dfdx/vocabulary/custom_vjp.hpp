@@ -37,7 +37,7 @@ struct with_rule : operation {
     if constexpr (I == 0) {
       return V{};
     } else {
-      V const r = on_operands([&](auto const&... x) { return cotangent<I - 1>(ct, s.y, x...); }, s);
+      V const r = on_operands([&](auto const&... x) { return cotangent<I - 1>(s, ct, s.y, x...); }, s);
       if (!(r.shape() == s.x[I].shape()))
         raise("custom_vjp: the rule gives ", r.shape(), " for operand ", I - 1, " of shape ", s.x[I].shape());
       return r;
@@ -68,13 +68,19 @@ struct with_rule : operation {
     }(std::make_index_sequence<static_cast<std::size_t>(Operands)>{});
   }
   template <std::size_t I, class V, class... X>
-  static constexpr V cotangent(V const& ct, V const& y, X const&... x) {
+  static constexpr V cotangent(Site<V> const& s, V const& ct, V const& y, X const&... x) {
     if constexpr (requires { R::has_tangent; }) {
       return R::template cotangent<I>(ct, y, x...);
     } else {
+      if (s.common != nullptr && !s.common->empty()) return (*s.common)[I];
       auto const cts = R{}(ct, y, x...);
-      if constexpr (requires { std::get<I>(cts); }) return std::get<I>(cts);
-      else return cts;
+      if constexpr (requires { std::get<I>(cts); }) {
+        if (s.common != nullptr)
+          std::apply([&](auto const&... each) { (s.common->push_back(each), ...); }, cts);
+        return std::get<I>(cts);
+      } else {
+        return cts;
+      }
     }
   }
   template <class V>
@@ -157,9 +163,9 @@ template <class F, class R>
 struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 
 /// custom_vjp - a function of one to four operands whose gradient is computed by a rule rather than through what it
-/// does: rule(ct, y, x...) gives the cotangent of x, or a tuple of them. Both are captureless and written with the
-/// vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is itself differentiable. Eagerly,
-/// on the tape and in programs alike.
+/// does: rule(ct, y, x...), which is called once for each use, gives the cotangent of x, or a tuple of them. Both are
+/// captureless and written with the vocabulary; given Tensors the rule gets Tensors too, and may use transforms. It is
+/// itself differentiable. Eagerly, on the tape and in programs alike.
 ///
 /// Math      y = f(x...), d_x = rule(ct, y, x...)
 /// Shapes    those of f; the rule gives that of each operand
