@@ -623,6 +623,40 @@ TEST_CASE("what is joined along the first axis is computed where it will lie", "
   CHECK(kernels([](V v) { return R{concat(exp(v[0]), tanh(v[1]))}; }) == 0);
 }
 
+TEST_CASE("results that are parts of one value lie in it, as far as they have no element in common",
+          "[graph]") {
+  using R = std::vector<Array>;
+  std::vector<Meta> const metas = {single(make_shape(6, 8))};
+  auto const steps = [&](F const& f, graph::Aliases const& aliases = {}) {
+    Graph const g = ready(f, metas, aliases);
+    check_in_place(g, metas, aliases);
+    return graph::make_plan(g, aliases).steps.size();
+  };
+  auto const rows = [](Array const& x, index_t first, index_t n) { return slice_axis(x, 0, first, n); };
+  CHECK(steps([&](V v) {
+          Array const x = sum<1>(exp(cumsum<0>(v[0])));
+          return R{rows(x, 4, 2), rows(x, 0, 3), reshape_to(rows(x, 3, 1), Shape{})};
+        }) == 2);
+  // Each copy is a step: of what overlaps, of the whole, of what lies between, and beside what takes over memory.
+  CHECK(steps([&](V v) {
+          Array const x = cumsum<0>(v[0]);
+          return R{rows(x, 0, 3), rows(x, 2, 3)};
+        }) == 2);
+  CHECK(steps([&](V v) {
+          Array const x = cumsum<0>(v[0]);
+          return R{rows(x, 0, 3), x};
+        }) == 2);
+  CHECK(steps([&](V v) {
+          Array const x = cumsum<0>(v[0]);
+          return R{slice_axis(x, 1, 0, 4), slice_axis(x, 1, 4, 4)};
+        }) == 2);
+  CHECK(steps(
+            [&](V v) {
+              Array const x = cumsum<0>(v[0]);
+              return R{x, rows(x, 2, 3)};
+            },
+            {0}) == 3);
+}
 TEST_CASE("a loop outside of a loop over steps is part of none inside", "[graph]") {
   std::vector<Meta> const metas = {single(make_shape(6, 6)), single(make_shape(6, 6)),
                                    single(make_shape(4, 6, 6))};

@@ -141,6 +141,45 @@ constexpr int push(Graph& out, Node const& n, int const* in) {
   return out.push(moved).id;
 }
 
+/// TakenMemory - which elements of values results have taken to lie in.
+class TakenMemory {
+ public:
+  constexpr explicit TakenMemory(std::size_t values) : any_(values) {}
+
+  /// take - those of `owner` that a result of this shape is seen as; with `whole` all. False if one is taken.
+  constexpr bool take(int owner, Access const& seen, Shape const& shape, bool whole) {
+    Span const mine = whole ? Span{owner, 0, -1} : span_of(owner, seen, shape);
+    if (any_[owner] != 0)
+      for (Span const& s : spans_)
+        if (s.owner == owner &&
+            (is_whole(s) || is_whole(mine) || (s.first <= mine.last && mine.first <= s.last)))
+          return false;
+    any_[owner] = 1;
+    spans_.push_back(mine);
+    return true;
+  }
+
+ private:
+  struct Span {
+    int owner = -1;
+    index_t first = 0, last = -1;
+  };
+  static constexpr bool is_whole(Span const& s) { return s.last < s.first; }
+  // From the first to the last; all where extents are symbolic or places move in a loop.
+  static constexpr Span span_of(int owner, Access const& a, Shape const& shape) {
+    Span all{owner, 0, -1}, r{owner, a.offset, a.offset};
+    if (!extent::is_static(a.offset) || a.turn >= 0) return all;
+    for (int d = 0; d < shape.rank; ++d) {
+      if (!extent::is_static(shape[d]) || shape[d] == 0 || !extent::is_static(a.strides[d])) return all;
+      r.last += (shape[d] - 1) * a.strides[d];
+    }
+    return r;
+  }
+
+  Vec<char> any_;
+  Vec<Span> spans_;
+};
+
 }  // namespace detail
 
 /// prepare - the same graph with copies where memory is needed, and with its sums in f32 at least.
@@ -211,9 +250,10 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     }
     loops.copy_early(out, id, to[id]);
   }
-  // Results have memory of their own each. Those that take over memory choose first, then the others in their order;
-  // who finds it taken gets a copy.
-  Vec<char> taken(g.nodes.size()), keeps(g.outputs.size());
+  // No two results have an element in common, but they may be parts of one value. Those that take over memory choose
+  // first, then the others in their order; who finds it taken gets a copy.
+  detail::TakenMemory taken(g.nodes.size());
+  Vec<char> keeps(g.outputs.size());
   auto const is_aliased = [&](std::size_t k) { return k < aliases.size() && aliases[k] >= 0; };
   auto const has_memory = [&](int id) {
     Code const under = code_under(id);
@@ -222,12 +262,13 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   for (bool const aliased : {true, false})
     for (std::size_t k = 0; k < g.outputs.size(); ++k) {
       int const id = g.outputs[k];
-      auto& used = taken[owner_of(id)];
-      if (is_aliased(k) != aliased || !has_memory(id) || used != 0) continue;
+      if (is_aliased(k) != aliased || !has_memory(id)) continue;
       // What is stacked may be made where the result is wanted (graph/order.hpp).
       bool const stacked = nodes[id].op->code == Code::stack && nodes[id].region < 0;
       if (aliased && (is_view(nodes[id]) || (is_exit(nodes[id]) && !stacked))) continue;
-      keeps[k] = used = 1;
+      int const owner = owner_of(id);
+      bool const whole = aliased || owner != accessed[id].root;
+      keeps[k] = taken.take(owner, accessed[id], nodes[id].meta.shape, whole);
     }
   for (std::size_t k = 0; k < g.outputs.size(); ++k) {
     int const id = g.outputs[k];
