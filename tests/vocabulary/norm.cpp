@@ -205,6 +205,25 @@ TEST_CASE("layers of normalisation", "[vocabulary]") {
   CHECK(same(init<nn::GroupNorm<2, 4>>()(channels), group_norm(Array(channels), 2), 1e-6));
   CHECK(same(init<nn::RMSNorm<3>>()(channels), rms_norm(Array(channels), {3}), 1e-6));
   CHECK(same(init<nn::LayerNorm<3>>()(channels), layer_norm(Array(channels), {3}), 1e-6));
+
+  // Other constants of the type, in a program too.
+  auto const in_program = [&]<class M>(M const& model) {
+    return compile([](M const& m, Tensor<float, 2, 4, 3> const& v) { return m(v); })(model, channels);
+  };
+  Array const plain(channels);
+  CHECK(same(in_program(init<nn::LayerNorm<3, float, 0.5>>()), layer_norm(plain, ones({3}), zeros({3}), 0.5),
+             1e-6));
+  CHECK(same(in_program(init<nn::RMSNorm<3, float, 0.5>>()), rms_norm(plain, ones({3}), 0.5), 1e-6));
+  CHECK(same(in_program(init<nn::GroupNorm<2, 4, float, 0.5>>()), group_norm(plain, 2, 0.5), 1e-6));
+  CHECK(same(in_program(nn::InstanceNorm1d<4, false, float, 0.5>()), instance_norm(plain, 0.5), 1e-6));
+  CHECK(same(in_program(init<nn::InstanceNorm1d<4, true, float, 0.5>>()), instance_norm(plain, 0.5), 1e-6));
+  using Slow = nn::BatchNorm1d<4, float, 0.5, 0.01>;
+  CHECK(same(in_program(init<Slow>()), plain * (1 / std::sqrt(1.5)), 1e-6));
+  auto const [slow_loss, slow] = compile([](Slow model, Tensor<float, 6, 4> const& v) {
+    auto const out = model.train(v);
+    return std::tuple(sum(out), model);
+  })(init<Slow>(), rows);
+  CHECK(same(slow.running_mean, mean(Array(rows), 0) * 0.01, 1e-6));
 }
 
 TEST_CASE("normalisations refuse what does not fit", "[vocabulary]") {

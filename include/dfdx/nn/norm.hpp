@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::BatchNorm1d to BatchNorm3d, nn::GroupNorm, nn::InstanceNorm, nn::RMSNorm.
+// nn::BatchNorm1d to BatchNorm3d, nn::GroupNorm, nn::InstanceNorm, nn::RMSNorm. Programs take eps and momentum from
+// their types; models that run eagerly or on the tape may set the members.
 #pragma once
 
 #include <dfdx/nn/activation.hpp>
@@ -18,14 +19,15 @@ namespace dfdx::nn {
 /// Dtypes    floating
 /// Errors    "batch_norm: a parameter of shape [4] does not fit the channels of [8, 3]"
 /// Source    Ioffe and Szegedy, ICML 2015; torch.nn.BatchNorm2d, initially weight 1, bias 0, mean 0, variance 1
-template <std::size_t C, int Lowest = 2, int Highest = max_rank, element T = float>
+template <std::size_t C, int Lowest = 2, int Highest = max_rank, element T = float, double Eps = 1e-5,
+          double Momentum = 0.1>
 struct BatchNorm {
   Tensor<T, C> weight;
   Tensor<T, C> bias;
   Buffer<T, C> running_mean;
   Buffer<T, C> running_var;
   DFDX_FIELDS(weight, bias, running_mean, running_var)
-  double momentum = 0.1, eps = 1e-5;
+  double momentum = Momentum, eps = Eps;
 
   constexpr auto operator()(operand auto const& x) const { return std::get<0>(normalized(x, false)); }
 
@@ -52,12 +54,12 @@ struct BatchNorm {
         x, mean, var, dfdx::BatchNorm{.training = training, .momentum = momentum, .eps = eps}, weight, bias);
   }
 };
-template <std::size_t C, element T = float>
-using BatchNorm1d = BatchNorm<C, 2, 3, T>;
-template <std::size_t C, element T = float>
-using BatchNorm2d = BatchNorm<C, 4, 4, T>;
-template <std::size_t C, element T = float>
-using BatchNorm3d = BatchNorm<C, 5, 5, T>;
+template <std::size_t C, element T = float, double Eps = 1e-5, double Momentum = 0.1>
+using BatchNorm1d = BatchNorm<C, 2, 3, T, Eps, Momentum>;
+template <std::size_t C, element T = float, double Eps = 1e-5, double Momentum = 0.1>
+using BatchNorm2d = BatchNorm<C, 4, 4, T, Eps, Momentum>;
+template <std::size_t C, element T = float, double Eps = 1e-5, double Momentum = 0.1>
+using BatchNorm3d = BatchNorm<C, 5, 5, T, Eps, Momentum>;
 
 /// GroupNorm - groups of channels of each sample brought to mean 0 and variance 1, then channels scaled and shifted.
 /// State: weight [C], bias [C].
@@ -67,13 +69,13 @@ using BatchNorm3d = BatchNorm<C, 5, 5, T>;
 /// Dtypes    floating
 /// Errors    "group_norm: the channels of [2, 5, 3] do not make 2 groups"
 /// Source    Wu and He, "Group normalization", ECCV 2018; torch.nn.GroupNorm, initially weight 1 and bias 0
-template <std::size_t Groups, std::size_t C, element T = float>
+template <std::size_t Groups, std::size_t C, element T = float, double Eps = 1e-5>
 struct GroupNorm {
   static_assert(Groups > 0 && C % Groups == 0, "GroupNorm: the channels do not make so many groups");
   Tensor<T, C> weight;
   Tensor<T, C> bias;
   DFDX_FIELDS(weight, bias)
-  double eps = 1e-5;
+  double eps = Eps;
 
   constexpr auto operator()(operand auto const& x) const {
     return group_norm<static_cast<index_t>(Groups)>(x, weight, bias, eps);
@@ -93,19 +95,19 @@ struct GroupNorm {
 /// Dtypes    floating
 /// Errors    those of instance_norm
 /// Source    Ulyanov et al. 2016; torch.nn.InstanceNorm2d, which has no parameters unless asked for
-template <std::size_t C, bool Affine = false, element T = float>
+template <std::size_t C, bool Affine = false, element T = float, double Eps = 1e-5>
 struct InstanceNorm {
   using hana_accessors_impl = detail::NoFields;
-  double eps = 1e-5;
+  double eps = Eps;
 
   constexpr auto operator()(operand auto const& x) const { return instance_norm(x, eps); }
 };
-template <std::size_t C, element T>
-struct InstanceNorm<C, true, T> {
+template <std::size_t C, element T, double Eps>
+struct InstanceNorm<C, true, T, Eps> {
   Tensor<T, C> weight;
   Tensor<T, C> bias;
   DFDX_FIELDS(weight, bias)
-  double eps = 1e-5;
+  double eps = Eps;
 
   constexpr auto operator()(operand auto const& x) const { return instance_norm(x, weight, bias, eps); }
 
@@ -114,12 +116,12 @@ struct InstanceNorm<C, true, T> {
     init::zeros(bias);
   }
 };
-template <std::size_t C, bool Affine = false, element T = float>
-using InstanceNorm1d = InstanceNorm<C, Affine, T>;
-template <std::size_t C, bool Affine = false, element T = float>
-using InstanceNorm2d = InstanceNorm<C, Affine, T>;
-template <std::size_t C, bool Affine = false, element T = float>
-using InstanceNorm3d = InstanceNorm<C, Affine, T>;
+template <std::size_t C, bool Affine = false, element T = float, double Eps = 1e-5>
+using InstanceNorm1d = InstanceNorm<C, Affine, T, Eps>;
+template <std::size_t C, bool Affine = false, element T = float, double Eps = 1e-5>
+using InstanceNorm2d = InstanceNorm<C, Affine, T, Eps>;
+template <std::size_t C, bool Affine = false, element T = float, double Eps = 1e-5>
+using InstanceNorm3d = InstanceNorm<C, Affine, T, Eps>;
 
 /// RMSNorm - each row divided by the root of the mean of its squares, then scaled. State: weight [D].
 ///
@@ -128,11 +130,11 @@ using InstanceNorm3d = InstanceNorm<C, Affine, T>;
 /// Dtypes    floating
 /// Errors    "rms_norm: [6] are not the last axes of [4, 5]"
 /// Source    Zhang and Sennrich, "Root mean square layer normalization", 2019; torch.nn.RMSNorm, initially weight 1
-template <std::size_t D, element T = float>
+template <std::size_t D, element T = float, double Eps = 1e-5>
 struct RMSNorm {
   Tensor<T, D> weight;
   DFDX_FIELDS(weight)
-  double eps = 1e-5;
+  double eps = Eps;
 
   constexpr auto operator()(operand auto const& x) const { return rms_norm(x, weight, eps); }
 

@@ -8,7 +8,7 @@
 namespace dfdx::nn {
 
 /// Transformer - options of the layers: normalisation before each part or after it, a causal mask, the share of
-/// values dropped in training.
+/// values dropped in training, what layer norms add to variances.
 ///
 /// Math      that of the layers
 /// Shapes    none
@@ -18,6 +18,7 @@ namespace dfdx::nn {
 struct Transformer {
   bool norm_first = false, causal = false;
   double dropout = 0.1;
+  double layer_norm_eps = 1e-5;
 };
 
 namespace detail {
@@ -62,7 +63,7 @@ struct TransformerEncoderLayer {
   MultiheadAttention<E, Heads, Multihead{.causal = O.causal, .dropout = O.dropout}, true, T> self_attn;
   Linear<E, Hidden, true, T> linear1;
   Linear<Hidden, E, true, T> linear2;
-  LayerNorm<E, T> norm1, norm2;
+  LayerNorm<E, T, O.layer_norm_eps> norm1, norm2;
   DFDX_FIELDS(self_attn, linear1, linear2, norm1, norm2)
 
   constexpr auto operator()(operand auto const& x) const { return run(x, no_mask, detail::NoKey{}); }
@@ -103,7 +104,7 @@ struct TransformerDecoderLayer {
   MultiheadAttention<E, Heads, Multihead{.dropout = O.dropout}, true, T> multihead_attn;
   Linear<E, Hidden, true, T> linear1;
   Linear<Hidden, E, true, T> linear2;
-  LayerNorm<E, T> norm1, norm2, norm3;
+  LayerNorm<E, T, O.layer_norm_eps> norm1, norm2, norm3;
   DFDX_FIELDS(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 
   constexpr auto operator()(operand auto const& x, operand auto const& memory) const {
