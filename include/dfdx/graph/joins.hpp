@@ -5,6 +5,7 @@
 #include <dfdx/graph/views.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/side_by_side.hpp>
+#include <dfdx/vocabulary/shape.hpp>  // which rules of ops call
 
 namespace dfdx::graph {
 

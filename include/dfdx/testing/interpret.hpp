@@ -166,7 +166,7 @@ class Evaluation {
     } else if (n.op->code == Code::each) value(id) = x[0].part(position_[own]);
     else if (n.op->code == Code::input) value(id) = inputs_[own];
     else if (n.op->arity == 0) value(id) = run_generated(n);
-    else if (Runner const run = Runners<LibraryOps>::find(n.op)) value(id) = run(n, x);
+    else if (Runner const known = Runners<LibraryOps>::find(n.op)) value(id) = known(n, x);
     else value(id) = run_foreign(n, x);
     Meta const& m = value(id).meta();
     if (!(m == n.meta))
