@@ -54,6 +54,11 @@ inline struct {
   Unknown products, choices, biases, addends, compute, descriptors;
   bool refuse = false, refuse_bias = false;
 } products;
+inline struct {
+  Unknown convolutions, choices, parts, engine;
+  bool refuse = false, fail = false;
+} convolutions;
+inline constexpr int plain_engine = 0, rounding_engine = 0;
 inline bool is_stranger = false;
 inline constexpr Unknown tensor_products, wide_copies, line_copies, warpgroup_products;
 
