@@ -82,6 +82,12 @@ TEST_CASE("cumulative functions", "[ops]") {
   double const inf = HUGE_VAL;
   CHECK(array_equal(logcumsumexp(from<double>({-inf, -inf, 0, inf}), 0), from<double>({-inf, -inf, 0, inf})));
   CHECK(at(logcumsumexp(from<double>({1000, 1000}), 0), 1) == 1000 + std::log(2.0));
+  // Second derivatives where sums are equal: s (1 - s) of the sigmoid s = 1/2, as in PyTorch 2.11.
+  Array even = from<double>({3, 3});
+  even.requires_grad(true);
+  Array const slope = gradients(logcumsumexp(even, 0)(1), {even}, {.create_graph = true})[0];
+  CHECK(array_equal(slope.detach(), from<double>({0.5, 0.5})));
+  CHECK(array_equal(gradients(slope(0), {even})[0], from<double>({0.25, -0.25})));
   CHECK(cumsum(zeros({0, 2}), 0).shape() == make_shape(0, 2));
   CHECK(cumprod(zeros({0, 2}), 1).shape() == make_shape(0, 2));
   CHECK_THROWS_WITH(cumsum(zeros({2, 3}), 2), "cumsum: axis 2 out of range for [2, 3]");

@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include <dfdx/ops/exponential.hpp>
 #include <dfdx/ops/order.hpp>
 #include <dfdx/vocabulary/parts.hpp>
 
@@ -92,17 +93,15 @@ struct Times {
     return bind_element<op::mul, T>(Attrs{}, x, y);
   }
 };
-// log(e^x + e^y); where both are one infinity their difference counts as 0.
 struct LogAdd {
   static constexpr char const* name = "logcumsumexp";
   static constexpr Meta infer(Meta const* in, Text* why) {
     if (!is_floating(in->dtype)) return refuse(why, name, ": floating dtype required, got ", in->dtype);
     return *in;
   }
-  template <class, class V>
+  template <class T, class V>
   static constexpr V join(V const& x, V const& y) {
-    V const apart = where(x == y, zeros_like(x), x - y);
-    return maximum(x, y) + log1p(exp(-abs(apart)));
+    return bind_element<op::logaddexp, T>(Attrs{}, x, y);
   }
 };
 // Rounded once: in 16 bits each of the log2 n steps would round.
