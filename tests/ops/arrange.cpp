@@ -272,6 +272,15 @@ TEST_CASE("split, chunk, unbind, meshgrid", "[ops]") {
   CHECK_THROWS_WITH(split(x, {1, 3}, 1), "split: sizes [1, 3] do not add up to axis 1 of [5, 3]");
   CHECK(chunk(x, 2).size() == 2);
   CHECK(chunk(x, 4).size() == 3);
+  // Of an empty axis too there are parts, which join to it (PyTorch 2.11 has one of split, n of chunk).
+  Array const none = zeros({2, 0});
+  CHECK(split(none, 3, 1).size() == 1);
+  CHECK(concat(split(none, 3, 1), 1).shape() == none.shape());
+  CHECK(chunk(none, 3, -1).size() == 3);
+  CHECK(chunk(none, 3, -1)[2].shape() == none.shape());
+  Tensor<float, 2, 0> const nothing = zeros<float, 2, 0>();
+  static_assert(std::is_same_v<decltype(split<3, 1>(nothing)), std::array<Tensor<float, 2, 0>, 1>>);
+  static_assert(std::is_same_v<decltype(chunk<3, 1>(nothing)), std::array<Tensor<float, 2, 0>, 3>>);
   CHECK(array_equal(stack(unbind(x, 1), 1), x));
   CHECK_THROWS_WITH(unbind(x, 2), "unbind: axis 2 out of range for [5, 3]");
   CHECK_THROWS_WITH(concat(std::vector<Array>{}), "concat: no values");

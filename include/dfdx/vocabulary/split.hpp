@@ -180,10 +180,11 @@ struct PixelUnshuffle {
   }
 };
 
-template <int Axis, index_t Size, operand X>
+// An axis without elements has `Empty` parts.
+template <int Axis, index_t Size, index_t Empty, operand X>
 constexpr auto equal_parts(X const& x) {
   constexpr int axis = normalize_axis(Axis, X::static_rank);
-  constexpr index_t n = X::static_shape[axis], count = (n + Size - 1) / Size;
+  constexpr index_t n = X::static_shape[axis], count = n == 0 ? Empty : (n + Size - 1) / Size;
   static_assert(n >= 0 && Size > 0, "split: a positive size and an axis of fixed extent required");
   return [&]<index_t... I>(std::integer_sequence<index_t, I...>) {
     if constexpr (n % Size == 0) return std::array{slice<axis, I * Size, (I + 1) * Size>(x)...};
@@ -220,7 +221,8 @@ constexpr auto diag(X const& x) {
 }
 
 /// split<Size, Axis>(x), split(x, size, axis) - parts of that size along an axis, the last smaller if need be: an array
-/// or a tuple of Tensors, or a vector of Arrays. split(x, {sizes}, axis) gives parts of several sizes. No copies.
+/// or a tuple of Tensors, or a vector of Arrays; of an empty axis one empty part. split(x, {sizes}, axis) gives parts
+/// of several sizes. No copies.
 ///
 /// Shapes    x: [.., N, ..] -> parts [.., size, ..]
 /// Dtypes    any
@@ -230,7 +232,7 @@ template <index_t Size, int Axis = 0, typed X>
 constexpr auto split(X const& x) {
   static_assert(Size > 0, "split: a positive size required");
   if constexpr (Size < 1) return Refused{};
-  else if constexpr (detail::has_axis<Axis, X>) return detail::equal_parts<Axis, Size>(x);
+  else if constexpr (detail::has_axis<Axis, X>) return detail::equal_parts<Axis, Size, 1>(x);
   else return slice<Axis, 0>(x);
 }
 template <operand X>
@@ -238,7 +240,8 @@ auto split(X const& x, index_t size, int axis = 0) {
   index_t const n = detail::fixed_extent("split", x, axis);
   if (size < 1) raise("split: a positive size required");
   std::vector<std::remove_cvref_t<decltype(detail::untyped(x))>> r;
-  for (index_t at = 0; at < n; at += size) r.push_back(slice(detail::untyped(x), axis, at, at + size));
+  for (index_t at = 0; at < n || r.empty(); at += size)
+    r.push_back(slice(detail::untyped(x), axis, at, at + size));
   return r;
 }
 template <operand X>
@@ -255,7 +258,8 @@ auto split(X const& x, std::initializer_list<index_t> sizes, int axis = 0) {
   return r;
 }
 
-/// chunk<N, Axis>(x), chunk(x, n, axis) - split into n parts, or fewer where an extent has too few elements.
+/// chunk<N, Axis>(x), chunk(x, n, axis) - split into n parts, or fewer where an extent has too few elements; of an
+/// empty axis n empty parts.
 ///
 /// Shapes    x: [.., M, ..] -> parts [.., M / n rounded up, ..], the last smaller if need be
 /// Dtypes    any
@@ -268,7 +272,7 @@ constexpr auto chunk(X const& x) {
     return Refused{};
   } else if constexpr (detail::has_axis<Axis, X>) {
     constexpr index_t n = X::static_shape[normalize_axis(Axis, X::static_rank)];
-    return detail::equal_parts<Axis, (n > N ? (n + N - 1) / N : 1)>(x);
+    return detail::equal_parts<Axis, (n > N ? (n + N - 1) / N : 1), N>(x);
   } else {
     return slice<Axis, 0>(x);
   }
@@ -277,7 +281,9 @@ template <operand X>
 auto chunk(X const& x, index_t n, int axis = 0) {
   index_t const size = detail::fixed_extent("chunk", x, axis);
   if (n < 1) raise("chunk: a positive number of parts required");
-  return split(x, size > n ? (size + n - 1) / n : 1, axis);
+  auto r = split(x, size > n ? (size + n - 1) / n : 1, axis);
+  if (size == 0) r.resize(static_cast<std::size_t>(n), r[0]);
+  return r;
 }
 
 /// unbind<Axis>(x), unbind(x, axis) - the parts at each position of an axis.
