@@ -671,6 +671,16 @@ TEST_CASE("division with remainder rounds towards zero or down, and by an intege
   CHECK(array_equal(div(third, from<double>({2, 2, -2}), Rounding::trunc), from<double>({3, -3, -2})));
   CHECK(array_equal(div(third, from<double>({2, 2, -2}), Rounding::floor), from<double>({3, -4, -3})));
   CHECK(allclose(div(third, 2, Rounding::none), from<double>({3.5, -3.5, 2.75})));
+  // A rounded quotient by 0 leaves the gradient of what stands beside it alone, as in PyTorch 2.11.
+  Array const by = from<double>({0, 0, 2});
+  for (Rounding const how : {Rounding::trunc, Rounding::floor}) {
+    Array a = third.clone(), b = by.clone();
+    a.requires_grad(true);
+    b.requires_grad(true);
+    auto const g = gradients(sum(div(a, b, how) + 2.0 * a + b), {a, b});
+    CHECK(array_equal(g[0], full_like(a, 2)));
+    CHECK(array_equal(g[1], full_like(b, 1)));
+  }
   CHECK(array_equal(lerp(from<double>({0.1}), from<double>({0.7}), 1.0), from<double>({0.7})));
   CHECK(array_equal(masked_fill(x, x > 0, 9), from<std::int32_t>({9, -7, 9, -7, 9})));
   CHECK(array_equal(nan_to_num(x, 1, 2, 3), x));

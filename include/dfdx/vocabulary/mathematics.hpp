@@ -170,7 +170,8 @@ constexpr decltype(applied<op::div, X, Y>())::type div(X const& x, Y const& y, G
 /// Rounding - what div does with a quotient: nothing, or rounds it towards 0, or down.
 enum class Rounding { none, trunc, floor };
 
-/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient, and of integers it is one.
+/// div(x, y, Rounding::floor) - x / y, rounded; a rounded quotient has no gradient, and of integers it is one. That
+/// towards 0 is not on the tape, where zeros through x / y would be NaN if y is 0.
 ///
 /// Shapes    x, y: broadcast to [S...] -> [S...]
 /// Dtypes    all but bool, promoted
@@ -180,20 +181,22 @@ template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
   if (how == Rounding::floor) return floor_divide(x, y);
-  auto const rounded = [how](auto const& z) { return how == Rounding::trunc ? trunc(z) : z; };
+  auto const rounded = [how](auto const& u, auto const& v) {
+    return how == Rounding::trunc ? trunc(stop_gradient(div(u, v))) : div(u, v);
+  };
   auto const whole = [how](auto const& u, auto const& v) {
     if (how == Rounding::none) raise("div: a quotient of integers that is not rounded is none: div(x, y)");
     return floor_divide(u - fmod(u, v), v);  // what is left is a multiple of v
   };
   using R = typename decltype(applied<op::floor_divide, X, Y>())::type;
   if constexpr (refused<R>) return {};
-  else if constexpr (std::is_same_v<R, PlainNumber>) return rounded(div(x, y));
+  else if constexpr (std::is_same_v<R, PlainNumber>) return rounded(x, y);
   else if constexpr (!typed<R>) {
     DType const beside = detail::dtype_of_first(x, y);
     bool const real = is_floating(detail::meta_beside(x, beside).dtype) ||
                       is_floating(detail::meta_beside(y, beside).dtype);
-    return real ? rounded(div(x, y)) : whole(x, y);
-  } else if constexpr (is_floating(R::static_meta.dtype)) return rounded(div(x, y));
+    return real ? rounded(x, y) : whole(x, y);
+  } else if constexpr (is_floating(R::static_meta.dtype)) return rounded(x, y);
   else return whole(x, y);
 }
 
