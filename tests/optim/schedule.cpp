@@ -134,6 +134,10 @@ TEST_CASE("the rate falls when nothing improves", "[optim]") {
   CHECK(relative(5) == 1);
   CHECK(relative(5.6) == 1);
   CHECK(relative(6.1) == 0.5);
+  // An infinite measure is not better than none, as in PyTorch 2.11.
+  ReduceOnPlateau endless{.lr = 1, .factor = 0.5, .patience = 0};
+  CHECK(endless(INFINITY) == 0.5);
+  CHECK(endless(3) == 0.5);
   // A fall of no consequence is none.
   ReduceOnPlateau tiny{.lr = 1e-8, .factor = 0.5, .patience = 0};
   tiny(1);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <dfdx/value/fields.hpp>
 
@@ -285,7 +286,8 @@ struct ReduceOnPlateau {
 
  private:
   bool is_better(double measure) const {
-    if (!seen) return measure == measure;
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    if (!seen) return largest ? measure > -inf : measure < inf;
     double const margin = (largest ? 1 : -1) * threshold,
                  bar = absolute ? best + margin : best * (1 + margin);
     return largest ? measure > bar : measure < bar;
