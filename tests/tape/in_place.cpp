@@ -319,6 +319,24 @@ TEST_CASE("all views of a recorded value follow a change of one, and what was co
   CHECK(at(x.grad(), 1) == 2 * 9 * 2);
 }
 
+TEST_CASE("a view that repeats elements follows a change of them") {
+  // Values and gradients are those of PyTorch 2.11.
+  auto const slopes = [](auto const& change) {
+    Array x = from<double>({1, 2});
+    x.requires_grad(true);
+    Array a = x * 1.0;
+    Array const twice = expand(unsqueeze(a, 0), {2, 2});
+    change(a);
+    CHECK(array_equal(twice[0].detach(), twice[1].detach()));
+    sum(twice * from<double>({1, 10, 100, 1000}, {2, 2})).backward();
+    return x.grad();
+  };
+  CHECK(array_equal(slopes([](Array& a) { a *= 3.0; }), from<double>({303, 3030})));
+  CHECK(array_equal(slopes([](Array& a) { a[0] *= 3.0; }), from<double>({303, 1010})));
+  CHECK(array_equal(slopes([](Array& a) { index_put_(a, 5.0, 1); }), from<double>({101, 0})));
+  CHECK(array_equal(slopes([](Array& a) { a *= 3.0, a[1] += a[0] * 2.0; }), from<double>({6363, 3030})));
+}
+
 TEST_CASE("memory whose changes lead back to it is freed without a pass") {
   // (Under sanitizers it would be reported.)
   Array x = full({3}, 2, DType::f64);

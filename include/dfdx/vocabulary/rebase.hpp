@@ -15,6 +15,23 @@ namespace dfdx {
 
 namespace detail {
 
+// Whether two indices of a view may name one element: from the smallest step on, each axis must step over what the axes
+// before it reach.
+inline bool overlaps_itself(Shape const& s, Strides const& t) {
+  if (s.numel() == 0) return false;
+  unsigned done = 0;
+  for (index_t reach = 0;;) {
+    int next = -1;
+    auto const step = [&](int i) { return t[i] < 0 ? -t[i] : t[i]; };
+    for (int i = 0; i < s.rank; ++i)
+      if (s[i] > 1 && (done >> i & 1u) == 0 && (next < 0 || step(i) < step(next))) next = i;
+    if (next < 0) return false;
+    if (step(next) <= reach) return true;
+    reach += step(next) * (s[next] - 1);
+    done |= 1u << next;
+  }
+}
+
 // x with a part of its memory replaced. Operands: x, the part, which elements of x that has replaced, and for each of
 // its elements the place in x, or -1.
 //
@@ -31,6 +48,25 @@ V vjp_of_put(V const& ct, Site<V> const& s, int which) {
 inline unsigned reads_of_put(int which) { return which == 0 ? 4u : which == 1 ? 8u : PlainNumber::nothing; }
 template <class V>
 inline constinit TapeRule const put_rule{"put", 4, &vjp_of_put<V>, nullptr, &reads_of_put, nullptr};
+
+// The same for an x that names elements of the memory several times, as what was expanded does. Operands: x, the part,
+// and for each element of x the place in the part, or -1.
+//
+// ct_x = ct where there is no place, else 0;  ct_part = the sums of ct over the elements of each place
+template <class V>
+V vjp_of_repeated_put(V const& ct, Site<V> const& s, int which) {
+  V const& places = s.x[2];
+  V const there = places >= 0, zero = zeros_like(ct);
+  if (which == 0) return where(there, zero, ct);
+  Shape const &part = s.x[1].shape(), all = make_shape(ct.shape().numel());
+  V const sums = bind<op::rows_add>(Attrs{{part.numel()}}, reshape_to(where(there, ct, zero), all),
+                                    reshape_to(where(there, places, zeros_like(places)), all));
+  return reshape_to(sums, part);
+}
+inline unsigned reads_of_repeated_put(int) { return 4; }
+template <class V>
+inline constinit TapeRule const repeated_put_rule{
+    "put", 3, &vjp_of_repeated_put<V>, nullptr, &reads_of_repeated_put, nullptr};
 
 // Where the elements of a part lie in x, a view of the same memory: positions in row-major order, or -1.
 template <int Lazy>
@@ -61,13 +97,15 @@ Array places_in(Array const& x, Array const& part) {
 // The node of x, which was `before`, behind a change; the same if that did not touch x.
 template <int Lazy>
 TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* before) {
-  Array places = places_in<Lazy>(x, change.part), replaced(Meta{DType::boolean, x.shape()});
+  bool const repeats = overlaps_itself(x.shape(), x.strides());
+  Array places = repeats ? places_in<Lazy>(change.part, x) : places_in<Lazy>(x, change.part);
+  Array replaced(Meta{DType::boolean, repeats ? make_shape(0) : x.shape()});
   op::detail::set_zero(replaced.operand());
   index_t hits = 0;
   auto const* const place = reinterpret_cast<std::int64_t const*>(places.bytes());
   for (index_t i = 0; i < places.size(); ++i)
     if (place[i] >= 0) {
-      reinterpret_cast<bool*>(replaced.bytes())[place[i]] = true;
+      if (!repeats) reinterpret_cast<bool*>(replaced.bytes())[place[i]] = true;
       ++hits;
     }
   if (hits == 0) {
@@ -78,21 +116,25 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
     places = moved(x.device(), places);
     replaced = moved(x.device(), replaced);
   }
-  Array const* const operands[] = {&x, &change.part, &replaced, &places, &x};
+  TapeRule const* const rule = repeats ? &repeated_put_rule<Array> : &put_rule<Array>;
+  Array const* const put[] = {&x, &change.part, &replaced, &places, &x};
+  Array const* const repeated[] = {&x, &change.part, &places, &x};
+  Array const* const* const operands = repeats ? repeated : put;
+  int const arity = rule->arity;
   PackedArray values[5] = {};
   std::size_t bytes = bytes_before_arrays;
-  for (int k = 0; k < 5; ++k) {
-    values[k] = PackedArray::describe(*operands[k], k == 2 || k == 3);
+  for (int k = 0; k <= arity; ++k) {
+    values[k] = PackedArray::describe(*operands[k], k >= 2 && k < arity);
     bytes += values[k].bytes();
   }
-  TapeNode* const node = TapeNode::make(&put_rule<Array>, TapeNode::Payload::arrays, bytes);
+  TapeNode* const node = TapeNode::make(rule, TapeNode::Payload::arrays, bytes);
   ::new (&attrs_of(*node)) Attrs();
   PackedArray* to = arrays_of(*node);
-  for (int k = 0; k < 5; ++k, to = to->next()) {
+  for (int k = 0; k <= arity; ++k, to = to->next()) {
     std::memcpy(to, &values[k], sizeof(PackedArray));  // (nvcc does not read a new-expression here)
     to->pack(*operands[k]);
   }
-  node->arity = 4;
+  node->arity = static_cast<std::uint8_t>(arity);
   node->in(0) = hits < x.size() ? before : nullptr;
   node->in(1) = change.part.tape();
   for (int k = 0; k < 2; ++k)
