@@ -337,6 +337,22 @@ TEST_CASE("a view that repeats elements follows a change of them") {
   CHECK(array_equal(slopes([](Array& a) { a *= 3.0, a[1] += a[0] * 2.0; }), from<double>({6363, 3030})));
 }
 
+TEST_CASE("a part that was filled follows what is done to the whole later") {
+  // The gradients are those of PyTorch 2.11.
+  Array x = from<double>({1, 2}), w = from<double>({5, 7});
+  x.requires_grad(true);
+  w.requires_grad(true);
+  Array a = x * 1.0;
+  Array first = a[0], filled = a;
+  first.fill_(3);
+  a += w;
+  filled *= 2.0;
+  CHECK(at(first, 0) == 16);
+  (first * 10.0 + sum(a)).backward();
+  CHECK(array_equal(x.grad(), from<double>({0, 2})));
+  CHECK(array_equal(w.grad(), from<double>({22, 2})));
+}
+
 TEST_CASE("memory whose changes lead back to it is freed without a pass") {
   // (Under sanitizers it would be reported.)
   Array x = full({3}, 2, DType::f64);

@@ -45,10 +45,12 @@ void settle(char const* name, Array& target, Array result) {
   copy_values(result, target);
   target.storage()->changed();
   if (!is_grad_enabled() || (target.is_leaf() && !result.requires_grad())) return;
-  TapeNode* const node = result.requires_grad() ? result.tape() : nullptr;
+  TapeNode* node = result.requires_grad() ? result.tape() : nullptr;
   if (node != nullptr) {
     node->retain();
     node->version = target.storage()->version();
+  } else if (target.requires_grad() && target.storage()->handles() > 1) {
+    node = node_of_plain<Lazy>(target);
   }
   target.put_on_tape(node);
   remember_change<Lazy>(target);
@@ -131,7 +133,8 @@ Array& Array::div_(X const& x) {
 }
 template <class N>
 Array& Array::fill_(N value) {
-  detail::settle("fill_", *this, detail::full_of(detach(), meta(), value, "fill_"));
+  Array filled = detail::full_of(detach(), meta(), value, "fill_");  // the array that it is like is gone then
+  detail::settle("fill_", *this, std::move(filled));
   return *this;
 }
 template <int Lazy>

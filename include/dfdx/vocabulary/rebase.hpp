@@ -149,6 +149,23 @@ TapeNode* node_behind(Changes::Change const& change, Array const& x, TapeNode* b
   return node;
 }
 
+// What a recorded value that others view becomes when plain numbers take its place: nothing flows through it, but it
+// follows what is done to these numbers later.
+inline constinit TapeRule const plain_rule{"plain numbers", 0, nullptr, nullptr, nullptr, nullptr};
+template <int Lazy>
+TapeNode* node_of_plain(Array const& x) {
+  PackedArray const value = PackedArray::describe(x, false);
+  TapeNode* const node =
+      TapeNode::make(&plain_rule, TapeNode::Payload::arrays, bytes_before_arrays + value.bytes());
+  ::new (&attrs_of(*node)) Attrs();
+  std::memcpy(arrays_of(*node), &value, sizeof(PackedArray));
+  arrays_of(*node)->pack(x);
+  node->version = x.storage()->version();
+  node->number = x.tape()->number;
+  node->cuda_index = x.tape()->cuda_index;
+  return node;
+}
+
 // Changes::Current: goes through the changes since x was recorded, if none is unknown.
 template <int Lazy>
 TapeNode* node_after(Changes& c, Array const& x) {
