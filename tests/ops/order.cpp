@@ -376,6 +376,14 @@ TEST_CASE("norms and counts", "[ops]") {
   }
   Array const x = from<float>({0, 1, 2, 0, 0, 0}, {2, 3});
   CHECK(norm(x, 0).item<float>() == 2);
+  // Of no elements it is 0, as in PyTorch 2.11, also where the compiler knows that there are none.
+  auto const none = zeros<float, 3, 0>();
+  for (double const p : {0.0, 1.0, 2.0, 2.5}) {
+    CHECK(array_equal(norm<1>(none, p), zeros({3})));
+    CHECK(array_equal(norm(Array(none), p, 1), zeros({3})));
+  }
+  static_assert(std::is_same_v<decltype(normalize<1>(none)), Tensor<float, 3, 0>>);
+  CHECK_THROWS_WITH(norm<1>(none, HUGE_VAL), "norm: no elements in [3, 0] to be the largest or smallest");
   CHECK(array_equal(count_nonzero(x, 1), from<std::int64_t>({2, 0})));
   CHECK(array_equal(any(x, 1), from<bool>({true, false})));
   CHECK(array_equal(all(x, 0), from<bool>({false, false, false})));

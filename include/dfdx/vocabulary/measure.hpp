@@ -17,6 +17,19 @@ constexpr auto power(X const& x, double p) {
   auto const zero = x == 0.0;
   return where(zero, zeros_like(x), pow(where(zero, ones_like(x), x), p));
 }
+// Whether the compiler knows that axes of x have no elements.
+template <class X, class P>
+inline constexpr bool is_known_empty = [] {
+  if constexpr (typed<X> && is_fixed<P>) return joined(X::static_shape, P::value.mask(X::static_rank)) == 0;
+  else return false;
+}();
+// The norm of none is 0: the branches that look for the largest or smallest would not compile.
+template <Literal Name, class P, operand X>
+constexpr auto norm_of_none(X const& x, double p, P const& over) {
+  if (p < 0 || p == std::numeric_limits<double>::infinity())
+    raise(Name.text, ": no elements in ", x.shape(), " to be the largest or smallest");
+  return reduce<op::sum, Name>(x, over);
+}
 template <Literal Name, class P, operand X>
 constexpr auto real_norm(X const& x, double p, P const& over) {
   constexpr double inf = std::numeric_limits<double>::infinity();
@@ -41,6 +54,7 @@ template <Literal Name = "norm", class P, operand X>
 constexpr auto norm_over(X const& x, double p, P const& over) {
   auto const checked = having<Name>(floating<Name>(x), over);
   if constexpr (refused<decltype(checked)>) return Refused{};
+  else if constexpr (is_known_empty<X, P>) return rounded_as(norm_of_none<Name>(in_f32(checked), p, over), x);
   else return rounded_as(real_norm<Name>(in_f32(checked), p, over), x);
 }
 template <Literal Name = "count_nonzero", class P, operand X>
