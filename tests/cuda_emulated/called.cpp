@@ -48,6 +48,12 @@ TEST_CASE("ops called on a device run there") {
   CHECK(called([](auto const& a, auto const& l) { return cross_entropy(a, l); }, x, labels) < 1e-6);
   CHECK(called([](auto const& a, auto const& l) { return embedding(l, a); }, x,
                randint({3, 4}, Key{4}, 0, 5)) == 0);
+  // Of 16 bits what meets at one place is added in f32.
+  Array const many = full({3000, 3}, 1.0, DType::bf16), places = randint({3000}, Key{7}, 0, 2);
+  CHECK(called([&](auto const& a, auto const& i) { return index_add(zeros_like(a), 0, i, a); }, many,
+               places) == 0);
+  CHECK(called([&](auto const& a, auto const& i) { return scatter_add(zeros_like(a), 0, i, a); }, many,
+               randint({3000, 3}, Key{8}, 0, 2)) == 0);
   for (DType const d : {DType::f64, DType::f16, DType::bf16})
     CHECK(called([](auto const& a) { return layer_norm(a, {7}) * 0.5; }, cast_to(x, d)) <=
           (d == DType::f64 ? 1e-12 : 0.01));

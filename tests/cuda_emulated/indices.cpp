@@ -21,6 +21,7 @@ constexpr auto chosen_loss = [](auto const& x, auto const& index) {
   return sum(square(gather<1>(x, index)));
 };
 constexpr auto chosen_first = [](auto const& x, auto const& index) { return sum(exp(gather<0>(x, index))); };
+constexpr auto chosen_sum = [](auto const& x, auto const& index) { return sum(gather<0>(x, index)); };
 constexpr auto entropy = [](auto const& x, auto const& labels) { return cross_entropy(x, labels); };
 // Has no kernel for devices.
 constexpr auto factor = [](auto const& x) { return cholesky(x) * 2.0; };
@@ -46,6 +47,9 @@ TEST_CASE("rows by index, and their gradients in order", "[cuda]") {
   REQUIRE(apart(grad(embedding_loss), filled<Table>(1), indices<Tensor<std::int32_t, 300>>(11), w) == 0);
   REQUIRE(apart(grad(embedding_loss), filled<Tensor<float, dyn, 35>>(1, 11, 35),
                 indices<Tensor<std::int64_t, 300>>(11), w) == 0);
+  // In 16 bits as on the CPU, which adds in f32: here 600 times what is no sum of two others.
+  REQUIRE(apart(grad(embedding_loss), filled<Tensor<bfloat16, 2, 35>>(1),
+                indices<Tensor<std::int32_t, 1200>>(2), ones<bfloat16, 1200, 35>()) == 0);
 }
 TEST_CASE("elements along an axis, and their gradients in order", "[cuda]") {
   auto const x = filled<Tensor<float, 6, 13>>(1);
@@ -53,6 +57,8 @@ TEST_CASE("elements along an axis, and their gradients in order", "[cuda]") {
   REQUIRE(apart(chosen, x, indices<Tensor<std::int64_t, 4, 1>>(13)) == 0);
   REQUIRE(apart(grad(chosen_loss), x, indices<Tensor<std::int32_t, 6, 20>>(13)) < 1e-6);
   REQUIRE(apart(grad(chosen_first), x, indices<Tensor<std::int32_t, 9, 13>>(6)) < 1e-5);
+  REQUIRE(apart(grad(chosen_sum), filled<Tensor<float16, 2, 3>>(1),
+                indices<Tensor<std::int32_t, 5000, 3>>(2)) == 0);
   REQUIRE(apart(grad(entropy), x, indices<Tensor<std::int32_t, 6>>(13)) < 1e-6);
 }
 TEST_CASE("an index out of range is said when a result is read", "[cuda]") {

@@ -99,6 +99,42 @@ void check_numbers() {
   for (index_t i = 0; i < y.size(); ++i) CHECK(y.grad().template data<T>()[i].bits == T(0.1f).bits);
 }
 
+// Sums of what is at equal places come to no halt either: gradients of rows and elements, and what is added to zeros.
+template <class T>
+void check_places() {
+  constexpr std::size_t n = 2048;
+  auto const row = zeros<std::int64_t, n>();
+  auto const column = zeros<std::int64_t, n, 1>();
+  auto const ones_there = ones<T, n, 3>();
+  auto const table = ones<T, 2, 3>();
+  auto const line = ones<T, 2, 1>();
+  auto const sums_of = [&](auto const& grad_of_table, auto const& grad_of_line, auto const& added,
+                           auto const& put) {
+    for (Array const& x : {Array(grad_of_table), Array(grad_of_line), Array(added), Array(put)}) {
+      Array const sums = cast_to(x, DType::f64);
+      for (index_t i = 0; i < sums.size(); ++i)
+        CHECK(sums.template data<double>()[i] == (i < sums.size() / 2 ? n : 0));
+    }
+  };
+  constexpr auto of_table = [](auto const& w, auto const& i) { return sum(take(w, i)); };
+  constexpr auto of_line = [](auto const& w, auto const& i) { return sum(gather<0>(w, i)); };
+  constexpr auto of_rows = [](auto const& w, auto const& i, auto const& x) {
+    return index_add<0>(zeros_like(w), i, x);
+  };
+  constexpr auto of_places = [](auto const& w, auto const& i, auto const& x) {
+    return scatter_add<0>(zeros_like(w), i, x);
+  };
+  auto const thin = ones<T, n, 1>();
+  sums_of(grad(of_table)(table, row), grad(of_line)(line, column), compile(of_rows)(table, row, ones_there),
+          compile(of_places)(line, column, thin));
+  Array w = table, l = line;
+  w.requires_grad(true), l.requires_grad(true);
+  of_table(w, Array(row)).backward();
+  of_line(l, Array(column)).backward();
+  sums_of(w.grad(), l.grad(), of_rows(Array(table), Array(row), Array(ones_there)),
+          of_places(Array(line), Array(column), transpose(Array(ones<T, 1, n>()))));
+}
+
 }  // namespace
 
 TEST_CASE("numbers beside 16 bits are computed with as floats, and compared as 16 bits hold them", "[ops]") {
@@ -109,6 +145,11 @@ TEST_CASE("numbers beside 16 bits are computed with as floats, and compared as 1
 TEST_CASE("compiled sums over leading axes in 16 bits are made in f32", "[ops]") {
   check_long_sums<float16>(0x1p-11);
   check_long_sums<bfloat16>(0x1p-8);
+}
+
+TEST_CASE("16-bit numbers at equal places are added in f32", "[ops]") {
+  check_places<float16>();
+  check_places<bfloat16>();
 }
 
 }  // namespace tests::ops_compiled_narrow

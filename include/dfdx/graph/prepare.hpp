@@ -114,7 +114,10 @@ constexpr int remaining_window(Graph const& g, Aliases const& aliases, std::size
 
 // A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
 constexpr bool is_narrow_sum(Node const& n) {
-  return (n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod) && size_of(n.meta.dtype) == 2;
+  if (!is_floating(n.meta.dtype) || size_of(n.meta.dtype) != 2) return false;
+  if (same_op(*n.op, info<op::scatter>)) return n.attrs.i[1] == 0;  // else nothing is added
+  return n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod ||
+         same_op(*n.op, info<op::rows_add>);
 }
 constexpr int push_widened(Graph& out, Node n, int const* in) {
   auto const cast = [&](int x, DType to) {

@@ -43,7 +43,7 @@ void for_slices(Shape const& shape, int but, F const& f) {
 ///
 /// Math      y[.., index[i], ..] += x[i], dx[i] = dy[.., index[i], ..]
 /// Shapes    x: [I...], index: [I...] -> y: [S...] with S >= I off the axis
-/// Dtypes    x: all but bool, index: i32 i64 u8
+/// Dtypes    x: all but bool, 16 bits summed in f32; index: i32 i64 u8
 /// Errors    "gather: index 30 out of range for axis 1 of [2, 3]"
 /// Source    elementary
 struct scatter : operation {
@@ -63,18 +63,26 @@ struct scatter : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const run = [&](Operand const& x, Operand const& y) { put(a, x, in[1], y); };
+    if (a.i[1] != 0) run(in[0], out);
+    else detail::summed_wide(in[0], out, run);
+  }
+
+ private:
+  template <int = 0>
+  static void put(Attrs const& a, Operand const& from, Operand const& places, Operand const& out) {
     detail::set_zero(out);
     auto const axis = static_cast<int>(a.i[0]);
     Strides others = out.strides;
     others[axis] = 0;
-    Strides const strides[3] = {in[0].strides, in[1].strides, others};
-    Shape const &s = out.meta.shape, &index = in[1].meta.shape;
+    Strides const strides[3] = {from.strides, places.strides, others};
+    Shape const &s = out.meta.shape, &index = places.meta.shape;
     if (index.numel() == 0) return;
     bool const replace = a.i[1] != 0;
     char const* const by = detail::called(a, "gather");
     index_t const extent = s[axis], along = out.strides[axis];
     auto const place = [&](index_t at) {
-      return detail::checked_index(by, read_index(in[1], at), extent, axis, s);
+      return detail::checked_index(by, read_index(places, at), extent, axis, s);
     };
     // Threads have slices of other axes than the one along which places may meet: all is added in the same order.
     dispatch(out.meta.dtype, [&](auto type) {
@@ -85,7 +93,7 @@ struct scatter : operation {
         index_t begin[3] = {};
         for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
         do {
-          T const* DFDX_RESTRICT const x = static_cast<T const*>(in[0].data) + begin[0] + row.offset[0];
+          T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + begin[0] + row.offset[0];
           T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + begin[2] + row.offset[2];
           for (index_t k = 0; k < row.size; ++k) {
             T& to = y[k * step[2] + place(begin[1] + row.offset[1] + k * step[1]) * along];

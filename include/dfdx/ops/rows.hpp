@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/ops/binary.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -21,7 +22,7 @@ inline index_t checked_index(char const* name, index_t i, index_t n, int axis, S
   return i;
 }
 
-// dst += src for one dtype, f16 and bf16 rounded once an addition.
+// dst += src for one dtype.
 template <int = 0>
 void add_elements(Operand const& from, Operand const& to) {
   dispatch(from.meta.dtype, [&](auto type) {
@@ -32,6 +33,27 @@ void add_elements(Operand const& from, Operand const& to) {
     walk<2>(from.meta.shape, strides,
             [&](index_t const(&o)[2]) { dst[o[1]] = static_cast<T>(math::plus(dst[o[1]], src[o[0]])); });
   });
+}
+
+// run(x, y) for sums y of elements of x, in f32 where they are of 16 bits: rounded once and not at every addition, for
+// 256 + 1 is 256 in bf16. y is dense.
+template <class T, class Run>
+void run_in_f32(Operand const& x, Operand const& y, Run const& run) {
+  auto const count = [](Operand const& o) { return static_cast<std::size_t>(o.meta.shape.numel()); };
+  kernels::Scratch<float> const wide(count(x)), sums(count(y));
+  float* to = wide.get();
+  Strides const strides[1] = {x.strides};
+  walk<1>(x.meta.shape, strides,
+          [&](index_t const(&o)[1]) { *to++ = static_cast<float>(static_cast<T const*>(x.data)[o[0]]); });
+  run(Operand{wide.get(), Meta{DType::f32, x.meta.shape}, contiguous(x.meta.shape)},
+      Operand{sums.get(), Meta{DType::f32, y.meta.shape}, contiguous(y.meta.shape)});
+  for (std::size_t i = 0; i < count(y); ++i) static_cast<T*>(y.data)[i] = static_cast<T>(sums.get()[i]);
+}
+template <class Run>
+void summed_wide(Operand const& x, Operand const& y, Run const& run) {
+  if (y.meta.dtype == DType::f16) run_in_f32<float16>(x, y, run);
+  else if (y.meta.dtype == DType::bf16) run_in_f32<bfloat16>(x, y, run);
+  else run(x, y);
 }
 
 inline void set_zero(Operand const& x) {
@@ -59,7 +81,7 @@ index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
 ///
 /// Math      y_r = sum_{i: index_i = r} x_i, dx_i = dy_{index_i}
 /// Shapes    x: [I..., R...], index: [I...] -> y: [attrs.i[0], R...]
-/// Dtypes    x: all but bool, index: i32 i64 u8
+/// Dtypes    x: all but bool, 16 bits summed in f32; index: i32 i64 u8
 /// Errors    "take: index 30 out of range for axis 0 of [27, 10]"
 /// Source    elementary
 struct rows_add : operation {
@@ -86,30 +108,36 @@ struct rows_add : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::summed_wide(in[0], out, [&](Operand const& x, Operand const& y) { sum(a, x, in[1], y); });
+  }
+
+ private:
+  template <int = 0>
+  static void sum(Attrs const& a, Operand const& rows_of, Operand const& index, Operand const& out) {
     detail::set_zero(out);
     char const* const by = detail::called(a, "take");
     Shape const given = detail::as_given(out.meta.shape, a.i[1]);
-    int const axes = in[1].meta.shape.rank;
-    Strides rows = in[0].strides;
+    int const axes = index.meta.shape.rank;
+    Strides rows = rows_of.strides;
     rows.rank = axes;
-    Strides const strides[2] = {in[1].strides, rows};
-    Operand const row = part(in[0], 0, axes);
+    Strides const strides[2] = {index.strides, rows};
+    Operand const row = part(rows_of, 0, axes);
     index_t const n = row.meta.shape.numel();
     bool const dense = is_contiguous(row.meta.shape, row.strides);
     auto const row_at = [&](index_t const(&o)[2]) {
-      return detail::checked_index(by, read_index(in[1], o[0]), out.meta.shape[0], static_cast<int>(a.i[1]),
+      return detail::checked_index(by, read_index(index, o[0]), out.meta.shape[0], static_cast<int>(a.i[1]),
                                    given);
     };
     // Each thread adds to rows of its own, in the order of the indices, which have been checked before.
-    int const parts = kernels::parts_of(2 * in[0].meta.shape.numel(), out.meta.shape[0]);
-    if (parts > 1) walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o); });
+    int const parts = kernels::parts_of(2 * rows_of.meta.shape.numel(), out.meta.shape[0]);
+    if (parts > 1) walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o); });
     auto const add = [&](auto type, kernels::Part const& mine) {
       using T = typename decltype(type)::type;
-      walk<2>(in[1].meta.shape, strides, [&](index_t const(&o)[2]) {
+      walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) {
         index_t const r = row_at(o);
         if (r < mine.begin || r >= mine.end) return;
-        if (!dense) return detail::add_elements(part(in[0], o[1], axes), part(out, r * out.strides[0], 1));
-        T const* DFDX_RESTRICT x = static_cast<T const*>(in[0].data) + o[1];
+        if (!dense) return detail::add_elements(part(rows_of, o[1], axes), part(out, r * out.strides[0], 1));
+        T const* DFDX_RESTRICT x = static_cast<T const*>(rows_of.data) + o[1];
         T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
         for (index_t i = 0; i < n; ++i) y[i] = static_cast<T>(math::plus(y[i], x[i]));
       });

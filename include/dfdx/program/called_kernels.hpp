@@ -50,10 +50,18 @@ inline bool take_on_device(CalledOp const& c) {
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.table, r.index, r.rows);
   });
 }
+// An op of two operands of 16 bits, or of such and an index, in f32.
+inline bool in_f32_there(CalledOp const& c, bool (*run)(CalledOp const&)) {
+  auto const widened = [&](Array const& x) { return is_half(x.dtype()) ? cast_there(c, x, DType::f32) : x; };
+  Array const x = widened(c[0]), y = widened(c[1]), z(Meta{DType::f32, c.out.shape()}, c.device());
+  Array const *const wide[] = {&x, &y}, *const result[] = {&z};
+  return run({c.attrs, wide, 2, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
+}
 inline bool rows_add_on_device(CalledOp const& c) {
   if (!c.lies_there() || c[0].size() == 0 || !is_small(c[0]) || !is_small(c.out)) return false;
+  if (is_half(c.out.dtype())) return in_f32_there(c, rows_add_on_device);
   Rows const r = as_rows(c, c.out, c[0]);
-  return for_one_of<float, double, float16, bfloat16>(c.out.dtype(), [&](auto type) {
+  return for_one_of<float, double>(c.out.dtype(), [&](auto type) {
     using K =
         dfdx::kernels::cuda::RowsAddKernel<Rows::RowsFirst, typename decltype(type)::type, std::int64_t>;
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.rows, r.index, r.table);
@@ -72,6 +80,7 @@ inline bool gather_on_device(CalledOp const& c) {
 }
 inline bool scatter_on_device(CalledOp const& c) {
   if (!c.lies_there() || c.out.ndim() > 4) return false;
+  if (is_half(c.out.dtype()) && c.attrs.i[1] == 0) return in_f32_there(c, scatter_on_device);
   auto const axis = static_cast<int>(c.attrs.i[0]);
   Array const index = from_axis(as_i64(c, c[1]), axis);
   return for_one_of<float, double, float16, bfloat16, std::int64_t>(c.out.dtype(), [&](auto type) {
@@ -194,13 +203,7 @@ bool conv_on_device(CalledOp const& c) {
   if (c.lies_there() && conv_by_cudnn<Does>(c)) return true;
   if (!c.lies_there() || axes > 2 || !is_small(c[0]) || !is_small(c[1]) || !is_small(c.out)) return false;
   DType const d = c.out.dtype();
-  if (is_half(d)) {
-    Array const x = cast_there(c, c[0], DType::f32), y = cast_there(c, c[1], DType::f32);
-    Array const z(Meta{DType::f32, c.out.shape()}, c.device());
-    Array const *const wide[] = {&x, &y}, *const result[] = {&z};
-    return conv_on_device<Does>({c.attrs, wide, 2, z, c.name}) &&
-           cast_on_device({c.attrs, result, 1, c.out, c.name});
-  }
+  if (is_half(d)) return in_f32_there(c, conv_on_device<Does>);
   return for_one_of<float, double>(d, [&](auto type) {
     using W = k::ImageWalks;
     using K = k::ConvKernel<Does, W, typename decltype(type)::type, CalledWindows<W::slots>>;
