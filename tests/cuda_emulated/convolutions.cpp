@@ -160,7 +160,10 @@ TEST_CASE("convolutions called on a device by cuDNN", "[cuda]") {
   CHECK(called(images, x, w) < 1e-4);
   CHECK(called(images, cast_to(x, DType::bf16), cast_to(w, DType::bf16)) < 1e-2);
   CHECK(called(images, x, transpose(drawn(make_shape(6, 2, 2, 3), 7), 2, 3)) < 1e-4);
-  CHECK(convolutions() == before + 9);
+  // Of places that are multiples of 2 bytes alone.
+  CHECK(called([](auto const& a, auto const& b) { return images(slice<3, 1, 8>(a), b); },
+               cast_to(x, DType::bf16), cast_to(w, DType::bf16)) < 1e-2);
+  CHECK(convolutions() == before + 12);
   CHECK(called(gradient_of(images, 0), x, w) < 1e-4);
   CHECK(called(gradient_of(images, 1), x, w) < 1e-4);
   CHECK(called([](auto const& a, auto const& b) { return conv1d(a, transpose(b)); },

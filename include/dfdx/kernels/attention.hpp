@@ -9,11 +9,11 @@
 #include <cmath>
 #include <limits>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/kernels/exponential.hpp>
 #include <dfdx/kernels/gemm.hpp>
 #include <dfdx/kernels/reference/attention.hpp>
 #include <dfdx/kernels/rvv/attention.hpp>
-#include <dfdx/kernels/scratch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/depthwise_conv.hpp>
 #include <dfdx/kernels/gathered_conv.hpp>
@@ -16,7 +17,6 @@
 #include <dfdx/kernels/phased_conv.hpp>
 #include <dfdx/kernels/plane_conv.hpp>
 #include <dfdx/kernels/reference/gemm.hpp>
-#include <dfdx/kernels/scratch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/plane.hpp>
 #include <dfdx/kernels/rvv/depthwise.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/short_lines.hpp>
 #include <dfdx/kernels/simd/spread_lines.hpp>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/kernels/loop.hpp>
-#include <dfdx/kernels/scratch.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/phased_conv.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gathered.hpp>
 
 #if !defined(__CUDACC__)

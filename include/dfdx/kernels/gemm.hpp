@@ -3,8 +3,8 @@
 #pragma once
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/kernels/rvv/gemm_int8.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gemm.hpp>
 #include <dfdx/kernels/simd/gemm_bf16.hpp>
 #include <dfdx/kernels/simd/gemm_int8.hpp>

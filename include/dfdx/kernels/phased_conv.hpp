@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/gathered.hpp>
 
 #if !defined(__CUDACC__)

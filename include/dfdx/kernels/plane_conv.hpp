@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/kernels/plane.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/planes.hpp>
 
 #if !defined(__CUDACC__)

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/core/parallel.hpp>
-#include <dfdx/kernels/scratch.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/ops/binary.hpp>
 #include <dfdx/value/walk.hpp>
 

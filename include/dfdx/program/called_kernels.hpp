@@ -189,10 +189,10 @@ bool conv_by_cudnn(CalledOp const& c) {
   for (std::size_t a = 0; a < 3; ++a) windows[a] = Window::of(c.attrs.i[a]);
   What const what =
       What::of(Does, c.out.dtype(), c.out.ndim(), {walked(c[0]), walked(c[1]), walked(c.out)}, windows);
-  std::int64_t const bytes = Cudnn::needed(what, c.device());
+  void* const operands[] = {c[0].bytes(), c[1].bytes(), c.out.bytes()};
+  std::int64_t const bytes = Cudnn::needed(what, operands, c.device());
   if (bytes < 0) return false;
   Array const workspace = bytes_on(c.device(), bytes);
-  void* const operands[] = {c[0].bytes(), c[1].bytes(), c.out.bytes()};
   return Cudnn::convolve(what, operands, workspace.bytes(), c.stream());
 }
 // Of 16 bits in f32: tiles for tensor cores whose windows no compiler knows take more registers than there are.

@@ -82,6 +82,7 @@ struct Convolution {
   std::int64_t work() const { return w.extent[0] == 0 ? 0 : y.size() * (w.size() / w.extent[0]); }
   /// Bytes that may be used besides the operands: copies of all in another order, and some more.
   std::int64_t workspace() const {
+    if (axes == 0) return 0;
     std::int64_t n = 0;
     for (Operand const* const o : {&x, &w, &y})
       n += (o->size() * static_cast<std::int64_t>(size_of(dtype)) + 255) / 256 * 256;

@@ -25,7 +25,7 @@ namespace dfdx::inline DFDX_TARGET::cuda_runtime {
 /// Cudnn - takes no convolution.
 struct Cudnn {
   static std::int64_t version() { return 0; }
-  static std::int64_t needed(Convolution const&, Device) { return -1; }
+  static std::int64_t needed(Convolution const&, void* const*, Device) { return -1; }
   static bool convolve(Convolution const&, void* const*, void*, cudaStream_t) { return false; }
 };
 
@@ -43,26 +43,22 @@ class Cudnn {
     return CudnnApi::it().found() ? static_cast<std::int64_t>(CudnnApi::it().version()) : 0;
   }
 
-  /// needed - bytes of workspace that a convolution takes whose operands are aligned like memory of the device's pool;
-  /// -1 if it is small (cuda_options.cudnn_from) or cuDNN does not compute it.
-  static std::int64_t needed(Convolution const& c, Device device) {
+  /// needed - bytes of workspace that a large convolution of the operands' addresses takes, which are in the order of
+  /// the op; -1 if it is small (cuda_options.cudnn_from) or cuDNN does not compute it.
+  static std::int64_t needed(Convolution const& c, void* const* operands, Device device) {
     if (!is_large(c)) return -1;
-    Known const plan = find(c, most_aligned, device);
+    Known const plan = find(c, alignment_of(operands), device);
     return plan->found() ? plan->workspace() : -1;
   }
 
-  /// convolve - asks the current device for a large convolution of the operands' addresses, in the order of the op;
-  /// false if it is small or cuDNN does not compute it. The workspace has as many bytes as the convolution may use.
+  /// convolve - asks the current device for it; false if it is small or cuDNN does not compute it. The workspace has
+  /// as many bytes as are needed, or as a convolution may use (Convolution::workspace).
   ///
   /// Errors    "cuda: cuDNN, convolution: ...", with what it says
   static bool convolve(Convolution const& c, void* const* operands, void* workspace, cudaStream_t stream) {
     if (!is_large(c)) return false;
-    std::uintptr_t any = 0;
-    for (int i = 0; i < 3; ++i) any |= reinterpret_cast<std::uintptr_t>(operands[i]);
-    std::int64_t alignment = most_aligned;
-    while (any % static_cast<std::uintptr_t>(alignment) != 0) alignment /= 2;
     Device const device = current_device();
-    Known const plan = find(c, alignment, device);
+    Known const plan = find(c, alignment_of(operands), device);
     if (!plan->found()) return false;
     Handle& handle = handle_of(device);
     std::lock_guard const lock(handle.mutex);
@@ -75,7 +71,11 @@ class Cudnn {
 
  private:
   using Known = std::shared_ptr<CudnnPlan const>;
-  static constexpr std::int64_t most_aligned = 16;
+  static std::int64_t alignment_of(void* const* operands) {
+    std::uintptr_t any = 16;
+    for (int i = 0; i < 3; ++i) any |= reinterpret_cast<std::uintptr_t>(operands[i]);
+    return static_cast<std::int64_t>(any & (~any + 1));
+  }
   struct Handle {
     cudnnHandle_t cudnn{};
     std::mutex mutex;  // what a handle is asked goes to the stream that it was given last

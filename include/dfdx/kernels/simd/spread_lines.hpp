@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
-#include <dfdx/kernels/scratch.hpp>
 #include <dfdx/kernels/simd/pairs.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
 
