@@ -230,7 +230,7 @@ class Forward : Differentiation {
     Use const use(*this, i);
     Sym tangents[max_arity];
     for (int k = 0; k < use.node.op->arity; ++k) tangents[k] = flow(use.node.in[k]);
-    if (use.node.op->jvp == nullptr) raise(use.node.op->name, ": has no rule for forward mode");
+    if (!use.node.op->has_jvp) raise(use.node.op->name, ": has no rule for forward mode");
     Site<Sym> const site{use.x, value(i), use.node.attrs, tangents};
     for (int k = 0; k < use.node.op->arity; ++k) {
       if (!tangents[k]) continue;
@@ -289,7 +289,7 @@ constexpr Vec<Sym> pull_back(Graph& g, std::span<Sym const> ends, std::span<Sym 
 constexpr bool can_push_forward(Graph const& g, std::span<int const> wrt, Sym const& end) {
   Vec<char> const active = detail::dependents(g, wrt, detail::with_carries(g, end.id));
   for (std::size_t i = 0; i < active.size(); ++i)
-    if (active[i] != 0 && g[static_cast<int>(i)].op->arity > 0 && g[static_cast<int>(i)].op->jvp == nullptr)
+    if (active[i] != 0 && g[static_cast<int>(i)].op->arity > 0 && !g[static_cast<int>(i)].op->has_jvp)
       return false;
   return true;
 }

@@ -190,7 +190,7 @@ class Fuser {
 
   // The group whose kernel makes both a node and its last operand, or -1.
   constexpr int made_with(Node const& n) const {
-    if (n.op->run_both == nullptr) return -1;
+    if (!n.op->has_run_both) return -1;
     int const last = n.op->arity - 1;
     Node const& beside = nodes_[n.in[last]];
     bool ok = beside.region == n.region && beside.op->arity == last && beside.attrs == n.attrs;

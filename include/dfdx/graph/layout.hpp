@@ -73,10 +73,14 @@ struct OwnKernel {
   Attrs attrs{};
 
   constexpr OwnKernel() = default;
-  constexpr OwnKernel(Node const& n, OpInfo const* second) : attrs(n.attrs) {
-    bool const in_floats = is_floating(n.meta.dtype) && n.meta.dtype != DType::f64;
-    if (second != nullptr) run = in_floats ? second->run_both_as_floats : second->run_both;
-    else run = in_floats && n.op->run_as_floats != nullptr ? n.op->run_as_floats : n.op->run;
+  constexpr explicit OwnKernel(Node const& n)
+      : run(makes_floats(n) ? n.op->run_as_floats : n.op->run), attrs(n.attrs) {}
+  constexpr OwnKernel(Node const& n, OpInfo const& second)
+      : run(makes_floats(n) ? second.run_both_as_floats : second.run_both), attrs(n.attrs) {}
+
+ private:
+  static constexpr bool makes_floats(Node const& n) {
+    return is_floating(n.meta.dtype) && n.meta.dtype != DType::f64;
   }
 };
 

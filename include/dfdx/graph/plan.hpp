@@ -310,7 +310,8 @@ class Planner {
       s.own_kernel = static_cast<int>(plan.own_kernels.size());
       bool const has_second = x.members.size() > 1;
       if (has_second) put_result(nodes_[x.members[1]]), plan.arguments.push_back(argument(x.members[1], 0));
-      plan.own_kernels.push_back(OwnKernel(nodes_[id], has_second ? nodes_[x.members[1]].op : nullptr));
+      plan.own_kernels.push_back(has_second ? OwnKernel(nodes_[id], *nodes_[x.members[1]].op)
+                                            : OwnKernel(nodes_[id]));
     }
     end_step(s);
   }

@@ -153,6 +153,7 @@ constexpr OpInfo make_info() {
   r.takes_over = Op::takes_over;
   r.infer = &Op::infer;
   r.vjp = &vjp<Op, Sym>;
+  r.has_jvp = Op::has_jvp;
   if constexpr (Op::has_jvp) r.jvp = &jvp<Op, Sym>;
   if constexpr (Op::elementwise) r.fold = &fold<Op>;
   // Kernels of the library are templates, so that programs compile those that they use.
@@ -160,7 +161,9 @@ constexpr OpInfo make_info() {
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
   if constexpr (requires { &Op::template run_as_floats<0>; })
     r.run_as_floats = &Op::template run_as_floats<0>;
+  else r.run_as_floats = r.run;
   if constexpr (requires { &Op::template run_both<0>; }) {
+    r.has_run_both = true;
     r.run_both = &Op::template run_both<0>;
     r.run_both_as_floats = &Op::template run_both_as_floats<0>;
   }

@@ -143,17 +143,19 @@ struct OpInfo {
   Moves moves = Moves::nothing;
   /// The operand in whose memory the result may be made, -1 if in none.
   int takes_over = -1;
+  /// Whether jvp and run_both are there: of pointers it cannot be asked while programs are compiled, see same_op.
+  bool has_jvp = false, has_run_both = false;
   /// Shape rule; `why` receives the text of a refusal and may be null.
   Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
   /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.
   Sym (*vjp)(Sym const& ct, Site<Sym> const&, int which) = nullptr;
-  /// Contribution of operand `which`'s tangent to the result's; null if forward mode has no rule.
+  /// Contribution of operand `which`'s tangent to the result's, if forward mode has a rule (has_jvp).
   Sym (*jvp)(Sym const& tangent, Site<Sym> const&, int which) = nullptr;
   /// An elementwise op on numbers (booleans as 0 and 1): folds constants, and interprets scalar programs.
   double (*fold)(double const*) = nullptr;
   /// Reference kernel on memory, any dtype.
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
-  /// The same for results of f32 and of 16 bits only, if that is much less to compile.
+  /// The same for results of f32 and of 16 bits: `run`, or one for these only if that is much less to compile.
   void (*run_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   /// Of an op that costs little beside the one that makes its last operand, from the same others and attributes: makes
   /// that operand as well. Programs then have one step for both.
