@@ -305,7 +305,7 @@ DFDX_INLINE constexpr X divide(X const& x, X const& y) {
       if constexpr (requires { lane_functions<X>::quotient(x, by); })
         quotient = lane_functions<X>::quotient(x, by);
       else quotient = x / by;
-      return select(by_zero, zero, select(by_minus_one, zero - quotient, quotient));
+      return select(by_zero, zero, select(by_minus_one, math::minus(zero, quotient), quotient));
     } else {
       return select(by_zero, zero, x / select(by_zero, one, y));
     }
@@ -347,7 +347,7 @@ DFDX_INLINE constexpr X fmod(X const& x, X const& y) {
       if (y == X(-1)) return X(0);
     return y == X(0) ? x : static_cast<X>(x % y);
   } else {
-    return x - math::divide(x, y) * y;
+    return math::minus(x, static_cast<X>(math::times(math::divide(x, y), y)));
   }
 }
 

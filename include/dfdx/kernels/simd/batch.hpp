@@ -9,6 +9,7 @@
 #pragma once
 
 #include <dfdx/core/config.hpp>
+#include <dfdx/core/integers.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -93,6 +94,15 @@ batch<double, A> fnma(batch<double, A> const& x, batch<double, A> const& y, batc
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+/// Where a target has no product of 64 bits, SSE2 none of 32, xsimd multiplies one by one.
+template <class T, class A>
+  requires dfdx::math::wraps<T>
+struct dfdx::math::unsigned_lanes<xsimd::batch<T, A>> {
+  using U = std::make_unsigned_t<T>;
+  static DFDX_INLINE auto of(xsimd::batch<T, A> const& x) { return xsimd::bitwise_cast<U>(x); }
+  static DFDX_INLINE auto back(xsimd::batch<U, A> const& x) { return xsimd::bitwise_cast<T>(x); }
+};
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
