@@ -24,6 +24,9 @@ if(DFDX_CUDNN_INCLUDE_DIR AND EXISTS "${toolkit}/lib64/libcudart_static.a" AND N
   target_link_libraries(test_cudnn PRIVATE "${toolkit}/lib64/libcudart_static.a" rt dl Threads::Threads)
   add_test(NAME cuda/cudnn COMMAND test_cudnn)
   set_tests_properties(cuda/cudnn PROPERTIES LABELS cuda SKIP_RETURN_CODE 4)
+elseif(NOT DFDX_SANITIZE)
+  add_test(NAME cuda/cudnn COMMAND sh -c "echo 'SKIPPED: no headers of cuDNN 9 found, it was not asked for plans'; exit 77")
+  set_tests_properties(cuda/cudnn PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 set(host g++)
