@@ -127,7 +127,7 @@ constexpr int push_widened(Graph& out, Node n, int const* in) {
   };
   DType const narrow = n.meta.dtype;
   n.meta.dtype = DType::f32;
-  n.in[0] = cast(in[0], n.meta.dtype);
+  for (int k = 0; k < n.op->arity; ++k) n.in[k] = k == 0 ? cast(in[k], n.meta.dtype) : in[k];
   return cast(out.push(n).id, narrow);
 }
 
