@@ -47,7 +47,7 @@ TEST_CASE("rows by index, and their gradients in order", "[cuda]") {
   REQUIRE(apart(grad(embedding_loss), filled<Table>(1), indices<Tensor<std::int32_t, 300>>(11), w) == 0);
   REQUIRE(apart(grad(embedding_loss), filled<Tensor<float, dyn, 35>>(1, 11, 35),
                 indices<Tensor<std::int64_t, 300>>(11), w) == 0);
-  // In 16 bits as on the CPU, which adds in f32: here 600 times what is no sum of two others.
+  // In 16 bits as on the CPU, which adds in f32: 600 ones, which come to 256 in bf16.
   REQUIRE(apart(grad(embedding_loss), filled<Tensor<bfloat16, 2, 35>>(1),
                 indices<Tensor<std::int32_t, 1200>>(2), ones<bfloat16, 1200, 35>()) == 0);
 }

@@ -22,7 +22,7 @@ inline index_t checked_index(char const* name, index_t i, index_t n, int axis, S
   return i;
 }
 
-// dst += src for one dtype.
+// dst += src for one dtype, f16 and bf16 rounded once an addition.
 template <int = 0>
 void add_elements(Operand const& from, Operand const& to) {
   dispatch(from.meta.dtype, [&](auto type) {

@@ -53,6 +53,14 @@ struct Convolution {
 
   auto operator<=>(Convolution const&) const = default;
 
+  /// in_order - what belongs to x, w and y in the order of the op's operands.
+  template <class T>
+  static constexpr std::array<T, 3> in_order(ConvDoes does, T x, T w, T y) {
+    if (does == ConvDoes::input) return {y, w, x};
+    if (does == ConvDoes::weight) return {x, y, w};
+    return {x, w, y};
+  }
+
   /// of - the convolution of operands of `rank` extents and steps, in the order of the op, by windows along their axes;
   /// `axes` of it is 0 if cuDNN has none such: where elements of an operand are read twice or backwards, places do not
   /// fit in 32 bits, or windows do not end where y does. Of one axis it is the second of two.
@@ -62,9 +70,7 @@ struct Convolution {
     none.axes = 0;
     int const added = rank == 3 ? 1 : 0;
     c.does = does, c.dtype = dtype, c.axes = rank - 2 + added;
-    std::array<Operand*, 3> to{&c.x, &c.w, &c.y};
-    if (does == ConvDoes::input) to = {&c.y, &c.w, &c.x};
-    if (does == ConvDoes::weight) to = {&c.x, &c.y, &c.w};
+    std::array<Operand*, 3> const to = in_order(does, &c.x, &c.w, &c.y);
     for (std::size_t k = 0; k < 3; ++k)
       if (!to[k]->set(operands[k], rank, added)) return none;
     for (int a = added; a < c.axes; ++a) {

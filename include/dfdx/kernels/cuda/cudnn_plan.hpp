@@ -172,11 +172,9 @@ class CudnnPlan {
   bool found() const { return plan_.fine(); }
   std::int64_t workspace() const { return workspace_; }
 
-  /// run - asks for it, with x, w and y in the order of the op's operands.
+  /// run - asks for it, with the addresses in the order of the op's operands.
   cudnnStatus_t run(cudnnHandle_t handle, ConvDoes does, void* const* operands, void* workspace) const {
-    std::array<std::int64_t, 3> ids{id_of_x, id_of_w, id_of_y};
-    if (does == ConvDoes::input) ids = {id_of_y, id_of_w, id_of_x};
-    if (does == ConvDoes::weight) ids = {id_of_x, id_of_y, id_of_w};
+    std::array<std::int64_t, 3> const ids = Convolution::in_order(does, id_of_x, id_of_w, id_of_y);
     CudnnPart pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.data(), 3);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, operands, 3);
