@@ -129,4 +129,11 @@ TEST_CASE("convolution kernels: gradients of the input, phase by phase", "[kerne
   check({3, 1, 16, 40, {1, 12, 13}, {one, seven, seven}});              // a single phase
 }
 
+// Results of so many numbers are stored past the caches: whole lines of memory, and those that are not.
+TEST_CASE("convolution kernels: results larger than caches", "[kernels]") {
+  static_assert(std::min(2 * 4 * 1022 * 1030, 9 * 966 * 976) * sizeof(float) >= kernels::past_caches);
+  CHECK(error_of<float>({2, 1, 1, 4, {1, 1024, 1032}, {one, three, three}}) < 1e-5);
+  CHECK(error_of<float>({1, 1, 1, 9, {1, 966, 978}, {one, padded, three}}) < 1e-5);
+}
+
 }  // namespace tests::kernels_conv

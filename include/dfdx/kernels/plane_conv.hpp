@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dfdx/core/scratch.hpp>
+#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/plane.hpp>
 #include <dfdx/kernels/simd/planes.hpp>
 
@@ -245,11 +246,12 @@ class PlaneConv {
     index_t const chunk = frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024
                               ? lanes
                               : detail::plane_lanes(g.out);
+    index_t const bytes = g.batch * g.groups * g.out * positions * static_cast<index_t>(sizeof(E));
+    auto const put = bytes >= past_caches ? detail::Put::stream : detail::Put::store;
     for (index_t s = 0; s < g.batch; ++s) {
       fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
       auto const product = [&](E const* from, detail::Place const* at, index_t n, index_t const* by, E* to) {
-        detail::plane_product(from, at, n, by, depth, strips, depth, g.out, to, positions, false,
-                              {strips, 0, 0});
+        detail::plane_product(from, at, n, by, depth, strips, depth, g.out, to, positions, put, {});
       };
       E* const ys = y + s * g.groups * g.out * positions;
       if (copies.lines > 0)
@@ -261,6 +263,7 @@ class PlaneConv {
         for (index_t j = 0; j < lanes; j += chunk)
           product(framed.get(), places.get() + j, std::min(chunk, lanes - j), steps.get(), ys);
     }
+    if (put == detail::Put::stream) detail::end_streams();
   }
 
   // Single elements are read in place where that is good. Packed are all others, those with strides between, and the
@@ -289,18 +292,27 @@ class PlaneConv {
           bool const reads = together && (channel + here - 1) * g.x_size() + p + lanes * W <=
                                              g.batch * g.groups * g.in * g.x_size();
           if (!reads) pack_panel(x + channel * g.x_size(), here, p, n, panel.get(), row);
-          // What comes next of x: channels, positions, or the next sample.
-          bool const last_k = k + deep >= depth, last_p = p + row >= positions;
-          bool const more = !last_k || !last_p || s + 1 < g.batch;
-          index_t const next = !last_k   ? (channel + deep) * g.x_size() + place_of(p)
-                               : !last_p ? (channel - k) * g.x_size() + place_of(p + row)
-                                         : (channel - k + g.groups * g.in) * g.x_size();
           detail::plane_product(reads ? from : panel.get(), places.get(), lanes,
                                 (reads ? in_place : packed).get(), here, strips + k * detail::plane_rows,
                                 depth, g.out, y + (s * g.groups + group) * g.out * positions, positions,
-                                k > 0, {x + (more ? next : 0), more ? g.x_size() : 0, place_of(row) / W});
+                                k > 0 ? detail::Put::add : detail::Put::store,
+                                next_panel(x, group, s, p, row, k, deep, lanes));
         }
       }
+  }
+  // What in_panels reads after the `deep` channels from k on of `row` positions from p on: channels, positions, or the
+  // next sample.
+  detail::Ahead<E> next_panel(E const* x, index_t group, index_t s, index_t p, index_t row, index_t k,
+                              index_t deep, index_t lanes) const {
+    index_t const turns = (g.out + detail::plane_rows - 1) / detail::plane_rows *
+                          (lanes / detail::plane_lanes(g.out)) *
+                          (std::min(deep, depth - k) / detail::tile_turn);
+    k += deep;
+    if (k >= depth) k = 0, p += row;
+    if (p >= positions) p = 0, ++s;
+    if (s >= g.batch) return {};
+    return {x + ((s * g.groups + group) * g.in + k) * g.x_size() + place_of(p), place_of(row), g.x_size(),
+            std::min(deep, depth - k), turns};
   }
   // Where position p, or the first of its line, lies in a channel, where windows are single elements.
   index_t place_of(index_t p) const {

@@ -30,6 +30,9 @@ struct Place {
   int count;
 };
 
+/// How sums are put where they go: in place of what is there, added to it, or past the caches.
+enum class Put { store, add, stream };
+
 /// Room for strips of m rows.
 constexpr Index strips_size(Index m, Index k) { return (m + plane_rows - 1) / plane_rows * plane_rows * k; }
 
@@ -48,11 +51,36 @@ void pack_strips(T const* a, Index row, Index column, Index m, Index k, T* to) {
   }
 }
 
-/// Ahead - what is used next: so many lanes of rows, one lane of as many rows as a product has during each tile.
+/// Ahead - rows of memory that are used next, asked for one after the other while turns of tiles go by: in each of them
+/// a line, or two where the turns would not suffice. In the order of addresses, in which the hardware helps.
 template <class T>
-struct Ahead {
-  T const* at;
-  Index row, lanes;
+class Ahead {
+ public:
+  Ahead() = default;
+  /// So many rows of n numbers, `apart` from each other, within so many turns.
+  Ahead(T const* p, Index n, Index apart, Index rows, Index turns) : at_(p), apart_(apart), rows_(rows) {
+    Index const lines = (n + line - 1) / line + 1;  // rows need not begin where lines do
+    if (lines * rows > turns) second_ = line;
+    step_ = line + second_, row_ = left_ = (lines * line + step_ - 1) / step_ * step_;
+  }
+  DFDX_INLINE void ask() {
+    ask_to_read(at_);
+    ask_to_read(at_ + second_);
+    at_ += step_;
+    left_ -= step_;
+    if (left_ <= 0) next_row();
+  }
+
+ private:
+  static constexpr Index line = 64 / sizeof(T);
+
+  // After the last row, that again.
+  void next_row() {
+    if (rows_ > 1) --rows_, at_ += apart_;
+    at_ -= row_, left_ = row_;
+  }
+  T const* at_ = nullptr;
+  Index apart_ = 0, rows_ = 0, row_ = 0, left_ = 1, second_ = 0, step_ = 0;
 };
 
 /// sum[r][c] += a[r] times the lane of x at[c] + s.
@@ -66,10 +94,12 @@ DFDX_INLINE void add_products(T const* const (&at)[C], Index s, T const* a, lane
   }
 }
 
-/// R rows and C lanes of sums over k, stored or added to what is there; of the rows `rows` exist.
+/// R rows and C lanes of sums over k; of the rows `rows` exist. Lanes that are not whole lines of memory are stored where
+/// others are streamed.
 template <int R, int C, class T>
 void plane_tile(T const* x, Place const* place, Index const* step, Index k, T const* DFDX_RESTRICT a,
-                Index rows, T* DFDX_RESTRICT y, Index y_row, bool more, Ahead<T> ahead) {
+                Index rows, T* DFDX_RESTRICT y, Index y_row, Put put, Ahead<T>& upcoming) {
+  Ahead<T> ahead = upcoming;  // in registers
   using V = lane<T>;
   T const* at[C];
   V sum[R][C];
@@ -80,29 +110,24 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
   bool whole = true;
   DFDX_UNROLL for (int c = 0; c < C; ++c) {
     whole = whole && place[c].count == lane_size<T>;
-    if (k > 32)
+    if (k > 32 && put != Put::stream)
       DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
   }
-  T const* next = ahead.at;
   Index p = 0;
   for (; p + tile_turn <= k; p += tile_turn, step += tile_turn, a += tile_turn * plane_rows) {
-    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) {
-      ask_to_read(next);
-      next += ahead.row;
-      add_products<R, C>(at, step[u], a + u * plane_rows, sum);
-    }
+    ahead.ask();
+    DFDX_UNROLL for (int u = 0; u < tile_turn; ++u) add_products<R, C>(at, step[u], a + u * plane_rows, sum);
   }
-  for (; p < k; ++p, ++step, a += plane_rows) {
-    ask_to_read(next);
-    next += ahead.row;
-    add_products<R, C>(at, *step, a, sum);
-  }
+  for (; p < k; ++p, ++step, a += plane_rows) add_products<R, C>(at, *step, a, sum);
+  upcoming = ahead;
   if (whole && rows >= R) {
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
       DFDX_UNROLL for (int c = 0; c < C; ++c) {
         T* const to = y + r * y_row + place[c].to;
-        if (more) sum[r][c] = sum[r][c] + V::load_unaligned(to);
-        sum[r][c].store_unaligned(to);
+        if (put == Put::add) sum[r][c] = sum[r][c] + V::load_unaligned(to);
+        if (put == Put::stream && reinterpret_cast<std::uintptr_t>(to) % sizeof(V) == 0)
+          stream(to, sum[r][c]);
+        else sum[r][c].store_unaligned(to);
       }
     }
     return;
@@ -115,39 +140,37 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
     for (int c = 0; c < C; ++c) {
       T* const to = y + r * y_row + place[c].to;
       V const v = V::load_aligned(sums[r][c]);
-      store_n(to, more ? v + load_n(to, place[c].count) : v, place[c].count);
+      store_n(to, put == Put::add ? v + load_n(to, place[c].count) : v, place[c].count);
     }
 }
 template <int C, class T>
 void plane_rows_of(T const* x, Place const* place, Index const* step, Index k, T const* a, Index rows, T* y,
-                   Index y_row, bool more, Ahead<T> ahead) {
+                   Index y_row, Put put, Ahead<T>& ahead) {
   if constexpr (C <= gathered_lanes) {
     constexpr int R = C * plane_rows <= tile_sums ? plane_rows : tile_sums / C, few = C == 3 ? 6 : R;
-    if (R > 4 && rows > few) plane_tile<R, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
-    else if (R > 4 && rows > 4) plane_tile<few, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
-    else if (rows > 2) plane_tile<4, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
-    else plane_tile<2, C>(x, place, step, k, a, rows, y, y_row, more, ahead);
+    if (R > 4 && rows > few) plane_tile<R, C>(x, place, step, k, a, rows, y, y_row, put, ahead);
+    else if (R > 4 && rows > 4) plane_tile<few, C>(x, place, step, k, a, rows, y, y_row, put, ahead);
+    else if (rows > 2) plane_tile<4, C>(x, place, step, k, a, rows, y, y_row, put, ahead);
+    else plane_tile<2, C>(x, place, step, k, a, rows, y, y_row, put, ahead);
   }
 }
 
 /// y[i * y_row + place.to + j] = the sum over k of a[i, k] x[place.from + step[k] + j], or that added to what is there,
 /// for m rows and j < place.count of so many places. Whole lanes of x are read. Strips have `depth` columns, of which
-/// the k from a on are meant.
+/// the k from a on are meant. Who has sums streamed ends that (end_streams).
 template <class T>
 void plane_product(T const* x, Place const* places, Index lanes, Index const* step, Index k, T const* a,
-                   Index depth, Index m, T* y, Index y_row, bool more, Ahead<T> ahead) {
+                   Index depth, Index m, T* y, Index y_row, Put put, Ahead<T> ahead) {
   for (Index i = 0; i < m; i += plane_rows, a += depth * plane_rows)
     for (Index j = 0; j < lanes;) {
       int const width = next_panel(lanes - j, plane_lanes(m - i));
       Place const* const p = places + j;
       T* const to = y + i * y_row;
-      if (width == 1) plane_rows_of<1>(x, p, step, k, a, m - i, to, y_row, more, ahead);
-      else if (width == 2) plane_rows_of<2>(x, p, step, k, a, m - i, to, y_row, more, ahead);
-      else if (width == 3) plane_rows_of<3>(x, p, step, k, a, m - i, to, y_row, more, ahead);
-      else plane_rows_of<4>(x, p, step, k, a, m - i, to, y_row, more, ahead);
+      if (width == 1) plane_rows_of<1>(x, p, step, k, a, m - i, to, y_row, put, ahead);
+      else if (width == 2) plane_rows_of<2>(x, p, step, k, a, m - i, to, y_row, put, ahead);
+      else if (width == 3) plane_rows_of<3>(x, p, step, k, a, m - i, to, y_row, put, ahead);
+      else plane_rows_of<4>(x, p, step, k, a, m - i, to, y_row, put, ahead);
       j += width;
-      if (ahead.lanes > 1) --ahead.lanes, ahead.at += lane_size<T>;
-      else ahead.row = 0;
     }
 }
 
