@@ -95,8 +95,9 @@ class Conv {
   }
   void input_here(E* x, E const* w, E const* y) const {
 #if !defined(__CUDACC__) && !defined(DFDX_RVV)
-    if (takes_planes(g.out, g.in, g.x[2]) && PlaneConv<E>(g).has_input())
+    if (takes_planes(g.out, g.in, g.x[2]) && PlaneConv<E>(g).is_pointwise())
       return PlaneConv<E>(g).input(x, w, y);
+    if (has_mirror() && mirror().takes_mirrored()) return mirrored_input(x, w, y);
     if (gathers(g.in) && GatheredConv<E>(g).has_input()) return GatheredConv<E>(g).input(x, w, y);
     if (gathers(g.in) && positions >= PhasedConv<E>::fewest) return PhasedConv<E>(g).input(x, w, y);
 #endif
@@ -145,6 +146,38 @@ class Conv {
     if (depth == 0 || g.out == 0 || positions == 0 || channels < 4) return false;
     index_t const lanes = (channels + lane_size<E> - 1) / lane_size<E> * lane_size<E>;
     return g.pointwise() ? positions < 96 : 4 * channels >= 3 * lanes || positions <= 1024;
+  }
+  // The gradient of the input is a convolution too, of y, by mirrored windows whose channels are exchanged: where these
+  // are neighbours of which none lies beyond the input altogether.
+  bool has_mirror() const {
+    bool r = true;
+    for (Window const& w : g.w) r = r && w.stride == 1 && w.dilation * (w.size - 1) >= w.before;
+    return r;
+  }
+  Conv mirror() const {
+    ConvGeometry back = g;
+    std::swap(back.in, back.out);
+    for (int i = 0; i < 3; ++i) {
+      back.w[i].before = g.w[i].dilation * (g.w[i].size - 1) - g.w[i].before;
+      std::swap(back.x[i], back.y[i]);
+    }
+    return Conv(back);
+  }
+  // Of a mirror: whether it pays to mirror windows for it, which are fewer numbers than they are multiplied with.
+  bool takes_mirrored() const {
+    return takes_planes(g.in, g.out, g.y[2]) ||
+           (gathers(g.out) && g.out * g.w_size() <= g.batch * g.x_size());
+  }
+  void mirrored_input(E* x, E const* w, E const* y) const {
+    index_t const taps = g.w_size();
+    Scratch<E> const mirrored(static_cast<std::size_t>(g.groups * g.out * depth));
+    for (index_t group = 0; group < g.groups; ++group) {
+      E* const to = mirrored.get() + group * g.out * depth;
+      for (index_t o = 0; o < g.out; ++o)
+        for (index_t c = 0; c < g.in; ++c, w += taps)
+          for (index_t k = 0; k < taps; ++k) to[(c * g.out + o) * taps + k] = w[taps - 1 - k];
+    }
+    mirror().forward_here(y, mirrored.get(), x);
   }
   // Whether gradients of so few weights of a channel are sums of lanes of positions.
   bool takes_dots() const {

@@ -29,31 +29,38 @@ class PlaneConv {
         [&](index_t group, E* to) { detail::pack_strips(w + group * size, depth, 1, g.out, depth, to); });
   }
 
-  /// x = y seen through the mirrored windows, whose input and output channels are exchanged.
+  /// Whether windows are single elements of the input.
+  bool is_pointwise() const {
+    bool r = taps == 1;
+    for (int i = 0; i < 3; ++i) r = r && g.w[i].before == 0 && g.w[i].stride * (g.y[i] - 1) < g.x[i];
+    return r;
+  }
+  /// Of single elements; other windows are mirrored (Conv).
   void input(E* x, E const* w, E const* y) const {
-    if (is_pointwise()) return pointwise_input(x, w, y);
     ConvGeometry back = g;
     std::swap(back.in, back.out);
-    for (int i = 0; i < 3; ++i) {
-      back.w[i].before = g.w[i].dilation * (g.w[i].size - 1) - g.w[i].before;
-      std::swap(back.x[i], back.y[i]);
+    for (int i = 0; i < 3; ++i) back.x[i] = g.y[i], back.w[i] = Window{};
+    auto const pack = [&](index_t group, E* to) {
+      detail::pack_strips(w + group * g.out * g.in, 1, g.in, g.in, g.out, to);
+    };
+    if (g.pointwise()) return PlaneConv(back).run(y, x, pack);
+    // The elements that windows are, then zeros between them.
+    back.batch = 1;
+    PlaneConv const one(back);
+    index_t const all = g.groups * g.in * positions;
+    Numbers const part = some(all);
+    for (index_t s = 0; s < g.batch; ++s) {
+      one.run(y + s * g.groups * g.out * positions, part.get(), pack);
+      for (index_t c = 0; c < g.groups * g.in; ++c, x += g.x_size()) {
+        std::fill_n(x, g.x_size(), E(0));
+        E const* from = part.get() + c * positions;
+        for (index_t i = 0; i < g.y[0]; ++i)
+          for (index_t j = 0; j < g.y[1]; ++j, from += g.y[2]) {
+            E* const to = x + (i * g.w[0].stride * g.x[1] + j * g.w[1].stride) * g.x[2];
+            for (index_t k = 0; k < g.y[2]; ++k) to[k * g.w[2].stride] = from[k];
+          }
+      }
     }
-    PlaneConv const other(back);
-    Numbers const mirrored = some(g.in * other.depth);
-    other.run(y, x, [&](index_t group, E* to) {
-      E const* from = w + group * g.out * depth;
-      for (index_t o = 0; o < g.out; ++o)
-        for (index_t c = 0; c < g.in; ++c, from += taps)
-          for (index_t k = 0; k < taps; ++k) mirrored.get()[(c * g.out + o) * taps + k] = from[taps - 1 - k];
-      detail::pack_strips(mirrored.get(), other.depth, 1, g.in, other.depth, to);
-    });
-  }
-  /// Whether input() is for this geometry: windows are single elements of the input, or neighbours of which none lies
-  /// beyond the input altogether.
-  bool has_input() const {
-    bool r = true;
-    for (Window const& w : g.w) r = r && w.stride == 1 && w.dilation * (w.size - 1) >= w.before;
-    return r || is_pointwise();
   }
 
   /// Lanes run over positions, and are added up at the end.
@@ -106,40 +113,6 @@ class PlaneConv {
       else in_frames(x + group * g.in * g.x_size(), strips.get(), y + group * g.out * positions);
     }
   }
-  bool is_pointwise() const {
-    bool r = taps == 1;
-    for (int i = 0; i < 3; ++i) r = r && g.w[i].before == 0 && g.w[i].stride * (g.y[i] - 1) < g.x[i];
-    return r;
-  }
-
-  // Of single elements.
-  void pointwise_input(E* x, E const* w, E const* y) const {
-    ConvGeometry back = g;
-    std::swap(back.in, back.out);
-    for (int i = 0; i < 3; ++i) back.x[i] = g.y[i], back.w[i] = Window{};
-    auto const pack = [&](index_t group, E* to) {
-      detail::pack_strips(w + group * g.out * g.in, 1, g.in, g.in, g.out, to);
-    };
-    if (g.pointwise()) return PlaneConv(back).run(y, x, pack);
-    // The elements that windows are, then zeros between them.
-    back.batch = 1;
-    PlaneConv const one(back);
-    index_t const all = g.groups * g.in * positions;
-    Numbers const part = some(all);
-    for (index_t s = 0; s < g.batch; ++s) {
-      one.run(y + s * g.groups * g.out * positions, part.get(), pack);
-      for (index_t c = 0; c < g.groups * g.in; ++c, x += g.x_size()) {
-        std::fill_n(x, g.x_size(), E(0));
-        E const* from = part.get() + c * positions;
-        for (index_t i = 0; i < g.y[0]; ++i)
-          for (index_t j = 0; j < g.y[1]; ++j, from += g.y[2]) {
-            E* const to = x + (i * g.w[0].stride * g.x[1] + j * g.w[1].stride) * g.x[2];
-            for (index_t k = 0; k < g.y[2]; ++k) to[k * g.w[2].stride] = from[k];
-          }
-      }
-    }
-  }
-
   void list_windows(Plane const& frame, index_t* to) const {
     frame.list(g.w, to);
     for (index_t k = taps; k < depth; ++k) to[k] = to[k - taps] + frame.size();

@@ -94,8 +94,8 @@ DFDX_INLINE void add_products(T const* const (&at)[C], Index s, T const* a, lane
   }
 }
 
-/// R rows and C lanes of sums over k; of the rows `rows` exist. Lanes that are not whole lines of memory are stored where
-/// others are streamed.
+/// R rows and C lanes of sums over k; of the rows `rows` exist. Where lanes are streamed, those that do not begin where
+/// registers may are stored.
 template <int R, int C, class T>
 void plane_tile(T const* x, Place const* place, Index const* step, Index k, T const* DFDX_RESTRICT a,
                 Index rows, T* DFDX_RESTRICT y, Index y_row, Put put, Ahead<T>& upcoming) {
