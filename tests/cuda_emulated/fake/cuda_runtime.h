@@ -298,7 +298,10 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   ++cuda_fake::machine().waits;
   return cuda_fake::machine().say(is_captured(s) ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }
-inline cudaError_t cudaDeviceSynchronize() { return cuda_fake::machine().say(cudaSuccess); }
+inline cudaError_t cudaDeviceSynchronize() {
+  bool const captures = cuda_fake::machine().capturing != 0;
+  return cuda_fake::machine().say(captures ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+}
 
 // Events know when the work before them was done, which is at once.
 using cudaEvent_t = std::chrono::steady_clock::time_point*;
@@ -321,10 +324,12 @@ inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b)
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
   s->capturing = new cuda_fake::Graph;
+  ++cuda_fake::machine().capturing;
   return cuda_fake::machine().say(cudaSuccess);
 }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* g) {
   *g = std::exchange(s->capturing, nullptr);
+  --cuda_fake::machine().capturing;
   ++cuda_fake::machine().captures;
   ++cuda_fake::machine().graphs;
   return cuda_fake::machine().say(cudaSuccess);

@@ -54,6 +54,8 @@ class Machine {
   /// Whether code for sm_90a is there.
   bool has_warpgroups = true;
   int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
+  /// Streams that are captured now.
+  int capturing = 0;
   /// Launches of clusters of blocks.
   int cluster_launches = 0;
 

@@ -31,7 +31,10 @@ namespace dfdx::inline DFDX_TARGET::cuda_runtime {
   std::string text = "cuda: " + what + ": " + cudaGetErrorString(e) + " (" + cudaGetErrorName(e) + ")";
   bool const says_nothing =
       e == cudaErrorNoDevice || e == cudaErrorInvalidDevice || e == cudaErrorInsufficientDriver;
-  if (!says_nothing && cudaDeviceSynchronize() != cudaSuccess && cudaGetLastError() != cudaSuccess)
+  cudaError_t const now = says_nothing ? cudaSuccess : cudaDeviceSynchronize();
+  if (now != cudaSuccess) static_cast<void>(cudaGetLastError());
+  // While steps are captured nobody may wait for the device, which is not lost for that.
+  if (now != cudaSuccess && now != cudaErrorStreamCaptureUnsupported)
     text += "; the device is lost to this process, which has to be started again";
   raise(text);
 }
