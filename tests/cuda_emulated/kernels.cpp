@@ -304,6 +304,13 @@ TEST_CASE("parts replaced, the last where a place comes twice", "[cuda]") {
   CHECK(tests::error_of([&] { static_cast<void>(numbers(wrong)); }) ==
         "index_copy: index 40 out of range for 40 on cuda:0: what was computed since is void");
 }
+TEST_CASE("lines whose places need more than 32 bits are not sorted", "[cuda]") {
+  namespace k = dfdx::kernels::cuda;
+  using Sort = k::SortKernel<k::AnyWalks<1, 1>, std::uint8_t, 0, false>;
+  k::OwnArguments x;
+  for (int i : {0, 2}) x.symbols[i] = index_t{1} << 32, x.symbols[i + 1] = 1;
+  CHECK(Sort::start_all(x, nullptr) == cudaErrorInvalidValue);
+}
 TEST_CASE("windows and images, and their gradients", "[cuda]") {
   CHECK(on_device(grad(pooled), filled<Tensor<double, 2, 3, 13, 10>>(1)) < 1e-13);
   CHECK(on_device(grad(pooled), filled<Tensor<float, dyn, 3, 13, 10>>(1, 2, 3, 13, 10)) < 1e-5);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include <dfdx/core/order.hpp>
 #include <dfdx/kernels/cuda/lines.hpp>
@@ -26,9 +27,9 @@ template <class Code, class T, int Axis, bool Descending>
 struct SortKernel {
   using At = AxisLines<Code, 0, Axis>;
   using Key = decltype(op::detail::sort_key(T{}));
-  /// A line of 2^32 elements and what sorts it fit in no device's memory.
+  /// Places in lines, and counts of their elements; longer ones are refused.
   using Place = std::uint32_t;
-  static constexpr index_t short_line = 1024;
+  static constexpr index_t short_line = 1024, longest_line = std::numeric_limits<Place>::max();
 
   static constexpr int digits = 256, threads = 512, warps = threads / warp_size,
                        each = 64 / static_cast<int>(sizeof(Key)), tile = threads * each;
@@ -336,6 +337,7 @@ struct SortKernel {
     index_t const* const s = x.symbols;
     index_t const lines = At::lines(s), all = elements(s), of_line = tiles(s);
     if (all == 0) return cudaSuccess;
+    if (At::length(s) > longest_line) return cudaErrorInvalidValue;
     if (At::length(s) <= short_line) return start<Merge>(x, blocks_for(lines, 1), stream);
     Key* keys[3] = {};
     Place* places[3] = {};
