@@ -155,6 +155,17 @@ TEST_CASE("work that failed is done once before it is captured", "[cuda]") {
   REQUIRE(m.captures == captures + 1);
 }
 
+TEST_CASE("pinned memory that was borrowed has been read when a copy returns", "[cuda]") {
+  void* memory = nullptr;
+  REQUIRE(cudaHostAlloc(&memory, sizeof(float) * 3, 0) == cudaSuccess);
+  auto* const x = static_cast<float*>(memory);
+  std::iota(x, x + 3, 1.0f);
+  auto const there = to(cuda(), Three::borrow(x));
+  std::iota(x, x + 3, 7.0f);
+  REQUIRE(numbers(there) == std::vector<double>{1, 2, 3});
+  REQUIRE(cudaFreeHost(memory) == cudaSuccess);
+}
+
 TEST_CASE("bound programs run on the device", "[cuda]") {
   auto const x = to(cuda(), Three::from({1, 2, 3}));
   auto f = compile(twice);

@@ -40,6 +40,10 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes = 0;
 };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
+struct cudaPointerAttributes {
+  cudaMemoryType type = cudaMemoryTypeUnregistered;
+};
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned long long cudaEnableDefault = 0;
@@ -105,8 +109,14 @@ T* of_block(T* own, std::ptrdiff_t size, unsigned block) {
 
 namespace cuda_fake {
 
+inline void end_late_copy(cudaStream_t s) {
+  if (s == nullptr || s->late_copy == nullptr) return;
+  Machine::Open const open(machine());
+  std::exchange(s->late_copy, nullptr)();
+}
 inline cudaError_t submit(cudaStream_t s, std::function<void()> work) {
   if (machine().lost != cudaSuccess) return machine().say(machine().lost);
+  end_late_copy(s);
   if (s != nullptr && s->capturing != nullptr) {
     s->capturing->work.push_back(std::move(work));
   } else {
@@ -264,20 +274,32 @@ inline cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
 }
 inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
   *p = std::malloc(bytes);
+  cuda_fake::machine().pinned.insert(*p);
   return cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void* p) {
+  cuda_fake::machine().pinned.erase(p);
   std::free(p);
   return cudaSuccess;
+}
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* facts, void const* p) {
+  bool const is_pinned = cuda_fake::machine().pinned.contains(p);
+  facts->type = is_pinned ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+  return cuda_fake::machine().say(cudaSuccess);
 }
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = cuda_fake::machine().total_bytes;
   *free = *total - cuda_fake::machine().used_bytes;
   return cuda_fake::machine().say(cudaSuccess);
 }
+// From the beginning of pinned memory as late as may be.
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t s) {
-  return cuda_fake::submit(s, [=] { std::memcpy(to, from, bytes); });
+  auto const copy = [=] { std::memcpy(to, from, bytes); };
+  if (is_captured(s) || !cuda_fake::machine().pinned.contains(from)) return cuda_fake::submit(s, copy);
+  auto const said = cuda_fake::submit(s, [] {});
+  if (said == cudaSuccess) s->late_copy = copy;
+  return said;
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t s) {
   return cuda_fake::submit(s, [=] { std::memset(to, value, bytes); });
@@ -295,6 +317,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   return cuda_fake::machine().say(cudaSuccess);
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  cuda_fake::end_late_copy(s);
   ++cuda_fake::machine().waits;
   return cuda_fake::machine().say(is_captured(s) ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <sys/mman.h>
@@ -35,6 +36,8 @@ struct Graph {
 struct Stream {
   int device = 0;
   Graph* capturing = nullptr;
+  /// A copy from pinned memory that was asked for last.
+  std::function<void()> late_copy;
 };
 
 /// Machine - one process's device: what tests set, and what they count.
@@ -56,6 +59,8 @@ class Machine {
   int launches = 0, replays = 0, captures = 0, streams = 0, graphs = 0, waits = 0;
   /// Streams that are captured now.
   int capturing = 0;
+  /// Host memory that devices read by themselves.
+  std::set<void const*> pinned;
   /// Launches of clusters of blocks.
   int cluster_launches = 0;
 

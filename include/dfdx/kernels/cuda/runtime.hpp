@@ -249,6 +249,13 @@ struct Pinned {
   }
 };
 
+/// is_pinned - whether devices read host memory by themselves, after a copy of it was asked for: what a user borrowed.
+inline bool is_pinned(void const* p) {
+  cudaPointerAttributes facts{};
+  check("host memory", cudaPointerGetAttributes(&facts, p));
+  return facts.type != cudaMemoryTypeUnregistered;
+}
+
 /// copy - bytes from one device, or the host, to another; has read and written host memory when it returns.
 inline void copy(void* to, Device to_device, void const* from, Device from_device, std::size_t bytes) {
   if (bytes == 0) return;
@@ -266,7 +273,7 @@ inline void copy(void* to, Device to_device, void const* from, Device from_devic
     return;
   }
   static constexpr std::size_t few = std::size_t{64} << 10;
-  if (to_device.is_cpu() ? false : bytes <= few)  // the runtime keeps few bytes itself
+  if (to_device.is_cpu() ? false : bytes <= few && !is_pinned(from))  // the runtime keeps few bytes itself
     return say(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, s));
   std::byte* const between = Pinned::block();
   for (std::size_t i = 0; i < bytes; i += Pinned::bytes) {
