@@ -220,7 +220,9 @@ class PlaneConv {
                               ? lanes
                               : detail::plane_lanes(g.out);
     index_t const bytes = g.batch * g.groups * g.out * positions * static_cast<index_t>(sizeof(E));
-    auto const put = bytes >= past_caches ? detail::Put::stream : detail::Put::store;
+    auto const put = bytes >= past_caches  ? detail::Put::stream
+                     : bytes > 1024 * 1024 ? detail::Put::store_far
+                                           : detail::Put::store;
     for (index_t s = 0; s < g.batch; ++s) {
       fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
       auto const product = [&](E const* from, detail::Place const* at, index_t n, index_t const* by, E* to) {

@@ -30,8 +30,9 @@ struct Place {
   int count;
 };
 
-/// How sums are put where they go: in place of what is there, added to it, or past the caches.
-enum class Put { store, add, stream };
+/// How sums are put where they go: in place of what is there, `store_far` where that is in no near cache; added to it;
+/// or past the caches.
+enum class Put { store, store_far, add, stream };
 
 /// Room for strips of m rows.
 constexpr Index strips_size(Index m, Index k) { return (m + plane_rows - 1) / plane_rows * plane_rows * k; }
@@ -110,7 +111,7 @@ void plane_tile(T const* x, Place const* place, Index const* step, Index k, T co
   bool whole = true;
   DFDX_UNROLL for (int c = 0; c < C; ++c) {
     whole = whole && place[c].count == lane_size<T>;
-    if (k > 32 && put != Put::stream)
+    if (put == Put::store_far || (k > 32 && put != Put::stream))
       DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_write(y + (r < rows ? r : 0) * y_row + place[c].to);
   }
   Index p = 0;
@@ -174,6 +175,9 @@ void plane_product(T const* x, Place const* places, Index lanes, Index const* st
     }
 }
 
+/// Products of the nine elements of a window, and rows beside them.
+inline constexpr int window_lanes = 9, window_rows = 3;
+
 /// sums[r * sum_row + t * W] += the products of places of row r of y with those of x that lie at[t] on: R rows, T such
 /// products each. Sums are lanes, to be added up. Of the rows `rows` exist, of the others `others`.
 template <int R, int T, class E>
@@ -191,6 +195,8 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
   auto const add = [&](Index i, auto const& load) {
     V v[R];
     DFDX_UNROLL for (int r = 0; r < R; ++r) v[r] = load(row[r] + place[i].to);
+    if (T == window_lanes)  // the rows after these, which not many products hide
+      DFDX_UNROLL for (int r = 0; r < R; ++r) ask_to_read(row[r] + place[i].to + R * y_row);
     DFDX_UNROLL for (int t = 0; t < T; ++t) {
       V const u = held(load(from[t] + place[i].from));
       DFDX_UNROLL for (int r = 0; r < R; ++r) sum[r][t] = xsimd::fma(v[r], u, sum[r][t]);
@@ -207,9 +213,6 @@ void plane_dots(E const* x, E const* y, Index y_row, Index rows, Place const* pl
     }
   }
 }
-/// Products of the nine elements of a window, and rows beside them.
-inline constexpr int window_lanes = 9, window_rows = 3;
-
 template <int T, class E>
 void plane_dots_of(E const* x, E const* y, Index y_row, Index rows, Place const* place, Index places,
                    Index const* at, Index others, E* sums, Index sum_row) {
