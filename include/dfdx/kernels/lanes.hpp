@@ -14,6 +14,7 @@
 #include <dfdx/kernels/simd/bytes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/integers.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 #include <dfdx/kernels/simd/truths.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
@@ -196,6 +197,12 @@ struct VectorLanes {
   static DFDX_INLINE void stream(M* p, type<M> const& x) {
     if (reinterpret_cast<std::uintptr_t>(p) % sizeof x == 0) detail::stream(p, x);
     else x.store_unaligned(p);
+  }
+
+  /// ask_ahead - of the lines that stores in order will come to: those of memory far away take as long as many stores.
+  template <class M>
+  static DFDX_INLINE void ask_ahead(M* p) {
+    ask_to_write(p, 1024);
   }
 
   template <class M>

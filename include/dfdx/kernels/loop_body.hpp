@@ -96,10 +96,16 @@ class LoopBody {
   // What is so large that it is stored past the caches, if the loop's state says so.
   template <int K>
   static constexpr bool may_stream() {
-    if constexpr (K != Stored && facts.is_written_once(K) &&
+    if constexpr (K != Stored && facts.written_once(K) >= past_caches &&
                   requires { L::template can_stream<memory_t<K>>; })
       return L::template can_stream<memory_t<K>>;
     else return false;
+  }
+  // What is asked for before it is written: of maps, as rows that are stored in phases have time enough.
+  template <int K>
+  static constexpr bool asks_ahead() {
+    return K != Stored && facts.is_map() && facts.written_once(K) >= far_away &&
+           requires(memory_t<K>* p) { L::ask_ahead(p); };
   }
   template <int D, std::size_t... K>
   static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
@@ -267,6 +273,7 @@ class LoopBody {
         if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
         else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);
       } else {
+        if constexpr (!Tail && asks_ahead<x>()) L::ask_ahead(to);
         L::template store<Tail>(to, by, lane_value<y, P>(s, v...), count);
       }
       return detail::Absent{};

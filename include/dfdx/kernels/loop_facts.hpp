@@ -12,6 +12,8 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// past_caches - a result of so many bytes is in no cache when it is read, and is stored past them.
 inline constexpr index_t past_caches = index_t{1} << 25;
+/// far_away - a result of so many bytes is in no near cache when it is written.
+inline constexpr index_t far_away = index_t{1} << 21;
 
 /// LoopFacts - the facts of one description: a value, not a type of each, since its functions are compiled once then.
 class LoopFacts {
@@ -191,20 +193,21 @@ class LoopFacts {
         return true;
     return false;
   }
-  /// is_written_once - operand k is written once, side by side, and so large that nothing of it will be in a cache when
-  /// it is read: a line of it need not be fetched to be written.
-  constexpr bool is_written_once(int k) const {
+  /// written_once - the bytes of operand k if it is written once, side by side, and not read; else 0, as where only the
+  /// running program knows.
+  constexpr index_t written_once(int k) const {
     index_t n = static_cast<index_t>(size_of(static_cast<DType>(record(k, loop_code::dtype))));
     for (int d = 0; d < dims; ++d) {
-      if (stride_code(k, d) == 0 && extent_code(d) != 1) return false;
+      if (stride_code(k, d) == 0 && extent_code(d) != 1) return 0;
       n = extent::mul(n, extent_code(d));
     }
-    return n >= past_caches && stride_code(k, dims - 1) == 1 && !loads(k) && !is_scratch(k) && !is_shared(k);
+    bool const here = n > 0 && stride_code(k, dims - 1) == 1 && !loads(k) && !is_scratch(k) && !is_shared(k);
+    return here ? n : 0;
   }
-  /// writes_large - there is such an operand.
+  /// writes_large - there is such an operand, of which nothing will be in a cache when it is read.
   constexpr bool writes_large() const {
     for (int k = 0; k < operands; ++k)
-      if (is_written_once(k)) return true;
+      if (written_once(k) >= past_caches) return true;
     return false;
   }
   /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.

@@ -9,20 +9,24 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
+/// So many bytes on from p, which is no address of an element there.
+template <class T>
+DFDX_INLINE void const* bytes_from(T const* p, std::ptrdiff_t bytes_on) {
+  return reinterpret_cast<void const*>(reinterpret_cast<std::uintptr_t>(p) +
+                                       static_cast<std::uintptr_t>(bytes_on));
+}
 /// What will be read, into the second cache.
 template <class T>
 DFDX_INLINE void ask_to_read([[maybe_unused]] T const* p, [[maybe_unused]] std::ptrdiff_t bytes_on = 0) {
 #if defined(__GNUC__)
-  __builtin_prefetch(reinterpret_cast<void const*>(reinterpret_cast<std::uintptr_t>(p) +
-                                                   static_cast<std::uintptr_t>(bytes_on)),
-                     0, 2);
+  __builtin_prefetch(bytes_from(p, bytes_on), 0, 2);
 #endif
 }
 /// What will be written, into the first.
 template <class T>
-DFDX_INLINE void ask_to_write([[maybe_unused]] T const* p) {
+DFDX_INLINE void ask_to_write([[maybe_unused]] T const* p, [[maybe_unused]] std::ptrdiff_t bytes_on = 0) {
 #if defined(__GNUC__)
-  __builtin_prefetch(p, 1, 3);
+  __builtin_prefetch(bytes_from(p, bytes_on), 1, 3);
 #endif
 }
 
