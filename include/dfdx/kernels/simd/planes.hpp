@@ -52,8 +52,9 @@ void pack_strips(T const* a, Index row, Index column, Index m, Index k, T* to) {
   }
 }
 
-/// Ahead - rows of memory that are used next, asked for one after the other while turns of tiles go by: in each of them
-/// a line, or two where the turns would not suffice. In the order of addresses, in which the hardware helps.
+/// Ahead - rows of memory that are used next, asked for one after the other while turns of tiles go by: a line in each
+/// of them, or two where the turns would not suffice. In the order of addresses, in which the hardware helps. Tiles of
+/// few turns have no time for what panel_ahead computes for each.
 template <class T>
 class Ahead {
  public:
