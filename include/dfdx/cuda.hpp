@@ -5,7 +5,8 @@
 // headers of dfdx.
 //
 // All threads of a program share one stream for each device, and a program that runs for the second time is captured
-// from it: let one thread at a time run programs on a device.
+// from it: let one thread at a time run programs on a device, and none copy to it, from it or free what lies on it
+// meanwhile.
 #pragma once
 
 #if defined(DFDX_VERSION_MAJOR) && !defined(DFDX_WITH_CUDA)
