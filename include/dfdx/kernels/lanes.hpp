@@ -199,10 +199,10 @@ struct VectorLanes {
     else x.store_unaligned(p);
   }
 
-  /// ask_ahead - of the lines that stores in order will come to: those of memory far away take as long as many stores.
+  /// ask_ahead - for lines that stores in order will come to.
   template <class M>
   static DFDX_INLINE void ask_ahead(M* p) {
-    ask_to_write(p, 1024);
+    ask_to_write(p, stores_ahead);
   }
 
   template <class M>

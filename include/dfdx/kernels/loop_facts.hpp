@@ -12,8 +12,8 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 
 /// past_caches - a result of so many bytes is in no cache when it is read, and is stored past them.
 inline constexpr index_t past_caches = index_t{1} << 25;
-/// far_away - a result of so many bytes is in no near cache when it is written.
-inline constexpr index_t far_away = index_t{1} << 21;
+/// far_away - a result of so many bytes is not in the first cache when it is written.
+inline constexpr index_t far_away = index_t{1} << 15;
 
 /// LoopFacts - the facts of one description: a value, not a type of each, since its functions are compiled once then.
 class LoopFacts {

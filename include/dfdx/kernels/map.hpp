@@ -10,8 +10,10 @@
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/kernels/computed.hpp>
 #include <dfdx/kernels/convert.hpp>
+#include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 #include <dfdx/kernels/simd/truths.hpp>
 #include <dfdx/value/walk.hpp>
 
@@ -44,7 +46,14 @@ void map_row(R* y, index_t n, T const*... x) {
 #elif !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<R> && (std::is_same_v<R, T> && ...)) {
     constexpr index_t w = lane_size<R>;
-    for (; i + w <= n; i += w) lane<R>(Op::eval(lane<R>::load_unaligned(x + i)...)).store_unaligned(y + i);
+    auto const store = [&]() DFDX_INLINE_LAMBDA {
+      lane<R>(Op::eval(lane<R>::load_unaligned(x + i)...)).store_unaligned(y + i);
+    };
+    // Lines of a large result are asked for before they are stored.
+    if (n * static_cast<index_t>(sizeof(R)) >= far_away)
+      for (; i + w <= n; i += w) detail::ask_to_write(y + i, detail::stores_ahead), store();
+    else
+      for (; i + w <= n; i += w) store();
     // Few numbers alone go one by one: what is in a lane's other places would be computed too, with its traps.
     if (i < n && n >= w) {
       int const rest = static_cast<int>(n - i);

@@ -30,6 +30,9 @@ DFDX_INLINE void ask_to_write([[maybe_unused]] T const* p, [[maybe_unused]] std:
 #endif
 }
 
+/// Stores in order ask for what they come to so many bytes later: as long as memory far away takes.
+inline constexpr std::ptrdiff_t stores_ahead = 1024;
+
 /// Upcoming - memory that is read after what is computed now, asked for in that many parts.
 class Upcoming {
  public:
