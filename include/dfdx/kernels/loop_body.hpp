@@ -101,11 +101,10 @@ class LoopBody {
       return L::template can_stream<memory_t<K>>;
     else return false;
   }
-  // What is asked for before it is written: of maps, as rows that are stored in phases have time enough.
+  // What is asked for before it is written.
   template <int K>
   static constexpr bool asks_ahead() {
-    return K != Stored && facts.is_map() && facts.written_once(K) >= far_away &&
-           requires(memory_t<K>* p) { L::ask_ahead(p); };
+    return K != Stored && facts.is_only_result(K) && requires(memory_t<K>* p) { L::ask_ahead(p); };
   }
   template <int D, std::size_t... K>
   static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {

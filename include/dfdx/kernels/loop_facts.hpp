@@ -210,6 +210,13 @@ class LoopFacts {
       if (written_once(k) >= past_caches) return true;
     return false;
   }
+  /// is_only_result - operand k is the one result of a map, and beyond the first cache. Maps with several are most
+  /// often updates in place, whose lines have been read; rows that are stored in phases have time enough.
+  constexpr bool is_only_result(int k) const {
+    for (int other = 0; other < operands; ++other)
+      if (other != k && written_once(other) > 0) return false;
+    return is_map() && written_once(k) >= far_away;
+  }
   /// is_map - every element stands alone: no reduction, and no value that is stored once for a row.
   constexpr bool is_map() const {
     for (int i = 0; i < instructions; ++i) {
