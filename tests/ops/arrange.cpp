@@ -308,6 +308,15 @@ TEST_CASE("split, chunk, unbind, meshgrid", "[ops]") {
       std::is_same_v<decltype(chunk<2, 1>(typed)), std::tuple<Tensor<float, 4, 2>, Tensor<float, 4, 1>>>);
   CHECK(array_equal(std::get<1>(chunk<2, 1>(typed)), slice(Array(typed), 1, 2)));
   CHECK(array_equal(unbind<0>(typed)[2], from<float>({7, 8, 9})));
+
+  // Of Arrays too, so that the same model serves programs and the tape.
+  Array const plain = typed;
+  CHECK(array_equal(split<2>(plain)[1], split<2>(typed)[1]));
+  CHECK(array_equal(unbind<0>(plain)[2], unbind<0>(typed)[2]));
+  auto const [left, right] = chunk<2, 1>(plain);
+  CHECK(array_equal(left, slice(plain, 1, 0, 2)));
+  CHECK(array_equal(right, slice(plain, 1, 2)));
+  CHECK_THROWS_WITH(chunk<4>(slice(plain, 0, 0, 2)), "chunk: axis 0 of [2, 3] makes 2 parts, 4 required");
 }
 
 TEST_CASE("unfold and fold", "[ops]") {

@@ -228,10 +228,11 @@ constexpr auto diag(X const& x) {
 /// Dtypes    any
 /// Errors    "split: sizes [2, 2] do not add up to axis 0 of [5, 3]"
 /// Source    PyTorch's split
-template <index_t Size, int Axis = 0, typed X>
+template <index_t Size, int Axis = 0, operand X>
 constexpr auto split(X const& x) {
   static_assert(Size > 0, "split: a positive size required");
   if constexpr (Size < 1) return Refused{};
+  else if constexpr (!typed<X>) return split(x, Size, Axis);
   else if constexpr (detail::has_axis<Axis, X>) return detail::equal_parts<Axis, Size, 1>(x);
   else return slice<Axis, 0>(x);
 }
@@ -259,17 +260,25 @@ auto split(X const& x, std::initializer_list<index_t> sizes, int axis = 0) {
 }
 
 /// chunk<N, Axis>(x), chunk(x, n, axis) - split into n parts, or fewer where an extent has too few elements; of an
-/// empty axis n empty parts.
+/// empty axis n empty parts. chunk<N, Axis> of an Array gives an array of N, as of a Tensor.
 ///
 /// Shapes    x: [.., M, ..] -> parts [.., M / n rounded up, ..], the last smaller if need be
 /// Dtypes    any
-/// Errors    "chunk: a positive number of parts required"
+/// Errors    "chunk: a positive number of parts required"; "chunk: axis 1 of [2, 3] makes 2 parts, 4 required" of an
+///           Array
 /// Source    PyTorch's chunk
-template <index_t N, int Axis = 0, typed X>
+template <index_t N, int Axis = 0, operand X>
 constexpr auto chunk(X const& x) {
   static_assert(N > 0, "chunk: a positive number of parts required");
   if constexpr (N < 1) {
     return Refused{};
+  } else if constexpr (!typed<X>) {
+    auto const parts = chunk(x, N, Axis);
+    if (index_t const n = static_cast<index_t>(parts.size()); n != N)
+      raise("chunk: axis ", Axis, " of ", x.shape(), " makes ", n, " parts, ", N, " required");
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{parts[I]...};
+    }(std::make_index_sequence<static_cast<std::size_t>(N)>{});
   } else if constexpr (detail::has_axis<Axis, X>) {
     constexpr index_t n = X::static_shape[normalize_axis(Axis, X::static_rank)];
     return detail::equal_parts<Axis, (n > N ? (n + N - 1) / N : 1), N>(x);
@@ -292,9 +301,11 @@ auto chunk(X const& x, index_t n, int axis = 0) {
 /// Dtypes    any
 /// Errors    "unbind: axis 0 of [dyn, 3] has no fixed extent"
 /// Source    PyTorch's unbind
-template <int Axis = 0, typed X>
+template <int Axis = 0, operand X>
 constexpr auto unbind(X const& x) {
-  if constexpr (detail::has_axis<Axis, X>) {
+  if constexpr (!typed<X>) {
+    return unbind(x, Axis);
+  } else if constexpr (detail::has_axis<Axis, X>) {
     constexpr index_t n = X::static_shape[normalize_axis(Axis, X::static_rank)];
     static_assert(n > 0, "unbind: an axis of fixed positive extent required");
     return [&]<index_t... I>(std::integer_sequence<index_t, I...>) {
