@@ -95,8 +95,8 @@ class Array : public ArrayMethods {
     o.storage_ = nullptr, o.data_ = nullptr, o.graph_ = nullptr, o.tape_ = nullptr;
     take_layout(o);
   }
-  constexpr Array& operator=(Array const& o) noexcept { return *this = Array(o); }
-  constexpr Array& operator=(Array&& o) noexcept {
+  constexpr Array& operator=(Array const& o) & noexcept { return *this = Array(o); }
+  constexpr Array& operator=(Array&& o) & noexcept {
     Storage* const storage = o.storage_;
     TapeNode* const tape = o.tape_;
     std::byte* const data = o.data_;
@@ -110,6 +110,8 @@ class Array : public ArrayMethods {
     if (old_tape != nullptr) old_tape->release();
     return *this;
   }
+  // The numbers would not be changed: what a(0) gives is a view, which is gone at the end of the line.
+  Array& operator=(Array const&) && = delete;  // of a part: a(0).copy_(x), or index_put_(a, x, 0)
   constexpr ~Array() {
     if (storage_ != nullptr) storage_->release();
     if (tape_ != nullptr) tape_->release();

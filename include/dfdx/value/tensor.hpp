@@ -57,6 +57,12 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
   /// No memory yet: reading it is an error. Use zeros(), from(), ... for one that holds numbers.
   constexpr Tensor() : Base(nullptr, -1, static_meta) {}
 
+  constexpr Tensor(Tensor const&) = default;
+  constexpr Tensor(Tensor&&) = default;
+  constexpr Tensor& operator=(Tensor const&) & = default;
+  constexpr Tensor& operator=(Tensor&&) & = default;
+  Tensor& operator=(Tensor const&) && = delete;  // of a part: select<0, 0>(a).copy_(x)
+
   /// A value that the caller has shown to have this dtype and shape.
   struct Unchecked {};
   constexpr Tensor(Unchecked, Array a) : Base(std::move(a)) {}
