@@ -71,6 +71,24 @@ TEST_CASE("hessian: central differences of the gradient, the jacobian of the gra
   CHECK(allclose(diagonal_hessian(rosenbrock)(x), diagonal(Array(h)), 1e-12, 1e-12));
 }
 
+namespace {
+
+constexpr auto softplus_by_rule =
+    custom_vjp([](auto const& x) { return log(1.0 + exp(x)); },
+               [](auto const& ct, auto const&, auto const& x) { return ct * sigmoid(x); });
+constexpr auto by_rule = [](auto const& x) { return sum(square(softplus_by_rule(x))); };
+constexpr auto without_rule = [](auto const& x) { return sum(square(softplus(x))); };
+
+}  // namespace
+
+TEST_CASE("hessian goes backwards twice where forward mode has no rule", "[program]") {
+  auto const x = Tensor<double, 3>::from({-1.0, 0.5, 2.0});
+  auto const wanted = hessian(without_rule)(x);
+  CHECK(allclose(hessian(by_rule)(x), wanted, 1e-12, 1e-12));
+  CHECK(allclose(hessian(by_rule)(Array(x)), wanted, 1e-12, 1e-12));
+  CHECK(allclose(vmap(hessian(by_rule))(unsqueeze<0>(x)), unsqueeze<0>(wanted), 1e-12, 1e-12));
+}
+
 TEST_CASE("jacobian: both modes, several arguments, any rank", "[program][jacobian]") {
   auto const x = randn<double, 2, 3>(Key{1});
   auto const y = randn<double, 3>(Key{2});

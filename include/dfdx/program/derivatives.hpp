@@ -153,6 +153,23 @@ struct JacobianForward<F, Wrt<I...>> {
   }
 };
 
+/// Hessian - what hessian(f) compiles: forward mode over reverse mode; reverse mode twice where a function on the way
+/// has no rule for the other.
+template <class F, class W>
+struct Hessian : JacobianForward<Grad<F, W>, W> {
+  template <class... A>
+  static constexpr auto record(A const&... args) {
+    using Forward = JacobianForward<Grad<F, W>, W>;
+    auto const g = detail::record_call<Grad<F, W>>(args...);
+    if constexpr (detail::is_side<std::remove_const_t<decltype(g)>>()) {
+      Vec<Sym> const x = detail::syms_of(W{}, std::tie(args...));
+      if (!graph::can_push_forward(*x[0].graph, detail::ids_of(x), g.sym()))
+        return JacobianReverse<Grad<F, W>, W>::of(g, args...);
+    }
+    return Forward::of(g, args...);
+  }
+};
+
 /// HessianProduct - what hvp(f) compiles: forward mode over reverse mode.
 template <class F, class W>
 struct HessianProduct;
@@ -287,7 +304,8 @@ constexpr auto jacobian(F const&, Wrt<I...> = {}) {
 }
 
 /// hessian(f)(args...) - the second derivatives of a scalar function by the first argument, or that of wrt<I>: forward
-/// mode over reverse mode, all directions at once.
+/// mode over reverse mode, all directions at once; reverse mode twice for what has no rule for forward mode
+/// (custom_vjp).
 ///
 /// Math      H[i, j] = d2y / dx_i dx_j
 /// Shapes    x: [S...] -> H: [S..., S...]
@@ -298,7 +316,7 @@ template <class F, std::size_t I = 0>
 constexpr auto hessian(F const&, Wrt<I> = {}) {
   static_assert(detail::captures_nothing<F>,
                 "hessian: a lambda or function object without captures required; pass values as arguments");
-  return detail::transformed<F, JacobianForward<Grad<F, Wrt<I>>, Wrt<I>>, Refused>();
+  return detail::transformed<F, Hessian<F, Wrt<I>>, Refused>();
 }
 
 /// diagonal_hessian(f)(args...) - its diagonal.

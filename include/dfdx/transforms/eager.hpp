@@ -235,6 +235,8 @@ struct Eager<JacobianReverse<F, W>> {
 template <class F, class W>
 struct Eager<JacobianForward<F, W>> : Eager<JacobianReverse<F, W>> {};
 template <class F, class W>
+struct Eager<Hessian<F, W>> : Eager<JacobianReverse<Grad<F, W>, W>> {};
+template <class F, class W>
 struct Eager<Jacobian<F, W>> : Eager<JacobianReverse<F, W>> {};
 
 template <class F, std::size_t... I>

@@ -173,7 +173,7 @@ struct CustomVjp : detail::Ruled<F, detail::ReverseRules<R>> {};
 /// Source    jax.custom_vjp
 /// Example   examples/10_tape.cpp
 /// Errors    "custom_vjp: the rule gives [2] for operand 0 of shape [3]"; "custom_vjp: has no rule for forward mode" in
-///           compiled jvp, jacfwd and what else is forward mode alone (jacobian takes the other)
+///           compiled jvp, jacfwd and what else is forward mode alone (jacobian and hessian take the other)
 template <class F, class R>
 constexpr CustomVjp<F, R> custom_vjp(F, R) {
   static_assert(std::is_empty_v<F> && std::is_empty_v<R>, "custom_vjp: captureless functions required");
