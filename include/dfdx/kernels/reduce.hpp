@@ -8,6 +8,7 @@
 #include <dfdx/core/pool.hpp>
 #include <dfdx/kernels/lanes.hpp>
 #include <dfdx/kernels/map.hpp>
+#include <dfdx/kernels/simd/in_double.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -112,6 +113,15 @@ void fold_rows(void* sums, void const* from, index_t n) {
     for (constexpr index_t w = lane_size<T>; i + w <= n; i += w)
       Fold<C, T>::combine(lane<T>::load_unaligned(y + i), lane<T>::load_unaligned(x + i))
           .store_unaligned(y + i);
+  if constexpr (std::is_same_v<T, float>)
+    for (constexpr index_t w = lane_size<T>; i + w <= n; i += w) {
+      auto const wide = detail::widened(lane<T>::load_unaligned(x + i));
+      for (index_t k = 0; k < 2; ++k) {
+        A* const to = y + i + k * (w / 2);
+        auto const part = wide[static_cast<std::size_t>(k)];
+        Fold<C, A>::combine(lane<A>::load_unaligned(to), part).store_unaligned(to);
+      }
+    }
 #endif
   for (; i < n; ++i) y[i] = Fold<C, A>::combine(y[i], static_cast<A>(x[i]));
 }
