@@ -107,9 +107,10 @@ TEST_CASE("convolution kernels: windows of many channels that reach beyond the i
   check({2, 2, 64, 33, {1, 7, 7}, {one, padded, by_two}});
   check({1, 1, 70, 17, {3, 4, 5}, {padded, padded, padded}});
   check({1, 1, 64, 20, {1, 6, 9}, {one, {3, 1, 2, 2}, padded}});
-  check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});     // some see nothing of it
-  check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});     // more samples than at a time
-  check({3, 2, 70, 66, {1, 23, 24}, {one, wide, by_two}});     // channels of x on many pages
+  check({2, 1, 64, 16, {1, 4, 5}, {one, beyond, beyond}});  // some see nothing of it
+  check({29, 1, 64, 9, {1, 4, 4}, {one, padded, padded}});  // more samples than at a time
+  check({3, 2, 70, 66, {1, 23, 24}, {one, wide, by_two}});  // channels of x on many pages
+  check({2, 1, 40, 24, {1, 30, 31}, {one, {3, 1, 2, 2}, {2, 1, 1, 1}}});
   check({3, 1, 64, 104, {1, 17, 19}, {one, padded, padded}});  // and of y, of more samples than at a time
   check({1, 1, 64, 12, {1, 31, 31}, {one, wide, wide}});       // and more positions
   check(

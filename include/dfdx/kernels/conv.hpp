@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/core/scratch.hpp>

@@ -219,14 +219,15 @@ class PlaneConv {
     index_t const chunk = frame.size() * g.in * static_cast<index_t>(sizeof(E)) <= 24 * 1024
                               ? lanes
                               : detail::plane_lanes(g.out);
+    detail::Ahead<E> const nothing(strips);
     index_t const bytes = g.batch * g.groups * g.out * positions * static_cast<index_t>(sizeof(E));
-    auto const put = bytes >= past_caches  ? detail::Put::stream
-                     : bytes > 1024 * 1024 ? detail::Put::store_far
-                                           : detail::Put::store;
+    auto const put = bytes >= past_caches ? detail::Put::stream
+                     : bytes >= far_away  ? detail::Put::store_far
+                                          : detail::Put::store;
     for (index_t s = 0; s < g.batch; ++s) {
       fill(frame, x + s * g.groups * g.in * g.x_size(), framed.get());
       auto const product = [&](E const* from, detail::Place const* at, index_t n, index_t const* by, E* to) {
-        detail::plane_product(from, at, n, by, depth, strips, depth, g.out, to, positions, put, {});
+        detail::plane_product(from, at, n, by, depth, strips, depth, g.out, to, positions, put, nothing);
       };
       E* const ys = y + s * g.groups * g.out * positions;
       if (copies.lines > 0)
@@ -285,7 +286,7 @@ class PlaneConv {
     k += deep;
     if (k >= depth) k = 0, p += row;
     if (p >= positions) p = 0, ++s;
-    if (s >= g.batch) return {};
+    if (s >= g.batch) return detail::Ahead<E>(x);
     return {x + ((s * g.groups + group) * g.in + k) * g.x_size() + place_of(p), place_of(row), g.x_size(),
             std::min(deep, depth - k), turns};
   }

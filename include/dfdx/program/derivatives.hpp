@@ -153,20 +153,27 @@ struct JacobianForward<F, Wrt<I...>> {
   }
 };
 
-/// Hessian - what hessian(f) compiles: forward mode over reverse mode; reverse mode twice where a function on the way
-/// has no rule for the other.
+/// JacobianWhereItCan - by forward mode; by reverse mode where a function on the way has no rule for the other.
+template <class F, class W>
+struct JacobianWhereItCan {
+  /// y is the result of F, which has been recorded.
+  template <class Y, class... A>
+  static constexpr auto of(Y const& y, A const&... args) {
+    if constexpr (detail::is_side<Y>()) {
+      Vec<Sym> const x = detail::syms_of(W{}, std::tie(args...));
+      if (!graph::can_push_forward(*x[0].graph, detail::ids_of(x), y.sym()))
+        return JacobianReverse<F, W>::of(y, args...);
+    }
+    return JacobianForward<F, W>::of(y, args...);
+  }
+};
+
+/// Hessian - what hessian(f) compiles: forward mode over reverse mode where it can.
 template <class F, class W>
 struct Hessian : JacobianForward<Grad<F, W>, W> {
   template <class... A>
   static constexpr auto record(A const&... args) {
-    using Forward = JacobianForward<Grad<F, W>, W>;
-    auto const g = detail::record_call<Grad<F, W>>(args...);
-    if constexpr (detail::is_side<std::remove_const_t<decltype(g)>>()) {
-      Vec<Sym> const x = detail::syms_of(W{}, std::tie(args...));
-      if (!graph::can_push_forward(*x[0].graph, detail::ids_of(x), g.sym()))
-        return JacobianReverse<Grad<F, W>, W>::of(g, args...);
-    }
-    return Forward::of(g, args...);
+    return JacobianWhereItCan<Grad<F, W>, W>::of(detail::record_call<Grad<F, W>>(args...), args...);
   }
 };
 
@@ -259,11 +266,7 @@ struct Jacobian<F, Wrt<I...>> {
     if constexpr (typed<Y> && (typed<std::tuple_element_t<I, std::tuple<A...>>> && ...)) {
       constexpr index_t rows = Y::static_shape.numel();
       constexpr index_t columns = (std::tuple_element_t<I, std::tuple<A...>>::static_shape.numel() + ...);
-      if constexpr (rows > columns && columns >= 0) {
-        Vec<Sym> const x = syms_of(Wrt<I...>{}, std::tie(args...));
-        if (!is_side<Y>() || graph::can_push_forward(*x[0].graph, ids_of(x), y.sym()))
-          return JacobianForward<F, Wrt<I...>>::of(y, args...);
-      }
+      if constexpr (rows > columns && columns >= 0) return JacobianWhereItCan<F, Wrt<I...>>::of(y, args...);
     }
     return JacobianReverse<F, Wrt<I...>>::of(y, args...);
   }

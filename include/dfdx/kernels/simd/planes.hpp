@@ -58,7 +58,8 @@ void pack_strips(T const* a, Index row, Index column, Index m, Index k, T* to) {
 template <class T>
 class Ahead {
  public:
-  Ahead() = default;
+  /// None: to ask for an address that is not mapped costs a walk through page tables each time.
+  explicit Ahead(T const* mapped) : at_(mapped) {}
   /// So many rows of n numbers, `apart` from each other, within so many turns.
   Ahead(T const* p, Index n, Index apart, Index rows, Index turns) : at_(p), apart_(apart), rows_(rows) {
     Index const lines = (n + line - 1) / line + 1;  // rows need not begin where lines do
@@ -81,7 +82,7 @@ class Ahead {
     if (rows_ > 1) --rows_, at_ += apart_;
     at_ -= row_, left_ = row_;
   }
-  T const* at_ = nullptr;
+  T const* at_;
   Index apart_ = 0, rows_ = 0, row_ = 0, left_ = 1, second_ = 0, step_ = 0;
 };
 
