@@ -180,6 +180,42 @@ DFDX_INLINE void gemv_static(T const* x, T const* b, Put const& put_dots) {
   if constexpr (rest > 0) put_dots(dot_rows<rest, K, Col, false>(x, b + (N - rest) * Col), N - rest, rest);
 }
 
+/// Four factors of a product, Step apart in memory: `at<I>` has the one at I in all lanes.
+template <class T, Index Step>
+struct FourFactors {
+  T const* x;
+  explicit FourFactors(T const* from) : x(from) {}
+  template <int I>
+  DFDX_INLINE lane<T> at() const {
+    return lane<T>(x[I * Step]);
+  }
+};
+
+// Zen's units for loads are busy with the matrix, and it has two that move numbers between lanes and do not multiply:
+// there four are read at a time. Elsewhere the one unit that moves numbers is one of the two that multiply.
+#if defined(__AVX__) && \
+    (defined(__znver2__) || defined(__znver3__) || defined(__znver4__) || defined(__znver5__))
+template <>
+struct FourFactors<float, 1> {
+#if defined(__AVX512F__)
+  __m512 quarters;
+  explicit FourFactors(float const* from) : quarters(_mm512_broadcast_f32x4(_mm_loadu_ps(from))) {}
+  template <int I>
+  DFDX_INLINE lane<float> at() const {
+    return lane<float>(_mm512_permute_ps(quarters, I * 0x55));
+  }
+#else
+  __m256 halves;
+  explicit FourFactors(float const* from)
+      : halves(_mm256_broadcast_ps(reinterpret_cast<__m128 const*>(from))) {}
+  template <int I>
+  DFDX_INLINE lane<float> at() const {
+    return lane<float>(_mm256_permute_ps(halves, I * 0x55));
+  }
+#endif
+};
+#endif
+
 /// A vector, its numbers XStep apart, times a matrix whose rows, Row apart, are contiguous and few enough for the
 /// caches: put_sums(lane, n, count) as for gemm_row, all extents known. Each lane of sums has several chains, as many
 /// as it takes to hide how long an addition takes.
@@ -196,8 +232,7 @@ DFDX_INLINE void gemv_columns(T const* x, T const* b, Put const& put_sums) {
     DFDX_UNROLL for (int c = 0; c < chains; ++c) {
       DFDX_UNROLL for (int j = 0; j < Lanes; ++j) sum[c][j] = V(T(0));
     }
-    auto const add = [&](Index p, int c) {
-      V const factor(x[p * XStep]);
+    auto const add = [&](Index p, int c, V const factor) {
       T const* const row = b + p * Row + n;
       DFDX_UNROLL for (int j = 0; j < Lanes; ++j) {
         V const part =
@@ -205,9 +240,19 @@ DFDX_INLINE void gemv_columns(T const* x, T const* b, Put const& put_sums) {
         sum[c][j] = xsimd::fma(factor, part, sum[c][j]);
       }
     };
-    for (Index p = 0; p + chains <= K; p += chains)
-      DFDX_UNROLL for (int c = 0; c < chains; ++c) add(p + c, c);
-    DFDX_UNROLL for (int c = 0; c < static_cast<int>(K % chains); ++c) add(K - K % chains + c, c);
+    for (Index p = 0; p + chains <= K; p += chains) {
+      if constexpr (chains == 4) {
+        FourFactors<T, XStep> const four(x + p * XStep);
+        add(p, 0, four.template at<0>());
+        add(p + 1, 1, four.template at<1>());
+        add(p + 2, 2, four.template at<2>());
+        add(p + 3, 3, four.template at<3>());
+      } else {
+        DFDX_UNROLL for (int c = 0; c < chains; ++c) add(p + c, c, V(x[(p + c) * XStep]));
+      }
+    }
+    DFDX_UNROLL for (int c = 0; c < static_cast<int>(K % chains); ++c)
+        add(K - K % chains + c, c, V(x[(K - K % chains + c) * XStep]));
     DFDX_UNROLL for (int step = chains / 2; step > 0; step /= 2) {
       DFDX_UNROLL for (int c = 0; c < step; ++c) DFDX_UNROLL for (int j = 0; j < Lanes; ++j) sum[c][j] =
           sum[c][j] + sum[c + step][j];
