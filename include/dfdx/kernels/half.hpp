@@ -8,7 +8,7 @@
 #include <dfdx/core/dtype.hpp>
 #include <dfdx/core/shape.hpp>
 #include <dfdx/kernels/rvv/vectors.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/partial.hpp>
 
 #if !defined(__CUDACC__)
 

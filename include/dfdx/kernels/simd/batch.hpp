@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// batch - the one gate to xsimd: the lane type of every simd kernel, and loads and stores of part of one.
-//
-// Partial accesses touch exactly the n elements asked for, never a byte more, so a kernel may end flush with
-// a page that is not mapped. AVX-512 and AVX2 do it with masks (a masked-off element cannot fault), SSE2 with
-// its moves of 4 and 8 bytes, the rest through a small buffer. The header is empty under nvcc, whose front
-// end cannot read xsimd.
+// batch - the one gate to xsimd: the lane type of every simd kernel. Empty under nvcc, whose front end cannot read xsimd.
 #pragma once
 
 #include <dfdx/core/config.hpp>
@@ -126,64 +121,9 @@ DFDX_INLINE V held(V v) {
 
 namespace detail {
 
-/// Bytes of a register, and of an element; the two numbers that choose a masked instruction.
+/// Bytes of a register.
 template <class T>
 inline constexpr std::size_t register_bytes = sizeof(typename lane<T>::register_type);
-
-template <class T>
-inline constexpr bool has_mask_moves =
-#if defined(__AVX512F__)
-    register_bytes<T> == 64 && (sizeof(T) == 4 || sizeof(T) == 8);
-#elif defined(__AVX2__)
-    register_bytes<T> == 32 && (sizeof(T) == 4 || sizeof(T) == 8);
-#else
-    false;
-#endif
-
-#if defined(__AVX512F__)
-/// Bits 0..n-1 set; n in [0, 16]. The shift is done in 32 bits, so n == 16 is no special case.
-inline unsigned first_bits(int n) { return (1u << n) - 1u; }
-#elif defined(__AVX2__)
-template <class T>
-inline __m256i first_lanes(int n) {
-  if constexpr (sizeof(T) == 4)
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  else return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-#endif
-
-#if defined(__SSE2__)
-/// Moves of n * sizeof(T) < 16 bytes. With n a constant these are one to three instructions.
-template <class T>
-inline __m128i load_part(T const* p, int n) {
-  auto const* at = reinterpret_cast<char const*>(p);
-  int const bytes = n * static_cast<int>(sizeof(T));
-  int word = 0;
-  if (bytes & 4) std::memcpy(&word, at + (bytes & 8), 4);
-  __m128i const high = _mm_cvtsi32_si128(word);
-  if (!(bytes & 8)) return high;
-  return _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(at)), high);
-}
-
-template <class T>
-inline void store_part(T* p, __m128i v, int n) {
-  auto* at = reinterpret_cast<char*>(p);
-  int const bytes = n * static_cast<int>(sizeof(T));
-  if (bytes & 8) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(at), v);
-    v = _mm_unpackhi_epi64(v, v);
-    at += 8;
-  }
-  int const word = _mm_cvtsi128_si32(v);
-  if (bytes & 4) std::memcpy(at, &word, 4);
-}
-
-template <class T>
-inline constexpr bool has_part_moves = register_bytes<T> == 16 && (sizeof(T) == 4 || sizeof(T) == 8);
-#else
-template <class T>
-inline constexpr bool has_part_moves = false;
-#endif
 
 /// stream - stores a register where one begins, past the caches: a line that is all written is not read before. Another
 /// thread sees it after end_streams.
@@ -210,16 +150,6 @@ DFDX_INLINE void stream(T* p, xsimd::batch<T, A> const& x) {
 inline void end_streams() {}
 #endif
 
-/// True where the compiler knows that n is a whole lane: then the partial access is an ordinary one.
-template <class T>
-DFDX_INLINE bool known_whole(int n) {
-#if defined(__GNUC__)
-  return __builtin_constant_p(n) && n == lane_size<T>;
-#else
-  return n == lane_size<T>;
-#endif
-}
-
 }  // namespace detail
 
 /// load_as - V at p, where V is a lane of T or T itself: lets one template serve lanes and scalar tails.
@@ -229,112 +159,12 @@ inline V load_as(T const* p) {
   else return V::load_unaligned(p);
 }
 
-/// mask_first_n - lanes 0..n-1 true, the others false; 0 <= n <= lane_size<T>.
-template <class T>
-inline typename lane<T>::batch_bool_type mask_first_n(int n) {
-  using Mask = typename lane<T>::batch_bool_type;
-#if defined(__AVX512F__)
-  if constexpr (detail::has_mask_moves<T>)
-    return Mask(static_cast<typename Mask::register_type>(detail::first_bits(n)));
-#elif defined(__AVX2__)
-  if constexpr (detail::has_mask_moves<T>) {
-    __m256i const bits = detail::first_lanes<T>(n);
-    typename Mask::register_type native;
-    std::memcpy(&native, &bits, sizeof(native));
-    return Mask(native);
-  }
-#endif
-  if constexpr (!detail::has_mask_moves<T>) {
-    alignas(64) bool on[lane<T>::size];
-    for (int i = 0; i < lane_size<T>; ++i) on[i] = i < n;
-    return Mask::load_unaligned(on);
-  }
-}
-
-/// load_n - lanes 0..n-1 from p[0..n-1], the others zero; reads nothing else. 0 <= n <= lane_size<T>.
-template <class T>
-DFDX_INLINE lane<T> load_n(T const* p, int n) {
-  if (detail::known_whole<T>(n)) return lane<T>::load_unaligned(p);
-#if defined(__AVX512F__)
-  if constexpr (detail::has_mask_moves<T>) {
-    auto const k = detail::first_bits(n);
-    __m512i v;
-    if constexpr (sizeof(T) == 4) v = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(k), p);
-    else v = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(k), p);
-    if constexpr (std::is_same_v<T, float>) return lane<T>(_mm512_castsi512_ps(v));
-    else if constexpr (std::is_same_v<T, double>) return lane<T>(_mm512_castsi512_pd(v));
-    else return lane<T>(v);
-  }
-#elif defined(__AVX2__)
-  if constexpr (detail::has_mask_moves<T>) {
-    __m256i const k = detail::first_lanes<T>(n);
-    if constexpr (std::is_same_v<T, float>) return lane<T>(_mm256_maskload_ps(p, k));
-    else if constexpr (std::is_same_v<T, double>) return lane<T>(_mm256_maskload_pd(p, k));
-    else if constexpr (sizeof(T) == 4)
-      return lane<T>(_mm256_maskload_epi32(reinterpret_cast<int const*>(p), k));
-    else return lane<T>(_mm256_maskload_epi64(reinterpret_cast<long long const*>(p), k));
-  }
-#endif
-  if constexpr (!detail::has_mask_moves<T>) {
-    if (n == lane_size<T>) return lane<T>::load_unaligned(p);
-#if defined(__SSE2__)
-    if constexpr (detail::has_part_moves<T>) {
-      __m128i const v = detail::load_part(p, n);
-      if constexpr (std::is_same_v<T, float>) return lane<T>(_mm_castsi128_ps(v));
-      else if constexpr (std::is_same_v<T, double>) return lane<T>(_mm_castsi128_pd(v));
-      else return lane<T>(v);
-    }
-#endif
-    alignas(64) T part[lane<T>::size] = {};
-    for (int i = 0; i < n; ++i) part[i] = p[i];
-    return lane<T>::load_aligned(part);
-  }
-}
-
 /// leave_vectors - before functions of the platform, which were compiled without AVX: what is left in the upper parts
 /// of vectors makes them take several times as long, and g++ -Og does not see to it.
 DFDX_INLINE void leave_vectors() {
 #if defined(__AVX__)
   _mm256_zeroupper();
 #endif
-}
-
-/// store_n - p[i] = lane i for i < n; writes nothing else. 0 <= n <= lane_size<T>.
-template <class T>
-DFDX_INLINE void store_n(T* p, lane<T> v, int n) {
-  if (detail::known_whole<T>(n)) return v.store_unaligned(p);
-#if defined(__AVX512F__)
-  if constexpr (detail::has_mask_moves<T>) {
-    auto const k = detail::first_bits(n);
-    __m512i bits;
-    if constexpr (std::is_same_v<T, float>) bits = _mm512_castps_si512(v);
-    else if constexpr (std::is_same_v<T, double>) bits = _mm512_castpd_si512(v);
-    else bits = v;
-    if constexpr (sizeof(T) == 4) _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(k), bits);
-    else _mm512_mask_storeu_epi64(p, static_cast<__mmask8>(k), bits);
-  }
-#elif defined(__AVX2__)
-  if constexpr (detail::has_mask_moves<T>) {
-    __m256i const k = detail::first_lanes<T>(n);
-    if constexpr (std::is_same_v<T, float>) _mm256_maskstore_ps(p, k, v);
-    else if constexpr (std::is_same_v<T, double>) _mm256_maskstore_pd(p, k, v);
-    else if constexpr (sizeof(T) == 4) _mm256_maskstore_epi32(reinterpret_cast<int*>(p), k, v);
-    else _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), k, v);
-  }
-#endif
-  if constexpr (!detail::has_mask_moves<T>) {
-    if (n == lane_size<T>) return v.store_unaligned(p);
-#if defined(__SSE2__)
-    if constexpr (detail::has_part_moves<T>) {
-      if constexpr (std::is_same_v<T, float>) return detail::store_part(p, _mm_castps_si128(v), n);
-      else if constexpr (std::is_same_v<T, double>) return detail::store_part(p, _mm_castpd_si128(v), n);
-      else return detail::store_part(p, v, n);
-    }
-#endif
-    alignas(64) T part[lane<T>::size];
-    v.store_aligned(part);
-    for (int i = 0; i < n; ++i) p[i] = part[i];
-  }
 }
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

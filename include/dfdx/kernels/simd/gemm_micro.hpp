@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include <dfdx/core/config.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/partial.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 

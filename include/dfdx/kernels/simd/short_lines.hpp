@@ -5,7 +5,7 @@
 #pragma once
 
 #include <dfdx/core/window.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/partial.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
 
 #if !defined(__CUDACC__)

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <dfdx/core/config.hpp>
-#include <dfdx/kernels/simd/batch.hpp>
+#include <dfdx/kernels/simd/partial.hpp>
 
 #if !defined(__CUDACC__)
 
