@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// batch - the one gate to xsimd: the lane type of every simd kernel. Empty under nvcc, whose front end cannot read xsimd.
+// batch - the one gate to xsimd: the lane type of every simd kernel. Empty under nvcc, whose front end cannot read it.
 #pragma once
 
 #include <dfdx/core/config.hpp>
