@@ -41,7 +41,8 @@ constexpr std::size_t gemm_bf16_workspace(std::int64_t m, std::int64_t n, std::i
   using namespace detail;
   Index const pairs = (k + 1) / 2, depth = pairs < bf16_pairs ? pairs : bf16_pairs;
   Index const width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
-  Index const words = round_up(m, bf16_rows) * pairs + width * depth + m * width;
+  Index const sums = pairs > bf16_pairs ? m * width : 0;
+  Index const words = round_up(m, bf16_rows) * pairs + width * depth + sums;
   auto const bytes = static_cast<std::size_t>(round_up(words, 16)) * 4;
 #if defined(DFDX_AMX)
   auto const of_tiles = TileBlocks(m, n, pairs).all();
@@ -57,7 +58,13 @@ namespace detail {
 /// A (m, k) -> panels: dst[panel][pair][row], rows past m zero. Two panels at a time.
 inline void pack_row_pairs(strided<bfloat16> a, Index m, Index k, std::int32_t* dst) {
   static_assert(blocking<float>::mr == bf16_rows && 2 * bf16_rows <= word_lanes);
-  constexpr __mmask16 first = (1 << bf16_rows) - 1, second = first << bf16_rows;
+  constexpr int R = static_cast<int>(bf16_rows);
+  // The two words too many that this stores are those of the next pair, which comes after; the last one has none.
+  auto const put = [](std::int32_t* to, __m512i words, bool is_last) {
+    __m256i const half = _mm512_castsi512_si256(words);
+    if (is_last) _mm256_mask_storeu_epi32(to, (1 << R) - 1, half);
+    else _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half);
+  };
   Index const pairs = (k + 1) / 2;
   for (Index i = 0; i < m; i += 2 * bf16_rows, dst += 2 * bf16_rows * pairs) {
     int const rows = static_cast<int>(m - i < 2 * bf16_rows ? m - i : 2 * bf16_rows);
@@ -68,8 +75,10 @@ inline void pack_row_pairs(strided<bfloat16> a, Index m, Index k, std::int32_t* 
       DFDX_UNROLL for (int q = 0; q < word_lanes; ++q) {
         if (p + q >= pairs) break;
         std::int32_t* const to = dst + (p + q) * bf16_rows;
-        _mm512_mask_storeu_epi32(to, first, square[q]);
-        if (rows > bf16_rows) _mm512_mask_storeu_epi32(to + (pairs - 1) * bf16_rows, second, square[q]);
+        __m512i const words = square[q];
+        bool const is_last = p + q + 1 == pairs;
+        put(to, words, is_last);
+        if (rows > R) put(to + pairs * bf16_rows, _mm512_alignr_epi32(words, words, R), is_last);
       }
     }
   }
@@ -100,16 +109,38 @@ inline void pack_column_pairs(strided<bfloat16> b, Index k, Index columns, std::
   }
 }
 
-/// C lanes of columns and six rows, of which `rows` are stored or, if it `adds`, added to.
-template <int C>
-void bf16_tile(Index pairs, std::int32_t const* a, std::int32_t const* b, float* c, Index c_row, int rows,
-               bool adds) {
-  constexpr int R = static_cast<int>(bf16_rows);
+/// Where a tile goes: to sums of f32, and from the last block of k on to numbers of 16 bits.
+struct Bf16Result {
+  float* sums;
+  Index width;  // of a row of sums
+  bool adds;    // to what the sums are
+  bfloat16* c;  // or null, while there is more to add
+  Index c_row;
+  int columns;
+
+  Bf16Result below(Index rows) const {
+    return {sums + rows * width, width, adds, c == nullptr ? c : c + rows * c_row, c_row, columns};
+  }
+  DFDX_INLINE void put(__m512 sum, int row, int column) const {
+    float* const before = sums + row * width + column;
+    if (adds) sum = _mm512_add_ps(sum, _mm512_load_ps(before));
+    // Of sums columns past the last are stored too.
+    if (c == nullptr) return _mm512_store_ps(before, sum);
+    // The instruction takes denormal numbers as zero, as those that multiply do.
+    int const left = columns - column;
+    auto const mask = static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1);
+    _mm256_mask_storeu_epi16(c + row * c_row + column, mask, std::bit_cast<__m256i>(_mm512_cvtneps_pbh(sum)));
+  }
+};
+
+/// C lanes of columns and R rows of a panel of A.
+template <int C, int R>
+void bf16_tile(Index pairs, std::int32_t const* a, std::int32_t const* b, Bf16Result const& result) {
   __m512 sum[R][C];
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
     DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] = _mm512_setzero_ps();
   }
-  for (Index p = 0; p < pairs; ++p, a += R, b += C * 16) {
+  for (Index p = 0; p < pairs; ++p, a += bf16_rows, b += C * 16) {
     __m512bh row[C];
     DFDX_UNROLL for (int j = 0; j < C; ++j) row[j] = std::bit_cast<__m512bh>(_mm512_loadu_si512(b + j * 16));
     DFDX_UNROLL for (int r = 0; r < R; ++r) {
@@ -117,14 +148,22 @@ void bf16_tile(Index pairs, std::int32_t const* a, std::int32_t const* b, float*
       DFDX_UNROLL for (int j = 0; j < C; ++j) sum[r][j] = _mm512_dpbf16_ps(sum[r][j], x, row[j]);
     }
   }
-  // Columns past the last are stored too, and left out when the sums are rounded.
   DFDX_UNROLL for (int r = 0; r < R; ++r) {
-    if (r >= rows) return;
-    DFDX_UNROLL for (int j = 0; j < C; ++j) {
-      float* const to = c + r * c_row + j * 16;
-      _mm512_store_ps(to, adds ? _mm512_add_ps(sum[r][j], _mm512_load_ps(to)) : sum[r][j]);
-    }
+    DFDX_UNROLL for (int j = 0; j < C; ++j) result.put(sum[r][j], r, j * 16);
   }
+}
+
+/// C lanes of columns and `rows` rows of a panel.
+template <int C>
+void bf16_panel(Index pairs, std::int32_t const* a, std::int32_t const* b, int rows,
+                Bf16Result const& result) {
+  if (rows == bf16_rows) return bf16_tile<C, bf16_rows>(pairs, a, b, result);
+  if (rows >= 4) {
+    bf16_tile<C, 4>(pairs, a, b, result);
+    return rows == 4 ? void() : bf16_tile<C, 1>(pairs, a + 4, b, result.below(4));
+  }
+  if (rows >= 2) bf16_tile<C, 2>(pairs, a, b, result);
+  if (rows != 2) bf16_tile<C, 1>(pairs, a + rows - 1, b, result.below(rows - 1));
 }
 
 }  // namespace detail
@@ -147,8 +186,9 @@ void gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<b
   Index const depth = pairs < bf16_pairs ? pairs : bf16_pairs,
               width = n < bf16_columns ? round_up(n, 16) : bf16_columns;
   auto* const packed_b = static_cast<std::int32_t*>(workspace);
-  auto* const sums = reinterpret_cast<float*>(packed_b + width * depth);
-  std::int32_t* const packed_a = packed_b + width * depth + m * width;
+  bool const in_blocks = pairs > bf16_pairs;
+  auto* const sums = in_blocks ? reinterpret_cast<float*>(packed_b + width * depth) : nullptr;
+  std::int32_t* const packed_a = packed_b + width * depth + (in_blocks ? m * width : 0);
   // Blocks of k one after the other.
   for (Index p = 0; p < pairs; p += bf16_pairs) {
     Index const end = 2 * (p + bf16_pairs) < k ? 2 * (p + bf16_pairs) : k;
@@ -157,20 +197,21 @@ void gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, detail::strided<b
   for (Index j = 0; j < n; j += bf16_columns) {
     int const columns = static_cast<int>(n - j < bf16_columns ? n - j : bf16_columns);
     for (Index p = 0; p < pairs; p += bf16_pairs) {
-      Index const count = pairs - p < bf16_pairs ? pairs - p : bf16_pairs;
+      bool const is_last = pairs - p <= bf16_pairs;
+      Index const count = is_last ? pairs - p : bf16_pairs;
       Index const end = 2 * (p + count) < k ? 2 * (p + count) : k;
       pack_column_pairs({b.at + 2 * p * b.row + j * b.col, b.row, b.col}, end - 2 * p, columns, packed_b);
-      auto const tile = columns > 48   ? &bf16_tile<4>
-                        : columns > 32 ? &bf16_tile<3>
-                        : columns > 16 ? &bf16_tile<2>
-                                       : &bf16_tile<1>;
+      auto const panel = columns > 48   ? &bf16_panel<4>
+                         : columns > 32 ? &bf16_panel<3>
+                         : columns > 16 ? &bf16_panel<2>
+                                        : &bf16_panel<1>;
+      Bf16Result const result{sums, width, p > 0, is_last ? c + j : nullptr, c_row, columns};
       for (Index i = 0; i < panels; ++i) {
         int const rows = static_cast<int>(m - i * bf16_rows < bf16_rows ? m - i * bf16_rows : bf16_rows);
-        tile(count, packed_a + (p * panels + i * count) * bf16_rows, packed_b, sums + i * bf16_rows * width,
-             width, rows, p > 0);
+        panel(count, packed_a + (p * panels + i * count) * bf16_rows, packed_b, rows,
+              result.below(i * bf16_rows));
       }
     }
-    for (Index i = 0; i < m; ++i) narrow(c + i * c_row + j, sums + i * width, columns);
   }
 }
 
