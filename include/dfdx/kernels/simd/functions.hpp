@@ -23,8 +23,17 @@ DFDX_INLINE X of_subnormals(Log const& log, X const& x, double unit) {
   if constexpr (is_single<X>) {
     return log(x);
   } else {
-    auto const subnormal = x < X(std::numeric_limits<double>::min()) && x > X(0.0);
-    return log(select(subnormal, x * X(0x1p54), x)) - select(subnormal, X(54 * unit), X(0.0));
+    // Rarely one of a lane is, and what is done for it took half as long as the logarithm. (Zero and negative numbers
+    // come this way too, with the results they have.)
+    auto const small = x < X(std::numeric_limits<double>::min());
+    bool const any_small = xsimd::any(small);
+    X scaled = x;
+    if (any_small) [[unlikely]]
+      scaled = select(small, x * X(0x1p54), x);
+    X y = log(scaled);
+    if (any_small) [[unlikely]]
+      y = y - select(small, X(54 * unit), X(0.0));
+    return y;
   }
 }
 
