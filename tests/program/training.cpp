@@ -99,6 +99,21 @@ TEST_CASE("a step is what its gradients say", "[program]") {
   }
 }
 
+TEST_CASE("a step takes plain numbers, as compile does", "[program]") {
+  auto const weighted = [](auto const& model, auto const& x, auto const& y, auto const& weight) {
+    return cross_entropy(model(x), y) * weight;
+  };
+  auto a = init<Small>(3), b = clone(a);
+  auto step_a = train_step(weighted, optim::SGD{.lr = 0.1f});
+  auto step_b = train_step(weighted, optim::SGD{.lr = 0.1f});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    float const weight = 0.5f * static_cast<float>(i + 1);
+    REQUIRE(step_a(a, images(i), labels(i), weight) ==
+            step_b(b, images(i), labels(i), Tensor<float>(weight)));
+  }
+  REQUIRE(same_bits(a, b));
+}
+
 TEST_CASE("training twice from one seed gives the same bits", "[program]") {
   auto const train = [] {
     auto model = init<Small>(9);

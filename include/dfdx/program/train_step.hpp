@@ -44,8 +44,8 @@ namespace dfdx::inline DFDX_TARGET {
 /// TrainStep - a training step as a function object: step(model, args...) does one and returns the loss before it.
 /// It owns the optimizer and its state (momentum, say), which are of one model: give each a step of its own. Another
 /// of the same type would go on with that state, one of another type starts afresh. `step.optimizer().lr = ...`
-/// changes the rate of the next step. A loss that changes buffers of the model (running statistics) takes it by value
-/// and returns `std::pair(loss, model)`.
+/// changes the rate of the next step. Arguments are those of `compile`, plain numbers among them. A loss that changes
+/// buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`.
 ///
 /// Cost      after the first step no allocation
 /// Errors    "train_step: parameters must be contiguous"; "train_step: parameters of shape [3] and [3] share memory, so
@@ -126,12 +126,14 @@ class TrainStep {
         return std::pair(detail::read_number<P, Value<P>>(P::plan.results[0], frame),
                          detail::read_number<P, Finite>(P::plan.results[last], frame) != 0);
       };
-      auto const [loss, finite] = detail::run_and_take<P>(arenas_, take, model, state, scalars, args...);
+      auto const [loss, finite] =
+          detail::run_and_take<P>(arenas_, take, model, state, scalars, detail::as_argument(args)...);
       ++steps_;
       optimizer_.seen(finite);
       return loss;
     } else {
-      Value<P> const loss = detail::run_for_first<P, Value<P>>(arenas_, model, state, scalars, args...);
+      Value<P> const loss =
+          detail::run_for_first<P, Value<P>>(arenas_, model, state, scalars, detail::as_argument(args)...);
       ++steps_;
       return loss;
     }
