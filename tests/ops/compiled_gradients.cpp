@@ -47,7 +47,7 @@ TEST_CASE("compiled casts and truths", "[ops]") {
     auto const truth = x > 0.0;
     return std::tuple(cast<double>(x), cast<float16>(x), cast<bfloat16>(x), cast<std::int32_t>(x * 9.0),
                       cast<std::int64_t>(x * 9.0), cast<std::uint8_t>(abs(x) * 9.0), cast<bool>(x),
-                      cast<float>(truth), logical_and(truth, x < 1.0), logical_or(truth, x < -1.0), !truth,
+                      cast<float>(truth), truth && x < 1.0, truth || x < -1.0, !truth,
                       where(truth, truth, x < -1.0), cast<std::int32_t>(truth) + 1);
   };
   check(f, uniform<float, 23>(Key{5}, -2, 2));

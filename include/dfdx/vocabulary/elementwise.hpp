@@ -140,6 +140,17 @@ template <operand X>
 constexpr decltype(applied<op::logical_not, X>())::type operator!(X const& x) {
   return apply<op::logical_not>(x);
 }
+// Both sides are computed, as by std::valarray and Eigen's arrays.
+template <operand X, operand Y>
+  requires(!std::is_same_v<X, Sym> && !std::is_same_v<Y, Sym> && math_operands<X, Y>)
+constexpr decltype(applied<op::logical_and, X, Y>())::type operator&&(X const& x, Y const& y) {
+  return apply<op::logical_and>(x, y);
+}
+template <operand X, operand Y>
+  requires(!std::is_same_v<X, Sym> && !std::is_same_v<Y, Sym> && math_operands<X, Y>)
+constexpr decltype(applied<op::logical_or, X, Y>())::type operator||(X const& x, Y const& y) {
+  return apply<op::logical_or>(x, y);
+}
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::add, X, Y>())::type operator+(X const& x, Y const& y) {
