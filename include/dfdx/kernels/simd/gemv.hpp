@@ -60,8 +60,9 @@ inline constexpr bool on_zen4 = true, on_zen5 = false;
 inline constexpr bool on_zen4 = false, on_zen5 = false;
 #endif
 
-// How many bytes ahead dot_row asks for what it will read. On Zen 5 that loses where matrices are in caches, whose lines
-// come sooner unasked (of 4 MB in 53 us, then 41), and a longer way gains where they are not (64 MB: 2.1 ms, then 1.6).
+// How many bytes ahead dot_row asks for what it will read. On Zen 5 that loses where matrices are in caches, whose
+// lines come sooner unasked (53 us for 4 MB, then 41), and a longer way gains where they are not (2.1 ms for 64 MB, then
+// 1.6).
 inline constexpr Index rows_ahead = on_zen5 ? 8192 : 4096;
 DFDX_INLINE bool asks_for_rows(Index bytes) { return !on_zen5 || bytes > 16 * 1024 * 1024; }
 
