@@ -10,6 +10,7 @@
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/simd/gemm_micro.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
+#include <dfdx/kernels/simd/processor.hpp>
 #include <dfdx/kernels/simd/transpose.hpp>
 
 #if !defined(__CUDACC__)
@@ -51,18 +52,9 @@ DFDX_INLINE void dot_tile(Index k, T const* a, Index a_row, B const* b, Index b_
   }
 }
 
-// g++ 12 takes Zen 4 for a Zen 3 that has AVX-512, and Zen 5 too, which alone of them has VP2INTERSECT.
-#if defined(__znver5__) || ((defined(__znver3__) || defined(__znver4__)) && defined(__AVX512VP2INTERSECT__))
-inline constexpr bool on_zen4 = false, on_zen5 = true;
-#elif defined(__znver4__) || (defined(__znver3__) && defined(__AVX512VL__))
-inline constexpr bool on_zen4 = true, on_zen5 = false;
-#else
-inline constexpr bool on_zen4 = false, on_zen5 = false;
-#endif
-
-// How many bytes ahead dot_row asks for what it will read. On Zen 5 that loses where matrices are in caches, whose
-// lines come sooner unasked (53 us for 4 MB, then 41), and a longer way gains where they are not (2.1 ms for 64 MB, then
-// 1.6).
+// How many bytes ahead dot_row asks for what it will read. On Zen 5 asking loses where matrices are in caches, whose
+// lines come sooner unasked (53 us for 4 MB, then 41), and gains where they are not if it is done earlier (2.1 ms for
+// 64 MB, then 1.6).
 inline constexpr Index rows_ahead = on_zen5 ? 8192 : 4096;
 DFDX_INLINE bool asks_for_rows(Index bytes) { return !on_zen5 || bytes > 16 * 1024 * 1024; }
 
