@@ -43,6 +43,10 @@ struct SamplingRule {
   DFDX_INLINE double middle_at(index_t p) const { return scale() * (static_cast<double>(p) + 0.5) - 0.5; }
   DFDX_INLINE index_t within(index_t i) const { return i < 0 ? 0 : i < n ? i : n - 1; }
 
+  DFDX_INLINE bool is_of_windows() const {
+    return how == Sampling::sum || how == Sampling::mean || how == Sampling::padded_mean;
+  }
+
   // f(position, coefficient)
   template <class F>
   DFDX_INLINE void for_terms(index_t p, F const& f) const {
@@ -62,18 +66,37 @@ struct SamplingRule {
       case Sampling::cubic_aligned: return cubic_terms(aligned_at(p), f);
     }
   }
+  // Of these the ones whose position is i. A window, which may be long, is asked once.
+  template <class F>
+  DFDX_INLINE void for_terms_at(index_t i, index_t p, F const& f) const {
+    if (is_of_windows()) {
+      Span const s = Span::of(window, p, n, m);
+      index_t const k = (i - s.first) / s.step;
+      if (k >= 0 && k < s.count && s.first + k * s.step == i) f(i, share(s, p));
+    } else {
+      for_terms(p, [&](index_t place, double c) {
+        if (place == i) f(place, c);
+      });
+    }
+  }
 
  private:
-  template <class F>
-  DFDX_INLINE void window_terms(index_t p, F const& f) const {
-    Span const s = Span::of(window, p, n, m);
+  // The coefficient of each element of window p, of which `s` lies on the axis.
+  DFDX_INLINE double share(Span const& s, index_t p) const {
     index_t count = how == Sampling::sum ? 1 : s.count;
     if (how == Sampling::padded_mean) {
       Window const w = Window::of(window);
       index_t const begin = w.at(p, 0), end = begin + w.size, last = n + w.before;
       count = (end < last ? end : last) - begin;
     }
-    for (index_t k = 0; k < s.count; ++k) f(s.first + k * s.step, 1 / static_cast<double>(count));
+    return 1 / static_cast<double>(count);
+  }
+  template <class F>
+  DFDX_INLINE void window_terms(index_t p, F const& f) const {
+    Span const s = Span::of(window, p, n, m);
+    if (s.count == 0) return;
+    double const each = share(s, p);
+    for (index_t k = 0; k < s.count; ++k) f(s.first + k * s.step, each);
   }
   template <class F>
   DFDX_INLINE void linear_terms(double at, F const& f) const {

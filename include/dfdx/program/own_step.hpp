@@ -82,8 +82,8 @@ class OwnStep {
     else if constexpr (is<op::conv_weight>) return by<k::ConvKernel<ConvDoes::weight, Code, E, Windows>>;
     else if constexpr (is<op::window_argmax>) return by<k::WindowArgmaxKernel<Code, E, Second, Windows>>;
     else if constexpr (is<op::resample>)
-      return by<
-          k::ResampleKernel<Code, E, axis & 15, static_cast<op::Sampling>(second), third, (first & 16) != 0>>;
+      return by<k::ResampleKernel<Code, E, axis & 15, (first & 16) != 0,
+                                  k::FixedSampling<static_cast<op::Sampling>(second), third>>>;
     else return choose_attention();
   }
   static constexpr auto choose_attention() {

@@ -42,9 +42,21 @@ struct WindowArgmaxKernel {
   }
 };
 
+/// FixedSampling, GivenSampling - how ResampleKernel samples, and its windows: known when it is compiled; attributes of
+/// the call.
+template <op::Sampling How, index_t Packed>
+struct FixedSampling {
+  static DFDX_INLINE constexpr op::Sampling how(Attrs const&) { return How; }
+  static DFDX_INLINE constexpr index_t window(Attrs const&) { return Packed; }
+};
+struct GivenSampling {
+  static DFDX_INLINE constexpr op::Sampling how(Attrs const& a) { return static_cast<op::Sampling>(a.i[1]); }
+  static DFDX_INLINE constexpr index_t window(Attrs const& a) { return a.i[2]; }
+};
+
 /// ResampleKernel - a thread for each element of the result. Of a transposed map it is a sum over those positions whose
 /// terms reach it: they lie together, and where they begin is found by bisection.
-template <class Code, class T, int Axis, op::Sampling How, index_t Packed, bool Transposed>
+template <class Code, class T, int Axis, bool Transposed, class Sampled>
 struct ResampleKernel {
   using W = Walks<Code>;
   using C = std::conditional_t<std::is_integral_v<T>, std::int64_t, compute_t<T>>;
@@ -55,21 +67,22 @@ struct ResampleKernel {
     index_t const all = work(s), inner = W::template count<1, Axis + 1, rank>(s),
                   from = W::template extent<0, Axis>(s), to = W::template extent<1, Axis>(s),
                   step = W::template stride<0, Axis>(s);
-    op::detail::SamplingRule const rule{How, Packed, Transposed ? to : from, Transposed ? from : to,
-                                        x.attrs.f[0]};
+    op::detail::SamplingRule const rule{Sampled::how(x.attrs), Sampled::window(x.attrs),
+                                        Transposed ? to : from, Transposed ? from : to, x.attrs.f[0]};
     for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
       index_t const i = W::remainder(W::quotient(t, inner), to);
       T const* const line =
           static_cast<T const*>(x.base[0]) + W::template offset<1, 0, rank, 0, 0, Axis>(t, s);
       C sum{};
+      bool is_first = true;  // what is moved keeps its sign, also a zero
       auto const add = [&](index_t place, double c) {
-        sum = static_cast<C>(sum + static_cast<C>(c) * static_cast<C>(line[place * step]));
+        C const term = static_cast<C>(static_cast<C>(c) * static_cast<C>(line[place * step]));
+        sum = is_first ? term : static_cast<C>(sum + term);
+        is_first = false;
       };
       if constexpr (Transposed) {
         for (index_t p = first_that_reaches(rule, i); p < rule.m && reach_of(rule, p).first <= i; ++p)
-          rule.for_terms(p, [&](index_t place, double c) {
-            if (place == i) add(p, c);
-          });
+          rule.for_terms_at(i, p, [&](index_t, double c) { add(p, c); });
       } else {
         rule.for_terms(i, add);
       }
@@ -84,11 +97,13 @@ struct ResampleKernel {
     index_t first = INT64_MAX, last = -1;
   };
   static DFDX_INLINE Reach reach_of(op::detail::SamplingRule const& rule, index_t p) {
-    constexpr bool of_window =
-        How == op::Sampling::sum || How == op::Sampling::mean || How == op::Sampling::padded_mean;
-    if constexpr (of_window && Packed != 0) {
-      constexpr Window w = Window::of(Packed);
-      return {w.at(p, 0), w.at(p, w.size - 1)};
+    if (rule.is_of_windows()) {
+      if (rule.window != 0) {
+        Window const w = Window::of(rule.window);
+        return {w.at(p, 0), w.at(p, w.size - 1)};
+      }
+      Span const bin = Span::bin(p, rule.n, rule.m);
+      return {bin.first, bin.first + bin.count - 1};
     }
     Reach r;
     rule.for_terms(p, [&](index_t place, double) {
