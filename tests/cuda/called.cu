@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ops that are called one by one: the kernels of all of them, as nvcc reads them. main trains a model on the tape of a
-// device and of the CPU, where there is a device, and compares the gradients of attention.
+// device and of the CPU, where there is a device, and compares the gradients of attention, and what finds places.
 #include <dfdx/cuda_ops.hpp>
 
 #include "models.hpp"
 
 #include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/index_copy.hpp>
+#include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/random.hpp>
 
 #include <cmath>
@@ -39,6 +41,28 @@ double attention_apart(DType d) {
   return apart;
 }
 
+// How far what finds places and resamples axes is from the CPU's.
+double places_apart() {
+  Array const x = randn({6, 3, 700, 9}, Key{6}), list = std::get<0>(sort(randn({5000}, Key{7}), 0));
+  Array const at = randint({400}, Key{8}, 0, 700), src = randn({6, 3, 400, 9}, Key{9});
+  auto const all = [](Array image, Array const& sorted, Array const& index, Array const& parts) {
+    image.requires_grad(true);
+    auto const [most, places] = cummax(image, 2);
+    Array const wide = interpolate(image, {.size = {333, 20}, .mode = InterpolateMode::bicubic});
+    Array const loss =
+        sum(square(most)) + sum(square(wide)) + sum(square(index_copy(image, 2, index, parts)));
+    return std::vector<Array>{most, cast_to(places, DType::f32), wide, gradients(loss, {image})[0],
+                              cast_to(searchsorted(sorted, image), DType::f32)};
+  };
+  auto const here = all(x.detach(), list, at, src),
+             there = all(to(cuda(), x), to(cuda(), list), to(cuda(), at), to(cuda(), src));
+  double apart = 0;
+  for (std::size_t i = 0; i < here.size(); ++i)
+    apart = std::fmax(apart, static_cast<double>(max(abs(here[i] - to(Device{}, there[i]))).item()));
+  std::printf("places and axes: %g from the CPU\n", apart);
+  return apart;
+}
+
 }  // namespace
 
 int main() {
@@ -61,5 +85,5 @@ int main() {
       worst, relative(max(matmul(far, transpose(far))).item(), max(matmul(large, transpose(large))).item()));
   std::printf("ops one by one: %g from the CPU\n", worst);
   bool const attends = attention_apart(DType::f32) < 1e-4 && attention_apart(DType::bf16) < 3.2e-2;
-  return worst < 1e-3 && attends ? 0 : 1;
+  return worst < 1e-3 && attends && places_apart() < 1e-4 ? 0 : 1;
 }

@@ -9,7 +9,7 @@ out=build/cuda_device
 mkdir -p $out
 what=${1:-all}
 [ $# -eq 0 ] || shift
-names=${*:-warpgroups attention products kernels loops clusters convolutions indices programs}
+names=${*:-warpgroups attention products kernels loops clusters convolutions indices programs called_places}
 if [ "$what" != run ]; then
   command -v nvcc >/dev/null || { echo 'cuda_device/run.sh: no nvcc' >&2; exit 1; }
   for name in $names; do

@@ -4,6 +4,7 @@
 
 #include <dfdx/kernels/cuda/conv.hpp>
 #include <dfdx/kernels/cuda/index.hpp>
+#include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
 #include <dfdx/kernels/cuda/scan.hpp>
@@ -11,6 +12,7 @@
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
+#include <dfdx/ops/index_copy.hpp>
 #include <dfdx/ops/pool.hpp>
 #include <dfdx/program/called_maps.hpp>
 #include <dfdx/vocabulary/dense.hpp>
@@ -50,16 +52,18 @@ inline bool take_on_device(CalledOp const& c) {
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.table, r.index, r.rows);
   });
 }
-// An op of two operands of 16 bits, or of such and an index, in f32.
-inline bool in_f32_there(CalledOp const& c, bool (*run)(CalledOp const&)) {
-  auto const widened = [&](Array const& x) { return is_half(x.dtype()) ? cast_there(c, x, DType::f32) : x; };
-  Array const x = widened(c[0]), y = widened(c[1]), z(Meta{DType::f32, c.out.shape()}, c.device());
+// An op of one or two operands of 16 bits, or of such and an index, in f32 or f64.
+inline bool in_wider_there(CalledOp const& c, bool (*run)(CalledOp const&), DType d = DType::f32) {
+  auto const widened = [&](int k) {
+    return k < c.n && is_half(c[k].dtype()) ? cast_there(c, c[k], d) : c[k < c.n ? k : 0];
+  };
+  Array const x = widened(0), y = widened(1), z(Meta{d, c.out.shape()}, c.device());
   Array const *const wide[] = {&x, &y}, *const result[] = {&z};
-  return run({c.attrs, wide, 2, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
+  return run({c.attrs, wide, c.n, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
 }
 inline bool rows_add_on_device(CalledOp const& c) {
   if (!c.lies_there() || c[0].size() == 0 || !is_small(c[0]) || !is_small(c.out)) return false;
-  if (is_half(c.out.dtype())) return in_f32_there(c, rows_add_on_device);
+  if (is_half(c.out.dtype())) return in_wider_there(c, rows_add_on_device);
   Rows const r = as_rows(c, c.out, c[0]);
   return for_one_of<float, double>(c.out.dtype(), [&](auto type) {
     using K =
@@ -67,27 +71,37 @@ inline bool rows_add_on_device(CalledOp const& c) {
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.rows, r.index, r.table);
   });
 }
+// The operands of gather and of its transpose, all of one rank: those before the axis and those behind it are one each
+// where there are more than these kernels walk. `places` has the shape of the index.
+inline Array around_axis(Array const& x, int axis, Shape places) {
+  if (x.ndim() <= 4) return from_axis(x, axis);
+  places[axis] = x.shape()[axis];
+  return from_axis(as_lines(x.view(places, x.strides()), axis), 1);
+}
 inline bool gather_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c.out.ndim() > 4) return false;
+  if (!c.lies_there()) return false;
   auto const axis = static_cast<int>(c.attrs.i[0]);
-  Array const index = from_axis(as_i64(c, c[1]), axis);
+  Shape const places = c[1].shape();
+  Array const index = around_axis(as_i64(c, c[1]), axis, places);
   return for_bits(c.out.dtype(), [&](auto type) {
     using K = dfdx::kernels::cuda::GatherKernel<dfdx::kernels::cuda::AnyWalks<4, 4, 4>,
                                                 typename decltype(type)::type, std::int64_t, 0>;
-    return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), from_axis(c[0], axis), index,
-                           from_axis(c.out, axis));
+    return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), around_axis(c[0], axis, places),
+                           index, around_axis(c.out, axis, places));
   });
 }
 inline bool scatter_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c.out.ndim() > 4) return false;
-  if (is_half(c.out.dtype()) && c.attrs.i[1] == 0) return in_f32_there(c, scatter_on_device);
+  if (!c.lies_there()) return false;
   auto const axis = static_cast<int>(c.attrs.i[0]);
-  Array const index = from_axis(as_i64(c, c[1]), axis);
+  Shape const places = c[1].shape();
+  if (c.out.ndim() > 4 && c.out.size() / c.out.shape()[axis] * places[axis] != c[1].size()) return false;
+  if (is_half(c.out.dtype()) && c.attrs.i[1] == 0) return in_wider_there(c, scatter_on_device);
+  Array const index = around_axis(as_i64(c, c[1]), axis, places);
   return for_one_of<float, double, float16, bfloat16, std::int64_t>(c.out.dtype(), [&](auto type) {
     using K = dfdx::kernels::cuda::ScatterKernel<dfdx::kernels::cuda::AnyWalks<4, 4, 4>,
                                                  typename decltype(type)::type, std::int64_t, 0>;
-    return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), from_axis(c[0], axis), index,
-                           from_axis(c.out, axis));
+    return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), around_axis(c[0], axis, places),
+                           index, around_axis(c.out, axis, places));
   });
 }
 inline bool check_label_on_device(CalledOp const& c) {
@@ -107,28 +121,106 @@ inline bool concat_on_device(CalledOp const& c) {
   copy_values(c[1], c.out.view(c[1].shape(), c.out.strides(), first));
   return true;
 }
+// Numbers that are compared and nothing else, in one of these dtypes: others are small, and f32 has them all.
+template <class... T>
+Array compared_there(CalledOp const& c, Array const& x) {
+  return (... || (x.dtype() == dtype_v<T>)) ? x : cast_there(c, x, DType::f32);
+}
 // Of ops along an axis: Kernel<T, whether attrs.i[1] is set> for the dtypes T.
 template <template <class, bool> class Kernel, class... T>
-bool lines_on_device(CalledOp const& c) {
+bool lines_of(CalledOp const& c, Array const& of) {
   auto const axis = static_cast<int>(c.attrs.i[0]);
-  return for_one_of<T...>(c[0].dtype(), [&](auto type) {
+  return for_one_of<T...>(of.dtype(), [&](auto type) {
     using E = typename decltype(type)::type;
-    Array const x = as_lines(c[0], axis), y = as_lines(c.out, axis);
+    Array const x = as_lines(of, axis), y = as_lines(c.out, axis);
     if (c.attrs.i[1] != 0) return start_called<Kernel<E, true>>(c, c.name, x, y);
     return start_called<Kernel<E, false>>(c, c.name, x, y);
   });
+}
+template <template <class, bool> class Kernel, class... T>
+bool places_in_lines(CalledOp const& c) {
+  return lines_of<Kernel, T...>(c, compared_there<T...>(c, c[0]));
 }
 using CalledLines = dfdx::kernels::cuda::AnyWalks<3, 3>;
 template <class T, bool Backwards>
 using CalledSums =
     dfdx::kernels::cuda::ScanKernel<CalledLines, dfdx::kernels::cuda::SumRule<T>, 1, Backwards>;
 template <class T, bool Smallest>
+using CalledLargest =
+    dfdx::kernels::cuda::ScanKernel<CalledLines, dfdx::kernels::cuda::LargestRule<T, Smallest>, 1, false>;
+template <class T, bool Smallest>
 using CalledArgmax = dfdx::kernels::cuda::ArgmaxKernel<CalledLines, T, 1, Smallest>;
 template <class T, bool Descending>
 using CalledSort = dfdx::kernels::cuda::SortKernel<CalledLines, T, 1, Descending>;
+inline bool cumsum_on_device(CalledOp const& c) {
+  if (is_half(c.out.dtype())) return in_wider_there(c, cumsum_on_device, DType::f64);  // rounded once
+  return lines_of<CalledSums, float, double, std::int64_t>(c, c[0]);
+}
+// Lists [B, N] and values [B, M]: the axes before the last are one. One list is for all values.
+template <class... T>
+bool searchsorted_among(CalledOp const& c) {
+  namespace k = dfdx::kernels::cuda;
+  int const last = c[0].ndim() - 1;
+  index_t const n = c[0].shape()[last], m = last == 0 ? c.out.size() : c.out.shape()[last];
+  auto const rows = [&](Array const& x, index_t row) {
+    return run_reshape(make_shape(c.out.size() / m, row), x);
+  };
+  Array const list = rows(compared_there<T...>(c, brought_there(c, c[0])), n),
+              x = rows(compared_there<T...>(c, brought_there(c, c[1])), m), y = rows(c.out, m);
+  return for_one_of<T...>(x.dtype(), [&](auto type) {
+    using E = typename decltype(type)::type;
+    using W = k::AnyWalks<2, 2, 2>;
+    if (c.attrs.i[0] != 0) return start_called<k::SearchKernel<W, E, true>>(c, c.name, list, x, y);
+    return start_called<k::SearchKernel<W, E, false>>(c, c.name, list, x, y);
+  });
+}
+inline bool searchsorted_on_device(CalledOp const& c) {
+  return searchsorted_among<float, double, float16, bfloat16, std::int32_t, std::int64_t>(c);
+}
+// Parts along an axis, of any shapes: [O, N, R], [I] and [O, I, R], all dense, which slots [O, N, R, I, N R, I R]
+// describe: of more slots, as AnyWalks has them, ptxas spills one.
+struct Parts {
+  template <int K>
+  static constexpr index_t slot = dfdx::kernels::detail::slot(K);
+  using Walks = dfdx::kernels::Numbers<3, slot<0>, slot<1>, slot<2>, slot<4>, slot<2>, 1, 1, slot<3>, 1, 3,
+                                       slot<0>, slot<3>, slot<2>, slot<5>, slot<2>, 1, 3, slot<0>, slot<1>,
+                                       slot<2>, slot<4>, slot<2>, 1>;
+};
+// The result is filled first, as if it were a state that keeps its place.
+inline bool index_copy_on_device(CalledOp const& c) {
+  auto const axis = static_cast<int>(c.attrs.i[0]);
+  copy_values(brought_there(c, c[0]), c.out);
+  if (c[1].size() == 0) return true;
+  Array const index = dense_there(as_i64(c, brought_there(c, c[1]))),
+              from = as_lines(brought_there(c, c[2]), axis), to = as_lines(c.out, axis);
+  auto const put = [&](index_t* slots) {
+    for (int d = 0; d < 3; ++d) slots[d] = to.shape()[d];
+    slots[3] = index.size();
+    slots[4] = to.strides()[0], slots[5] = from.strides()[0];
+  };
+  return for_bits(c.out.dtype(), [&](auto type) {
+    using K =
+        dfdx::kernels::cuda::IndexCopyKernel<Parts::Walks, typename decltype(type)::type, std::int64_t, 1>;
+    return start_with<K>(c, c.name, put, to, index, from, to);
+  });
+}
+template <bool Transposed, class... T>
+bool resample_with(CalledOp const& c) {
+  namespace k = dfdx::kernels::cuda;
+  auto const axis = static_cast<int>(c.attrs.i[0] & 15);
+  return for_one_of<T...>(c.out.dtype(), [&](auto type) {
+    using K = k::ResampleKernel<CalledLines, typename decltype(type)::type, 1, Transposed, k::GivenSampling>;
+    return start_called<K>(c, c.name, as_lines(c[0], axis), as_lines(c.out, axis));
+  });
+}
+inline bool resample_on_device(CalledOp const& c) {
+  if ((c.attrs.i[0] & 16) != 0) return resample_with<true, float, double, float16, bfloat16>(c);
+  return resample_with<false, float, double, float16, bfloat16, std::int8_t, std::uint8_t, std::int32_t,
+                       std::int64_t>(c);
+}
 inline bool draw_on_device(CalledOp const& c) {
   namespace k = dfdx::kernels::cuda;
-  Array const key = c[1].device().is_cpu() ? moved(c.device(), c[1]) : c[1];
+  Array const key = brought_there(c, c[1]);
   Array const y = as_shape(c.out, make_shape(c.out.size()));
   return for_one_of<float, double>(c.out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -203,7 +295,7 @@ bool conv_on_device(CalledOp const& c) {
   if (c.lies_there() && conv_by_cudnn<Does>(c)) return true;
   if (!c.lies_there() || axes > 2 || !is_small(c[0]) || !is_small(c[1]) || !is_small(c.out)) return false;
   DType const d = c.out.dtype();
-  if (is_half(d)) return in_f32_there(c, conv_on_device<Does>);
+  if (is_half(d)) return in_wider_there(c, conv_on_device<Does>);
   return for_one_of<float, double>(d, [&](auto type) {
     using W = k::ImageWalks;
     using K = k::ConvKernel<Does, W, typename decltype(type)::type, CalledWindows<W::slots>>;

@@ -50,10 +50,14 @@ class CalledKernels {
     add<op::pad>(&pad_on_device);
     add<op::flip>(&flip_on_device);
     add<op::concat>(&concat_on_device);
-    add<op::cumsum>(&lines_on_device<CalledSums, float, double, std::int64_t>);
+    add<op::cumsum>(&cumsum_on_device);
+    add<op::argcummax>(&places_in_lines<CalledLargest, float, double, std::int32_t, std::int64_t>);
     add<op::argmax>(
-        &lines_on_device<CalledArgmax, float, double, float16, bfloat16, std::int32_t, std::int64_t>);
-    add<op::argsort>(&lines_on_device<CalledSort, float, double, std::int32_t, std::int64_t>);
+        &places_in_lines<CalledArgmax, float, double, float16, bfloat16, std::int32_t, std::int64_t>);
+    add<op::argsort>(&places_in_lines<CalledSort, float, double, std::int32_t, std::int64_t>);
+    add<op::searchsorted>(&searchsorted_on_device);
+    add<op::index_copy>(&index_copy_on_device);
+    add<op::resample>(&resample_on_device);
     add<op::draw>(&draw_on_device);
   }
   struct Entry {

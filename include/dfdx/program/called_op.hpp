@@ -87,6 +87,10 @@ bool start_called(CalledOp const& c, char const* by, A const&... views) {
   return start_with<Kernel>(c, by, [&](index_t* slots) { put_slots(slots, views...); }, views...);
 }
 
+// A number of the CPU that goes along, brought there.
+inline Array brought_there(CalledOp const& c, Array const& x) {
+  return x.device().is_cpu() ? moved(c.device(), x) : x;
+}
 inline Array dense_there(Array const& x) { return x.contiguous_memory() ? x : moved(x.device(), x); }
 inline Array as_shape(Array const& dense, Shape const& s) { return dense.view(s, contiguous(s)); }
 // [.., N, ..] as [outer, N, inner].

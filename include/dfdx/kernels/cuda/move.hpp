@@ -156,8 +156,12 @@ struct IndexCopyKernel {
   }
   template <int K>
   static DFDX_INLINE index_t part(index_t t, index_t inner, index_t const* s) {
-    return W::template offset<2, 0, Axis, K>(W::quotient(t, inner), s) +
-           W::template offset<2, Axis + 1, rank, K>(W::remainder(t, inner), s);
+    index_t const outer = W::quotient(t, inner), rest = W::remainder(t, inner);
+    // One axis needs no division.
+    index_t const before =
+        Axis == 1 ? outer * W::template stride<K, 0>(s) : W::template offset<2, 0, Axis, K>(outer, s);
+    return before + (Axis + 2 == rank ? rest * W::template stride<K, rank - 1>(s)
+                                      : W::template offset<2, Axis + 1, rank, K>(rest, s));
   }
   // All threads of the block ask together.
   static DFDX_INLINE bool comes_again(OwnArguments const& x, index_t k, index_t place) {
