@@ -37,6 +37,10 @@ TEST_CASE("ops called on a device run there") {
   CHECK(called([](auto const& a) { return softmax<1>(a); }, x) < 1e-6);
   CHECK(called([](auto const& a, auto const& b) { return matmul(a, transpose(b)); }, x, y) < 1e-6);
   CHECK(called([](auto const& a) { return cast_to(a, DType::i32) * 3 + 1; }, x) == 0);
+  for (DType const d : {DType::i8, DType::u8})
+    for (DType const other : {DType::i8, DType::u8})
+      CHECK(called([](auto const& a, auto const& b) { return matmul(a, transpose(b)); }, cast_to(x * 20.0, d),
+                   cast_to(y * 20.0, other)) == 0);
   CHECK(called([](auto const& a) { return argsort<1>(a); }, x) == 0);
   CHECK(called([](auto const& a) { return std::get<1>(topk<2, 0>(a)); }, x) == 0);
   CHECK(called([](auto const& a) { return std::get<1>(kthvalue<3>(a)); }, x) == 0);

@@ -110,12 +110,33 @@ TEST_CASE("places and sums along an axis, of every dtype, called on a device") {
     CHECK(called([](Array const& v) { return cumsum<0>(v); }, drawn(make_shape(900, 3), 2, d)) == 0);
   CHECK(called(gradient_of([](Array const& v) { return cumsum<0>(v); }), drawn(make_shape(40, 3), 2)) < 1e-5);
   // Elements along an axis of many, where the others have fewer too.
-  Array const x = drawn(make_shape(3, 2, 6, 2, 4), 3), places = randint({2, 1, 9, 2, 3}, Key{4}, 0, 6);
-  CHECK(called([](Array const& v, Array const& i) { return gather(v, 2, i); }, x, places) == 0);
-  Array const all = randint({3, 2, 9, 2, 4}, Key{4}, 0, 6);
-  CHECK(called([](Array const& v,
-                  Array const& i) { return gradient_of([&](Array const& u) { return gather(u, 2, i); })(v); },
-               x, all) < 1e-6);
+  Array const x = drawn(make_shape(3, 2, 6, 2, 4), 3);
+  for (Shape const& s : {make_shape(2, 1, 9, 2, 3), make_shape(3, 2, 9, 2, 4), make_shape(2, 1, 0, 2, 3)}) {
+    Array const places = randint(Extents(s), Key{4}, 0, 6);
+    auto const gathered = [](Array const& v, Array const& i) { return gather(v, 2, i); };
+    CHECK(called(gathered, x, places) == 0);
+    CHECK(
+        called([&](Array const& v,
+                   Array const& i) { return gradient_of([&](Array const& u) { return gathered(u, i); })(v); },
+               x, places) < 1e-6);
+  }
+  for (DType const d : every) {
+    CHECK(called([](Array const& v) { return sum(v, 1); }, zeros({3, 0}, d)) == 0);
+    CHECK(called([](Array const& v) { return prod(v, 1); }, zeros({3, 0}, d)) == 0);
+  }
+  // What meets at a place is added up, or the last of it stays.
+  Array const at = randint({500, 3}, Key{5}, 0, 4), rows = randint({500}, Key{6}, 0, 4);
+  for (DType const d : every) {
+    if (d == DType::boolean) continue;
+    CAPTURE(d);
+    Array const from = few(make_shape(500, 3), 7, d), to = few(make_shape(4, 3), 8, d);
+    CHECK(called([](auto const& y, auto const& i, auto const& v) { return scatter_add(y, 0, i, v); }, to, at,
+                 from) <= (is_floating(d) && size_of(d) < 8 ? 0.02 : 1e-12));
+    CHECK(called([](auto const& y, auto const& i, auto const& v) { return index_add(y, 0, i, v); }, to, rows,
+                 from) <= (is_floating(d) && size_of(d) < 8 ? 0.02 : 1e-12));
+    CHECK(called([](auto const& y, auto const& i, auto const& v) { return scatter(y, 0, i, v); }, to, at,
+                 from) == 0);
+  }
   CHECK(Missed::names() == std::vector<std::string>());
 }
 
@@ -281,6 +302,29 @@ TEST_CASE("axes are resampled where they lie") {
                                {leaf})[0];
             },
             drawn(make_shape(1, 2, 4), 3)) <= 1e-5);
+  CHECK(Missed::names() == std::vector<std::string>());
+}
+
+TEST_CASE("largest elements of windows, of every dtype and up to three axes, called on a device") {
+  Missed const missed;
+  for (DType const d : every) {
+    if (d == DType::boolean) continue;
+    CAPTURE(d);
+    auto const in_cubes = [](Array const& v) {
+      return max_pool3d(v, {.kernel = {2, 3, 1}, .stride = {2, 1, 3}, .padding = {1, 1, 0}});
+    };
+    CHECK(called(in_cubes, few(make_shape(2, 3, 5, 7, 9), 1, d)) == 0);
+    CHECK(called([](Array const& v) { return max_pool2d(v, {.kernel = 3, .stride = 2, .padding = 1}); },
+                 few(make_shape(2, 3, 9, 8), 2, d)) == 0);
+    CHECK(called([](Array const& v) { return max_pool1d(v, {.kernel = 3, .dilation = 2}); },
+                 few(make_shape(2, 3, 19), 2, d)) == 0);
+    if (is_floating(d)) CHECK(called(gradient_of(in_cubes), few(make_shape(1, 2, 5, 4, 9), 1, d)) <= 0.01);
+  }
+  CHECK(
+      called([](Array const& v) { return std::get<1>(max_pool3d_with_indices(transpose(v), {.kernel = 2})); },
+             drawn(make_shape(1, 2, 8, 6, 9), 3)) == 0);
+  CHECK(called([](Array const& v) { return adaptive_max_pool2d(v, {3, 4}); },
+               drawn(make_shape(1, 2, 8, 9), 3)) == 0);
   CHECK(Missed::names() == std::vector<std::string>());
 }
 

@@ -52,20 +52,11 @@ inline bool take_on_device(CalledOp const& c) {
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.table, r.index, r.rows);
   });
 }
-// An op of one or two operands of 16 bits, or of such and an index, in f32 or f64.
-inline bool in_wider_there(CalledOp const& c, bool (*run)(CalledOp const&), DType d = DType::f32) {
-  auto const widened = [&](int k) {
-    return k < c.n && is_half(c[k].dtype()) ? cast_there(c, c[k], d) : c[k < c.n ? k : 0];
-  };
-  Array const x = widened(0), y = widened(1), z(Meta{d, c.out.shape()}, c.device());
-  Array const *const wide[] = {&x, &y}, *const result[] = {&z};
-  return run({c.attrs, wide, c.n, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
-}
 inline bool rows_add_on_device(CalledOp const& c) {
   if (!c.lies_there() || c[0].size() == 0 || !is_small(c[0]) || !is_small(c.out)) return false;
-  if (is_half(c.out.dtype())) return in_wider_there(c, rows_add_on_device);
+  if (is_narrow(c.out.dtype())) return in_wider_there(c, rows_add_on_device, sum_dtype(c.out.dtype()));
   Rows const r = as_rows(c, c.out, c[0]);
-  return for_one_of<float, double>(c.out.dtype(), [&](auto type) {
+  return for_one_of<float, double, std::int64_t>(c.out.dtype(), [&](auto type) {
     using K =
         dfdx::kernels::cuda::RowsAddKernel<Rows::RowsFirst, typename decltype(type)::type, std::int64_t>;
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.rows, r.index, r.table);
@@ -90,19 +81,30 @@ inline bool gather_on_device(CalledOp const& c) {
                            index, around_axis(c.out, axis, places));
   });
 }
+// What replaces elements is moved, what is added up is so in a wide dtype.
 inline bool scatter_on_device(CalledOp const& c) {
   if (!c.lies_there()) return false;
+  DType const d = c.out.dtype();
   auto const axis = static_cast<int>(c.attrs.i[0]);
-  Shape const places = c[1].shape();
-  if (c.out.ndim() > 4 && c.out.size() / c.out.shape()[axis] * places[axis] != c[1].size()) return false;
-  if (is_half(c.out.dtype()) && c.attrs.i[1] == 0) return in_wider_there(c, scatter_on_device);
+  bool const replaces = c.attrs.i[1] != 0;
+  if (!replaces && is_narrow(d)) return in_wider_there(c, scatter_on_device, sum_dtype(d));
+  Shape places = c[1].shape();
+  if (c.out.ndim() > 4 && c.out.size() / c.out.shape()[axis] * places[axis] != c[1].size()) {
+    places[axis] = c.out.shape()[axis];  // all that indices reach of many axes
+    Array const reached(Meta{d, places}, c.device());
+    device_memory->zero(c.out.bytes(), static_cast<std::size_t>(c.out.size()) * size_of(d), c.device());
+    if (!scatter_on_device({c.attrs, c.x, c.n, reached, c.name})) return false;
+    copy_values(reached, c.out.view(places, c.out.strides()));
+    return true;
+  }
   Array const index = around_axis(as_i64(c, c[1]), axis, places);
-  return for_one_of<float, double, float16, bfloat16, std::int64_t>(c.out.dtype(), [&](auto type) {
+  auto const run = [&](auto type) {
     using K = dfdx::kernels::cuda::ScatterKernel<dfdx::kernels::cuda::AnyWalks<4, 4, 4>,
                                                  typename decltype(type)::type, std::int64_t, 0>;
     return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), around_axis(c[0], axis, places),
                            index, around_axis(c.out, axis, places));
-  });
+  };
+  return replaces ? for_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run);
 }
 inline bool check_label_on_device(CalledOp const& c) {
   if (!c.lies_there()) return false;
@@ -121,10 +123,11 @@ inline bool concat_on_device(CalledOp const& c) {
   copy_values(c[1], c.out.view(c[1].shape(), c.out.strides(), first));
   return true;
 }
-// Numbers that are compared and nothing else, in one of these dtypes: others are small, and f32 has them all.
+// Numbers that are compared and nothing else, in one of these dtypes or in a wider one that has them all.
 template <class... T>
 Array compared_there(CalledOp const& c, Array const& x) {
-  return (... || (x.dtype() == dtype_v<T>)) ? x : cast_there(c, x, DType::f32);
+  if ((... || (x.dtype() == dtype_v<T>))) return x;
+  return cast_there(c, x, size_of(x.dtype()) < 4 ? DType::f32 : DType::i64);
 }
 // Of ops along an axis: Kernel<T, whether attrs.i[1] is set> for the dtypes T.
 template <template <class, bool> class Kernel, class... T>
@@ -251,19 +254,22 @@ inline bool flip_on_device(CalledOp const& c) {
   return true;
 }
 
-// Along one or two axes S; one is the second of two, beside one of a single element.
-inline Array as_image(Array const& x, int before) {
-  if (x.ndim() == before + 2) return x;
-  Shape s = x.shape();
-  Strides t = x.strides();
-  s.push_back(s[before]), t.push_back(t[before]);
-  s[before] = 1, t[before] = t[before] * x.shape()[before];
+// Along as many axes S; those that are missing are before the others, of a single element.
+inline Array as_image(Array const& x, int before, int axes = 2) {
+  int const missing = before + axes - x.ndim();
+  Shape s;
+  Strides t;
+  for (int d = 0; d < before; ++d) s.push_back(x.shape()[d]), t.push_back(x.strides()[d]);
+  for (int d = 0; d < missing; ++d) s.push_back(1), t.push_back(x.strides()[before] * x.shape()[before]);
+  for (int d = before; d < x.ndim(); ++d) s.push_back(x.shape()[d]), t.push_back(x.strides()[d]);
   return x.view(s, t);
 }
-// The windows of two axes are in slots from First on.
-template <int First>
-using CalledWindows =
-    dfdx::kernels::Numbers<dfdx::kernels::detail::slot(First), dfdx::kernels::detail::slot(First + 1)>;
+// The windows of axes are in slots from First on.
+template <int First, int... Axis>
+dfdx::kernels::Numbers<dfdx::kernels::detail::slot(First + Axis)...> windows_from(
+    std::integer_sequence<int, Axis...>);
+template <int First, int Axes = 2>
+using CalledWindows = decltype(windows_from<First>(std::make_integer_sequence<int, Axes>{}));
 // By cuDNN, whatever the operands' strides.
 template <dfdx::kernels::cuda::ConvDoes Does>
 bool conv_by_cudnn(CalledOp const& c) {
@@ -295,7 +301,7 @@ bool conv_on_device(CalledOp const& c) {
   if (c.lies_there() && conv_by_cudnn<Does>(c)) return true;
   if (!c.lies_there() || axes > 2 || !is_small(c[0]) || !is_small(c[1]) || !is_small(c.out)) return false;
   DType const d = c.out.dtype();
-  if (is_half(d)) return in_wider_there(c, conv_on_device<Does>);
+  if (is_half(d)) return in_wider_there(c, conv_on_device<Does>, DType::f32);
   return for_one_of<float, double>(d, [&](auto type) {
     using W = k::ImageWalks;
     using K = k::ConvKernel<Does, W, typename decltype(type)::type, CalledWindows<W::slots>>;
@@ -309,25 +315,29 @@ bool conv_on_device(CalledOp const& c) {
     return start_with<K>(c, c.name, put, x, y, z);
   });
 }
-inline bool window_argmax_on_device(CalledOp const& c) {
+template <int Axes, class... T>
+bool window_argmax_along(CalledOp const& c) {
   namespace k = dfdx::kernels::cuda;
-  int const axes = c.out.ndim() - 1;
-  if (axes > 2) return false;
-  return for_one_of<float, double, float16, bfloat16>(c[0].dtype(), [&](auto type) {
+  Array const of = compared_there<T...>(c, c[0]);
+  return for_one_of<T...>(of.dtype(), [&](auto type) {
     return for_one_of<std::int32_t, std::int64_t, std::uint8_t>(c.out.dtype(), [&](auto place) {
-      using W = k::AnyWalks<3, 3>;
-      using Windows = CalledWindows<W::slots>;
-      using K =
-          k::WindowArgmaxKernel<W, typename decltype(type)::type, typename decltype(place)::type, Windows>;
-      Array const x = as_image(c[0], 1), y = as_image(c.out, 1);
+      using W = k::AnyWalks<Axes + 1, Axes + 1>;
+      using K = k::WindowArgmaxKernel<W, typename decltype(type)::type, typename decltype(place)::type,
+                                      CalledWindows<W::slots, Axes>>;
+      Array const x = as_image(of, 1, Axes), y = as_image(c.out, 1, Axes);
+      int const missing = Axes - (c.out.ndim() - 1);
       auto const put = [&](index_t* slots) {
         put_slots(slots, x, y);
-        slots[W::slots] = axes == 2 ? c.attrs.i[0] : 0;  // bins of equal size: of one element each
-        slots[W::slots + 1] = c.attrs.i[axes - 1];
+        for (int a = 0; a < Axes; ++a)  // bins of equal size where there is no axis: of one element each
+          slots[W::slots + a] = a < missing ? 0 : c.attrs.i[a - missing];
       };
       return start_with<K>(c, c.name, put, x, y);
     });
   });
+}
+inline bool window_argmax_on_device(CalledOp const& c) {
+  if (c.out.ndim() - 1 <= 2) return window_argmax_along<2, float, double, float16, bfloat16, std::int64_t>(c);
+  return window_argmax_along<3, float, double, float16, bfloat16, std::int64_t>(c);
 }
 
 }  // namespace dfdx::detail::inline DFDX_TARGET

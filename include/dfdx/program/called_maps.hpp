@@ -6,6 +6,7 @@
 #include <dfdx/kernels/cuda/matmul.hpp>
 #include <dfdx/program/called_op.hpp>
 #include <dfdx/vocabulary/bind.hpp>
+#include <dfdx/vocabulary/dense.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
@@ -54,10 +55,27 @@ inline Array cast_there(CalledOp const& c, Array const& x, DType d) {
   return y;
 }
 inline Array as_i64(CalledOp const& c, Array const& index) { return cast_there(c, index, DType::i64); }
+// An op of one operand, or of two, of which one may be an index, with numbers of the result's dtype as wider ones.
+inline bool in_wider_there(CalledOp const& c, bool (*run)(CalledOp const&), DType d) {
+  auto const widened = [&](int k) {
+    return k < c.n && c[k].dtype() == c.out.dtype() ? cast_there(c, c[k], d) : c[k < c.n ? k : 0];
+  };
+  Array const x = widened(0), y = widened(1), z(Meta{d, c.out.shape()}, c.device());
+  Array const *const wide[] = {&x, &y}, *const result[] = {&z};
+  return run({c.attrs, wide, c.n, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
+}
+inline bool is_narrow(DType d) { return is_half(d) || (!is_floating(d) && d != DType::i64); }
+// What numbers are added up as.
+inline DType sum_dtype(DType d) { return is_floating(d) ? DType::f32 : DType::i64; }
 
 template <index_t Do>
 bool reduce_on_device(CalledOp const& c) {
-  if (c[0].size() == 0) return false;
+  if (c[0].size() == 0) {
+    if (Do != loop_code::reduce_sum && Do != loop_code::reduce_prod) return false;
+    Array const of_none = full_as(Array(), Meta{c.out.dtype(), {}}, Do == loop_code::reduce_prod ? 1 : 0);
+    Array const* const number[] = {&of_none};
+    return cast_on_device({c.attrs, number, 1, c.out, c.name});
+  }
   return kernels::computed_with<void>(c[0].dtype(), [&](auto number) {
     return c.started(kernels::cuda::reduce_any<Do, decltype(number)>(c[0], c.out, c.device(), c.stream()));
   });
@@ -84,13 +102,19 @@ bool product_on_device(CalledOp const& c) {
 }
 // Matrices, or stacks of them along two axes at most.
 inline bool matmul_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c[0].dtype() != c.out.dtype() || c[1].dtype() != c.out.dtype()) return false;
-  return for_one_of<float, double, float16, bfloat16, std::int32_t, std::int64_t>(
-      c.out.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        if (c.out.ndim() <= 3) return product_on_device<T, 1>(c);
-        return c.out.ndim() == 4 && product_on_device<T, 2>(c);
-      });
+  DType const d = c.out.dtype();
+  if (!c.lies_there()) return false;
+  if (is_byte(c[0].dtype()) && is_byte(c[1].dtype()) && d == DType::i32) {
+    Array const x = cast_there(c, c[0], d), y = cast_there(c, c[1], d);
+    Array const* const wide[] = {&x, &y};
+    return matmul_on_device({c.attrs, wide, 2, c.out, c.name});
+  }
+  if (c[0].dtype() != d || c[1].dtype() != d) return false;
+  return for_one_of<float, double, float16, bfloat16, std::int32_t, std::int64_t>(d, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (c.out.ndim() <= 3) return product_on_device<T, 1>(c);
+    return c.out.ndim() == 4 && product_on_device<T, 2>(c);
+  });
 }
 
 }  // namespace dfdx::detail::inline DFDX_TARGET
