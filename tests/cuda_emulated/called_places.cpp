@@ -104,6 +104,8 @@ TEST_CASE("places and sums along an axis, of every dtype, called on a device") {
     CHECK(called([](Array const& v) { return argsort<1>(v); }, x) == 0);
     CHECK(called([](Array const& v) { return argmax<0>(v); }, x) == 0);
     CHECK(called([](Array const& v) { return cumsum<1>(v); }, x) < 1e-6);
+    if (d != DType::boolean)  // backwards, and in its own dtype
+      CHECK(called([](Array const& v) { return bind<op::cumsum>(Attrs{{1, 1}}, v); }, x) < 1e-6);
   }
   // Added in f64 and rounded once, as on the CPU.
   for (DType const d : {DType::f16, DType::bf16})
@@ -124,6 +126,8 @@ TEST_CASE("places and sums along an axis, of every dtype, called on a device") {
     CHECK(called([](Array const& v) { return sum(v, 1); }, zeros({3, 0}, d)) == 0);
     CHECK(called([](Array const& v) { return prod(v, 1); }, zeros({3, 0}, d)) == 0);
   }
+  CHECK(called([](auto const& y, auto const& i, auto const& v) { return index_add(y, 0, i, v); }, x,
+               zeros({0}, DType::i64), zeros({0, 2, 6, 2, 4})) == 0);
   // What meets at a place is added up, or the last of it stays.
   Array const at = randint({500, 3}, Key{5}, 0, 4), rows = randint({500}, Key{6}, 0, 4);
   for (DType const d : every) {

@@ -53,7 +53,7 @@ inline bool take_on_device(CalledOp const& c) {
   });
 }
 inline bool rows_add_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c[0].size() == 0 || !is_small(c[0]) || !is_small(c.out)) return false;
+  if (!c.lies_there() || !is_small(c[0]) || !is_small(c.out)) return false;
   if (is_narrow(c.out.dtype())) return in_wider_there(c, rows_add_on_device, sum_dtype(c.out.dtype()));
   Rows const r = as_rows(c, c.out, c[0]);
   return for_one_of<float, double, std::int64_t>(c.out.dtype(), [&](auto type) {
@@ -156,7 +156,8 @@ using CalledArgmax = dfdx::kernels::cuda::ArgmaxKernel<CalledLines, T, 1, Smalle
 template <class T, bool Descending>
 using CalledSort = dfdx::kernels::cuda::SortKernel<CalledLines, T, 1, Descending>;
 inline bool cumsum_on_device(CalledOp const& c) {
-  if (is_half(c.out.dtype())) return in_wider_there(c, cumsum_on_device, DType::f64);  // rounded once
+  if (DType const d = c.out.dtype(); is_narrow(d))  // rounded once
+    return in_wider_there(c, cumsum_on_device, is_half(d) ? DType::f64 : DType::i64);
   return lines_of<CalledSums, float, double, std::int64_t>(c, c[0]);
 }
 // Lists [B, N] and values [B, M]: the axes before the last are one. One list is for all values.
