@@ -61,7 +61,7 @@ bool attention_by(CalledOp const& c, Array const* x, Array const& out) {
     return c.n == 3 ? start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], out)
                     : start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], none, out);
   }
-  Array const sums = dense_there(c[4]);
+  Array const sums = cast_there(c, dense_there(c[4]), op::detail::sums_of(c[0].dtype()));
   auto const put = [&](index_t* slots) { put_slots(slots, x[0], x[1], x[2], x[3], sums); };
   return start_with<Kernel>(c, c.name, put, x[0], x[1], x[2], x[3], sums, out);
 }
