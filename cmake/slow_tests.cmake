@@ -6,7 +6,7 @@
 # Expressions that whole names of tests match. A program none of whose tests is left is not built.
 set(dfdx_slow_tests
     # Programs on the emulated device; its memory stays, and cuda/ compiles the kernels of programs.
-    "cuda_emulated/(attention|called|clusters|convolutions|decoder(_products)?|indices|kernels|loops|measured|products|programs|warpgroups)"
+    "cuda_emulated/(attention|called(_places)?|clusters|convolutions|decoder(_products)?|indices|kernels|loops|measured|products|programs|warpgroups)"
     "cuda/(called|bench_.*)"  # the kernels of ops that are called one by one; benchmarks
     "fuzz/.*"  # damaged files under sanitizers; io/ has damaged ones that were chosen
     "kernels[.]sse2/.*"  # two wider sets stay, and dispatch/qemu64 is a program of this one
