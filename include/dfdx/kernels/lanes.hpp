@@ -254,7 +254,13 @@ struct VectorLanes {
   template <index_t Do, class T>
   static DFDX_INLINE T horizontal(type<T> const& x) {
     if constexpr (Do == loop_code::reduce_sum) return xsimd::reduce_add(x);
-    else if constexpr (!std::is_same_v<T, bool> && !byte_number<T>)  // in halves
+    else if constexpr (std::is_same_v<T, F> && Do != loop_code::reduce_prod) {
+      // NaN are looked for once and not in every half.
+      if (xsimd::any(x != x)) [[unlikely]]
+        return std::numeric_limits<T>::quiet_NaN();
+      if constexpr (Do == loop_code::reduce_max) return xsimd::reduce_max(x);
+      else return xsimd::reduce_min(x);
+    } else if constexpr (!std::is_same_v<T, bool> && !byte_number<T>)  // in halves
       return xsimd::reduce([](auto const& a, auto const& b) { return Combination<Do>::apply(a, b); }, x);
     alignas(64) T buffer[size];
     x.store_aligned(buffer);
