@@ -23,19 +23,6 @@ struct Rows {
   index_t n, to_step, from_step, rows = 1, to_row = 0, from_row = 0;
 };
 
-/// repeat - y[i] = x for n elements, by lines of memory: compilers of -O2 make no vectors of the loop.
-template <class T>
-void repeat(T* y, index_t n, T x) {
-  constexpr index_t line = 64 / static_cast<index_t>(sizeof(T));
-  index_t i = 0;
-  if (n >= 2 * line) {
-    alignas(64) T full[line];
-    for (T& t : full) t = x;
-    for (; i + line <= n; i += line) std::memcpy(y + i, full, sizeof full);
-  }
-  for (; i < n; ++i) y[i] = x;
-}
-
 template <class To, class From>
 void convert_rows(void* to, void const* from, Rows const& r) {
   auto* y = static_cast<To*>(to);
@@ -50,7 +37,7 @@ void convert_rows(void* to, void const* from, Rows const& r) {
 #endif
   for (index_t row = 0; row < r.rows; ++row, y += r.to_row, x += r.from_row) {
     if (r.from_step == 0 && r.to_step == 1) {
-      repeat(y, r.n, math::convert_number<To>(*x));
+      dfdx::detail::repeat(y, r.n, math::convert_number<To>(*x));
       continue;
     }
 #if !defined(__CUDACC__)

@@ -2,13 +2,84 @@
 // Ops that lay elements out anew: concat, pad and flip. Not fused: each has its kernel here.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 #include <dfdx/core/convert.hpp>
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/views.hpp>
 
 namespace dfdx::op {
+
+namespace detail {
+
+/// Beyond - the place on an axis of n elements whose element stands at place i before or behind them.
+using Beyond = index_t (*)(index_t i, index_t n);
+
+/// Padding - an array in the middle of a larger, dense one, and around it what Beyond says, or without one a constant.
+/// Axis by axis, the last first: what lies beyond the ends of an axis is copied from the result.
+template <class E>
+struct Padding {
+  Operand const &in, &out;
+  index_t const* before;
+  Beyond beyond;
+  E constant;
+
+  void lay(int axis, E const* x, E* y) const {
+    Shape const &from = in.meta.shape, &to = out.meta.shape;
+    if (axis == from.rank) return static_cast<void>(*y = *x);
+    index_t const n = from[axis], first = before[axis], behind = first + n, step = out.strides[axis];
+    if (lies_as_one(axis)) std::memcpy(y + first * step, x, static_cast<std::size_t>(n * step) * sizeof(E));
+    else if (axis + 1 == from.rank) dfdx::detail::copy_rows<E>(y + first, 0, 1, x, 0, in.strides[axis], 1, n);
+    else
+      for (index_t i = 0; i < n; ++i) lay(axis + 1, x + i * in.strides[axis], y + (first + i) * step);
+    if (beyond == nullptr) {
+      dfdx::detail::repeat(y, first * step, constant);
+      return dfdx::detail::repeat(y + behind * step, (to[axis] - behind) * step, constant);
+    }
+    auto const copy = [&](index_t i) {
+      E const* const source = y + (first + beyond(i - first, n)) * step;
+      if (step == 1) y[i] = *source;
+      else std::memcpy(y + i * step, source, static_cast<std::size_t>(step) * sizeof(E));
+    };
+    for (index_t i = 0; i < first; ++i) copy(i);
+    for (index_t i = behind; i < to[axis]; ++i) copy(i);
+  }
+
+ private:
+  // Whether all of the operand from an axis on lies side by side, as it does in the result.
+  bool lies_as_one(int axis) const {
+    bool r = in.strides[axis] == out.strides[axis] && in.meta.shape[axis] > 0;
+    for (int a = axis + 1; r && a < in.meta.shape.rank; ++a)
+      r = in.meta.shape[a] == out.meta.shape[a] && in.strides[a] == out.strides[a];
+    return r;
+  }
+};
+
+/// pad_all - Padding of any dtype, a constant `value` where there is no Beyond.
+template <int = 0>
+void pad_all(Operand const& in, Operand const& out, index_t const* before, Beyond beyond, double value) {
+  if (out.meta.shape.numel() == 0) return;
+  std::byte constant[sizeof(double)] = {};
+  dispatch(out.meta.dtype, [&](auto type) {
+    auto const c = math::convert_number<typename decltype(type)::type>(value);
+    std::memcpy(constant, &c, sizeof c);
+  });
+  auto const lay = [&](auto element) {
+    using E = decltype(element);
+    std::memcpy(&element, constant, sizeof element);
+    Padding<E>{in, out, before, beyond, element}.lay(0, static_cast<E const*>(in.data),
+                                                     static_cast<E*>(out.data));
+  };
+  switch (size_of(out.meta.dtype)) {
+    case 1: return lay(std::uint8_t{});
+    case 2: return lay(std::uint16_t{});
+    case 4: return lay(std::uint32_t{});
+    default: return lay(std::uint64_t{});
+  }
+}
+
+}  // namespace detail
 
 /// pad - a constant before, after and between the elements of one axis: attrs.i = {axis + 16 gap, before, after},
 /// attrs.f[0] the constant. `gap` constants lie between neighbours.
@@ -45,10 +116,15 @@ struct pad : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    if (gap(a) == 0) {
+      index_t before[max_rank] = {};
+      before[axis(a)] = a.i[1];
+      return detail::pad_all(in[0], out, before, nullptr, a.f[0]);
+    }
     dispatch(out.meta.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* y = static_cast<T*>(out.data);
-      std::fill_n(y, out.meta.shape.numel(), math::convert_number<T>(a.f[0]));
+      dfdx::detail::repeat(y, out.meta.shape.numel(), math::convert_number<T>(a.f[0]));
     });
     Operand inner = part(out, a.i[1] * out.strides[axis(a)], 0);
     inner.meta.shape = in[0].meta.shape;

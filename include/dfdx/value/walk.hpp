@@ -65,6 +65,32 @@ constexpr void walk(Shape const& shape, Strides const (&strides)[N], F&& f) {
 
 namespace detail {
 
+/// repeat - y[i] = x for n elements, by lines of memory: compilers of -O2 make no vectors of the loop.
+template <class T>
+void repeat(T* y, index_t n, T x) {
+  constexpr index_t line = 64 / static_cast<index_t>(sizeof(T));
+  index_t i = 0;
+  if (n >= 2 * line) {
+    alignas(64) T full[line];
+    for (T& t : full) t = x;
+    for (; i + line <= n; i += line) std::memcpy(y + i, full, sizeof full);
+  }
+  for (; i < n; ++i) y[i] = x;
+}
+
+/// mirror - y[i] = x[-i] for n elements that lie apart: eight at once, of which compilers make a vector.
+template <class E>
+void mirror(E* DFDX_RESTRICT y, E const* DFDX_RESTRICT x, index_t n) {
+  index_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    E const* const p = x - i;
+    E* const q = y + i;
+    E const a = p[0], b = p[-1], c = p[-2], d = p[-3], e = p[-4], f = p[-5], g = p[-6], h = p[-7];
+    q[0] = a, q[1] = b, q[2] = c, q[3] = d, q[4] = e, q[5] = f, q[6] = g, q[7] = h;
+  }
+  for (; i < n; ++i) y[i] = x[-i];
+}
+
 /// Rows of n elements each, rows and elements so far apart.
 template <class E>
 void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, index_t row, index_t step,
@@ -73,8 +99,8 @@ void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, inde
   auto const* x = static_cast<E const*>(from);
   for (; rows > 0; --rows, y += to_row, x += row) {
     if (to_step == 1 && step == 1) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(E));
-    else if (to_step == 1)  // so that a number repeated is stored by whole vectors
-      for (index_t i = 0; i < n; ++i) y[i] = x[i * step];
+    else if (to_step == 1 && step == 0) repeat(y, n, *x);
+    else if (to_step == -1 && step == 1) mirror(y - (n - 1), x + (n - 1), n);
     else
       for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
   }

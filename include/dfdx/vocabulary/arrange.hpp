@@ -75,6 +75,8 @@ struct Pad {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
+    if constexpr (std::is_same_v<V, Array>)
+      if (wants_values(x) && !cuts(y.shape.rank)) return in_memory(y, x);
     V r = x;
     for (int a = 0, rank = y.shape.rank; a < rank; ++a)
       r = along(r, a, widths.before(a, rank), widths.after(a, rank));
@@ -84,6 +86,23 @@ struct Pad {
  private:
   // How much a width cuts off: negative ones do.
   static constexpr index_t cut_by(index_t width) { return width < 0 ? -width : 0; }
+  constexpr bool cuts(int rank) const {
+    bool r = false;
+    for (int a = 0; a < rank; ++a) r = r || widths.before(a, rank) < 0 || widths.after(a, rank) < 0;
+    return r;
+  }
+  // All axes at once.
+  Array in_memory(Meta const& y, Array const& x) const {
+    index_t before[max_rank] = {};
+    for (int a = 0, rank = y.shape.rank; a < rank; ++a) before[a] = widths.before(a, rank);
+    op::detail::Beyond outside = nullptr;
+    if (mode == PadMode::reflect) outside = [](index_t i, index_t n) { return i < 0 ? -i : 2 * (n - 1) - i; };
+    else if (mode == PadMode::replicate) outside = [](index_t i, index_t n) { return i < 0 ? 0 : n - 1; };
+    else if (mode == PadMode::circular) outside = [](index_t i, index_t n) { return i < 0 ? i + n : i - n; };
+    Array const r(y);
+    op::detail::pad_all(x.operand(), r.operand(), before, outside, value);
+    return r;
+  }
   template <class V>
   constexpr V along(V const& x, int axis, index_t before, index_t after) const {
     if (mode == PadMode::constant) {

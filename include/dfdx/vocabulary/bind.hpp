@@ -211,6 +211,14 @@ constexpr bool lies_elsewhere(X const& x) {
   else return !DFDX_IN_CONSTANT_EXPRESSION && !x.recorded() && is_elsewhere(x);
 }
 
+/// wants_values - whether nothing but numbers is asked of functions of x...: values in this memory, and no derivative
+/// flows. Functions that are made of several ops may then come to them in one step.
+template <class... X>
+constexpr bool wants_values(X const&... x) {
+  if constexpr (!(std::is_base_of_v<Array, X> && ...)) return false;
+  else return !(x.recorded() || ...) && !on_tape(x...) && !(is_elsewhere(x) || ...);
+}
+
 // f(x as an operand, place) for the elements of a value in memory, in row-major order; none while it is recorded. With
 // it functions refuse numbers that they cannot take, for which no program stops. What lies on a device is copied.
 template <class X, class F>
