@@ -570,6 +570,42 @@ struct Record<op::cumsum> : RecordBase {
   }
 };
 template <>
+struct Record<op::recurrence> : Analytic {
+  static Cases cases() {
+    Cases r;
+    for (auto const& [s, axis] :
+         {std::pair{make_shape(7), 0}, std::pair{make_shape(1), 0}, std::pair{make_shape(3, 5), 0},
+          std::pair{make_shape(2, 3, 4), 1}, std::pair{make_shape(1, 6), 1}, std::pair{make_shape(0, 2), 1},
+          std::pair{make_shape(2, 0), 1}})
+      for (index_t which : {0, 1, 2, 3}) {
+        auto const count = [s = s, axis = axis, which](V v) {
+          Array const y = doubles(s);
+          bool const back = (which & 1) != 0;
+          for_indices(s, [&](index_t const* i) {
+            // From the place where the line begins to this one.
+            index_t j[max_rank] = {};
+            std::copy_n(i, s.rank, j);
+            double sum = 0;
+            for (index_t k = 0, n = back ? s[axis] - i[axis] : i[axis] + 1; k < n; ++k) {
+              index_t const place = back ? s[axis] - 1 - k : k;
+              j[axis] = which < 2 ? place : back ? place + 1 : place - 1;
+              double const a = k == 0 ? 0 : value_at(v[0], j);
+              j[axis] = place;
+              sum = a * sum + value_at(v[1], j);
+            }
+            cell(y, i) = sum;
+          });
+          return y;
+        };
+        // Some a are 0.
+        r.push_back({[axis = axis, which](V v) { return bound<op::recurrence>(Attrs{{axis, which}}, v); },
+                     count,
+                     {floor(draw(s, {-2, 3}, 7, DType::f64)) * 0.5, draw(s, {-3, 3}, 8, DType::f64)}});
+      }
+    return r;
+  }
+};
+template <>
 struct Record<op::argmax> : Counting {
   static Cases cases() {
     return along_axes<op::argmax>(

@@ -42,6 +42,19 @@ bool any_beats(T const* x, T best) {
   return any != 0;
 }
 
+// Whether one of so many neighbours is the extreme up to where it stands, if `best` was before all of them.
+template <index_t Count, bool Smallest, class T>
+bool any_follows(T const* x, T best) {
+  constexpr index_t lanes = 16;
+  std::int32_t following[lanes] = {};
+  for (index_t i = 0; i < Count; i += lanes)
+    for (index_t j = 0; j < lanes; ++j)
+      following[j] |= (Smallest ? x[i + j] > best : x[i + j] < best) ? 0 : 1;
+  std::int32_t any = 0;
+  for (index_t j = 0; j < lanes; ++j) any |= following[j];
+  return any != 0;
+}
+
 }  // namespace detail
 
 /// argmax - position of the largest element along axis attrs.i[0], the first if several; of a NaN if there is one.
@@ -159,10 +172,40 @@ struct argcummax : operation {
       };
       if (lines.side_by_side())
         return detail::with_lines(lines.count, [&](auto count) { follow(count, 0, 0); });
-      for (index_t j = 0; j < lines.count; ++j)
+      for (index_t j = 0; j < lines.count; ++j) {
+        if constexpr (std::is_floating_point_v<T>)
+          if (step == 1 && to_step == 1) {
+            of_line(from + j * lines.step[0], n, smallest, to + j * lines.step[1]);
+            continue;
+          }
         follow(std::integral_constant<index_t, 1>{}, j * lines.step[0], j * lines.step[1]);
+      }
     };
     detail::for_lines(out.meta.shape, axis, x, in[0].meta.dtype, 8, [&] { return find; });
+  }
+
+ private:
+  // By blocks, few of which have a new extreme.
+  template <class T>
+  static void of_line(T const* DFDX_RESTRICT x, index_t n, bool smallest, std::int64_t* DFDX_RESTRICT to) {
+    constexpr index_t block = 32;
+    T best = x[0];
+    std::int64_t place = 0;
+    for (index_t i = 0; i < n;) {
+      index_t const end = n - i < block ? n : i + block;
+      if (end - i == block && !(smallest ? detail::any_follows<block, true>(x + i, best)
+                                         : detail::any_follows<block, false>(x + i, best))) {
+        dfdx::detail::repeat(to + i, block, place);
+        i = end;
+        continue;
+      }
+      for (; i < end; ++i) {
+        bool const better = detail::follows(x[i], best, smallest);
+        best = better ? x[i] : best;
+        place = better ? i : place;
+        to[i] = place;
+      }
+    }
   }
 };
 

@@ -15,8 +15,8 @@
   next(logical_and) next(logical_or) next(logical_not) next(where) next(stop_gradient) next(vanishing) \
   next(copy) next(cast) next(sum) next(prod) next(max) next(min) next(reshape) next(permute) next(expand) \
   next(slice) next(matmul) next(take) next(rows_add) next(check_label) next(gather) next(scatter) \
-  next(index_copy) next(argmax) next(pad) next(concat) next(flip) next(cumsum) next(argcummax) \
-  next(argsort) next(searchsorted) next(solve_triangular) next(solve) next(cholesky) next(slogdet) \
-  next(qr) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) next(draw) \
-  next(attend) next(attend_sums) next(attend_back)
+  next(index_copy) next(argmax) next(pad) next(concat) next(flip) next(cumsum) next(recurrence) \
+  next(argcummax) next(argsort) next(searchsorted) next(solve_triangular) next(solve) next(cholesky) \
+  next(slogdet) next(qr) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) \
+  next(draw) next(attend) next(attend_sums) next(attend_back)
 // clang-format on

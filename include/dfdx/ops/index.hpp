@@ -185,6 +185,14 @@ struct gather : operation {
           k = detail::run_gather_row<E>(in[1],
                                         {x, y, along, step, s[axis], at, index_step, to_step, row.size});
 #endif
+          if (k == 0)
+            k = known_places(in[1], at, index_step, s[axis], row.size, [&](auto place_of) {
+              index_t const along = in[0].strides[axis];
+              if (to_step == 1 && step == 0)
+                for (index_t i = 0; i < row.size; ++i) y[i] = x[place_of(i) * along];
+              else
+                for (index_t i = 0; i < row.size; ++i) y[i * to_step] = x[place_of(i) * along + i * step];
+            });
           for (; k < row.size; ++k) y[k * to_step] = source(at + k * index_step)[k * step];
           continue;
         }
@@ -196,6 +204,46 @@ struct gather : operation {
       } while (row.next());
     };
     detail::for_slices(index, -1, take);
+  }
+
+  // Whether n integers are at least 0 and less than the extent: neither they nor what they lack to the last have a
+  // sign, which compilers find by vectors in blocks of known size.
+  template <class I>
+  static bool all_places(I const* p, index_t step, index_t extent, index_t n) {
+    auto const last = static_cast<std::uint64_t>(extent - 1);
+    constexpr index_t block = 64, lanes = 8;
+    std::uint64_t signs[lanes] = {};
+    auto const look = [&](std::uint64_t& sign, I place) {
+      auto const v = static_cast<std::uint64_t>(static_cast<std::int64_t>(place));
+      sign |= v | (last - v);
+    };
+    index_t i = 0;
+    if (step == 1)
+      for (; i + block <= n; i += block)
+        for (index_t k = 0; k < block; k += lanes)
+          for (index_t j = 0; j < lanes; ++j) look(signs[j], p[i + k + j]);
+    for (; i < n; ++i) look(signs[0], p[i * step]);
+    for (index_t j = 1; j < lanes; ++j) signs[0] |= signs[j];
+    return signs[0] >> 63 == 0;
+  }
+
+  // f(place of element i) if all n places, from `at` on, are among `extent`; how many that was, n or 0. They are asked
+  // for what they are once, and for being places all together.
+  template <class F>
+  static index_t known_places(Operand const& index, index_t at, index_t step, index_t extent, index_t n,
+                              F const& f) {
+    auto const of = [&](auto const* p) {
+      p += at;
+      if (!all_places(p, step, extent, n)) return index_t{0};
+      if (step == 1) f([p](index_t i) { return static_cast<index_t>(p[i]); });
+      else f([p, step](index_t i) { return static_cast<index_t>(p[i * step]); });
+      return n;
+    };
+    switch (index.meta.dtype) {
+      case DType::i32: return of(static_cast<std::int32_t const*>(index.data));
+      case DType::u8: return of(static_cast<std::uint8_t const*>(index.data));
+      default: return of(static_cast<std::int64_t const*>(index.data));
+    }
   }
 };
 

@@ -1,69 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ops along one axis in which order matters: cumsum, and the positions that sort and searchsorted find. Not
-// fused: each has its own kernel here.
+// Ops along one axis in which order matters: the positions that sort and searchsorted find, and by scan.hpp what has
+// been added up. Not fused: each has its own kernel here.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include <dfdx/ops/argmax.hpp>
+#include <dfdx/ops/scan.hpp>
 #include <dfdx/ops/select.hpp>
 
 namespace dfdx::op {
-
-/// cumsum - sums of the elements up to each along axis attrs.i[0], or with attrs.i[1] = 1 from each on.
-///
-/// Math      y_i = sum_{j <= i} x_j, transpose: the sums from the other end
-/// Shapes    x: [S...] -> y: [S...]
-/// Dtypes    all but bool; floats are carried in double
-/// Errors    "cumsum: axis 2 out of range for [2, 3]"
-/// Source    elementary
-struct cumsum : operation {
-  static constexpr char const* name = "cumsum";
-  static constexpr unsigned reads(int) { return 0; }
-  static constexpr Examples examples = Examples::axis;
-  static constexpr int cost = 100;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    if (in[0].dtype == DType::boolean) return refuse(why, name, ": numeric dtype required, got bool");
-    return in[0];
-  }
-  template <int I, class V>
-  static constexpr V vjp(V const& ct, Site<V> const& s) {
-    return bind<cumsum>(Attrs{{s.attrs.i[0], 1 - s.attrs.i[1]}}, ct);
-  }
-  template <int I, class V>
-  static constexpr V jvp(V const& t, Site<V> const& s) {
-    return bind<cumsum>(s.attrs, t);
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const axis = static_cast<int>(a.i[0]);
-    Shape const& s = out.meta.shape;
-    Operand const* const x[] = {in, &out};
-    index_t const n = s[axis], from_step = in[0].strides[axis], to_step = out.strides[axis];
-    bool const backwards = a.i[1] != 0;
-    auto const sums = [&](auto type, detail::Lines<2> const& lines) {
-      using T = typename decltype(type)::type;
-      using A = std::conditional_t<is_floating(dtype_v<T>), double, T>;
-      // Count lines side by side, the first of them so far behind the first of all.
-      auto const add = [&](auto count, index_t first) {
-        auto const* from = static_cast<T const*>(in[0].data) + lines.begin[0] + first * lines.step[0];
-        auto* to = static_cast<T*>(out.data) + lines.begin[1] + first * lines.step[1];
-        A total[detail::most_lines] = {};
-        for (index_t k = 0; k < n; ++k) {
-          index_t const i = backwards ? n - 1 - k : k;
-          for (index_t j = 0; j < count; ++j) {
-            total[j] = static_cast<A>(math::plus(total[j], static_cast<A>(from[i * from_step + j])));
-            to[i * to_step + j] = static_cast<T>(total[j]);
-          }
-        }
-      };
-      if (lines.side_by_side()) return add(lines.count, 0);
-      for (index_t j = 0; j < lines.count; ++j) add(std::integral_constant<index_t, 1>{}, j);
-    };
-    detail::for_lines(s, axis, x, out.meta.dtype, 4, [&] { return sums; });
-  }
-};
 
 /// argsort - positions of the elements in ascending order along axis attrs.i[0], or with attrs.i[1] = 1 in descending
 /// order; of all with attrs.i[2] = 0, of the first k with k, of the k-th alone with -k. Equal elements stay in their

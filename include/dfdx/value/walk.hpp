@@ -69,13 +69,15 @@ namespace detail {
 template <class T>
 void repeat(T* y, index_t n, T x) {
   constexpr index_t line = 64 / static_cast<index_t>(sizeof(T));
-  index_t i = 0;
-  if (n >= 2 * line) {
-    alignas(64) T full[line];
-    for (T& t : full) t = x;
-    for (; i + line <= n; i += line) std::memcpy(y + i, full, sizeof full);
+  if (n < 2 * line) {
+    for (index_t i = 0; i < n; ++i) y[i] = x;
+    return;
   }
-  for (; i < n; ++i) y[i] = x;
+  alignas(64) T full[line];
+  for (T& t : full) t = x;
+  index_t i = 0;
+  for (; i + line <= n; i += line) std::memcpy(y + i, full, sizeof full);
+  std::memcpy(y + i, full, static_cast<std::size_t>(n - i) * sizeof(T));
 }
 
 /// mirror - y[i] = x[-i] for n elements that lie apart: eight at once, of which compilers make a vector.

@@ -78,6 +78,8 @@ struct Cumulative {
     if (m.shape.rank == 0) return x;
     int const a = normalize_axis(axis, m.shape.rank);
     index_t const n = m.shape[a];
+    if constexpr (std::is_same_v<V, Array> && requires { Join::in_memory(x, a); })
+      if (!x.recorded() && !is_elsewhere(x) && n > 1) return Join::in_memory(x, a);
     V y = x;
     for (index_t s = 1; s < n; s *= 2)
       y = bind<op::concat>(Attrs{{a}}, slice_axis(y, a, 0, s),
@@ -91,6 +93,16 @@ struct Times {
   template <class T, class V>
   static constexpr V join(V const& x, V const& y) {
     return bind_element<op::mul, T>(Attrs{}, x, y);
+  }
+  // One element after another; where a derivative flows as the recurrence y_i = x_i y_{i-1} from y_0 = x_0 on.
+  static Array in_memory(Array const& x, int axis) {
+    if (on_tape(x)) {
+      Array const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1);
+      return bind<op::recurrence>(Attrs{{axis}}, x, first);
+    }
+    Array const y(x.meta());
+    op::detail::running_products(axis, x.operand(), y.operand());
+    return y;
   }
 };
 struct LogAdd {
