@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Elements laid out anew by functions that are called on their own: pad, flip and concat of what lies in any order, of
 // every dtype, element by element; and as on the tape, where each is several ops.
+#include <limits>
+
 #include <catch2/catch_test_macros.hpp>
 #include <dfdx/dfdx.hpp>
 
@@ -150,6 +152,26 @@ TEST_CASE("lists joined at once", "[ops]") {
   Array const g = gradients(sum(concat({x, x * 2.0, x}, 0) * w), {x})[0];
   CHECK(is_made(g, slice(w, 0, 0, 2) + 2.0 * slice(w, 0, 2, 4) + slice(w, 0, 4, 6), 0,
                 [](Shape const& p) { return p; }));
+}
+
+TEST_CASE("triangles of what lies in any order", "[ops]") {
+  for (DType const d : dtypes)
+    for (auto const& [m, n] : {std::pair{1, 1}, std::pair{4, 9}, std::pair{40, 5}, std::pair{7, 70}})
+      each_view({2, m, n}, d, [&](Array const& x) {
+        for (index_t k : {index_t{0}, index_t{1}, index_t{-2}, index_t{6}, index_t{-100}, index_t{100},
+                          std::numeric_limits<index_t>::max(), std::numeric_limits<index_t>::min()}) {
+          auto const is_below = [&](Shape const& p) { return k > 1000 || (k > -1000 && p[2] - p[1] <= k); };
+          auto const is_above = [&](Shape const& p) { return k < -1000 || (k < 1000 && p[2] - p[1] >= k); };
+          auto const or_none = [](bool is, Shape const& p) { return is ? p : make_shape(-1, -1, -1); };
+          INFO(d << " " << x.shape() << " diagonal " << k);
+          CHECK(is_made(tril(x, k), x, 0, [&](Shape const& p) { return or_none(is_below(p), p); }));
+          CHECK(is_made(triu(x, k), x, 0, [&](Shape const& p) { return or_none(is_above(p), p); }));
+        }
+      });
+  CHECK(tril(Array(Meta{DType::f32, make_shape(3, 0)})).size() == 0);
+  CHECK(triu(Array(Meta{DType::f32, make_shape(0, 3)})).size() == 0);
+  Array const nothing = triu(full({3, 3}, std::numeric_limits<double>::quiet_NaN(), DType::f64), 5);
+  CHECK(sum(nothing).item() == 0);
 }
 
 }  // namespace tests::ops_moved

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Copies of transposed arrays, in tiles.
+// Copies of transposed arrays, in tiles, and of triangles of matrices.
 #pragma once
+
+#include <algorithm>
+#include <cstdint>
 
 #include <dfdx/kernels/loop_facts.hpp>
 #include <dfdx/kernels/map.hpp>
@@ -49,6 +52,43 @@ void copy_across(Shape shape, Strides (&strides)[2], int crossing, void const* i
 #endif
 
 }  // namespace detail
+
+namespace detail {
+
+template <class E>
+void copy_triangle(Operand const& in, Operand const& out, index_t k, bool lower) {
+  Shape const& s = out.meta.shape;
+  Strides const strides[2] = {in.strides, out.strides};
+  RowWalk row(s, strides, 2);
+  if (row.empty()) return;
+  index_t const rows = s[s.rank - 2], n = row.size;
+  index_t i = 0;
+  do {
+    // Of a row what lies before the end of the lower triangle, or all from the beginning of the upper one on.
+    index_t const edge = std::clamp<index_t>(i + k + (lower ? 1 : 0), 0, n);
+    index_t const begin = lower ? 0 : edge, end = lower ? edge : n;
+    auto const* const x = static_cast<E const*>(in.data) + row.offset[0];
+    auto* const y = static_cast<E*>(out.data) + row.offset[1];
+    dfdx::detail::repeat(y, begin, E(0));
+    dfdx::detail::copy_rows<E>(y + begin, 0, 1, x + begin * row.step[0], 0, row.step[0], 1, end - begin);
+    dfdx::detail::repeat(y + end, n - end, E(0));
+    if (++i == rows) i = 0;
+  } while (row.next());
+}
+
+}  // namespace detail
+
+/// copy_triangle - out, dense, = the elements of matrices below the k-th diagonal and on it, or above it and on it, and
+/// zeros; |k| is at most 2^62.
+template <int = 0>
+void copy_triangle(Operand const& in, Operand const& out, index_t k, bool lower) {
+  switch (size_of(out.meta.dtype)) {
+    case 1: return detail::copy_triangle<std::uint8_t>(in, out, k, lower);
+    case 2: return detail::copy_triangle<std::uint16_t>(in, out, k, lower);
+    case 4: return detail::copy_triangle<std::uint32_t>(in, out, k, lower);
+    default: return detail::copy_triangle<std::uint64_t>(in, out, k, lower);
+  }
+}
 
 /// copy_transposed - out = in, of one shape and dtype, if an axis along which elements of `in` lie side by side is not
 /// the last: in tiles, on several threads. Whether it was so, and is done.

@@ -190,10 +190,17 @@ struct Triangle {
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
     int const rank = y.shape.rank;
+    constexpr index_t far = index_t{1} << 60;  // beyond every extent, and a sum with one does not overflow
+    index_t const diagonal = k > far ? far : k < -far ? -far : k;
+    if constexpr (std::is_same_v<V, Array>)
+      if (wants_values(x)) {
+        V const r(y), from = x.strides()[rank - 1] == 1 ? x : packed(x);
+        kernels::copy_triangle(from.operand(), r.operand(), diagonal, lower);
+        return r;
+      }
     V const row = iota_as(x, Meta{DType::i64, make_shape(y.shape[rank - 2], 1)}, 0),
             column = iota_as(x, Meta{DType::i64, make_shape(1, y.shape[rank - 1])}, 1);
-    constexpr index_t far = index_t{1} << 60;  // beyond every extent, and a sum with one does not overflow
-    V const end = row + (k > far ? far : k < -far ? -far : k);
+    V const end = row + diagonal;
     return where(lower ? column <= end : column >= end, x, full_as(x, Meta{y.dtype, {}}, 0));
   }
 };
