@@ -6,6 +6,7 @@
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -166,6 +167,38 @@ TEMPLATE_TEST_CASE("truths in lanes", "[kernels]", float, double) {
         FAIL("element " << i << " of " << n);
     }
   }
+}
+
+TEST_CASE("integers and truths in rows of every length", "[kernels]") {
+  for (DType const d : {DType::i64, DType::i32, DType::u8, DType::i8})
+    for (index_t n : {1, 63, 64, 65, 127, 128, 200}) {
+      // Also the ends of the dtype, beside which sums wrap.
+      double const least = d == DType::u8 ? 0 : d == DType::i8 ? -128 : -2147483648.0, most = -least - 1;
+      Array const draws =
+          floor(cast_to(uniform({2, n}, Key{static_cast<std::uint64_t>(n)}), DType::f64) * 100.0);
+      Array const x =
+          cast_to(where(draws < 5.0, least, where(draws > 95.0, d == DType::u8 ? 255 : most, draws)), d);
+      Array const y = cast_to(floor(draws * 0.37), d), c = draws > 50.0, b = draws < 70.0;
+      Array const sum = x + y, product = x * y, less = x < y, both = logical_and(c, b),
+                  chosen = where(c, x, y), negative = -y, high = maximum(x, y), not_c = logical_not(c),
+                  wide = cast_to(x, DType::i64), narrow = cast_to(wide, d),
+                  truth = cast_to(y, DType::boolean);
+      auto const wrapped = [d](double v) {
+        return read_real(cast_to(full({}, v, DType::i64), d).operand(), 0);
+      };
+      bool good = true;
+      each_index(x.shape(), [&](std::vector<index_t> const& i) {
+        double const p = at(x, i), q = at(y, i);
+        bool const k = at(c, i) != 0, l = at(b, i) != 0;
+        good = good && at(sum, i) == wrapped(p + q) && at(product, i) == wrapped(p * q);
+        good = good && (at(less, i) != 0) == (p < q) && (at(both, i) != 0) == (k && l);
+        good = good && at(chosen, i) == (k ? p : q) && at(negative, i) == wrapped(-q);
+        good = good && at(high, i) == std::max(p, q) && (at(not_c, i) != 0) == !k;
+        good = good && at(wide, i) == p && at(narrow, i) == p && (at(truth, i) != 0) == (q != 0);
+      });
+      INFO(d << " " << n);
+      CHECK(good);
+    }
 }
 
 }  // namespace tests::kernels_map

@@ -67,6 +67,13 @@ void convert_rows(void* to, void const* from, Rows const& r) {
         done = kernels::convert_to_integers(y, x, r.n);
     }
 #endif
+    if constexpr (std::is_integral_v<To> && std::is_integral_v<From> && !std::is_same_v<To, From>)
+      if (r.to_step == 1 && r.from_step == 1)
+        for (constexpr index_t block = 64; done + block <= r.n; done += block) {
+          To made[block];
+          for (index_t k = 0; k < block; ++k) made[k] = math::convert_number<To>(x[done + k]);
+          std::memcpy(y + done, made, sizeof made);
+        }
     auto const put = [&](index_t to_step, index_t from_step) {
       for (index_t i = done; i < r.n; ++i) y[i * to_step] = math::convert_number<To>(x[i * from_step]);
     };

@@ -4,6 +4,7 @@
 // blocks are found in operands or made of them.
 #pragma once
 
+#include <cstring>
 #include <utility>
 
 #include <dfdx/core/math.hpp>
@@ -69,6 +70,16 @@ void map_row(R* y, index_t n, T const*... x) {
       store_truths<F>(y + i, Op::eval(load_lane<F>(x + i)...));
   }
 #endif
+  // Of integers and truths compilers make vectors, also at -O2, where they know how many there are and that what they
+  // store is none of what they read.
+  if constexpr (Op::cost == 1 && (std::is_integral_v<T> && ...)) {
+    constexpr index_t block = 64;
+    for (; i + block <= n; i += block) {
+      R made[block];
+      for (index_t k = 0; k < block; ++k) made[k] = static_cast<R>(Op::eval(x[i + k]...));
+      std::memcpy(y + i, made, sizeof made);
+    }
+  }
   for (; i < n; ++i) y[i] = static_cast<R>(Op::eval(x[i]...));
 }
 

@@ -185,7 +185,13 @@ struct where : elementwise_op<where, 3> {
     return elementwise_op<where, 3>::common(operands, why);
   }
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) { return common(in, why); }
-  static constexpr auto eval(auto const& c, auto const& x, auto const& y) { return math::select(c, x, y); }
+  template <class C, class X, class Y>
+  static constexpr auto eval(C const& c, X const& x, Y const& y) {
+    // Of integers without a branch, which compilers make of the other form.
+    if constexpr (std::is_same_v<C, bool> && std::is_integral_v<X> && !std::is_same_v<X, bool>)
+      return static_cast<X>(y ^ ((x ^ y) & -static_cast<X>(c)));
+    else return math::select(c, x, y);
+  }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
     if constexpr (I == 1) return apply<where>(s.x[0], t, zeros_like(t));
