@@ -57,23 +57,28 @@ namespace detail {
 
 template <class E>
 void copy_triangle(Operand const& in, Operand const& out, index_t k, bool lower) {
-  Shape const& s = out.meta.shape;
-  Strides const strides[2] = {in.strides, out.strides};
-  RowWalk row(s, strides, 2);
-  if (row.empty()) return;
-  index_t const rows = s[s.rank - 2], n = row.size;
-  index_t i = 0;
-  do {
-    // Of a row what lies before the end of the lower triangle, or all from the beginning of the upper one on.
-    index_t const edge = std::clamp<index_t>(i + k + (lower ? 1 : 0), 0, n);
-    index_t const begin = lower ? 0 : edge, end = lower ? edge : n;
-    auto const* const x = static_cast<E const*>(in.data) + row.offset[0];
-    auto* const y = static_cast<E*>(out.data) + row.offset[1];
-    dfdx::detail::repeat(y, begin, E(0));
-    dfdx::detail::copy_rows<E>(y + begin, 0, 1, x + begin * row.step[0], 0, row.step[0], 1, end - begin);
-    dfdx::detail::repeat(y + end, n - end, E(0));
-    if (++i == rows) i = 0;
-  } while (row.next());
+  Shape shape = out.meta.shape;
+  Strides strides[2] = {in.strides, out.strides};
+  index_t const n = shape[--shape.rank], step = strides[0][--strides[0].rank];
+  --strides[1].rank;
+  RowWalk matrix(shape, strides, 2);
+  if (matrix.empty() || n == 0) return;
+  do
+    for (index_t i = 0; i < matrix.size; ++i) {
+      // Of a row what lies before the end of the lower triangle, or all from the beginning of the upper one on.
+      index_t const edge = std::clamp<index_t>(i + k + (lower ? 1 : 0), 0, n);
+      index_t const begin = lower ? 0 : edge, end = lower ? edge : n;
+      auto const* const x = static_cast<E const*>(in.data) + matrix.offset[0] + i * matrix.step[0];
+      auto* const y = static_cast<E*>(out.data) + matrix.offset[1] + i * matrix.step[1];
+      if (n <= 16) {
+        for (index_t j = 0; j < n; ++j) y[j] = j >= begin && j < end ? x[j * step] : E(0);
+        continue;
+      }
+      dfdx::detail::repeat(y, begin, E(0));
+      dfdx::detail::copy_rows<E>(y + begin, 0, 1, x + begin * step, 0, step, 1, end - begin);
+      dfdx::detail::repeat(y + end, n - end, E(0));
+    }
+  while (matrix.next());
 }
 
 }  // namespace detail

@@ -77,9 +77,10 @@ struct solve_triangular : operation {
   template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
+    detail::Matrix a, b;
     detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
-      detail::Matrix b = detail::Matrix::read(in[1], o[1]);
-      detail::substitute(detail::Matrix::read(in[0], o[0]), b, at.i[0] != 0);
+      a.read(in[0], o[0]), b.read(in[1], o[1]);
+      detail::substitute(a, b, at.i[0] != 0);
       b.write(out, o[2]);
     });
   }
@@ -115,8 +116,9 @@ struct solve : operation {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
+    detail::Matrix m, b;
     detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
-      detail::Matrix m = detail::Matrix::read(in[0], o[0]), b = detail::Matrix::read(in[1], o[1]);
+      m.read(in[0], o[0]), b.read(in[1], o[1]);
       if (detail::eliminate(m, b) == 0) raise(detail::called(a, name), ": the matrix is singular");
       detail::substitute(m, b, true);
       b.write(out, o[2]);
@@ -162,8 +164,9 @@ struct cholesky : operation {
   template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
+    detail::Matrix a;
     detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
-      detail::Matrix a = detail::Matrix::read(in[0], o[0]);
+      a.read(in[0], o[0]);
       for (index_t j = 0; j < a.rows; ++j)
         for (index_t i = 0; i < a.rows; ++i) {
           if (i < j) {
@@ -214,15 +217,24 @@ struct slogdet : operation {
   }
   template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
-    Operand const* const x[] = {&in[0], &out};
-    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
-      detail::Matrix a = detail::Matrix::read(in[0], o[0]), none(a.rows, 0);
+    both(in[0], at.i[0] != 0 ? nullptr : &out, at.i[0] != 0 ? &out : nullptr);
+  }
+  /// Of one elimination both results, or the one that is wanted.
+  template <int = 0>
+  static void both(Operand const& in, Operand const* logs, Operand const* signs) {
+    Operand const& wanted = logs != nullptr ? *logs : *signs;
+    Operand const* const x[] = {&in, logs != nullptr ? logs : signs, signs != nullptr ? signs : logs,
+                                &wanted};
+    detail::Matrix a, none;
+    detail::for_matrices(x, 2, [&](index_t const(&o)[4]) {
+      a.read(in, o[0]), none.rows = a.rows;
       double sign = detail::eliminate(a, none), log = 0;
       for (index_t i = 0; i < a.rows && sign != 0; ++i) {
         if (a(i, i) < 0) sign = -sign;
         log += std::log(std::fabs(a(i, i)));
       }
-      write_real(out, o[1], at.i[0] != 0 ? sign : sign == 0 ? -HUGE_VAL : log);
+      if (logs != nullptr) write_real(*logs, o[1], sign == 0 ? -HUGE_VAL : log);
+      if (signs != nullptr) write_real(*signs, o[2], sign);
     });
   }
 };
@@ -282,10 +294,12 @@ struct qr : operation {
   template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
+    int const rank = in[0].meta.shape.rank;
+    index_t const m = in[0].meta.shape[rank - 2], n = in[0].meta.shape[rank - 1];
+    detail::Matrix a, y(m + n, n), reflections(n, m), along(1, n);
     detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
-      detail::Matrix a = detail::Matrix::read(in[0], o[0]);
-      index_t const m = a.rows, n = a.columns;
-      detail::Matrix y(m + n, n), reflections(n, m);
+      a.read(in[0], o[0]);
+      std::fill(y.v.begin(), y.v.end(), 0.0);
       for (index_t k = 0; k < n; ++k) {
         // The reflection that takes column k, from row k on, to a multiple of the first unit vector.
         double norm = 0;
@@ -298,14 +312,15 @@ struct qr : operation {
           length += reflections(k, i) * reflections(k, i);
         }
         if (m - k > 1 && length > 0) {
-          for (index_t i = k; i < m; ++i) reflections(k, i) *= std::sqrt(2 / length);
-          reflect(reflections, k, a, k);
+          double const scale = std::sqrt(2 / length);
+          for (index_t i = k; i < m; ++i) reflections(k, i) *= scale;
+          reflect(reflections, k, a, k, along);
         } else {
           for (index_t i = k; i < m; ++i) reflections(k, i) = 0;
         }
       }
       for (index_t i = 0; i < n; ++i) y(i, i) = 1;
-      for (index_t k = n - 1; k >= 0; --k) reflect(reflections, k, y, 0);
+      for (index_t k = n - 1; k >= 0; --k) reflect(reflections, k, y, 0, along);
       for (index_t i = 0; i < n; ++i)
         for (index_t j = i; j < n; ++j) y(m + i, j) = a(i, j);
       y.write(out, o[1]);
@@ -313,14 +328,14 @@ struct qr : operation {
   }
 
  private:
-  // Columns of a from `first` on, less v v^T a.
+  // Columns of a from `first` on, less v v^T a: row by row, as they lie.
   template <class M>
-  static void reflect(M const& v, index_t k, M& a, index_t first) {
-    for (index_t j = first; j < a.columns; ++j) {
-      double along = 0;
-      for (index_t i = k; i < v.columns; ++i) along += v(k, i) * a(i, j);
-      for (index_t i = k; i < v.columns; ++i) a(i, j) -= along * v(k, i);
-    }
+  static void reflect(M const& v, index_t k, M& a, index_t first, M& along) {
+    index_t const n = a.columns - first, rows = v.columns - k;
+    std::fill_n(along.row(0), n, 0.0);
+    // (Less v^T a.)
+    detail::subtract_rows(along.row(0), a.row(k) + first, a.columns, v.row(k) + k, rows, n);
+    for (index_t i = k; i < v.columns; ++i) detail::subtract_row(a.row(i) + first, along.row(0), -v(k, i), n);
   }
 };
 

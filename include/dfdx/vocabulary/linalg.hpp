@@ -116,8 +116,33 @@ constexpr auto inverse_as(A const& a) {
   auto const one = ones_like(matrices);
   return call(Fixed<System<op::solve>{false, By}>{}, matrices, tril(one, 0) - tril(one, -1));
 }
+// The logarithm, and with it the sign: in memory both come of one elimination.
+struct LogDeterminant : Plain<op::slogdet> {
+  Array* sign = nullptr;
+  template <class T, class V>
+  constexpr V run(Meta const& y, V const& a) const {
+    if constexpr (std::is_same_v<V, Array>)
+      if (sign != nullptr) {
+        Array log(y);
+        *sign = Array(y);
+        Operand const to[] = {log.operand(), sign->operand()};
+        op::slogdet::both(a.operand(), to, to + 1);
+        Array const* const operands[] = {&a};
+        if (on_tape(a)) record_on_tape(tape_rule<op::slogdet>(), Attrs{}, log, operands, 1);
+        return log;
+      }
+    return Plain<op::slogdet>::template run<T>(y, a);
+  }
+};
 template <Literal Name, operand A>
 constexpr auto slogdet_as(A const& a) {
+  if constexpr (std::is_base_of_v<Array, A>)
+    if (!DFDX_IN_CONSTANT_EXPRESSION && !a.recorded() && !is_elsewhere(a)) {
+      Array sign;
+      auto const log = call(named<Name>(FixedType<LogDeterminant{}>{{}, {{}, &sign}}), a);
+      using R = std::remove_const_t<decltype(log)>;
+      if constexpr (!refused<R>) return std::tuple(squeeze<-2, -1>(wrap<R>(sign)), squeeze<-2, -1>(log));
+    }
   auto const sign = call(named<Name>(Fixed<Plain<op::slogdet>{1}>{}), a);
   auto const log = call(named<Name>(Fixed<Plain<op::slogdet>{}>{}), a);
   return std::tuple(squeeze<-2, -1>(sign), squeeze<-2, -1>(log));
