@@ -228,7 +228,7 @@ constexpr auto qr(A const& a) {
   } else {
     Shape const s = a.shape();
     index_t const m = s.rank < 2 ? 0 : s[s.rank - 2], n = s.rank < 2 ? 0 : s[s.rank - 1];
-    if (m < 0 || n <= m) return detail::tall_qr(a);
+    if (s.rank < 2 || m < 0 || n <= m) return detail::tall_qr(a);
     return detail::wide_qr(detail::tall_qr(slice(a, -1, 0, m)), slice(a, -1, m),
                            [](auto const& x, auto const& y) { return concat<-1>(x, y); });
   }
