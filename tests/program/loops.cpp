@@ -168,6 +168,26 @@ TEST_CASE("scan: derivatives of the second order", "[program]") {
   REQUIRE(error_ratio(hv, grad(along)(weights(), input(), state(), v), 1e-11, 1e-11) <= 1);
 }
 
+TEST_CASE("scan: a number for the first carry has the dtype of what it goes over", "[program]") {
+  constexpr auto decayed = [](auto const& x) {
+    return scan(
+        [](auto const& c, auto const& v) {
+          auto const next = c * 0.5 + v;
+          return std::pair(next, next);
+        },
+        2, x);
+  };
+  auto const x = Tensor<float, 3>::from({1, 2, 3});
+  auto const [last, all] = decayed(x);
+  STATIC_REQUIRE(std::is_same_v<decltype(last), Tensor<float> const>);
+  REQUIRE(array_equal(all, Tensor<float, 3>::from({2, 3, 4.5f})));
+  auto const [compiled_last, compiled_all] = compile(decayed)(x);
+  REQUIRE(compiled_last.item() == last.item());
+  REQUIRE(array_equal(compiled_all, all));
+  auto const [array_last, array_all] = decayed(Array(x));
+  REQUIRE(array_last.dtype() == DType::f32);
+  REQUIRE(array_equal(array_all, all));
+}
 TEST_CASE("scan: backwards, without values to stack, over several arrays", "[program]") {
   constexpr auto horner = [](Tensor<double, 4> const& c, Tensor<double> const& x) {
     return scan([&](Tensor<double> const& y, Tensor<double> const& a) { return y * x + a; }, x * 0.0, c,

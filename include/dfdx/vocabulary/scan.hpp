@@ -276,5 +276,15 @@ constexpr auto scan(F const& f, C const& init, X const& xs, Order order = Order:
     return detail::run_scan(f, init, xs, order);
   }
 }
+/// The same from a number on, which has the dtype of the array beside it.
+template <class F, number N, operand X>
+constexpr auto scan(F const& f, N init, X const& xs, Order order = Order::forward) {
+  Meta const first{xs.dtype(), {}};
+  if constexpr (typed<X>)
+    return scan(f,
+                detail::wrap<Tensor<typename X::value_type>>(detail::full_of<Array>(xs, first, init, "scan")),
+                xs, order);
+  else return scan(f, detail::full_of<Array>(xs, first, init, "scan"), xs, order);
+}
 
 }  // namespace dfdx
