@@ -111,6 +111,15 @@ template <class X, class Y>
 constexpr decltype(applied<op::minimum, X, Y>())::type minimum(X const& x, Y const& y) {
   return apply<op::minimum>(x, y);
 }
+// Of two arrays max and min are these, as in PyTorch (of one they are reductions, vocabulary/reduce.hpp).
+template <operand X, operand Y>
+constexpr auto max(X const& x, Y const& y) {
+  return maximum(x, y);
+}
+template <operand X, operand Y>
+constexpr auto min(X const& x, Y const& y) {
+  return minimum(x, y);
+}
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::logical_and, X, Y>())::type logical_and(X const& x, Y const& y) {
