@@ -3,7 +3,6 @@
 // worked out in f32 and the result is rounded once.
 #pragma once
 
-#include <dfdx/kernels/standardize.hpp>
 #include <dfdx/vocabulary/composite.hpp>
 
 namespace dfdx {
@@ -11,35 +10,9 @@ namespace dfdx {
 namespace detail {
 
 template <class P, operand X>
-constexpr auto standardized_by_ops(X const& x, P const& over, double eps) {
+constexpr auto standardized(X const& x, P const& over, double eps) {
   auto const centred = x - mean_of(x, over);
   return centred * rsqrt(mean_of(square(centred), over) + eps);
-}
-// Over how many elements that lie in rows, if they do: over the last axes of dense floats; else 0.
-constexpr index_t length_of_rows(Array const& x, index_t mask) {
-  index_t n = 1;
-  int a = x.ndim();
-  for (; a > 0 && (mask >> (a - 1) & 1) != 0; --a) n *= x.shape()[a - 1];
-  bool const is_last = (mask & ((index_t{1} << a) - 1)) == 0;
-  bool const is_number = x.dtype() == DType::f32 || x.dtype() == DType::f64;
-  return is_last && is_number && x.size() > 0 && x.contiguous_memory() ? n : 0;
-}
-template <int = 0>
-Array standardized_rows(Array const& x, index_t n, double eps) {
-  Array const y(x.meta());
-  index_t const rows = x.size() / n;
-  if (x.dtype() == DType::f32) kernels::standardize(x.data<float>(), y.data<float>(), rows, n, eps);
-  else kernels::standardize(x.data<double>(), y.data<double>(), rows, n, eps);
-  return y;
-}
-template <class P, operand X>
-constexpr auto standardized(X const& x, P const& over, double eps) {
-  using R = decltype(standardized_by_ops(x, over, eps));
-  if constexpr (std::is_base_of_v<Array, X> && !refused<R>)
-    if (!DFDX_IN_CONSTANT_EXPRESSION && wants_values(x))
-      if (index_t const n = length_of_rows(x, value_of(over).mask(x.ndim())); n > 0)
-        return wrap<R>(standardized_rows(x, n, eps));
-  return standardized_by_ops(x, over, eps);
 }
 
 /// Axes from..rank-1 of a shape, or all but the second.
