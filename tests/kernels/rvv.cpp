@@ -189,14 +189,14 @@ bool folds() {
   for (index_t n : sizes()) {
     Flush<T> x(n);
     fill(x.data, n, 5, false);
-    double sum = Fold<C, double>::identity, want = sum;
-    fold_row<C, T>(&sum, x.data, n);
+    using Sum = FoldsIn<C, T>;
+    double want = Fold<C, double>::identity;
+    Sum const sum = fold_line<C, T>(Fold<C, Sum>::identity, x.data, n);
     for (index_t i = 0; i < n; ++i) want = Fold<C, double>::combine(want, static_cast<double>(x.data[i]));
-    if (!is_close(sum, want, n * 1e-6)) return false;
+    if (!is_close(static_cast<double>(sum), want, n * 1e-6)) return false;
     if (n == 0 || (C != Code::reduce_max && C != Code::reduce_min)) continue;
     x.data[n / 2] = std::numeric_limits<T>::quiet_NaN();
-    fold_row<C, T>(&sum, x.data, n);
-    if (!std::isnan(sum)) return false;
+    if (!std::isnan(fold_line<C, T>(sum, x.data, n))) return false;
   }
   return true;
 }

@@ -24,6 +24,23 @@ constexpr auto copies = [](auto const& x) {
 constexpr auto parts = [](auto const& x, auto const& at, auto const& columns) {
   return std::tuple(index_copy<1>(x, at, columns), tanh(index_copy<0>(transpose(x), at, transpose(columns))));
 };
+// No function of a program is made of it yet: cumprod in memory is.
+template <index_t Axis, index_t From>
+struct Recurrence {
+  constexpr Meta infer(Meta const* in, Text* why) const { return op::recurrence::infer(attrs(), in, why); }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& a, V const& b) const {
+    return dfdx::bind<op::recurrence>(attrs(), a, b);
+  }
+  static constexpr Attrs attrs() { return {{Axis, From}}; }
+};
+template <index_t Axis, index_t From>
+constexpr auto recurrence(auto const& a, auto const& b) {
+  return detail::call(detail::named<"recurrence">(detail::Fixed<Recurrence<Axis, From>{}>{}), a, b);
+}
+constexpr auto recurrences = [](auto const& a, auto const& b) {
+  return std::tuple(recurrence<0, 0>(a, b), recurrence<1, 0>(a, b) * 2.0, tanh(recurrence<1, 3>(a, b)));
+};
 constexpr auto filtered = [](auto const& x, auto const& w) { return conv1d(x, w); };
 
 }  // namespace
@@ -43,6 +60,12 @@ TEST_CASE("compiled parts put in", "[ops]") {
   check(parts, uniform<float, 3, 5>(Key{1}, -1, 1), at, uniform<float, 3, 2>(Key{2}, -1, 1));
   check(parts, randint<std::int32_t, 2, 6>(Key{1}, -9, 9), at, randint<std::int32_t, 2, 2>(Key{2}, -9, 9));
   check_vjp(parts, uniform<double, 3, 5>(Key{1}, -1, 1), at, uniform<double, 3, 2>(Key{2}, -1, 1));
+}
+
+TEST_CASE("compiled recurrences", "[ops]") {
+  check(recurrences, uniform<float, 3, 5>(Key{1}, -1, 1), uniform<float, 3, 5>(Key{2}, -1, 1));
+  check(recurrences, uniform<double, 4, 2, 3>(Key{1}, -1, 1), uniform<double, 4, 2, 3>(Key{2}, -1, 1));
+  check_vjp(recurrences, uniform<double, 3, 5>(Key{1}, -1, 1), uniform<double, 3, 5>(Key{2}, -1, 1));
 }
 
 TEST_CASE("a compiled convolution with one window is a product", "[ops]") {

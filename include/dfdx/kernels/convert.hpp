@@ -135,9 +135,8 @@ inline void copy_rows(DType type, void* to, void const* from, Rows const& r) {
   }
 }
 
-template <int = 0>
-void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
-                 index_t from_step, index_t n) {
+inline void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
+                        index_t from_step, index_t n) {
   convert_rows(to_type, to, from_type, from, Rows{n, to_step, from_step});
 }
 

@@ -65,7 +65,6 @@ namespace dfdx {
 
 DFDX_EXTERN void kernels::convert<0>(Operand const&, Operand const&);
 DFDX_EXTERN bool kernels::copy_transposed<0>(Operand const&, Operand const&);
-DFDX_EXTERN void kernels::detail::convert_run<0>(DType, void*, index_t, DType, void const*, index_t, index_t);
 DFDX_EXTERN void Array::backward<0>(BackwardOptions) const;
 DFDX_EXTERN void Array::backward<0>(Array const&, BackwardOptions) const;
 
