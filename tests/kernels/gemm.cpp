@@ -158,6 +158,10 @@ TEST_CASE("static products: four layouts, tails and epilogues, f64", "[kernels]"
 
 TEST_CASE("a vector times a small matrix: lanes, tails and rows that are far apart", "[kernels]") {
   for (int epilogue : {0, 1, 2}) {
+    CHECK(agrees<gemm_nn<float, 1, 16, 16>>(epilogue));  // one lane, two, part of one: factors four at a time
+    CHECK(agrees<gemm_nn<float, 1, 32, 21>>(epilogue));
+    CHECK(agrees<gemm_nn<float, 1, 7, 18>>(epilogue));
+    CHECK(agrees<gemm_nn<double, 1, 8, 23>>(epilogue));
     CHECK(agrees<gemm_nt<float, 1, 48, 16>>(epilogue));
     CHECK(agrees<gemm_nt<float, 1, 33, 100>>(epilogue));
     CHECK(agrees<gemm_nt<float, 50, 1, 70>>(epilogue));
