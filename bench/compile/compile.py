@@ -16,6 +16,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET_MB = 600
 CASES = (  # name, file, switches, target in seconds
+    ("the header alone", "header.cpp", [], None),
     ("hello-gradient", "gradient.cpp", [], 2.5),
     ("words training program", "words.cpp", [], 6.0),
     ("words training, evaluation and sampling", "words.cpp", ["-DSAMPLE"], None),

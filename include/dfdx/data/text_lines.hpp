@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <dfdx/core/error.hpp>
@@ -15,8 +16,6 @@
 namespace dfdx::data {
 
 namespace detail {
-
-// (Templates: programs that read no text do not compile them.)
 
 // Bytes that no text holds: control characters other than those that space it.
 inline bool is_binary(unsigned char c) {
@@ -38,9 +37,9 @@ void trim(S& line) {
 ///
 /// Errors    "data: cannot read words.txt: No such file or directory"; "data: words.txt is empty"; "data:
 ///           words.txt is not a text file (byte 0x00 in line 1)"
-template <int = 0>
-std::string read_text(std::string const& path) {
-  auto const fail = [&](std::string const& what) { raise("data: " + what); };
+template <class S = std::string>  // so that programs that read no text do not compile it
+S read_text(std::type_identity_t<S> const& path) {
+  auto const fail = [&](S const& what) { raise("data: " + what); };
   auto const fail_to_read = [&] {
     fail("cannot read " + path + ": " + (errno != 0 ? std::strerror(errno) : "unknown reason"));
   };
@@ -48,7 +47,7 @@ std::string read_text(std::string const& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (file == nullptr) fail_to_read();
 
-  std::string text;
+  S text;
   std::size_t line = 1;
   char buffer[1 << 14];
   while (std::size_t const got = std::fread(buffer, 1, sizeof buffer, file.get())) {
@@ -72,14 +71,14 @@ std::string read_text(std::string const& path) {
 /// file, so that messages can name it, and may be empty. Line ends of Unix and Windows.
 ///
 /// Errors    those of read_text; "data: words.txt has fewer than 2 lines with text"
-template <int = 0>
-std::vector<std::string> read_lines(std::string const& path, std::size_t min_lines = 2) {
-  std::string const text = read_text(path);
-  std::vector<std::string> lines;
+template <class S = std::string>
+std::vector<S> read_lines(std::type_identity_t<S> const& path, std::size_t min_lines = 2) {
+  S const text = read_text<S>(path);
+  std::vector<S> lines;
   std::size_t with_text = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t const found = text.find('\n', at), end = found < text.size() ? found : text.size();
-    std::string line = text.substr(at, end - at);
+    S line = text.substr(at, end - at);
     detail::trim(line);
     with_text += line.empty() ? 0 : 1;
     lines.push_back(std::move(line));

@@ -51,7 +51,7 @@ class CastPlacer {
   // Whether the elements of the result are those of the operands, as they are.
   static constexpr bool moves(Node const& n) {
     if (is_part(n) || n.op->code == Code::each || n.op->code == Code::stack) return true;
-    return same_op(*n.op, info<op::concat>) || (same_op(*n.op, info<op::pad>) && n.attrs.f[0] == 0);
+    return is_op<op::concat>(*n.op) || (is_op<op::pad>(*n.op) && n.attrs.f[0] == 0);
   }
 
   constexpr int add(Node const& n, bool is_whole) {

@@ -42,7 +42,7 @@ class Homes {
   }
 
   /// Whether a value is two that lie side by side.
-  static constexpr bool is_joined(Node const& n) { return same_op(*n.op, info<op::side_by_side>); }
+  static constexpr bool is_joined(Node const& n) { return is_op<op::side_by_side>(*n.op); }
   /// Calls f(x, y) for each value x that lies in the buffer of y, beside another.
   template <class F>
   constexpr void for_parts(F const& f) const {

@@ -63,8 +63,7 @@ class Joins {
   }
   // Whether both operands are one piece of the result each.
   constexpr bool may_join(Node const& n) const {
-    if (!same_op(*n.op, info<op::concat>) || !n.meta.shape.is_static() || n.meta.shape.numel() == 0)
-      return false;
+    if (!is_op<op::concat>(*n.op) || !n.meta.shape.is_static() || n.meta.shape.numel() == 0) return false;
     for (int i = 0; i < n.attrs.i[0]; ++i)
       if (n.meta.shape[i] != 1) return false;
     return g_[n.in[0]].meta.shape.numel() != 0 && g_[n.in[1]].meta.shape.numel() != 0;

@@ -92,7 +92,7 @@ constexpr int simpler_stack(Rewriter& r, Node const& n, bool whole) {
 
 // pad(x) + pad(y), where x and y lie side by side in zeros: x and y joined, and padded. -1 if they are not such.
 constexpr int joined_parts(Rewriter& r, int a, int b) {
-  if (!same_op(*r.graph[a].op, info<op::pad>) || !same_op(*r.graph[b].op, info<op::pad>)) return -1;
+  if (!is_op<op::pad>(*r.graph[a].op) || !is_op<op::pad>(*r.graph[b].op)) return -1;
   Node const x = r.graph[a], y = r.graph[b];
   int const axis = op::pad::axis(x.attrs);
   Meta both = r.graph[x.in[0]].meta;

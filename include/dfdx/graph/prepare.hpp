@@ -95,7 +95,7 @@ class LoopMemory {
 /// the concat is what remains of the window, 0 or 1; -1 for other outputs.
 constexpr int remaining_window(Graph const& g, Aliases const& aliases, std::size_t k) {
   Node const& joined = g[g.outputs[k]];
-  if (k >= aliases.size() || aliases[k] < 0 || !same_op(*joined.op, info<op::concat>) || joined.region >= 0)
+  if (k >= aliases.size() || aliases[k] < 0 || !is_op<op::concat>(*joined.op) || joined.region >= 0)
     return -1;
   auto const axis = static_cast<int>(joined.attrs.i[0]);
   for (int i = 0; i < 2; ++i) {
@@ -115,9 +115,8 @@ constexpr int remaining_window(Graph const& g, Aliases const& aliases, std::size
 // A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
 constexpr bool is_narrow_sum(Node const& n) {
   if (!is_floating(n.meta.dtype) || size_of(n.meta.dtype) != 2) return false;
-  if (same_op(*n.op, info<op::scatter>)) return n.attrs.i[1] == 0;  // else nothing is added
-  return n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod ||
-         same_op(*n.op, info<op::rows_add>);
+  if (is_op<op::scatter>(*n.op)) return n.attrs.i[1] == 0;  // else nothing is added
+  return n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod || is_op<op::rows_add>(*n.op);
 }
 constexpr int push_widened(Graph& out, Node n, int const* in) {
   auto const cast = [&](int x, DType to) {

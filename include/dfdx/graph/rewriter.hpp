@@ -162,7 +162,7 @@ class Rewriter {
     index_t const count = n.attrs.i[2], first = n.attrs.i[1];
     if (op::slice::step(n.attrs) != 1 || of.op->code != Code::opaque || count <= 0) return unchanged;
     index_t const end = first + count;
-    if (same_op(*of.op, info<op::pad>) && of.attrs.i[0] == axis) {  // without gaps
+    if (is_op<op::pad>(*of.op) && of.attrs.i[0] == axis) {  // without gaps
       index_t const n_inside = graph[of.in[0]].meta.shape[axis];
       if (n_inside < 0) return unchanged;
       index_t const begins = of.attrs.i[1], ends = begins + n_inside;
@@ -172,7 +172,7 @@ class Rewriter {
       n.in[0] = of.in[0];
       return changed;
     }
-    if (!same_op(*of.op, info<op::concat>) || of.attrs.i[0] != axis) return unchanged;
+    if (!is_op<op::concat>(*of.op) || of.attrs.i[0] != axis) return unchanged;
     index_t const second = graph[of.in[0]].meta.shape[axis];
     if (first < second && end > second) return unchanged;
     n.attrs.i[1] -= first < second ? 0 : second;

@@ -126,7 +126,8 @@ void convert_rows(DType to_type, void* to, DType from_type, void const* from, Ro
 }
 
 // The same where the dtypes are one.
-inline void copy_rows(DType type, void* to, void const* from, Rows const& r) {
+template <int = 0>
+void copy_rows(DType type, void* to, void const* from, Rows const& r) {
   switch (size_of(type)) {
     case 1: return convert_rows<std::uint8_t, std::uint8_t>(to, from, r);
     case 2: return convert_rows<std::int16_t, std::int16_t>(to, from, r);
@@ -135,8 +136,9 @@ inline void copy_rows(DType type, void* to, void const* from, Rows const& r) {
   }
 }
 
-inline void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
-                        index_t from_step, index_t n) {
+template <int = 0>
+void convert_run(DType to_type, void* to, index_t to_step, DType from_type, void const* from,
+                 index_t from_step, index_t n) {
   convert_rows(to_type, to, from_type, from, Rows{n, to_step, from_step});
 }
 

@@ -235,7 +235,8 @@ inline Strides order_by_memory(Shape& shape, Shape results, Strides (&strides)[2
 }  // namespace detail
 
 /// reduce - out = the reduction of `in` over the axes on which `out`, dense and of the same rank, has extent 1.
-inline void reduce(Reduction const& f, Operand const& in, Operand const& out) {
+template <int = 0>
+void reduce(Reduction const& f, Operand const& in, Operand const& out) {
   index_t const n = out.meta.shape.numel();
   constexpr index_t few = 64;
   alignas(64) std::byte buffer[few * sizeof(double)];

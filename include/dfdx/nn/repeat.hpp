@@ -92,7 +92,7 @@ constexpr auto in_segments(Stacked<Block, N> const& all) {
   visit(all.leaves, [&](auto const& leaf) {
     Shape s = make_shape(static_cast<index_t>(S), static_cast<index_t>(N / S));
     for (int i = 1; i < leaf.shape().rank; ++i) s.push_back(leaf.shape()[i]);
-    leaves.push_back(reshape_to(untyped(static_cast<Array const&>(leaf)), s));
+    leaves.push_back(reshape_to(lazy<S>(leaf), s));
   });
   std::size_t k = 0;
   return filled(Stacked<Stacked<Block, N / S>, S>{}, [&] { return leaves[k++]; });

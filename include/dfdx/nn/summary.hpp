@@ -45,15 +45,15 @@ void set_output(SummaryRow& r, Meta const& m, index_t times = 1) {
   if (m.shape.is_static()) r.memory = times * m.shape.numel() * static_cast<index_t>(size_of(m.dtype));
 }
 
-// Work beside the rows of the tensors it counts for; what counts for none is the last row's.
-template <int = 0>
-void add_work(std::span<SummaryRow> rows, std::vector<std::size_t> const& row_of,
-              std::span<TensorWork const> work) {
+// Work beside the rows of the tensors it counts for; what counts for none is the last row's. (Row is SummaryRow, here
+// and below: a parameter, so that programs without a summary do not compile what it asks of vectors.)
+template <class Row>
+void add_work(std::span<Row> rows, std::vector<std::size_t> const& row_of, std::span<TensorWork const> work) {
   std::vector<int> last(rows.size(), -1);
-  for (SummaryRow& r : rows) r.flops = 0;
+  for (Row& r : rows) r.flops = 0;
   for (std::size_t i = 0; i < work.size(); ++i) {
     std::size_t const at = i < row_of.size() ? row_of[i] : rows.size() - 1;
-    SummaryRow& r = rows[at];
+    Row& r = rows[at];
     r.flops += work[i].flops;
     if (work[i].node <= last[at]) continue;
     last[at] = work[i].node;
@@ -66,8 +66,8 @@ void add_work(std::span<SummaryRow> rows, std::vector<std::size_t> const& row_of
 
 // A row for each struct that has tensors of its own; at least one. What is known of the work of a call with these
 // arguments is written beside them.
-template <class... X, class M>
-void add_rows(std::vector<SummaryRow>& rows, M const& model, std::string const& path) {
+template <class... X, class M, class Row>
+void add_rows(std::vector<Row>& rows, M const& model, std::string const& path) {
   std::size_t const first = rows.size();
   std::vector<std::size_t> row_of;  // of each tensor, from `first`
   visit_named(
@@ -78,7 +78,7 @@ void add_rows(std::vector<SummaryRow>& rows, M const& model, std::string const& 
         std::string const layer = below ? name.substr(0, dot) : "", own = below ? name.substr(dot + 1) : name;
         if (rows.size() == first || rows.back().layer != layer) rows.push_back({layer, {}, {}});
         row_of.push_back(rows.size() - first - 1);
-        SummaryRow& r = rows.back();
+        Row& r = rows.back();
         r.parameters += (r.parameters.empty() ? "" : ", ") + own + " " + words_of(leaf.shape());
         r.count += leaf.shape().is_static() ? leaf.shape().numel() : 0;
       },
@@ -91,11 +91,10 @@ void add_rows(std::vector<SummaryRow>& rows, M const& model, std::string const& 
 }
 
 // Of modules in a row it is known what each makes of its input.
-template <class X, class M>
-void add_layers(std::vector<SummaryRow>& rows, M const& model, std::string const& path);
-template <class X, std::size_t I, class... Modules>
-void add_sequence(std::vector<SummaryRow>& rows, Sequential<Modules...> const& model,
-                  std::string const& path) {
+template <class X, class M, class Row>
+void add_layers(std::vector<Row>& rows, M const& model, std::string const& path);
+template <class X, std::size_t I, class... Modules, class Row>
+void add_sequence(std::vector<Row>& rows, Sequential<Modules...> const& model, std::string const& path) {
   if constexpr (I < sizeof...(Modules)) {
     auto const& part = std::get<I>(model.layers);
     using Y = std::remove_cvref_t<decltype(part(std::declval<X const&>()))>;
@@ -104,18 +103,18 @@ void add_sequence(std::vector<SummaryRow>& rows, Sequential<Modules...> const& m
     add_sequence<Y, I + 1>(rows, model, path);
   }
 }
-template <class X, class M>
-void add_layers(std::vector<SummaryRow>& rows, M const& model, std::string const& path) {
+template <class X, class M, class Row>
+void add_layers(std::vector<Row>& rows, M const& model, std::string const& path) {
   if constexpr (is_sequential<M>) add_sequence<X, 0>(rows, model, path);
   else add_rows<X>(rows, model, path);
 }
 
-template <int = 0>
-std::string table(std::vector<SummaryRow> const& rows) {
-  using Cells = std::array<std::string, 6>;
+template <class Row>
+std::string table(std::vector<Row> const& rows) {
+  using Cells = std::array<decltype(Row::layer), 6>;
   auto const number = [](index_t n) { return n < 0 ? "?" : with_commas(n); };
   std::vector<Cells> lines{{"layer", "output", "parameters", "number", "flops", "memory"}};
-  for (SummaryRow const& r : rows)
+  for (Row const& r : rows)
     lines.push_back({r.layer, r.output, r.parameters, number(r.count), number(r.flops), number(r.memory)});
   std::array<std::size_t, 6> widths{};
   for (Cells const& line : lines)
@@ -143,10 +142,11 @@ std::string table(std::vector<SummaryRow> const& rows) {
 /// Example   tests/nn/summary.cpp
 template <tree M, class... X>
 std::string summary(M const& model, X const&... input) {
-  std::vector<nn::detail::SummaryRow> rows;
+  using Row = std::conditional_t<tree<M>, nn::detail::SummaryRow, M>;
+  std::vector<Row> rows;
   if constexpr (sizeof...(X) == 1) nn::detail::add_layers<X...>(rows, model, "");
   else nn::detail::add_rows<X...>(rows, model, "");
-  nn::detail::SummaryRow total{"total", {}, {}, 0, 0, 0};
+  Row total{"total", {}, {}, 0, 0, 0};
   auto const add = [](index_t& sum, index_t n) { sum = sum < 0 || n < 0 ? -1 : sum + n; };
   for (auto const& r : rows) {
     total.count += r.count;

@@ -16,6 +16,7 @@ void run_attention(Attrs const& a, Operand const* in, Operand const& out);
 template <class Op, class T>
 void run_attention_as(Attrs const& a, Operand const* in, Operand const& out);
 /// The results of attend and of attend_sums in one go, either of which may be missing.
+template <int = 0>
 void run_attend(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums);
 template <class T>
 void run_attend_as(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums);

@@ -226,7 +226,7 @@ struct flip : operation {
         back.strides[i] = -out.strides[i];
       }
     back.data = part(out, last, 0).data;
-    copy_elements(in[0], back);
+    copy_elements<true>(in[0], back);
   }
 };
 

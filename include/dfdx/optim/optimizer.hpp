@@ -92,7 +92,8 @@ class Optimizer {
       p.copy_(next);
       std::vector<Array>& kept = state_[moved[j]];
       kept.clear();
-      for (std::size_t k = 0; k < width; ++k) kept.push_back(cast_to(slots[j * width + k], stored));
+      for (std::size_t k = 0; k < width; ++k)
+        kept.push_back(cast_to(dfdx::detail::lazy<width>(slots[j * width + k]), stored));
     }
     if constexpr (detail::scales_loss<O>) rule_.seen(scalars[O::finite_at].item() != 0);
   }
@@ -138,9 +139,11 @@ class Optimizer {
   }
 
  private:
-  static Array widened(Array const& x) { return cast_to(x, promote(x.dtype(), DType::f32)); }
-
   static constexpr auto width = static_cast<std::size_t>(O::slots);
+
+  static Array widened(Array const& x) {
+    return cast_to(dfdx::detail::lazy<width>(x), promote(x.dtype(), DType::f32));
+  }
 
   O rule_;
   std::int64_t steps_ = 0;

@@ -49,9 +49,9 @@ constexpr bool is_side() {
 }
 
 // The derivatives of y along given directions of x: [n, S...] -> [n, R...].
-template <int Lazy = 0>  // a template: programs without it batch nothing
-constexpr Sym along(Sym const& y, Sym const& x, Sym const& directions) {
-  graph::Batch<Lazy> batch(*x.graph, directions.shape()[0]);
+template <class V>  // a template: programs without it batch nothing
+constexpr V along(V const& y, V const& x, V const& directions) {
+  graph::Batch<lazily<V>> batch(*x.graph, directions.shape()[0]);
   Vec<int> const wrt = {x.id};
   Vec<Sym> const one = {batch.one(directions)}, ends = {y};
   return batch.all(graph::push_forward(*x.graph, wrt, one, ends))[0];
@@ -104,7 +104,7 @@ struct JacobianReverse<F, Wrt<I...>> {
     } else {
       auto const all = std::tie(args...);
       Vec<Sym> const x = detail::syms_of(Wrt<I...>{}, all);
-      Sym const seeds = detail::unit_vectors(y.sym());
+      auto const seeds = detail::unit_vectors(y.sym());
       graph::Batch<detail::lazily<A...>> batch(*seeds.graph, seeds.shape()[0]);
       Vec<Sym> const ends = {y.sym()}, cts = {batch.one(seeds)};
       Vec<Sym> parts = batch.all(graph::pull_back(*seeds.graph, ends, cts, detail::ids_of(x)));
@@ -137,14 +137,15 @@ struct JacobianForward<F, Wrt<I...>> {
     } else {
       auto const all = std::tie(args...);
       Vec<Sym> parts;
-      for (Sym const& x : detail::syms_of(Wrt<I...>{}, all)) parts.push_back(part(y.sym(), x));
+      for (auto const& x : detail::syms_of(Wrt<I...>{}, all)) parts.push_back(part(y.sym(), x));
       return detail::jacobian_tree<Y>(Wrt<I...>{}, all, parts);
     }
   }
 
  private:
-  static constexpr Sym part(Sym const& y, Sym const& x) {
-    Sym const columns = detail::along(y, x, detail::unit_vectors(x));
+  template <class V>
+  static constexpr V part(V const& y, V const& x) {
+    V const columns = detail::along(y, x, detail::unit_vectors(x));
     int axes[max_rank] = {};
     int const r = columns.shape().rank;
     for (int i = 0; i + 1 < r; ++i) axes[i] = i + 1;
@@ -238,9 +239,9 @@ struct DiagonalHessian {
     auto g = Grad<F, Wrt<I>>::record(args...);
     if constexpr (!detail::is_side<decltype(g)>()) return Refused{};
     else {
-      Sym const x = std::get<I>(std::tie(args...)).sym(), seeds = detail::unit_vectors(x);
-      Sym const columns = detail::along(g.sym(), x, seeds);
-      Sym const diagonal = sum_axes(bind<op::mul>(Attrs{}, columns, seeds), index_t{1});
+      auto const x = std::get<I>(std::tie(args...)).sym(), seeds = detail::unit_vectors(x);
+      auto const columns = detail::along(g.sym(), x, seeds),
+                 diagonal = sum_axes(bind<op::mul>(Attrs{}, columns, seeds), index_t{1});
       return detail::wrap<decltype(g)>(Array(reshape_to(diagonal, x.shape())));
     }
   }

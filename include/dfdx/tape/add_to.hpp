@@ -18,7 +18,7 @@ void add_to(Array const& total, Array const& x) {
   double const none[2] = {};
   if (dfdx::detail::is_elsewhere(total)) {
     if (dfdx::detail::has_run("add", nullptr, {}, operands, 2, total)) return;
-    return dfdx::detail::copy_values(apply<op::add>(total, x), total);
+    return dfdx::detail::copy_values(apply<op::add>(dfdx::detail::lazy<Lazy>(total), x), total);
   }
   if (!total.contiguous_memory() || dfdx::detail::dense_among(operands, 2) == nullptr)
     return op::detail::add_elements(x.operand(), total.operand());

@@ -341,14 +341,14 @@ class Pass {
   void add(Array& total, Array const& x) const {
     using dfdx::detail::repeats_one;
     if (create_) {
-      total = apply<op::add>(total, x);
+      total = apply<op::add>(dfdx::detail::lazy<Lazy>(total), x);
     } else if (detail::is_ours(total)) {
       detail::add_to<Lazy>(total, x);
     } else if (repeats_one(total) && repeats_one(x)) {
-      Array const one = apply<op::add>(total.view({}, {}), x.view({}, {}));
+      Array const one = apply<op::add>(dfdx::detail::lazy<Lazy>(total.view({}, {})), x.view({}, {}));
       total = one.view(total.shape(), total.strides());
     } else {
-      total = apply<op::add>(total, x);
+      total = apply<op::add>(dfdx::detail::lazy<Lazy>(total), x);
       detail::make_ours(total);
     }
   }

@@ -21,7 +21,8 @@ struct Eager<Compiled<F>> : Eager<F> {};
 template <class Leaf>
 void put_on_tape(Leaf& leaf) {
   Array const& old = leaf;
-  Array fresh = old.requires_grad() ? bind_as<op::reshape>(old.meta(), Attrs{}, old) : old.detach();
+  Array fresh =
+      old.requires_grad() ? bind_as<op::reshape>(old.meta(), Attrs{}, lazy<sizeof(Leaf)>(old)) : old.detach();
   if (!fresh.requires_grad()) fresh.requires_grad(true);
   if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, fresh);
   else leaf = fresh;
@@ -205,7 +206,7 @@ struct Eager<JacobianReverse<F, W>> {
   template <class... A>
   static auto call(A const&... args) {
     Started<W, A...> const s(args...);
-    Array const y = s.template run<F>(), elements = reshape_to(y, make_shape(y.size()));
+    Array const y = s.template run<F>(), elements = reshape_to(lazy<sizeof(F)>(y), make_shape(y.size()));
     std::vector<std::vector<Array>> rows(s.wrt.size());
     for (index_t e = 0; e < y.size(); ++e) {
       std::vector<Array> const one = slopes(at_position(lazy<sizeof(F)>(elements), e), s.wrt, s.options());
@@ -214,8 +215,9 @@ struct Eager<JacobianReverse<F, W>> {
     std::vector<Array> parts;
     for (std::size_t k = 0; k < rows.size(); ++k) {
       Shape const shape = joined_shape(y.shape(), s.wrt[k].shape());
-      parts.push_back(rows[k].empty() ? Array(Meta{s.wrt[k].dtype(), shape})
-                                      : reshape_to(stack(std::span<Array const>(rows[k]), 0), shape));
+      parts.push_back(rows[k].empty()
+                          ? Array(Meta{s.wrt[k].dtype(), shape})
+                          : reshape_to(lazy<sizeof(F)>(stack(std::span<Array const>(rows[k]), 0)), shape));
     }
     return as_tuple(parts, s);
   }

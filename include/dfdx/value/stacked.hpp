@@ -132,7 +132,7 @@ struct Stacked {
     if (empty()) return Tree{};
     Vec<Array> const all = detail::leaves_of(leaves);
     std::size_t k = 0;
-    return detail::filled(Tree{}, [&] { return detail::at_first(all[k++], i); });
+    return detail::filled(Tree{}, [&] { return detail::at_first<detail::lazily<Tree>>(all[k++], i); });
   }
   /// set - copies a tree into part i.
   void set(index_t i, Tree const& tree) {

@@ -23,6 +23,15 @@ constexpr void require_meta(Meta const& want, Array const& x) {
   for (int i = 0; ok && i < have.rank; ++i) ok = want.shape[i] < 0 || have[i] == want.shape[i];
   if (!ok) raise("tensor: ", want.dtype, " ", want.shape, " required, got ", x.dtype(), " ", have);
 }
+// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called
+// with it in programs that do not.
+template <std::size_t>
+constexpr Array const& lazy(Array const& a) {
+  return a;
+}
+// The same for a class: a 0 that it does not know yet, C<lazily<A...>> for C<0>.
+template <class...>
+inline constexpr int lazily = 0;
 // On the tape this is an op like others; else a view is made here.
 template <int Lazy = 0>
 constexpr Array at_first(Array const& x, index_t i) {

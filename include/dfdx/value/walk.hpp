@@ -93,16 +93,21 @@ void mirror(E* DFDX_RESTRICT y, E const* DFDX_RESTRICT x, index_t n) {
   for (; i < n; ++i) y[i] = x[-i];
 }
 
-/// Rows of n elements each, rows and elements so far apart.
-template <class E>
+/// Rows of n elements each, rows and elements so far apart. Backwards is for who reverses rows: others do not compile
+/// what makes that fast.
+template <class E, bool Backwards = false>
 void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, index_t row, index_t step,
                index_t rows, index_t n) {
   auto* y = static_cast<E*>(to);
   auto const* x = static_cast<E const*>(from);
   for (; rows > 0; --rows, y += to_row, x += row) {
+    if constexpr (Backwards)
+      if (to_step == -1 && step == 1) {
+        mirror(y - (n - 1), x + (n - 1), n);
+        continue;
+      }
     if (to_step == 1 && step == 1) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(E));
     else if (to_step == 1 && step == 0) repeat(y, n, *x);
-    else if (to_step == -1 && step == 1) mirror(y - (n - 1), x + (n - 1), n);
     else
       for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
   }
@@ -110,8 +115,10 @@ void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, inde
 
 }  // namespace detail
 
-/// copy_elements - copies a strided view into another of the same shape; the dtype only matters for its size.
-inline void copy_elements(Operand const& from, Operand const& to) {
+/// copy_elements - copies a strided view into another of the same shape; the dtype only matters for its size. Backwards
+/// as copy_rows.
+template <bool Backwards = false>
+void copy_elements(Operand const& from, Operand const& to) {
   std::size_t const size = size_of(from.meta.dtype);
   auto const* src = static_cast<std::byte const*>(from.data);
   auto* dst = static_cast<std::byte*>(to.data);
@@ -138,10 +145,10 @@ inline void copy_elements(Operand const& from, Operand const& to) {
   RowWalk rows(shape, strides, 2);
   if (rows.empty() || n == 0) return;
   auto const bytes = static_cast<index_t>(size);
-  auto const copy_rows = size == 1   ? &detail::copy_rows<std::uint8_t>
-                         : size == 2 ? &detail::copy_rows<std::uint16_t>
-                         : size == 4 ? &detail::copy_rows<std::uint32_t>
-                                     : &detail::copy_rows<std::uint64_t>;
+  auto const copy_rows = size == 1   ? &detail::copy_rows<std::uint8_t, Backwards>
+                         : size == 2 ? &detail::copy_rows<std::uint16_t, Backwards>
+                         : size == 4 ? &detail::copy_rows<std::uint32_t, Backwards>
+                                     : &detail::copy_rows<std::uint64_t, Backwards>;
   do
     copy_rows(dst + rows.offset[1] * bytes, rows.step[1], step[1], src + rows.offset[0] * bytes, rows.step[0],
               step[0], rows.size, n);

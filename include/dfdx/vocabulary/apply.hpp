@@ -196,8 +196,8 @@ constexpr V apply_untyped(std::index_sequence<I...> all, Attrs const& attrs, X c
   if constexpr (std::is_same_v<V, Array> && may_be_half<T> && !compares<Op> && (number<X> || ...))
     if (!DFDX_IN_CONSTANT_EXPRESSION && is_half(common.dtype) && (loses_digits(x, common.dtype) || ...) &&
         !(recorded_operand(x) || ...)) {
-      Array const y = apply_untyped<Array, Op, void, 0>(all, attrs, widened(x)...);
-      return y.dtype() == DType::f32 ? cast_to<Array>(y, common.dtype) : y;
+      V const y = apply_untyped<V, Op, void, 0>(all, attrs, widened(x)...);
+      return y.dtype() == DType::f32 ? cast_to<V>(y, common.dtype) : y;
     }
   // Braces fix the order of evaluation, and with it the numbering of operands.
   V const operands[] = {
@@ -296,6 +296,7 @@ constexpr R apply_in_memory(Attrs const& attrs, X const&... x) {
 /// than deduced where it is returned, for rules of ops call one another in cycles; and it has no shorter name, for each
 /// is three lines more in the compiler's message about operands that do not fit.
 template <class Op, class... X>
+  requires(... || operand<X>)
 constexpr auto applied() {
   if constexpr (refused<X...>) return std::type_identity<Refused>{};
   else if constexpr ((... || detail::sym<X>)) return std::type_identity<Sym>{};

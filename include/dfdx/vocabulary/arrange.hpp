@@ -92,6 +92,7 @@ struct Pad {
     return r;
   }
   // All axes at once.
+  template <int = 0>
   Array in_memory(Meta const& y, Array const& x) const {
     index_t before[max_rank] = {};
     for (int a = 0, rank = y.shape.rank; a < rank; ++a) before[a] = widths.before(a, rank);

@@ -21,16 +21,6 @@ inline constexpr Keepdim keepdim{Keepdim::Make::one};
 
 namespace detail {
 
-// The same value, but a compiler that reads a template does not know it yet, and so does not compile what is called
-// with it in programs that do not.
-template <std::size_t>
-constexpr Array const& lazy(Array const& a) {
-  return a;
-}
-// The same for a class: a 0 that it does not know yet, C<lazily<A...>> for C<0>.
-template <class...>
-inline constexpr int lazily = 0;
-
 /// Fixed - parameters that the compiler knows.
 template <auto Value>
 struct Fixed {

@@ -22,9 +22,9 @@ Array const& with_elements(char const* name, X const& x) {
 }
 
 // Positions in the flattened value of what is not 0.
-template <int = 0>
+template <std::size_t Lazy = 0>
 Array flat_nonzero(Array const& x) {
-  Array const hits = packed(cast_to(here(x), DType::boolean));
+  Array const hits = packed(cast_to(lazy<Lazy>(here(x)), DType::boolean));
   bool const* const hit = hits.data<bool>();
   index_t const n = std::count(hit, hit + hits.size(), true);
   Array r(Meta{DType::i64, make_shape(n)});

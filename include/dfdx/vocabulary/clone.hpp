@@ -73,7 +73,7 @@ void copy_(T& target, T const& source) {
 /// Source    PyTorch's lerp_; Lillicrap et al., ICLR 2016 (soft updates)
 template <tree T>
 void lerp_(T& target, T const& source, double t) {
-  detail::each_pair("lerp_", target, source, [&](Array& to, Array const& from) {
+  detail::each_pair("lerp_", target, source, [&](auto& to, auto const& from) {
     if (is_floating(to.dtype())) to.copy_(to + (from - to) * t);
     else to.copy_(from);
   });

@@ -18,8 +18,9 @@ constexpr T selected(P const& which, T const& yes, T const& no) {
   visit(no, [&](auto const& leaf) { b.push_back(leaf); });
   if (a.size() != b.size()) raise("cond: both branches must return a tree of the same leaves");
   std::size_t k = 0;
+  auto const choose = [](auto const&... x) { return where(x...); };  // not compiled before it is called
   return filled(yes, [&] {
-    Array const r = where(static_cast<Array const&>(which), a[k], b[k]);
+    Array const r = choose(static_cast<Array const&>(which), a[k], b[k]);
     if (!(r.shape() == a[k].shape() && r.shape() == b[k].shape()))
       raise("cond: the branches return ", a[k].shape(), " and ", b[k].shape());
     ++k;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making values: zeros, ones, full, empty, eye, arange, linspace, from, and random ones. Each has a typed form, spelled
-// either zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}). All make fresh
-// memory now.
+// Making values: zeros, ones, full, empty, eye, arange, linspace, from, and random ones, in fresh memory, now. Each has
+// a typed form, zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}).
 #pragma once
 
 #include <algorithm>
@@ -366,8 +365,8 @@ auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_s
 /// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"; "randint: u8 does not hold
 ///           all of [0, 300)"
 /// Source    Salmon et al., SC 2011 (Philox)
-inline Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high,
-                     DType dtype = DType::i64) {
+template <int = 0>
+Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high, DType dtype = DType::i64) {
   return detail::integers_array(shape.shape, dtype, key, low, high);
 }
 template <class T, std::size_t... Dims>
@@ -390,7 +389,8 @@ auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::st
   kernels::permute_in_place(r.data(), r.size(), key);
   return r;
 }
-inline Array permutation(index_t n, Key key) {
+template <int = 0>
+Array permutation(index_t n, Key key) {
   if (n < 0 || n > index_t{1} << 53) raise("permutation: of ", Position{n}, " numbers");
   Array r = arange(n);
   kernels::permute_in_place(r.data<std::int64_t>(), n, key);

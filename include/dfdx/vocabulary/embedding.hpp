@@ -142,7 +142,7 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   }
   detail::check_target("index_add_", a);
   int const at = normalize_axis(axis, a.ndim());
-  Array const list = detail::packed(cast_to(index, DType::i64));
+  Array const list = detail::packed(cast_to(detail::lazy<sizeof(A)>(index), DType::i64));
   auto const* const to = list.template data<std::int64_t>();
   for (index_t i = 0; i < list.size(); ++i)
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());

@@ -26,14 +26,14 @@ inline void check_target(char const* name, Array const& target) {
 
 /// Puts a result of the target's shape into its memory, and the target in the result's place on the tape.
 // (A template, so that programs without changes in place do not compile it.)
-template <int Lazy = 0>
+template <std::size_t Lazy = 0>
 void settle(char const* name, Array& target, Array result) {
   if (!(result.shape() == target.shape()))
     raise(name, ": a result of shape ", result.shape(), " does not fit the target of shape ", target.shape());
   if (result.dtype() != target.dtype()) {
     if (!is_floating(target.dtype()) || !is_floating(result.dtype()))
       raise(name, ": a result of ", result.dtype(), " does not fit the target of ", target.dtype());
-    result = cast_to(result, target.dtype());
+    result = cast_to(lazy<Lazy>(result), target.dtype());
   }
   check_target(name, target);
   // Recorded values that view the memory would follow (rebase.hpp); plain ones would not know.
@@ -191,7 +191,7 @@ Array& index_put_(Array& a, X const& value, I const&... items) {
   if (!(op::broadcast_shapes("index_put_", places.shape(), v.shape(), nullptr) == places.shape()))
     raise("index_put_: a value of shape ", v.shape(), " does not fit places of shape ", places.shape());
   detail::change("index_put_", a, [&](Array const& old) {
-    return scatter(reshape<-1>(detail::lazy<sizeof(X)>(old)), 0, reshape<-1>(places),
+    return scatter(reshape<-1>(detail::lazy<sizeof(X)>(old)), 0, reshape<-1>(detail::lazy<sizeof(X)>(places)),
                    reshape<-1>(broadcast_to(detail::lazy<sizeof(X)>(v), places.shape())))
         .reshape(Extents(old.shape()));
   });

@@ -155,7 +155,8 @@ Array stack(List const& list, int axis = 0) {
   detail::Stack const rule{axis, static_cast<int>(metas.size())};
   Meta const y = detail::inferred_of(rule, metas.data());
   std::vector<Array> wide;
-  for (Array const& x : std::span<Array const>(list)) wide.push_back(rule.wide(x));
+  for (Array const& x : std::span<Array const>(list))
+    wide.push_back(rule.wide(detail::lazy<sizeof(List)>(x)));
   return rule.joined(y, &detail::lazy<sizeof(List)>(wide[0]));
 }
 template <class X>

@@ -95,12 +95,13 @@ struct Times {
     return bind_element<op::mul, T>(Attrs{}, x, y);
   }
   // One element after another; where a derivative flows as the recurrence y_i = x_i y_{i-1} from y_0 = x_0 on.
-  static Array in_memory(Array const& x, int axis) {
+  template <class V>
+  static V in_memory(V const& x, int axis) {
     if (on_tape(x)) {
-      Array const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1);
+      V const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1);
       return bind<op::recurrence>(Attrs{{axis}}, x, first);
     }
-    Array const y(x.meta());
+    V const y(x.meta());
     op::detail::running_products(axis, x.operand(), y.operand());
     return y;
   }

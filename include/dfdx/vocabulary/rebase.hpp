@@ -68,12 +68,13 @@ template <class V>
 inline constinit TapeRule const repeated_put_rule{
     "put", 3, &vjp_of_repeated_put<V>, nullptr, &reads_of_repeated_put, nullptr};
 
-// Where the elements of a part lie in x, a view of the same memory: positions in row-major order, or -1.
-template <int Lazy>
+// Where the elements of a part lie in x, a view of the same memory: positions in row-major order, or -1. (Place is a
+// parameter so that programs without it compile no sort.)
+template <int Lazy, class Place = std::pair<index_t, index_t>>
 Array places_in(Array const& x, Array const& part) {
   index_t const from = (part.bytes() - x.bytes()) / static_cast<index_t>(size_of(x.dtype())), n = x.size();
   bool const dense = x.contiguous_memory();
-  std::vector<std::pair<index_t, index_t>> known;
+  std::vector<Place> known;
   Strides const strides[1] = {x.strides()}, steps[1] = {part.strides()};
   if (!dense) {
     walk<1>(x.shape(), strides,
@@ -87,7 +88,7 @@ Array places_in(Array const& x, Array const& part) {
     if (dense) {
       *to++ = address >= 0 && address < n ? address : -1;
     } else {
-      auto const i = std::lower_bound(known.begin(), known.end(), std::pair{address, index_t{0}});
+      auto const i = std::lower_bound(known.begin(), known.end(), Place{address, 0});
       *to++ = i != known.end() && i->first == address ? i->second : -1;
     }
   });

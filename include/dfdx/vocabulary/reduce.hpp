@@ -29,7 +29,7 @@ constexpr auto kept(P const& p) {
 template <class Op>
 Array vjp_of_dropped(Array const& ct, Site<Array> const& s, int which) {
   Shape const kept = op::reduced_shape(s.x[0].shape(), s.attrs.i[0]);
-  auto const as_kept = [&](Array const& v) {
+  auto const as_kept = [&](auto const& v) {
     return v.empty() ? Array(nullptr, -1, Meta{v.dtype(), kept})
                      : bind_as<op::reshape>(Meta{v.dtype(), kept}, Attrs{}, v);
   };

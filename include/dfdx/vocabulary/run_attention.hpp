@@ -175,7 +175,8 @@ void run_attention(Attrs const& a, Operand const* in, Operand const& out) {
   if (in[0].meta.dtype == DType::f64) run_attention_as<Op, double>(a, in, out);
   else run_attention_as<Op, float>(a, in, out);
 }
-inline void run_attend(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums) {
+template <int>
+void run_attend(Attrs const& a, Operand const* in, Operand const* y, Operand const* log_sums) {
   if (in[0].meta.dtype == DType::f64) run_attend_as<double>(a, in, y, log_sums);
   else run_attend_as<float>(a, in, y, log_sums);
 }
