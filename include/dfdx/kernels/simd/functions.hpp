@@ -147,13 +147,17 @@ struct lane_functions<xsimd::batch<T, A>> {
   }
   static DFDX_INLINE X hypot(X const& x, X const& y) {
     X const a = xsimd::abs(x), b = xsimd::abs(y), infinity(std::numeric_limits<T>::infinity());
+    // In the middle of the range squares neither overflow nor lose places that count.
+    constexpr T low = single ? T(0x1p-45) : T(0x1p-400), high = single ? T(0x1p+60) : T(0x1p+500);
+    X const large = xsimd::max(a, b);
+    if (xsimd::all(large > X(low) && large < X(high))) [[likely]]
+      return xsimd::sqrt(xsimd::fma(a, a, b * b));
     X size = a;
     if constexpr (single) {
       size = wide([](auto const& v, auto const& w) { return xsimd::sqrt(v * v + w * w); }, x, y);
     } else {
       // Squares in the middle of the range; what their sum loses is put back after the root.
-      X const large = xsimd::max(a, b), one(1.0);
-      X const scale = select(large > X(0x1p500), X(0x1p-600), select(large < X(0x1p-400), X(0x1p600), one));
+      X const scale = select(large > X(high), X(0x1p-600), select(large < X(low), X(0x1p600), X(1.0)));
       X const u = a * scale, v = b * scale;
       auto const uu = kernels::detail::exact_product(u, u), vv = kernels::detail::exact_product(v, v);
       auto const square = kernels::detail::exact_sum(uu.high, vv.high);
