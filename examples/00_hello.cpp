@@ -19,8 +19,8 @@ constexpr auto loss = [](auto const& model, auto const& x, auto const& labels) {
 };
 
 int main() {
-  auto x = Tensor<float, 4, 2>::from({{0, 0}, {0, 1}, {1, 0}, {1, 1}});
-  auto labels = Tensor<std::int32_t, 4>::from({0, 1, 1, 0});
+  Tensor<float, 4, 2> x{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+  Tensor<std::int32_t, 4> labels{0, 1, 1, 0};
   auto model = init<Mlp>(/*seed*/ 42);
   auto step = train_step(loss, optim::AdamW{.lr = 1e-2f});  // forward, backward and update: one program
   for (int i = 0; i <= 400; ++i)

@@ -11,7 +11,7 @@ using namespace dfdx;
 
 int main() {
   // Making values: from numbers, filled, counted, random. A random value is settled by its key, on every machine.
-  auto a = Tensor<float, 2, 3>::from({{1, 2, 3}, {4, 5, 6}});
+  Tensor<float, 2, 3> a{{1, 2, 3}, {4, 5, 6}};
   auto b = ones<float, 2, 3>();
   auto c = arange<double, 4>();
   auto r = randn<float, 2, 3>(Key{42});

@@ -24,7 +24,7 @@ constexpr auto loss = [](Tensor<float, 4, 2> const& table, Tensor<std::int32_t, 
 };
 
 int main() {
-  auto x = Tensor<double, 3>::from({0.0, 1.0, 2.0});
+  Tensor<double, 3> x{0.0, 1.0, 2.0};
 
   // value_and_grad: the pair of f(x) and df/dx, which has the type of x.
   auto [y, dx] = value_and_grad(f)(x);
@@ -32,7 +32,7 @@ int main() {
   for (int i = 0; i < 3; ++i) assert(std::fabs(dx(i) - (1 + x(i)) * std::exp(x(i))) < 1e-12);
 
   // jvp: forward mode, a derivative along a direction.
-  auto direction = Tensor<double, 3>::from({1.0, 0.0, -1.0});
+  Tensor<double, 3> direction{1.0, 0.0, -1.0};
   auto [value, tangent] = jvp(f)(x, direction);
   assert(std::fabs(tangent.item() - (dx(0) - dx(2))) < 1e-12 && value.item() == y.item());
 
@@ -48,7 +48,7 @@ int main() {
 
   // Integer arguments steer, but carry no gradient.
   auto table = ones<float, 4, 2>();
-  auto d_table = grad(loss)(table, Tensor<std::int32_t, 3>::from({0, 2, 2}));
+  auto d_table = grad(loss)(table, Tensor<std::int32_t, 3>{0, 2, 2});
   assert(d_table(1, 0) == 0 && std::fabs(d_table(2, 0) - 2 * d_table(0, 0)) < 1e-7f);
 
   // A function object keeps its memory for the next call: make it once and call it often. Results are views of that

@@ -69,7 +69,7 @@ int main() {
   auto const t = fahrenheit(), y = distress();
   auto gradient = value_and_grad(loss);
   auto curvature = hessian(loss);
-  auto w = Tensor<double, 2>::from({0.0, 0.0});
+  Tensor<double, 2> w{0.0, 0.0};
   for (int i = 0; i < 10; ++i) {
     auto const [value, g] = gradient(w, t, y);
     std::printf("%d: loss %.6f, gradient %.1e\n", i, value.item(), std::hypot(g(0), g(1)));
@@ -87,10 +87,10 @@ int main() {
               t(static_cast<index_t>(pull.item())));
 
   // The orbit of a known field, found again from its points; backward through 100 steps of time, compiled as one.
-  Field const truth{Tensor<double, 2, 2>::from({{0.0, -1.0}, {1.0, 0.0}})};
-  auto const start = Tensor<double, 2>::from({1.0, 0.5});
+  Field const truth{{{0.0, -1.0}, {1.0, 0.0}}};
+  Tensor<double, 2> const start{1.0, 0.5};
   auto const wanted = orbit(truth, start);
-  Field field{Tensor<double, 2, 2>::from({{0.2, -0.5}, {0.6, -0.2}})};
+  Field field{{{0.2, -0.5}, {0.6, -0.2}}};
   auto fit = train_step(miss, optim::Adam{.lr = 0.02f});
   double error = 0;
   for (int i = 0; i < 600; ++i) error = fit(field, start, wanted);

@@ -8,6 +8,10 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+#include <array>
+#include <list>
+#include <vector>
+
 namespace tests::ops_structural {
 
 using namespace suite;
@@ -267,6 +271,27 @@ TEST_CASE("pad, concat, stack", "[ops]") {
       },
       {x, draw(make_shape(2, 3), {}, 9, DType::f64)}, true, true);
   CHECK_THROWS_AS(concat<0>(x, y), error);
+}
+
+TEST_CASE("values are joined along an axis that stands behind them, and in containers", "[ops]") {
+  Tensor<float, 2, 3> const x{{0, 1, 2}, {3, 4, 5}}, y{{9, 8, 7}, {6, 5, 4}};
+  for (int axis : {0, 1, -1}) {
+    CHECK(array_equal(concat(x, y, x, axis), concat({x, y, x}, axis)));
+    CHECK(array_equal(cat(x, y, axis), concat({x, y}, axis)));
+    CHECK(array_equal(stack(x, y, axis), stack({x, y}, axis)));
+  }
+  CHECK(array_equal(concat(x, Array(y), 1), concat<1>(x, y)));
+  std::vector<Tensor<float, 2, 3>> const typed{x, y};
+  CHECK(array_equal(concat(typed, 1), concat<1>(x, y)));
+  CHECK(array_equal(cat(std::array{x, y}), concat<0>(x, y)));
+  CHECK(array_equal(stack(typed, 2), stack<2>(x, y)));
+  CHECK(array_equal(stack(std::list<Array>{x, y}), stack<0>(x, y)));
+  Array a = Tensor<float, 2, 3>{{0, 1, 2}, {3, 4, 5}};
+  a.requires_grad(true);
+  sum(square(concat(a, a, 1))).backward();
+  CHECK(array_equal(a.grad(), 4 * x));
+  CHECK_THROWS_WITH(concat(x, y, 2), "concat: axis 2 out of range for [2, 3]");
+  CHECK_THROWS_WITH(stack(x, y, 3), "stack: axis 3 out of range for [2, 3]");
 }
 
 TEST_CASE("cat is concat by PyTorch's name", "[ops]") {

@@ -19,6 +19,8 @@ TEST_CASE("columns are aligned and whole numbers stay whole", "[print]") {
   CHECK(to_string(Tensor<float, 3>::from({0.5f, -1, 10})) == "[ 0.5000, -1.0000, 10.0000]");
   CHECK(to_string(from({1.0f, NAN, -INFINITY})) == "[  1.,  nan, -inf]");
   CHECK(to_string(Tensor<float>(2.5f)) == "2.5000");
+  CHECK(to_string(make_shape(2, 3)) == "[2, 3]");
+  CHECK(to_string(DType::bf16) == "bf16");
   std::ostringstream out;
   out << transpose(Tensor<float, 2, 2>::from({{1, 2}, {3, 4}}));
   CHECK(out.str() == "[[1., 3.],\n [2., 4.]]");

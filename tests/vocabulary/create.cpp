@@ -164,6 +164,29 @@ TEST_CASE("comparison of whole arrays", "[create]") {
   CHECK(!array_equal(from({std::int64_t{9007199254740993}}), from({std::int64_t{9007199254740992}})));
 }
 
+TEST_CASE("tensors from lists of numbers", "[create]") {
+  Tensor<float, 3> v{1, 2, 3};
+  CHECK(array_equal(v, from({1.0f, 2.0f, 3.0f})));
+  Tensor<double, 2, 3> const m{{1, 2, 3}, {4, 5, 6}};
+  CHECK(array_equal(m, Tensor<double, 2, 3>::from({1, 2, 3, 4, 5, 6})));
+  Tensor<std::int32_t, 1, 2, 2> const k{{{1, 2}, {3, 4}}};
+  CHECK(array_equal(k, Tensor<std::int32_t, 1, 2, 2>::from({1, 2, 3, 4})));
+  Tensor<float, dyn, dyn> const any{{1, 2}, {3, 4}, {5, 6}};
+  CHECK(any.shape() == make_shape(3, 2));
+  CHECK(Tensor<float, dyn>{7}.shape() == make_shape(1));
+  v = {4, 5, 6};
+  CHECK(v(2) == 6);
+  auto const length = [](Tensor<float, 2> const& x) { return x(0) * x(0) + x(1) * x(1); };
+  CHECK(length({3, 4}) == 25);
+  // What is no list of numbers is as ever: no memory, a copy, a checked view.
+  CHECK(Tensor<float, 3>{}.empty());
+  Tensor<float, 3> const same{v}, view{Array(v)};
+  CHECK((same.data() == v.data() && view.data() == v.data()));
+  CHECK(error_of([] { Tensor<float, 3>{1, 2}; }) == "from: 2 elements for shape [3]");
+  CHECK(error_of([] { Tensor<float, 2, 2>{{1, 2}, {3}}; }) == "from: rows of different lengths");
+  CHECK(error_of([] { Tensor<float, 2, 2>{{1, 2, 3}, {4, 5, 6}}; }).starts_with("tensor: f32 [2, 2]"));
+}
+
 TEST_CASE("integers drawn many at a time are those drawn one by one", "[create]") {
   Key const key{11};
   for (index_t n : {0, 1, 2, 63, 64, 65, 200}) {

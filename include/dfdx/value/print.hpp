@@ -152,6 +152,10 @@ inline std::string to_string(Array const& x) {
   return x.dtype() == DType::f32 ? r : r + " " + name_of(x.dtype());
 }
 
+/// to_string of a shape, "[2, 3]", and of a dtype, "f32".
+inline std::string to_string(Shape const& s) { return Text().put(s).c_str(); }
+inline std::string to_string(DType d) { return name_of(d); }
+
 /// out << x - prints to_string(x). A template, so that <ostream> is included by whoever uses it.
 template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Array const& x) {

@@ -83,6 +83,17 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
     requires(sizeof...(Dims) == 0)
       : Base(typename Array::Scalar{}, value) {}
 
+  /// Tensor<float, 3> v{1, 2, 3}, Tensor<float, 2, 2> m{{1, 2}, {3, 4}} - from(...): as many levels as axes.
+  Tensor(std::initializer_list<E> values)
+    requires(sizeof...(Dims) == 1)
+      : Tensor(from(values)) {}
+  Tensor(std::initializer_list<std::initializer_list<E>> rows)
+    requires(sizeof...(Dims) == 2)
+      : Tensor(from(rows)) {}
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
+    requires(sizeof...(Dims) == 3)
+      : Tensor(from(matrices)) {}
+
   /// borrow - a row-major view of numbers that the caller owns and that must outlive it: nothing is copied. With dyn
   /// dims give the shape too.
   static Tensor borrow(E* data, Shape const& shape = static_shape) {

@@ -2,6 +2,9 @@
 // Values joined along an axis that they have, concat, or along a new one, stack.
 #pragma once
 
+#include <concepts>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include <dfdx/vocabulary/shape.hpp>
@@ -88,9 +91,39 @@ struct Stack {
   }
 };
 
+/// array_list - a container or span of Arrays or Tensors.
+template <class List>
+concept array_list = !operand<List> && requires(List const& list) {
+  requires std::is_base_of_v<Array, std::remove_cvref_t<decltype(*list.begin())>>;
+  list.end();
+};
+// Of Tensors their Arrays.
+template <array_list List>
+auto arrays_of(List const& list) {
+  if constexpr (std::convertible_to<List const&, std::span<Array const>>) return std::span<Array const>(list);
+  else return std::vector<Array>(list.begin(), list.end());
+}
+
+// Whether a list of types ends with a number, an axis, behind operands.
+template <class... Rest>
+concept then_axis = sizeof...(Rest) > 1 &&
+                    std::integral<std::tuple_element_t<sizeof...(Rest) - 1, std::tuple<Rest...>>> &&
+                    (operand<Rest> + ... + 0) == sizeof...(Rest) - 1;
+// Rule{axis, count} of operands behind which their axis stands.
+template <class Rule, class... A>
+constexpr auto joined_along(A const&... all) {
+  auto const values = std::tie(all...);
+  constexpr std::size_t count = sizeof...(A) - 1;
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return call(Rule{static_cast<int>(std::get<count>(values)), static_cast<int>(count)},
+                std::get<I>(values)...);
+  }(std::make_index_sequence<count>{});
+}
+
 }  // namespace detail
 
-/// concat<Axis>(x, y, ...), concat({x, y}, axis) - one after another along an axis; also a vector or span of Arrays.
+/// concat<Axis>(x, y, ...), concat(x, y, ..., axis), concat({x, y}, axis) - one after another along an axis; also a
+/// container or span of Arrays or Tensors. Where the axis is no parameter the result is an Array.
 ///
 /// Shapes    x: [.., N, ..], y: [.., M, ..], ... -> [.., N + M + ..., ..]
 /// Dtypes    one, any
@@ -100,10 +133,14 @@ template <int Axis = 0, operand X, operand... Rest>
 constexpr auto concat(X const& x, Rest const&... rest) {
   return detail::call(detail::Fixed<detail::Concat{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
 }
-template <class List>
-  requires std::convertible_to<List const&, std::span<Array const>>
+template <operand X, class... Rest>
+  requires detail::then_axis<Rest...>
+constexpr auto concat(X const& x, Rest const&... rest) {
+  return detail::joined_along<detail::Concat>(x, rest...);
+}
+template <detail::array_list List>
 Array concat(List const& list, int axis = 0) {
-  std::span<Array const> const x(list);
+  auto const x = detail::arrays_of(list);
   if (x.empty()) raise("concat: no values");
   int const a = detail::checked_axis("concat", axis, x[0].shape());
   return detail::Concat::joined(&detail::lazy<sizeof(List)>(x[0]), static_cast<int>(x.size()), Attrs{{a}});
@@ -115,7 +152,7 @@ Array concat(std::initializer_list<X> list, int axis = 0) {
   return concat(values, axis);
 }
 
-/// cat<Axis>(x, y, ...), cat({x, y}, axis) - concat, as PyTorch names it.
+/// cat<Axis>(x, y, ...), cat(x, y, ..., axis), cat({x, y}, axis) - concat, as PyTorch names it.
 ///
 /// Shapes    x: [.., N, ..], y: [.., M, ..], ... -> [.., N + M + ..., ..]
 /// Dtypes    one, any
@@ -125,8 +162,12 @@ template <int Axis = 0, operand X, operand... Rest>
 constexpr auto cat(X const& x, Rest const&... rest) {
   return concat<Axis>(x, rest...);
 }
-template <class List>
-  requires std::convertible_to<List const&, std::span<Array const>>
+template <operand X, class... Rest>
+  requires detail::then_axis<Rest...>
+constexpr auto cat(X const& x, Rest const&... rest) {
+  return concat(x, rest...);
+}
+template <detail::array_list List>
 Array cat(List const& list, int axis = 0) {
   return concat(list, axis);
 }
@@ -136,7 +177,7 @@ Array cat(std::initializer_list<X> list, int axis = 0) {
   return concat(list, axis);
 }
 
-/// stack - joined along a new axis.
+/// stack<Axis>(x, y, ...), stack(x, y, ..., axis), stack({x, y}, axis) - joined along a new axis; as concat.
 ///
 /// Shapes    N values of [S...] -> [.., N, ..]
 /// Dtypes    one, any
@@ -146,17 +187,20 @@ template <int Axis = 0, operand X, operand... Rest>
 constexpr auto stack(X const& x, Rest const&... rest) {
   return detail::call(detail::Fixed<detail::Stack{Axis, 1 + sizeof...(Rest)}>{}, x, rest...);
 }
-template <class List>
-  requires std::convertible_to<List const&, std::span<Array const>>
+template <operand X, class... Rest>
+  requires detail::then_axis<Rest...>
+constexpr auto stack(X const& x, Rest const&... rest) {
+  return detail::joined_along<detail::Stack>(x, rest...);
+}
+template <detail::array_list List>
 Array stack(List const& list, int axis = 0) {
   std::vector<Meta> metas;
-  for (Array const& x : std::span<Array const>(list)) metas.push_back(x.meta());
+  for (Array const& x : list) metas.push_back(x.meta());
   if (metas.empty()) raise("stack: no values");
   detail::Stack const rule{axis, static_cast<int>(metas.size())};
   Meta const y = detail::inferred_of(rule, metas.data());
   std::vector<Array> wide;
-  for (Array const& x : std::span<Array const>(list))
-    wide.push_back(rule.wide(detail::lazy<sizeof(List)>(x)));
+  for (Array const& x : list) wide.push_back(rule.wide(detail::lazy<sizeof(List)>(x)));
   return rule.joined(y, &detail::lazy<sizeof(List)>(wide[0]));
 }
 template <class X>
