@@ -28,8 +28,8 @@ struct Model {
     auto const mean = dfdx::select<0, 0>(brightness), deviation = dfdx::select<0, 1>(brightness);
     auto const x = dfdx::unsqueeze<1>((dfdx::cast<float>(pictures) - mean) / deviation);
     // The largest of four, then relu: the same as the other way round, on a quarter of the points.
-    auto const h = relu(dfdx::max_pool2d<dfdx::MaxPoolOptions{2}>(conv1(x)));
-    return relu(fc1(dfdx::flatten<1>(relu(dfdx::max_pool2d<dfdx::MaxPoolOptions{2}>(conv2(h))))));
+    auto const h = relu(dfdx::max_pool2d<2>(conv1(x)));
+    return relu(fc1(dfdx::flatten<1>(relu(dfdx::max_pool2d<2>(conv2(h))))));
   }
 };
 

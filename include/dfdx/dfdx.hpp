@@ -88,6 +88,7 @@
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/pool_by_size.hpp>
 #include <dfdx/vocabulary/quantile.hpp>
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>

@@ -4,7 +4,7 @@
 
 #include <dfdx/testing/gradcheck.hpp>
 #include <dfdx/vocabulary/methods.hpp>
-#include <dfdx/vocabulary/pool.hpp>
+#include <dfdx/vocabulary/pool_by_size.hpp>
 
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
@@ -249,6 +249,28 @@ TEST_CASE("what pooling refuses", "[ops]") {
   CHECK_THROWS_WITH(
       adaptive_max_pool2d(x, {1, 2, 3}),
       "adaptive_max_pool2d: kernel, stride, padding, dilation or sizes out of range or not for 2 axes");
+}
+
+TEST_CASE("windows by numbers alone are those of the options", "[ops]") {
+  auto const x = randn<float, 2, 3, 8, 9>(Key{1});
+  auto const line = randn<float, 2, 3, 9>(Key{2});
+  auto const volume = randn<float, 1, 2, 6, 5, 6>(Key{3});
+  static_assert(std::is_same_v<decltype(max_pool2d<2>(x)), Tensor<float, 2, 3, 4, 4>>);
+  static_assert(std::is_same_v<decltype(avg_pool2d<3, 2, 1>(x)), Tensor<float, 2, 3, 4, 5>>);
+  CHECK(array_equal(max_pool2d<3, 2, 1>(x), max_pool2d<MaxPoolOptions{3, 2, 1}>(x)));
+  CHECK(array_equal(max_pool2d(x, 3, 2, 1), max_pool2d<MaxPoolOptions{3, 2, 1}>(x)));
+  CHECK(array_equal(max_pool2d(x, 2), max_pool2d(x, {2})));
+  CHECK(array_equal(max_pool2d<Extents{3, 2}>(x), max_pool2d(x, {{3, 2}})));
+  CHECK(array_equal(avg_pool2d<3, 2, 1>(x), avg_pool2d<AvgPoolOptions{3, 2, 1}>(x)));
+  CHECK(array_equal(avg_pool2d(x, 2, Extents{1, 2}), avg_pool2d(x, {2, {1, 2}})));
+  CHECK(array_equal(max_pool1d<4>(line), max_pool1d(line, {4})));
+  CHECK(array_equal(max_pool1d(line, 3, 1), max_pool1d(line, {3, 1})));
+  CHECK(array_equal(avg_pool1d<4, 1>(line), avg_pool1d(line, {4, 1})));
+  CHECK(array_equal(avg_pool1d(line, 2), avg_pool1d(line, {2})));
+  CHECK(array_equal(max_pool3d<2>(volume), max_pool3d(volume, {2})));
+  CHECK(array_equal(max_pool3d(volume, 2, 1), max_pool3d(volume, {2, 1})));
+  CHECK(array_equal(avg_pool3d<2, 1>(volume), avg_pool3d(volume, {2, 1})));
+  CHECK(array_equal(avg_pool3d(volume, 3), avg_pool3d(volume, {3})));
 }
 
 }  // namespace tests::ops_pool
