@@ -5,6 +5,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
 namespace tests::program_eager {
 
 namespace {
@@ -104,6 +109,41 @@ TEST_CASE("eager transforms: errors in the words of the compiler's", "[program][
              "grad: the function must return a scalar, got [3]"));
   CHECK(says([&] { grad(wave)(i); }, "grad: floating arguments required, got i64"));
   CHECK(says([&] { vmap(two)(x, i); }, "vmap: axis 0 of [4] must have the extent mapped over, 3"));
+}
+
+// As many layers as there are: programs know their number, so this is run by the tape.
+struct Deep {
+  std::vector<nn::Linear<3, 3>> layers;
+  std::optional<nn::Linear<3, 3>> last;
+  DFDX_FIELDS(layers, last)
+  constexpr auto operator()(Tensor<float, 4, 3> x) const {
+    for (auto const& layer : layers) x = tanh(layer(x));
+    return last ? (*last)(x) : x;
+  }
+};
+
+TEST_CASE("eager transforms: models with lists of layers", "[program][eager]") {
+  constexpr auto loss = [](auto const& m, auto const& x) { return mean(square(m(x))); };
+  auto const x = randn<float, 4, 3>(Key{1});
+  std::array<nn::Linear<3, 3>, 2> known;
+  for (std::size_t i = 0; i < 2; ++i) known[i] = init<nn::Linear<3, 3>>(i);
+  Deep deep{{known[0]}, known[1]};
+  auto const by_hand = [](auto const& m, auto const& v) { return mean(square(m[1](tanh(m[0](v))))); };
+  auto const [y, g] = value_and_grad(loss)(deep, x);
+  auto const [want, want_g] = value_and_grad(by_hand)(known, x);
+  CHECK(std::abs(y.item() - want.item()) < 1e-6f);
+  REQUIRE((g.layers.size() == 1 && g.last));
+  CHECK(allclose(g.layers[0].weight, want_g[0].weight, 1e-5, 1e-7));
+  CHECK(allclose(g.last->bias, want_g[1].bias, 1e-5, 1e-7));
+  CHECK(!deep.layers[0].weight.requires_grad());
+
+  auto const run = compile([](Deep const& m, Tensor<float, 4, 3> const& v) { return m(v); });
+  CHECK(array_equal(run(deep, x), deep(x)));
+  deep.last.reset();
+  deep.layers.push_back(known[1]);
+  CHECK(array_equal(run(deep, x), deep(x)));
+  auto const first = compile([](std::vector<Tensor<float, 4, 3>> const& v) { return v.at(0) * v.at(1); });
+  CHECK(array_equal(first(std::vector{x, x}), square(x)));
 }
 
 TEST_CASE("a program refuses what is on the tape, where its gradient would be lost", "[program][eager]") {

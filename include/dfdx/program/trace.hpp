@@ -61,21 +61,39 @@ constexpr auto record_call(A const&... args) {
   else return F{}(args...);
 }
 
-// Whether a program can take or return a value of type T: all leaves are Tensors.
+// Whether all leaves of a tree are Tensors, and whether its type says how many there are.
+struct LeafKinds {
+  bool tensors = true, counted = true;
+};
+struct LeafKindsOf {
+  LeafKinds& kinds;
+  constexpr void operator()(auto const& leaf) const {
+    kinds.tensors = kinds.tensors && typed<decltype(leaf)>;
+  }
+  constexpr void any_number() const { kinds.counted = false; }
+};
 template <class T>
-constexpr bool has_static_leaves() {
-  bool all = true;
+constexpr LeafKinds leaf_kinds() {
+  LeafKinds r;
   if constexpr (tree<T>) {
     T t{};  // no constant: g++ 12 refuses those of strings and vectors
-    visit(t, [&](auto const& leaf) { all = all && typed<decltype(leaf)>; });
+    visit(t, LeafKindsOf{r});
   }
-  return all;
+  return r;
+}
+// Whether a program can take or return a value of type T.
+template <class T>
+constexpr bool has_static_leaves() {
+  return leaf_kinds<T>().tensors && leaf_kinds<T>().counted;
 }
 // Whether it can return an R; says so, once, if not.
 template <class R>
 constexpr bool returns_tensors() {
   static_assert(
-      has_static_leaves<R>(),
+      leaf_kinds<R>().counted,
+      "program: the function returned a std::vector or std::optional: return a std::array or a tuple");
+  static_assert(
+      leaf_kinds<R>().tensors,
       "program: the function returned an Array: give axes and shapes as template arguments, sum<0>(x), "
       "from which the compiler knows shapes");
   return has_static_leaves<R>();

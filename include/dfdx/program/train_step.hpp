@@ -97,7 +97,12 @@ class TrainStep {
   auto operator()(Model& model, A const&... args) {
     // A mistake in the loss is found here, with few steps of the compiler to report.
     static_assert(!std::is_const_v<Model>, "train_step: a step writes the model, which must not be const");
-    if constexpr (!detail::captures_nothing<Loss> || std::is_const_v<Model>) return Refused{};
+    static_assert(detail::has_static_leaves<Model>(),
+                  "train_step: a model of Tensors, as many as its type says, required: "
+                  "others are trained by optim::Optimizer");
+    if constexpr (!detail::captures_nothing<Loss> || std::is_const_v<Model> ||
+                  !detail::has_static_leaves<Model>())
+      return Refused{};
     else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
       return Refused{};
     else if constexpr (!detail::is_recorded<program_for<Model, A...>>) return Refused{};
