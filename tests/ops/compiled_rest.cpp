@@ -5,6 +5,7 @@
 
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
 
@@ -41,6 +42,24 @@ constexpr auto recurrence(auto const& a, auto const& b) {
 constexpr auto recurrences = [](auto const& a, auto const& b) {
   return std::tuple(recurrence<0, 0>(a, b), recurrence<1, 0>(a, b) * 2.0, tanh(recurrence<1, 3>(a, b)));
 };
+// Programs have norms as the ops that they are made of: as one op they are in memory.
+template <op::NormOptions O>
+struct Standardize {
+  constexpr Meta infer(Meta const* in, Text* why) const { return op::standardize::infer(O.attrs(), in, why); }
+  template <class, class V>
+  constexpr V run(Meta const&, V const& x, V const& weight, V const& bias) const {
+    return dfdx::bind<op::standardize>(O.attrs(), x, weight, bias);
+  }
+};
+template <op::NormOptions O>
+constexpr auto standardized(auto const& x, auto const& weight, auto const& bias) {
+  return detail::call(detail::named<"standardize">(detail::Fixed<Standardize<O>{}>{}), x, weight, bias);
+}
+constexpr auto norms = [](auto const& x, auto const& weight, auto const& bias) {
+  return std::tuple(
+      standardized<op::NormOptions{.axis = 1}>(x, weight, bias),
+      tanh(standardized<op::NormOptions{.axis = 1, .groups = 2, .centred = false}>(x, weight, bias)) * 2.0);
+};
 constexpr auto filtered = [](auto const& x, auto const& w) { return conv1d(x, w); };
 
 }  // namespace
@@ -66,6 +85,15 @@ TEST_CASE("compiled recurrences", "[ops]") {
   check(recurrences, uniform<float, 3, 5>(Key{1}, -1, 1), uniform<float, 3, 5>(Key{2}, -1, 1));
   check(recurrences, uniform<double, 4, 2, 3>(Key{1}, -1, 1), uniform<double, 4, 2, 3>(Key{2}, -1, 1));
   check_vjp(recurrences, uniform<double, 3, 5>(Key{1}, -1, 1), uniform<double, 3, 5>(Key{2}, -1, 1));
+}
+
+TEST_CASE("compiled norms of one step", "[ops]") {
+  auto const w = uniform<double, 6>(Key{2}, -1, 1), b = uniform<double, 6>(Key{3}, -1, 1);
+  check(norms, uniform<double, 3, 6>(Key{1}, -1, 1), w, b);
+  check(norms, uniform<float, 4, 6>(Key{1}, -1, 1), uniform<float, 6>(Key{2}, -1, 1),
+        uniform<float, 6>(Key{3}, -1, 1));
+  check_vjp(norms, uniform<double, 3, 6>(Key{1}, -1, 1), w, b);
+  check_vjp(norms, uniform<double, 2, 6>(Key{1}, -1, 1), w, b);
 }
 
 TEST_CASE("a compiled convolution with one window is a product", "[ops]") {

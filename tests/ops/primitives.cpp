@@ -1068,6 +1068,118 @@ struct Record<op::attend_back> : Attending {
   static Cases cases() { return Heads::cases<op::attend_back>(&Heads::backward); }
 };
 
+// --- norms ---------------------------------------------------------------------------------------------------------
+
+// What both ops compute, one number at a time.
+struct Norms {
+  Shape x;
+  op::NormOptions o;
+  int parameters = 2;
+
+  op::NormRows rows() const { return o.rows(x); }
+  // f(place, row, parameter) of each element.
+  template <class F>
+  void each(F const& f) const {
+    op::NormRows const r = rows();
+    for (index_t i = 0; i < x.numel(); ++i) {
+      index_t const channel = i / r.inner % (r.groups * r.channels),
+                    sample = i / r.inner / (r.groups * r.channels);
+      f(static_cast<std::size_t>(i),
+        static_cast<std::size_t>(channel / r.channels + (o.across ? 0 : sample * r.groups)),
+        static_cast<std::size_t>(channel));
+    }
+  }
+  Line row_means(Line const& v) const {
+    Line r(static_cast<std::size_t>(rows().number()));
+    each([&](std::size_t i, std::size_t row, std::size_t) {
+      r[row] += v[i] / static_cast<double>(rows().length());
+    });
+    return r;
+  }
+  static Line numbers(Array const& a) {
+    Line r(static_cast<std::size_t>(a.size()));
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] = at(a, static_cast<index_t>(i));
+    return r;
+  }
+  // (x - mean) r and r of rows.
+  std::pair<Line, Line> standard(V v) const {
+    Line z = numbers(v[0]), squares = z;
+    Line const means = row_means(z);
+    each([&](std::size_t i, std::size_t row, std::size_t) {
+      if (o.centred) z[i] -= means[row];
+      squares[i] = z[i] * z[i];
+    });
+    Line r = row_means(squares);
+    for (double& s : r) s = 1 / std::sqrt(s + o.eps);
+    each([&](std::size_t i, std::size_t row, std::size_t) { z[i] *= r[row]; });
+    return {z, r};
+  }
+  static Array array(Line const& y, Shape const& s) {
+    Array const r = doubles(s);
+    std::copy(y.begin(), y.end(), r.data<double>());
+    return r;
+  }
+  Array forward(V v) const {
+    Line y = standard(v).first;
+    Line const w = numbers(v[1]), b = numbers(v[2]);
+    each([&](std::size_t i, std::size_t, std::size_t c) {
+      if (!w.empty()) y[i] *= w[c];
+      if (!b.empty()) y[i] += b[c];
+    });
+    return array(y, x);
+  }
+  Array backward(V v) const {
+    auto const [z, r] = standard(v);
+    Line const w = numbers(v[1]), ct = numbers(v[2]);
+    Line h = ct, h_z = ct, sums(2 * w.size());
+    each([&](std::size_t i, std::size_t, std::size_t c) {
+      if (!w.empty()) h[i] *= w[c], sums[c] += ct[i] * z[i], sums[w.size() + c] += ct[i];
+      h_z[i] = h[i] * z[i];
+    });
+    Line const mean = row_means(h), along = row_means(h_z);
+    each([&](std::size_t i, std::size_t row, std::size_t) {
+      h[i] = r[row] * (h[i] - (o.centred ? mean[row] : 0) - z[i] * along[row]);
+    });
+    if (!o.biased) sums.resize(w.size());
+    h.insert(h.end(), sums.begin(), sums.end());
+    return array(h, make_shape(static_cast<index_t>(h.size())));
+  }
+  template <class Op>
+  static Cases cases(Array (Norms::*value)(V) const) {
+    Cases r;
+    for (Norms const& n :
+         {Norms{make_shape(3, 5), {.axis = 1}}, Norms{make_shape(1), {.axis = 0}},
+          Norms{make_shape(6, 2, 3), {.axis = 1, .axes = 2, .centred = false}, 1},
+          Norms{make_shape(2, 6, 3), {.axis = 1, .groups = 3, .biased = true}},
+          Norms{make_shape(2, 4, 1, 40), {.axis = 1, .groups = 2, .biased = true}},
+          Norms{make_shape(3, 2, 33), {.axis = 1, .groups = 2, .across = true, .biased = true}},
+          Norms{make_shape(5, 3, 2), {.axis = 1, .groups = 3, .across = true, .biased = true}},
+          Norms{make_shape(5, 4), {.axis = 1}, 0}, Norms{make_shape(0, 4), {.axis = 1}}}) {
+      Shape s;
+      for (int a = 0; a < n.o.axes; ++a) s[s.rank++] = n.x[n.o.axis + a];
+      Shape const none = make_shape(0);
+      bool const back = std::is_same_v<Op, op::standardize_back>;
+      r.push_back(
+          {[=](V v) { return bound<Op>(n.o.attrs(), v); },
+           [=](V v) { return (n.*value)(v); },
+           {draw(n.x, {-2, 2}, 1, DType::f64), draw(n.parameters > 0 ? s : none, {-1, 1}, 2, DType::f64),
+            draw(back               ? n.x
+                 : n.parameters > 1 ? s
+                                    : none,
+                 {-1, 1}, 3, DType::f64)}});
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::standardize> : Analytic {
+  static Cases cases() { return Norms::cases<op::standardize>(&Norms::forward); }
+};
+template <>
+struct Record<op::standardize_back> : Analytic {
+  static Cases cases() { return Norms::cases<op::standardize_back>(&Norms::backward); }
+};
+
 // --- all of them --------------------------------------------------------------------------------------------------
 
 template <class Op>

@@ -60,8 +60,8 @@ inline bool in_wider_there(CalledOp const& c, bool (*run)(CalledOp const&), DTyp
   auto const widened = [&](int k) {
     return k < c.n && c[k].dtype() == c.out.dtype() ? cast_there(c, c[k], d) : c[k < c.n ? k : 0];
   };
-  Array const x = widened(0), y = widened(1), z(Meta{d, c.out.shape()}, c.device());
-  Array const *const wide[] = {&x, &y}, *const result[] = {&z};
+  Array const x[] = {widened(0), widened(1), widened(2)}, z(Meta{d, c.out.shape()}, c.device());
+  Array const *const wide[] = {&x[0], &x[1], &x[2]}, *const result[] = {&z};
   return run({c.attrs, wide, c.n, z, c.name}) && cast_on_device({c.attrs, result, 1, c.out, c.name});
 }
 inline bool is_narrow(DType d) { return is_half(d) || (!is_floating(d) && d != DType::i64); }

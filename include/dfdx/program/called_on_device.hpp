@@ -8,6 +8,7 @@
 
 #include <dfdx/program/called_attention.hpp>
 #include <dfdx/program/called_kernels.hpp>
+#include <dfdx/program/called_norm.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
@@ -59,6 +60,8 @@ class CalledKernels {
     add<op::index_copy>(&index_copy_on_device);
     add<op::resample>(&resample_on_device);
     add<op::draw>(&draw_on_device);
+    add<op::standardize>(&norm_on_device<false>);
+    add<op::standardize_back>(&norm_on_device<true>);
   }
   struct Entry {
     ShapeRule rule;

@@ -19,6 +19,7 @@
 #include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
+#include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/random.hpp>

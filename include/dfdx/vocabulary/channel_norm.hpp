@@ -59,6 +59,18 @@ constexpr auto scaled_channels(Y const& y, X const& x, P const&... p) {
   return rounded_as(scaled(lift, y, p...), x);
 }
 
+// by_ops(), or where that can be one step the same.
+template <class F, operand X, class... W>
+constexpr auto channels_in_one_step(F const& by_ops, op::NormOptions o, X const& x, W const&... w) {
+  using R = decltype(by_ops());
+  if constexpr (!refused<R>)
+    if (is_one_step(x, 1, w...)) {
+      o.axis = 1;
+      return wrap<R>(in_one_step(o, untyped(x), w...));
+    }
+  return by_ops();
+}
+
 template <class P>
 constexpr auto without(P const& kept_axes) {
   if constexpr (is_fixed<P>) return Fixed<Over{P::value.axes, false}>{};
@@ -100,15 +112,31 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
       raise("batch_norm: more than one value for each channel required to train, got ", x.shape());
     if (Graph* const g = recorder_of(x); g != nullptr && values < 0 && values != extent::unknown)
       g->requirements.push_back(SameExtent{"batch_norm", values, 2, true});
-    auto const centre = mean_of(x, over);
-    auto const centred = x - centre;
-    auto const squares = square(centred);
-    auto const y = centred * rsqrt(mean_of(squares, over) + o.eps);
-    auto const flat = [&](auto const& v) { return reduce<op::sum>(v, without(over)); };
-    return std::tuple(
-        scaled_channels(y, fit, p...), moved_towards(running_mean, flat(centre), o.momentum),
-        moved_towards(running_var, flat(over_count<"batch_norm">(x, reduce<op::sum>(squares, over), over, 1)),
-                      o.momentum));
+    auto const by_ops = [&] {
+      auto const centre = mean_of(x, over);
+      auto const centred = x - centre;
+      auto const squares = square(centred);
+      auto const y = centred * rsqrt(mean_of(squares, over) + o.eps);
+      auto const flat = [&](auto const& v) { return reduce<op::sum>(v, without(over)); };
+      return std::tuple(
+          scaled_channels(y, fit, p...), moved_towards(running_mean, flat(centre), o.momentum),
+          moved_towards(running_var,
+                        flat(over_count<"batch_norm">(x, reduce<op::sum>(squares, over), over, 1)),
+                        o.momentum));
+    };
+    using R = decltype(by_ops());
+    using Y = std::tuple_element_t<0, R>;
+    if constexpr (!refused<Y>)
+      if (is_one_step(fit, 1, running_mean, running_var, p...)) {
+        op::NormOptions const options{
+            .axis = 1, .groups = x.shape()[1], .across = true, .centred = true, .eps = o.eps};
+        auto const count = static_cast<double>(values);
+        auto const m = moments_of(options, untyped(x));
+        return R(wrap<Y>(in_one_step(options, untyped(fit), p...)),
+                 moved_towards(running_mean, m.mean, o.momentum),
+                 moved_towards(running_var, m.variance * (count / (count - 1)), o.momentum));
+      }
+    return by_ops();
   }
 }
 
@@ -137,12 +165,16 @@ constexpr auto group_norm_in(X const& given, Groups const& groups, double eps, W
   if constexpr (refused<decltype(fit)>) {
     return Refused{};
   } else {
-    auto const y = standardized(call(made<Grouped>(groups), in_f32(fit)), keeping<-1>, eps);
-    auto const shaped = [&] {
-      if constexpr (typed<decltype(y)> && typed<X>) return call(Fixed<Reshape{X::static_shape}>{}, y);
-      else return reshape_to(untyped(y), fit.shape());
-    }();
-    return scaled_channels(shaped, fit, w...);
+    return channels_in_one_step(
+        [&] {
+          auto const y = standardized(call(made<Grouped>(groups), in_f32(fit)), keeping<-1>, eps);
+          auto const shaped = [&] {
+            if constexpr (typed<decltype(y)> && typed<X>) return call(Fixed<Reshape{X::static_shape}>{}, y);
+            else return reshape_to(untyped(y), fit.shape());
+          }();
+          return scaled_channels(shaped, fit, w...);
+        },
+        {.groups = value_of(groups), .eps = eps}, fit, w...);
   }
 }
 
@@ -151,7 +183,12 @@ constexpr auto instance_norm_in(X const& given, double eps, W const&... w) {
   auto const fit =
       call(Fixed<ChannelsFit{ChannelsFit::instance, 1 + sizeof...(W), 3, max_rank}>{}, given, w...);
   if constexpr (refused<decltype(fit)>) return Refused{};
-  else return scaled_channels(standardized(in_f32(fit), kept_over(fit, BehindChannels{}), eps), fit, w...);
+  else
+    return channels_in_one_step(
+        [&] {
+          return scaled_channels(standardized(in_f32(fit), kept_over(fit, BehindChannels{}), eps), fit, w...);
+        },
+        {.groups = fit.shape()[1], .eps = eps}, fit, w...);
 }
 
 // Over a window of channels: the sum of so many slices of the squares.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dfdx/vocabulary/composite.hpp>
+#include <dfdx/vocabulary/standardize.hpp>
 
 namespace dfdx {
 
@@ -75,12 +76,22 @@ struct TrailingFit {
 };
 
 template <bool Rms, class P, operand X, class... W>
-constexpr auto over_trailing(X const& x, P const& over, double eps, W const&... w) {
+constexpr auto over_trailing_by_ops(X const& x, P const& over, double eps, W const&... w) {
   auto const v = in_f32(x);
   auto const same = [](auto const& p) -> auto const& { return p; };
   if constexpr (Rms)
     return rounded_as(scaled(same, v * rsqrt(mean_of(square(v), over) + eps), in_f32(w)...), x);
   else return rounded_as(scaled(same, standardized(v, over, eps), in_f32(w)...), x);
+}
+template <bool Rms, class P, operand X, class... W>
+constexpr auto over_trailing(X const& x, P const& over, double eps, W const&... w) {
+  using R = decltype(over_trailing_by_ops<Rms>(x, over, eps, w...));
+  int const axes = value_of(over).axes.n;
+  if constexpr (!refused<R>)
+    if (int const axis = x.shape().rank - axes; is_one_step(x, axis, w...))
+      return wrap<R>(
+          in_one_step({.axis = axis, .axes = axes, .centred = !Rms, .eps = eps}, untyped(x), w...));
+  return over_trailing_by_ops<Rms>(x, over, eps, w...);
 }
 template <bool Rms, operand X, operand W, operand... B>
 constexpr auto trailing_norm(X const& given, double eps, W const& weight, B const&... bias) {
