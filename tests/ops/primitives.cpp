@@ -1148,7 +1148,7 @@ struct Norms {
   static Cases cases(Array (Norms::*value)(V) const) {
     Cases r;
     for (Norms const& n :
-         {Norms{make_shape(3, 5), {.axis = 1}}, Norms{make_shape(1), {.axis = 0}},
+         {Norms{make_shape(3, 5), {.axis = 1}}, Norms{make_shape(1), {.axis = 0, .centred = false, .eps = 1}},
           Norms{make_shape(6, 2, 3), {.axis = 1, .axes = 2, .centred = false}, 1},
           Norms{make_shape(2, 6, 3), {.axis = 1, .groups = 3, .biased = true}},
           Norms{make_shape(2, 4, 1, 40), {.axis = 1, .groups = 2, .biased = true}},

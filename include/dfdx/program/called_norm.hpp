@@ -40,7 +40,7 @@ bool norm_back(CalledOp const& c, Array const (&x)[3], Array const& out) {
 // 16 bits in f32, rounded once.
 template <bool Back>
 bool norm_on_device(CalledOp const& c) {
-  if (!c.lies_there() || c[0].size() == 0) return false;
+  if (!c.lies_there() || c[0].size() == 0 || c[0].size() > INT32_MAX) return false;
   if (is_half(c.out.dtype())) return in_wider_there(c, norm_on_device<Back>, DType::f32);
   Array const x[3] = {dense_there(c[0]), dense_there(c[1]), dense_there(c[2])};
   return for_one_of<float, double>(c.out.dtype(), [&](auto type) {

@@ -10,13 +10,15 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
-/// NormArguments - dense operands of op::standardize or of its gradient, which has cotangents for a bias; what is
-/// missing is null. `products`, of the gradient, are cotangents times what weights were multiplied with.
+/// NormArguments - dense operands of op::standardize, of INT32_MAX elements at most, or of its gradient, which has
+/// cotangents for a bias; what is missing is null. `products`, of the gradient, are cotangents times what weights were
+/// multiplied with.
 template <class T>
 struct NormArguments {
   T const *x, *weight, *third;
   T *to, *products;
   op::NormRows rows;
+  double of_each = 1.0 / static_cast<double>(rows.length());  // in a mean
 };
 
 /// CalledNorm - the op, or its gradient with respect to x: `Together` threads for a row.
@@ -25,54 +27,64 @@ struct CalledNorm {
   static constexpr int threads = own_threads;
 
   static DFDX_INLINE void run(NormArguments<T> const& a) {
-    index_t const rows = a.rows.number();
-    index_t const by = threads / Together;
-    for (index_t row = block() * by + thread() / Together; row < rows; row += blocks() * by) one(a, row);
+    auto const rows = static_cast<Index>(a.rows.number());
+    constexpr Index by = threads / Together;
+    auto const step = static_cast<Index>(blocks()) * by;
+    for (Index row = static_cast<Index>(block()) * by + static_cast<Index>(thread() / Together); row < rows;
+         row += step)
+      one(a, row);
   }
 
  private:
+  // Places fit in 32 bits, which GPUs divide several times faster.
+  using Index = std::uint32_t;
+  struct Rows {
+    Index samples, groups, channels, inner;
+    DFDX_INLINE explicit Rows(op::NormRows const& r)
+        : samples(static_cast<Index>(r.samples)),
+          groups(static_cast<Index>(r.groups)),
+          channels(static_cast<Index>(r.channels)),
+          inner(static_cast<Index>(r.inner)) {}
+  };
   static DFDX_INLINE double total(double x) { return block_reduce<loop_code::reduce_sum, Together>(x); }
 
   // f(place, parameter) for this thread's elements of a row.
   template <class F>
-  static DFDX_INLINE void each(op::NormRows const& r, index_t row, F const& f) {
-    index_t const group = r.across ? row : row % r.groups, first = group * r.channels;
-    if (r.across) {
-      for (index_t i = thread() % Together; i < r.samples * r.inner; i += Together)
-        f((i / r.inner * r.groups + row) * r.inner + i % r.inner, first);
-    } else {
-      index_t const n = r.channels * r.inner, from = row * n;
-      for (index_t i = thread() % Together; i < n; i += Together)
-        f(from + i, first + (r.inner == 1 ? i : i / r.inner));
+  static DFDX_INLINE void each(op::NormRows const& all, Index row, F const& f) {
+    Rows const r(all);
+    Index const group = all.across ? row : row % r.groups, first = group * r.channels;
+    Index const n = (all.across ? r.samples : r.channels) * r.inner;
+    for (Index i = static_cast<Index>(thread() % Together); i < n; i += Together) {
+      if (all.across) f((i / r.inner * r.groups + row) * r.inner + i % r.inner, first);
+      else f(row * n + i, first + i / r.inner);
     }
   }
-  static DFDX_INLINE void one(NormArguments<T> const& a, index_t row) {
+  static DFDX_INLINE void one(NormArguments<T> const& a, Index row) {
     op::NormRows const& r = a.rows;
-    auto const count = static_cast<double>(r.length());
     T mean(0), part(0);
     if (r.centred) {
-      each(r, row, [&](index_t i, index_t) { part += a.x[i]; });
-      mean = static_cast<T>(total(static_cast<double>(part)) / count);
+      each(r, row, [&](Index i, Index) { part += a.x[i]; });
+      mean = static_cast<T>(total(static_cast<double>(part)) * a.of_each);
       part = T(0);
     }
-    each(r, row, [&](index_t i, index_t) { part += (a.x[i] - mean) * (a.x[i] - mean); });
-    auto const scale = static_cast<T>(1 / std::sqrt(total(static_cast<double>(part)) / count + r.eps));
+    each(r, row, [&](Index i, Index) { part += (a.x[i] - mean) * (a.x[i] - mean); });
+    auto const scale = static_cast<T>(1 / std::sqrt(total(static_cast<double>(part)) * a.of_each + r.eps));
     if constexpr (Back) {
       T h(0), along(0);
-      each(r, row, [&](index_t i, index_t c) {
+      each(r, row, [&](Index i, Index c) {
         T const own = a.weight == nullptr ? a.third[i] : a.third[i] * a.weight[c];
         h += own;
         along += own * ((a.x[i] - mean) * scale);
       });
-      T const less = r.centred ? static_cast<T>(total(static_cast<double>(h)) / count) : T(0);
-      auto const turn = static_cast<T>(total(static_cast<double>(along)) / count);
-      each(r, row, [&](index_t i, index_t c) {
+      T const less = r.centred ? static_cast<T>(total(static_cast<double>(h)) * a.of_each) : T(0);
+      auto const turn = static_cast<T>(total(static_cast<double>(along)) * a.of_each);
+      each(r, row, [&](Index i, Index c) {
         T const ct = a.third[i], z = (a.x[i] - mean) * scale;
         if (a.products != nullptr) a.products[i] = ct * z;
         a.to[i] = ((a.weight == nullptr ? ct : ct * a.weight[c]) - less - z * turn) * scale;
       });
     } else {
-      each(r, row, [&](index_t i, index_t c) {
+      each(r, row, [&](Index i, Index c) {
         T y = (a.x[i] - mean) * scale;
         if (a.weight != nullptr) y *= a.weight[c];
         if (a.third != nullptr) y += a.third[c];
