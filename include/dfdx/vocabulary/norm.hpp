@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Normalisation: to mean 0 and variance 1 over some axes, then scaled and shifted. Statistics of 16-bit values are
-// worked out in f32 and the result is rounded once.
+// worked out in f32 and the result is rounded once. Programs have norms as the ops that they are made of, and fuse
+// these; of values in memory a norm is one op (standardize.hpp).
 #pragma once
 
 #include <dfdx/vocabulary/composite.hpp>
