@@ -40,10 +40,10 @@ struct NormLanes {
   using V = T;
   static constexpr index_t size = 1;
   int n = 1;
-  V load(T const* p) const { return *p; }
-  void store(T* p, V const& v) const { *p = v; }
-  static V splat(T x) { return x; }
-  static double sum(V const& v) { return static_cast<double>(v); }
+  DFDX_INLINE V load(T const* p) const { return *p; }
+  DFDX_INLINE void store(T* p, V const& v) const { *p = v; }
+  static DFDX_INLINE V splat(T x) { return x; }
+  static DFDX_INLINE double sum(V const& v) { return static_cast<double>(v); }
 };
 #endif
 
