@@ -49,7 +49,7 @@ MAX_COMMENT_WIDTH = 120
 LONG_HEADERS: dict[str, int] = {}  # waivers: "dfdx/kernels/simd/gemm.hpp": 600,  and the reason
 
 # Umbrella completeness: what <dfdx/dfdx.hpp> need not reach, for it needs a further library or compiler, or is for tests.
-OPT_IN = re.compile(r"dfdx/(io\.hpp|io/|data/prefetch\.hpp|report\.hpp|report/|text\.hpp|text/|models\.hpp|models/|explain\.hpp|program/(called_(attention|kernels|maps|norm|on_device|op)|explain|facts|host_step|on_device|own_step|profile)\.hpp|vocabulary/to_device\.hpp|cuda(_models|_ops)?\.hpp|kernels/cuda/|kernels/rvv/|kernels/quantized\.hpp|kernels/reference/(map|quantized|quantize)\.hpp|kernels/simd/(panel|quantized)\.hpp|core/(quantized|quantized_planes|utf8)\.hpp|testing/|testing\.hpp)")
+OPT_IN = re.compile(r"dfdx/(io\.hpp|io/|data/prefetch\.hpp|report\.hpp|report/|text\.hpp|text/|models\.hpp|models/|explain\.hpp|program/(called_(attention|grid|kernels|maps|norm|on_device|op)|explain|facts|host_step|on_device|own_step|profile)\.hpp|vocabulary/to_device\.hpp|cuda(_models|_ops)?\.hpp|kernels/cuda/|kernels/rvv/|kernels/quantized\.hpp|kernels/reference/(map|quantized|quantize)\.hpp|kernels/simd/(panel|quantized)\.hpp|core/(quantized|quantized_planes|utf8)\.hpp|testing/|testing\.hpp)")
 
 # In these folders public structs have a /// comment, with a line that starts with each of these words. In ops/ that is
 # asked of the ops, structs with a `name`; their families and descriptors need the comment alone.

@@ -33,6 +33,13 @@ struct Images {
            sum(square(interpolate<InterpolateOptions{.size = {9, 4}, .mode = InterpolateMode::bilinear}>(x)));
   }
 };
+struct Sampled {
+  constexpr auto operator()(auto const& x, auto const& grid) const {
+    return sum(square(grid_sample<GridSampleOptions{.mode = GridMode::bicubic}>(x, grid))) +
+           sum(square(grid_sample(x, grid))) +
+           sum(square(grid_sample<GridSampleOptions{.mode = GridMode::nearest}>(x, grid)));
+  }
+};
 struct Ordered {
   constexpr auto operator()(auto const& x) const {
     return std::tuple(argsort<1>(x), cumsum<1>(x), std::get<1>(cummax<0>(x)),
@@ -98,6 +105,9 @@ int main() {
   bool good = agrees("convolutions", grad(Convolutions{}, wrt<0, 1, 2>), made<Tensor<float, 2, 8, 16, 16>>(),
                      made<Tensor<float, 12, 8, 3, 3>>(1), made<Tensor<float, 8, 1, 3, 3>>(2));
   good = agrees("images", grad(Images{}), made<Tensor<float, 2, 3, 7, 7>>()) && good;
+  good = agrees("sampled images", grad(Sampled{}, wrt<0, 1>), made<Tensor<float, 2, 3, 7, 7>>(),
+                made<Tensor<float, 2, 5, 6, 2>>(1)) &&
+         good;
   good = agrees("order", Ordered{}, made<Tensor<float, 30, 3000>>()) && good;
   good = agrees("moves", Moved{}, made<Tensor<float, 8, 30>>(), made<Tensor<std::int32_t, 9>>(),
                 made<Tensor<float, 8, 9>>(3)) &&

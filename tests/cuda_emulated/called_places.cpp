@@ -369,4 +369,31 @@ TEST_CASE("means of windows and bins, called on a device") {
   CHECK(Missed::names() == std::vector<std::string>());
 }
 
+TEST_CASE("images are sampled where they lie, and so are the gradients") {
+  Missed const missed;
+  for (GridMode const mode : {GridMode::bilinear, GridMode::nearest, GridMode::bicubic})
+    for (GridPadding const padding : {GridPadding::zeros, GridPadding::border, GridPadding::reflection}) {
+      GridSampleOptions const o{mode, padding, padding == GridPadding::border};
+      CAPTURE(static_cast<int>(mode), static_cast<int>(padding));
+      auto const sampled = [&](Array const& x, Array const& grid) { return grid_sample(x, grid, o); };
+      for (DType const d : floating) {
+        double const near = d == DType::f64 ? 1e-13 : d == DType::f32 ? 2e-5 : 0.05;
+        Array const x = drawn(make_shape(2, 5, 6, 7), 1, d), grid = drawn(make_shape(2, 9, 23, 2), 2, d);
+        CHECK(called(sampled, x, grid) <= near);
+        for (bool const of_x : {true, false})
+          CHECK(called(
+                    [&](Array const& a, Array const& b) {
+                      return of_x ? gradient_of([&](Array const& v) { return grid_sample(v, b, o); })(a)
+                                  : gradient_of([&](Array const& v) { return grid_sample(a, v, o); })(b);
+                    },
+                    x, grid) <= 40 * near);
+      }
+      CHECK(called(sampled, transpose(drawn(make_shape(2, 7, 6, 1), 1), 1, 3),
+                   drawn(make_shape(2, 2, 3, 2), 2)) <= 2e-5);
+      CHECK(called(sampled, zeros({0, 2, 3, 4}), zeros({0, 1, 3, 2})) == 0);
+      CHECK(called(sampled, ones({1, 2, 3, 4}), full({1, 1, 3, 2}, NAN)) == 0);
+    }
+  CHECK(Missed::names() == std::vector<std::string>());
+}
+
 }  // namespace tests::cuda_emulated_called_places

@@ -85,6 +85,12 @@ struct Resampled {
            sum(square(interpolate<InterpolateOptions{.scale_factor = {0.4, 1.7}, .mode = Mode}>(x)));
   }
 };
+template <GridMode Mode, GridPadding Padding>
+struct Sampled {
+  constexpr auto operator()(auto const& x, auto const& grid) const {
+    return sum(square(grid_sample<GridSampleOptions{Mode, Padding, Mode == GridMode::nearest}>(x, grid)));
+  }
+};
 constexpr auto laid_out = [](auto const& x, auto const& y) {
   return std::tuple(concat<1>(flip<0, 2>(x), y), pad<1, 2, 0, 3>(y, 0.5), flip<1>(concat<0>(y, x)));
 };
@@ -321,6 +327,10 @@ TEST_CASE("windows and images, and their gradients", "[cuda]") {
   CHECK(on_device(grad(Resampled<bilinear, true>{}), x, w) < 1e-13);
   CHECK(on_device(grad(Resampled<bicubic, false>{}), x, w) < 1e-13);
   CHECK(on_device(grad(Resampled<nearest, false>{}), x, w) < 1e-13);
+  auto const grid = filled<Tensor<double, 2, 5, 9, 2>>(3);
+  CHECK(on_device(grad(Sampled<GridMode::bilinear, GridPadding::zeros>{}, wrt<0, 1>), x, grid) < 1e-12);
+  CHECK(on_device(grad(Sampled<GridMode::bicubic, GridPadding::reflection>{}, wrt<0, 1>), x, grid) < 1e-12);
+  CHECK(on_device(grad(Sampled<GridMode::nearest, GridPadding::border>{}), x, grid) < 1e-12);
   CHECK(on_device(laid_out, filled<Tensor<std::int32_t, 3, 5, 4>>(1),
                   filled<Tensor<std::int32_t, 3, 5, 4>>(2)) == 0);
 }

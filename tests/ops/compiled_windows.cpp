@@ -42,6 +42,10 @@ constexpr auto images = [](auto const& x, auto const& grid) {
       grid_sample(x, grid * 0.5), grid_sample<mirrored>(x, grid),
       grid_sample<GridSampleOptions{.mode = GridMode::nearest}>(x, grid));
 };
+constexpr auto cubic_images = [](auto const& x, auto const& grid) {
+  constexpr GridSampleOptions cubic{.mode = GridMode::bicubic, .padding_mode = GridPadding::border};
+  return std::tuple(grid_sample<cubic>(x * 2.0, grid), x);
+};
 
 }  // namespace
 
@@ -70,7 +74,10 @@ TEST_CASE("compiled pooling", "[ops]") {
 
 TEST_CASE("compiled interpolation", "[ops]") {
   check(images, uniform<float, 2, 2, 3, 4>(Key{1}, -1, 1), uniform<float, 2, 2, 3, 2>(Key{2}, -3, 3));
-  check_vjp(images, uniform<double, 2, 2, 3, 4>(Key{1}, -1, 1), uniform<double, 2, 2, 3, 2>(Key{2}, -3, 3));
+  auto const x = uniform<double, 2, 2, 3, 4>(Key{1}, -1, 1);
+  auto const grid = uniform<double, 2, 2, 3, 2>(Key{2}, -3, 3);
+  check_vjp(images, x, grid);
+  check_vjp(cubic_images, x, grid * 0.25);
 }
 
 }  // namespace tests::ops_compiled_windows

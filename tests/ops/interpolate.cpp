@@ -279,4 +279,111 @@ TEST_CASE("grid_sample", "[ops]") {
                     "grid_sample: axis 2 of [1, 1, 0, 2] is empty or has no fixed extent");
 }
 
+TEST_CASE("grid_sample and its gradients are libtorch's", "[ops]") {
+  // By mode, padding and alignment: the values, and gradients with respect to image and grid, each times the cosines of
+  // 0, 0.7, 1.4, ... (libtorch 2.11, f64).
+  constexpr double known[][3] = {
+      {0.924653094576, 0.166478881022, 1.8253245474},
+      {2.12175276298, 0.0551119613552, -0.752962807267},
+      {3.97584830853, -0.161535024905, 2.02846206104},
+      {3.5656922991, -0.12529041216, 0.702651244471},
+      {4.34170235812, 0.299312225093, 0.38989896598},
+      {3.76375794315, 0.298021491548, -2.05475485967},
+      {0.718062077525, 0.399468352982, 0},
+      {2.74702859775, 0.536469681001, 0},
+      {4.10266375946, 0.455649656911, 0},
+      {3.62891390237, 0.278593550235, 0},
+      {5.05396519768, 1.0954061108, 0},
+      {4.58021534059, 0.918350004122, 0},
+      {1.15623341637, 0.102068100295, 0.52321903084},
+      {2.74975033587, 0.128135943011, -0.687280713266},
+      {4.33266343487, -0.0851829912144, 2.50331070748},
+      {3.97547876237, 0.031686463763, 1.27372465656},
+      {4.91037344257, 0.309911901104, 0.966201680011},
+      {4.53024899041, 0.464209237536, -0.630321632867},
+  };
+  Array const image = sin(arange(24, DType::f64) * 1.7 + 0.3).view(make_shape(1, 2, 3, 4));
+  Array const grid = from<double>(
+      {-1.3, 0.2, -0.97, -1.08, 0.31, 0.45, 0.83, 1.21, 1000.1, 0.1, 4.3, -3.7, -0.12, 0.66}, {1, 1, 7, 2});
+  auto const sum_of = [](Array const& y) {
+    return sum(flatten(y) * cos(arange(y.size(), DType::f64) * 0.7)).item<double>();
+  };
+  auto const* want = known;
+  for (GridMode const mode : {GridMode::bilinear, GridMode::nearest, GridMode::bicubic})
+    for (GridPadding const padding : {GridPadding::zeros, GridPadding::border, GridPadding::reflection})
+      for (bool const align : {false, true}) {
+        CAPTURE(static_cast<int>(mode), static_cast<int>(padding), align);
+        Array x = image.detach(), places = grid.detach();
+        x.requires_grad(true), places.requires_grad(true);
+        Array const y = grid_sample(x, places, {mode, padding, align});
+        Array ct(y.meta());
+        for (index_t i = 0; i < y.size(); ++i) ct.data<double>()[i] = 0.25 * static_cast<double>(i % 7 - 3);
+        sum(y * ct).backward();
+        CHECK(std::fabs(sum_of(y.detach()) - (*want)[0]) < 1e-9);
+        CHECK(std::fabs(sum_of(x.grad()) - (*want)[1]) < 1e-9);
+        if (mode != GridMode::nearest) CHECK(std::fabs(sum_of(places.grad()) - (*want)[2]) < 1e-9);
+        CHECK(array_equal(y.detach(), grid_sample(image, grid, {mode, padding, align})));
+        ++want;
+      }
+}
+
+TEST_CASE("grid_sample looks nowhere but at its images", "[ops]") {
+  constexpr double inf = HUGE_VAL, much = 1e38;
+  Array const wild = from<double>(
+      {NAN, 0, inf, -inf, -much, much, 1e9, -1e9, 3e9, 0, NAN, NAN, -1e19, 1e19, 0.5, NAN}, {1, 2, 4, 2});
+  for (Shape const& s :
+       {make_shape(1, 2, 1, 1), make_shape(1, 3, 5, 1), make_shape(1, 1, 2, 3), make_shape(1, 0, 2, 2)})
+    for (GridMode const mode : {GridMode::bilinear, GridMode::nearest, GridMode::bicubic})
+      for (GridPadding const padding : {GridPadding::zeros, GridPadding::border, GridPadding::reflection})
+        for (bool const align : {false, true})
+          for (DType const d : {DType::f32, DType::f64, DType::f16}) {
+            Array x = cast_to(ones(s), d), grid = cast_to(wild, d);
+            x.requires_grad(true), grid.requires_grad(true);
+            Array const y = grid_sample(x, grid, {mode, padding, align});
+            sum(y).backward();
+            // Beyond the ends there is nothing (of a single element, aligned, all finite places are); else 1.
+            bool const all_on_it = align && (s[2] == 1 || s[3] == 1);
+            if (padding == GridPadding::zeros && !all_on_it)
+              CHECK(array_equal(y.detach(), zeros_like(y.detach())));
+            else if (padding != GridPadding::zeros && mode != GridMode::bicubic)
+              CHECK(array_equal(y.detach(), ones_like(y.detach())));
+          }
+  // What is beyond the ends takes no part, whatever the element beside it is; what has no weight but is there does.
+  Array const image = from<double>({inf, NAN, 2, 1}, {1, 1, 1, 4});
+  Array const places = from<double>({-1.1, 0, -1.5, 0, 1.1, 0, 0.25, 0, -0.75, 0, -2, 0}, {1, 1, 6, 2});
+  Array const seen = grid_sample(image, places);
+  CHECK(suite::at(seen, 0) == inf);
+  CHECK(std::isnan(suite::at(seen, 4)));
+  CHECK(suite::at(seen, 5) == 0);
+  CHECK(std::fabs(suite::at(seen, 2) - 0.3) < 1e-12);
+  CHECK(suite::at(seen, 3) == 2);
+  // None at all.
+  for (auto const& [x, grid] : {std::pair{zeros({0, 2, 3, 4}), zeros({0, 5, 6, 2})},
+                                std::pair{zeros({2, 2, 3, 4}), zeros({2, 0, 6, 2})},
+                                std::pair{zeros({2, 0, 3, 4}), zeros({2, 5, 6, 2})}}) {
+    Array a = x.detach(), b = grid.detach();
+    a.requires_grad(true), b.requires_grad(true);
+    Array const y = grid_sample(a, b);
+    sum(y).backward();
+    CHECK(y.shape() == make_shape(x.shape()[0], x.shape()[1], grid.shape()[1], grid.shape()[2]));
+    CHECK(array_equal(a.grad(), zeros_like(x)));
+    CHECK(array_equal(b.grad(), zeros_like(grid)));
+  }
+}
+
+TEST_CASE("grid_sample of operands with any strides, and of many channels", "[ops]") {
+  Array const x = drawn({2, 5, 9, 37}, 1), grid = drawn({2, 2, 13, 11}, 2);
+  for (GridMode const mode : {GridMode::bilinear, GridMode::nearest, GridMode::bicubic}) {
+    GridSampleOptions const o{mode, GridPadding::zeros, false};
+    Array const channels_last = transpose(x, 1, 3), places = movedim(grid, 1, 3);
+    CHECK(array_equal(grid_sample(channels_last, places, o),
+                      grid_sample(channels_last.contiguous(), places.contiguous(), o)));
+    // A channel at a time.
+    Array const all = grid_sample(channels_last, places, o);
+    for (index_t c : {0, 15, 16, 36})
+      CHECK(
+          array_equal(slice_axis(all, 1, c, 1), grid_sample(slice_axis(channels_last, 1, c, 1), places, o)));
+  }
+}
+
 }  // namespace tests::ops_interpolate

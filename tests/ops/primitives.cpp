@@ -760,6 +760,97 @@ struct Record<op::resample> : Analytic {
     return r;
   }
 };
+// Images between elements, of which the nearer counts more; nothing beyond the ends.
+struct GridCase {
+  Shape x, grid, y;
+  GridCase(index_t count, index_t channels, index_t rows, index_t columns, index_t n)
+      : x(make_shape(count, channels, rows, columns)),
+        grid(make_shape(count, 1, n, 2)),
+        y(make_shape(count, channels, 1, n)) {}
+  static std::vector<GridCase> all() {
+    return {{2, 2, 3, 4, 5}, {1, 1, 1, 1, 1}, {0, 2, 3, 4, 5}, {1, 0, 2, 2, 3}, {1, 2, 2, 5, 0}};
+  }
+  static constexpr double at(double u, index_t n) { return ((u + 1) * static_cast<double>(n) - 1) / 2; }
+  // The weight of element i, and how that changes with u.
+  static double weight(double u, index_t i, index_t n) {
+    return std::fmax(0, 1 - std::fabs(at(u, n) - static_cast<double>(i)));
+  }
+  static double slope(double u, index_t i, index_t n) {
+    double const apart = at(u, n) - static_cast<double>(i);
+    return std::fabs(apart) >= 1 ? 0 : (apart < 0 ? 0.5 : -0.5) * static_cast<double>(n);
+  }
+  // f(place in y, in x, its column and row in the grid) for all pairs of a place and an element of one image.
+  template <class F>
+  void for_pairs(Array const& places, F const& f) const {
+    for_indices(y, [&](index_t const* i) {
+      index_t const column[max_rank] = {i[0], i[2], i[3], 0}, row[max_rank] = {i[0], i[2], i[3], 1};
+      for (index_t a = 0; a < x[2]; ++a)
+        for (index_t b = 0; b < x[3]; ++b) {
+          index_t const j[max_rank] = {i[0], i[1], a, b};
+          f(i, j, value_at(places, column), value_at(places, row));
+        }
+    });
+  }
+  double both(double u, double v, index_t const* j) const {
+    return weight(u, j[3], x[3]) * weight(v, j[2], x[2]);
+  }
+  Array places() const { return draw(grid, {-1.4, 1.4}, 9, DType::f64); }
+};
+template <>
+struct Record<op::grid_sample> : Analytic {
+  static Cases cases() {
+    Cases all;
+    for (GridCase const& g : GridCase::all())
+      all.push_back({[](V v) { return bound<op::grid_sample>({}, v); },
+                     [=](V v) {
+                       Array const r = doubles(g.y);
+                       g.for_pairs(v[1], [&](index_t const* i, index_t const* j, double column, double row) {
+                         cell(r, i) += g.both(column, row, j) * value_at(v[0], j);
+                       });
+                       return r;
+                     },
+                     {draw(g.x, {}, 3, DType::f64), g.places()}});
+    return all;
+  }
+};
+template <>
+struct Record<op::grid_sample_images> : Analytic {
+  static Cases cases() {
+    Cases all;
+    for (GridCase const& g : GridCase::all())
+      all.push_back({[=](V v) { return bound_as<op::grid_sample_images>(g.x, {}, v); },
+                     [=](V v) {
+                       Array const r = doubles(g.x);
+                       g.for_pairs(v[1], [&](index_t const* i, index_t const* j, double column, double row) {
+                         cell(r, j) += g.both(column, row, j) * value_at(v[0], i);
+                       });
+                       return r;
+                     },
+                     {draw(g.y, {}, 3, DType::f64), g.places()}});
+    return all;
+  }
+};
+template <>
+struct Record<op::grid_sample_places> : Analytic {
+  static Cases cases() {
+    Cases all;
+    for (GridCase const& g : GridCase::all())
+      all.push_back({[](V v) { return bound<op::grid_sample_places>({}, v); },
+                     [=](V v) {
+                       Array const r = doubles(g.grid);
+                       g.for_pairs(v[1], [&](index_t const* i, index_t const* j, double column, double row) {
+                         index_t to[max_rank] = {i[0], i[2], i[3], 0};
+                         double const all = value_at(v[2], i) * value_at(v[0], j);
+                         cell(r, to) += all * g.slope(column, j[3], g.x[3]) * g.weight(row, j[2], g.x[2]);
+                         to[3] = 1;
+                         cell(r, to) += all * g.weight(column, j[3], g.x[3]) * g.slope(row, j[2], g.x[2]);
+                       });
+                       return r;
+                     },
+                     {draw(g.x, {}, 3, DType::f64), g.places(), draw(g.y, {}, 4, DType::f64)}});
+    return all;
+  }
+};
 template <>
 struct Record<op::draw> : Counting {
   static constexpr bool integers = true;

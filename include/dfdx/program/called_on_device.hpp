@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <dfdx/program/called_attention.hpp>
+#include <dfdx/program/called_grid.hpp>
 #include <dfdx/program/called_kernels.hpp>
 #include <dfdx/program/called_norm.hpp>
 
@@ -62,6 +63,9 @@ class CalledKernels {
     add<op::draw>(&draw_on_device);
     add<op::standardize>(&norm_on_device<false>);
     add<op::standardize_back>(&norm_on_device<true>);
+    add<op::grid_sample>(&grid_on_device<dfdx::kernels::cuda::GridSampleKernel, 2>);
+    add<op::grid_sample_images>(&grid_on_device<dfdx::kernels::cuda::GridImagesKernel, 2>);
+    add<op::grid_sample_places>(&grid_on_device<dfdx::kernels::cuda::GridPlacesKernel, 3>);
   }
   struct Entry {
     ShapeRule rule;

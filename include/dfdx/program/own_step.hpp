@@ -5,6 +5,7 @@
 
 #include <dfdx/kernels/cuda/attention.hpp>
 #include <dfdx/kernels/cuda/conv.hpp>
+#include <dfdx/kernels/cuda/grid.hpp>
 #include <dfdx/kernels/cuda/half_attention.hpp>
 #include <dfdx/kernels/cuda/index.hpp>
 #include <dfdx/kernels/cuda/move.hpp>
@@ -15,6 +16,7 @@
 #include <dfdx/kernels/cuda/window.hpp>
 #include <dfdx/ops/attention.hpp>
 #include <dfdx/ops/conv.hpp>
+#include <dfdx/ops/grid_sample.hpp>
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/index_copy.hpp>
 #include <dfdx/ops/join.hpp>
@@ -84,8 +86,12 @@ class OwnStep {
     else if constexpr (is<op::resample>)
       return by<k::ResampleKernel<Code, E, axis & 15, (first & 16) != 0,
                                   k::FixedSampling<static_cast<op::Sampling>(second), third>>>;
+    else if constexpr (is<op::grid_sample>) return by<k::GridSampleKernel<Code, E, grid_terms>>;
+    else if constexpr (is<op::grid_sample_images>) return by<k::GridImagesKernel<Code, E, grid_terms>>;
+    else if constexpr (is<op::grid_sample_places>) return by<k::GridPlacesKernel<Code, E, grid_terms>>;
     else return choose_attention();
   }
+  static constexpr int grid_terms = op::detail::grid_terms(op::detail::grid_options(own.attrs.i[0]).mode);
   static constexpr auto choose_attention() {
     namespace k = dfdx::kernels::cuda;
     using E = element_of<0>;

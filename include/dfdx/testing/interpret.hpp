@@ -15,6 +15,7 @@
 #include <dfdx/vocabulary/attention_rules.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/grid_rules.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 #include <dfdx/vocabulary/loss.hpp>

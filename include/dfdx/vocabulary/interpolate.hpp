@@ -4,8 +4,7 @@
 #pragma once
 
 #include <dfdx/ops/resample.hpp>
-#include <dfdx/ops/rounding.hpp>
-#include <dfdx/vocabulary/activation.hpp>
+#include <dfdx/vocabulary/grid_rules.hpp>
 #include <dfdx/vocabulary/windows.hpp>
 
 namespace dfdx {
@@ -28,16 +27,6 @@ struct InterpolateOptions {
   Extents size{};
   Scales scale_factor{};
   InterpolateMode mode = InterpolateMode::nearest;
-  bool align_corners = false;
-};
-
-enum class GridMode { bilinear, nearest, bicubic };
-enum class GridPadding { zeros, border, reflection };
-
-/// GridSampleOptions - of grid_sample.
-struct GridSampleOptions {
-  GridMode mode = GridMode::bilinear;
-  GridPadding padding_mode = GridPadding::zeros;
   bool align_corners = false;
 };
 
@@ -130,85 +119,7 @@ struct GridSample {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x, V const& grid) const {
-    Shape const s = x.shape();
-    index_t const places = extent::mul(y.shape[2], y.shape[3]);
-    Shape const by_place = make_shape(s[0], 1, places);
-    // Places and weights in f32 at least.
-    DType const d = y.dtype == DType::f64 ? DType::f64 : DType::f32;
-    auto const coordinate = [&](int axis, index_t n) {
-      V const at =
-          placed(reshape_to(cast_to(slice_axis(grid, 3, axis, 1), d), by_place), static_cast<double>(n));
-      // A cubic asks the elements around a place to be where the padding has them, not the place.
-      return o.mode == GridMode::bicubic ? at : padded(at, static_cast<double>(n));
-    };
-    V const column = coordinate(0, s[3]), row = coordinate(1, s[2]);
-    V const image = reshape_to(x, make_shape(s[0], s[1], s[2] * s[3]));
-    auto const within = [](V const& at, index_t n) {
-      return apply<op::logical_and>(at >= 0.0, at <= static_cast<double>(n - 1));
-    };
-    // The element at a corner, times its weight; 0 where there is none.
-    auto const corner = [&](V const& i, V const& j, V const& weight) {
-      V const inside = apply<op::logical_and>(within(i, s[2]), within(j, s[3]));
-      auto const index = [&](V const& at) { return cast_to(where(inside, at, 0.0), DType::i64); };
-      V const from = broadcast_to(index(i) * s[3] + index(j), make_shape(s[0], s[1], places));
-      return cast_to(bind<op::gather>(Attrs{{2}}, image, from), d) * where(inside, weight, 0.0);
-    };
-    if (o.mode == GridMode::nearest) {
-      V const i = apply<op::round>(row), j = apply<op::round>(column);
-      return finished(y, corner(i, j, full_as(i, i.meta(), 1)));
-    }
-    V const i = apply<op::floor>(row), j = apply<op::floor>(column), below = row - i, right = column - j;
-    if (o.mode == GridMode::bicubic) {
-      V const down[] = {cubic(below, 0), cubic(below, 1), cubic(below, 2), cubic(below, 3)};
-      V const along[] = {cubic(right, 0), cubic(right, 1), cubic(right, 2), cubic(right, 3)};
-      V total{};
-      for (int k = 0; k < 16; ++k) {
-        V const a = padded(i + (k / 4 - 1.0), static_cast<double>(s[2]));
-        V const b = padded(j + (k % 4 - 1.0), static_cast<double>(s[3]));
-        V const part = corner(a, b, down[k / 4] * along[k % 4]);
-        total = k == 0 ? part : total + part;
-      }
-      return finished(y, total);
-    }
-    V const above = 1.0 - below, left = 1.0 - right;
-    return finished(y, corner(i, j, above * left) + corner(i, j + 1.0, above * right) +
-                           (corner(i + 1.0, j, below * left) + corner(i + 1.0, j + 1.0, below * right)));
-  }
-
- private:
-  template <class V>
-  static constexpr V finished(Meta const& y, V const& r) {
-    return cast_to(reshape_to(r, y.shape), y.dtype);
-  }
-  // What element k - 1 counts t behind element 0: Keys' cubic with the coefficient -3/4.
-  template <class V>
-  static constexpr V cubic(V const& t, int k) {
-    constexpr double a = -0.75;
-    V const d = k == 0 ? t + 1.0 : k == 1 ? t : k == 2 ? 1.0 - t : 2.0 - t;
-    if (k == 1 || k == 2) return (d * (a + 2) - (a + 3)) * d * d + 1.0;
-    return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a;
-  }
-  // Where -1 .. 1 lies on an axis of n elements.
-  template <class V>
-  constexpr V placed(V const& u, double n) const {
-    return o.align_corners ? (u + 1.0) * ((n - 1) / 2) : ((u + 1.0) * n - 1.0) * 0.5;
-  }
-  // That by the rule for places beyond the ends.
-  template <class V>
-  constexpr V padded(V const& at, double n) const {
-    if (o.padding_mode == GridPadding::zeros) return at;
-    if (o.padding_mode == GridPadding::border) return clipped(at, n - 1);
-    double const low = o.align_corners ? 0 : -0.5, span = o.align_corners ? n - 1 : n;
-    if (span == 0) return at * 0.0;
-    V const from = at - low, distance = where(from < 0.0, -from, from);
-    V const turns = apply<op::floor>(distance * (1 / span)), rest = distance - turns * span;
-    V const half = turns * 0.5;
-    return clipped(where(apply<op::floor>(half) == half, rest, span - rest) + low, n - 1);
-  }
-  // As clamp, without a gradient at the bounds.
-  template <class V>
-  static constexpr V clipped(V const& at, double last) {
-    return where(at <= 0.0, 0.0, where(at >= last, last, at));
+    return bind_as<op::grid_sample>(y, Attrs{{op::detail::packed(o)}}, x, grid);
   }
 };
 
