@@ -3,6 +3,7 @@
 #include "emulated.hpp"
 #include "support.hpp"
 
+#include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 
 namespace tests::cuda_emulated_indices {
@@ -50,6 +51,36 @@ TEST_CASE("rows by index, and their gradients in order", "[cuda]") {
   // In 16 bits as on the CPU, which adds in f32: 600 ones, which come to 256 in bf16.
   REQUIRE(apart(grad(embedding_loss), filled<Tensor<bfloat16, 2, 35>>(1),
                 indices<Tensor<std::int32_t, 1200>>(2), ones<bfloat16, 1200, 35>()) == 0);
+}
+TEST_CASE("rows of many indices, few indices and none", "[cuda]") {
+  // In the order of the indices: in f32 these sums depend on it.
+  auto const loss = [](auto const& table, auto const& index, auto const& w) {
+    return sum(take(table, index) * w);
+  };
+  using Rows = Tensor<float, dyn, 3>;
+  using Index = Tensor<std::int64_t, dyn>;
+  for (index_t const n : {0, 1, 7, 8, 9, 1024, 1025, 5000})
+    for (index_t const rows : {1, 3, 4000}) {
+      CAPTURE(n, rows);
+      auto const table = filled<Rows>(1, rows, 3);
+      auto const w = filled<Rows>(5, n, 3);
+      REQUIRE(apart(grad(loss), table, indices<Index>(rows, n), w) == 0);
+    }
+  // More keys than 16 bits have, and one row for all.
+  auto far = indices<Index>(100000, 3000);
+  REQUIRE(apart(grad(loss), filled<Rows>(1, 100000, 3), far, filled<Rows>(2, 3000, 3)) == 0);
+}
+TEST_CASE("of parts for one place the last is copied, of many too", "[cuda]") {
+  constexpr auto put = [](auto const& x, auto const& at, auto const& src) {
+    return index_copy<0>(x, at, src);
+  };
+  using Rows = Tensor<float, dyn, 3>;
+  using Index = Tensor<std::int64_t, dyn>;
+  for (index_t const n : {0, 1, 255, 256, 257, 3000})
+    for (index_t const rows : {1, 5, 2000}) {
+      CAPTURE(n, rows);
+      REQUIRE(apart(put, filled<Rows>(1, rows, 3), indices<Index>(rows, n), filled<Rows>(9, n, 3)) == 0);
+    }
 }
 TEST_CASE("elements along an axis, and their gradients in order", "[cuda]") {
   auto const x = filled<Tensor<float, 6, 13>>(1);

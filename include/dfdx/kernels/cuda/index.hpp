@@ -4,7 +4,7 @@
 // is first.
 #pragma once
 
-#include <dfdx/kernels/cuda/own.hpp>
+#include <dfdx/kernels/cuda/grouped.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 
@@ -31,57 +31,59 @@ struct TakeKernel {
   }
 };
 
-/// RowsAddKernel - the transpose of take, into zeros: a block for each index, which does nothing if that was there
-/// before, and else adds up all rows that have it, in order.
+/// RowsAddKernel - the transpose of take, into zeros: rows are grouped by their index, and a thread adds up an element
+/// of a group, in order.
 template <class Code, class T, class I>
 struct RowsAddKernel {
   using W = Walks<Code>;
-  static constexpr int threads = own_threads, axes = W::template rank<1>, rank = W::template rank<0>;
+  using C = compute_t<T>;
+  static constexpr int axes = W::template rank<1>, rank = W::template rank<0>;
   static constexpr bool into_zeros = true;
-  static constexpr index_t work(index_t const* s) { return W::template count<1>(s) * threads; }
-  static DFDX_INLINE void run(OwnArguments const& x) {
-    index_t const* const s = x.symbols;
-    auto const* const index = static_cast<I const*>(x.base[1]);
-    index_t const n = W::template count<1>(s), rows = W::template extent<2, 0>(s);
-    for (index_t i = block(); i < n; i += blocks()) {
-      auto const mine = static_cast<index_t>(index[W::template offset<1, 0, axes>(i, s)]);
-      if (!x.holds(mine, rows)) continue;
-      T* const y = static_cast<T*>(x.base[2]) + mine * W::template stride<2, 0>(s);
-      add_all(x, index, i, mine, y);
-    }
-  }
+  static constexpr index_t workspace(index_t const* s) { return Grouped::bytes(1, W::template count<1>(s)); }
 
- private:
-  static DFDX_INLINE void add_all(OwnArguments const& x, I const* index, index_t i, index_t mine, T* y) {
-    constexpr int warps = threads / warp_size;
-    index_t const* const s = x.symbols;
-    index_t const n = W::template count<1>(s), row = W::template count<0, axes>(s);
-    unsigned* const found = shared<RowsAddKernel, unsigned, warps>();
-    bool first = true;
-    for (index_t begin = 0; first && begin < n; begin += threads) {
-      index_t const j = begin + thread();
-      unsigned const vote =
-          votes(j < n && static_cast<index_t>(index[W::template offset<1, 0, axes>(j, s)]) == mine);
-      barrier();  // until all have used what lies there
-      if (thread() % warp_size == 0) found[thread() / warp_size] = vote;
-      barrier();
-      for (int w = 0; first && w < warps; ++w) {
-        unsigned bits = found[w];
-        for (index_t k = begin + w * warp_size; first && bits != 0; ++k, bits >>= 1) {
-          if ((bits & 1u) == 0) continue;
-          first = k >= i;
-          if (first) add(x, k, y, row);
-        }
+  struct Keys {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      index_t const* const s = x.symbols;
+      index_t const n = W::template count<1>(s);
+      Grouped const grouped(x.workspace, 1, n);
+      for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads) {
+        auto const row =
+            static_cast<index_t>(static_cast<I const*>(x.base[1])[W::template offset<1, 0, axes>(t, s)]);
+        bool const holds = x.holds(row, W::template extent<2, 0>(s));
+        grouped.key(0, t) = holds ? static_cast<Grouped::Key>(row) : -1;
       }
     }
-  }
-  static DFDX_INLINE void add(OwnArguments const& x, index_t k, T* y, index_t row) {
-    index_t const* const s = x.symbols;
-    T const* const from = static_cast<T const*>(x.base[0]) + W::template offset<1, 0, axes, 0>(k, s);
-    for (index_t c = thread(); c < row; c += threads) {
-      T& to = y[W::template offset<0, axes, rank, 2, 1 - axes>(c, s)];
-      to = static_cast<T>(to + from[W::template offset<0, axes, rank>(c, s)]);
+  };
+  struct Sums {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      index_t const* const s = x.symbols;
+      index_t const n = W::template count<1>(s), row = W::template count<0, axes>(s), all = n * row;
+      Grouped const grouped(x.workspace, 1, n);
+      for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
+        index_t const at = t / row, c = t % row;
+        Grouped::Key key;
+        if (!grouped.begins(0, at, key)) continue;
+        T const* const from = static_cast<T const*>(x.base[0]) + W::template offset<0, axes, rank>(c, s);
+        C const sum = grouped.template sum<C>(0, at, [&](index_t place) {
+          return static_cast<C>(from[W::template offset<1, 0, axes, 0>(place, s)]);
+        });
+        static_cast<T*>(x.base[2])[key * W::template stride<2, 0>(s) +
+                                   W::template offset<0, axes, rank, 2, 1 - axes>(c, s)] =
+            static_cast<T>(sum);
+      }
     }
+  };
+  static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    index_t const* const s = x.symbols;
+    index_t const n = W::template count<1>(s);
+    if (n == 0) return cudaSuccess;
+    if (W::template extent<2, 0>(s) > INT32_MAX) return cudaErrorInvalidValue;
+    if (auto const said = start<Keys>(x, blocks_for(n, own_threads), stream); said != cudaSuccess)
+      return said;
+    if (auto const said = Grouped(x.workspace, 1, n).sort(stream); said != cudaSuccess) return said;
+    return start<Sums>(x, blocks_for(n * W::template count<0, axes>(s), own_threads), stream);
   }
 };
 

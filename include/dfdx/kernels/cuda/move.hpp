@@ -109,12 +109,15 @@ struct SlideKernel {
   }
 };
 
-/// IndexCopyKernel - a block for each place, which does nothing if the place comes again later; the others are there
-/// already, or have been copied.
+/// IndexCopyKernel - parts at places of an axis; of several for one place the last is copied. Each place knows which
+/// that is, from a table, so that none waits for another; what is in no part is there already, or has been copied.
 template <class Code, class E, class I, int Axis>
 struct IndexCopyKernel {
   using W = Walks<Code>;
-  static constexpr int threads = own_threads, rank = W::template rank<3>;
+  static constexpr int rank = W::template rank<3>;
+  static constexpr index_t workspace(index_t const* s) {
+    return W::template extent<3, Axis>(s) * static_cast<index_t>(sizeof(int));
+  }
 
   struct CopyAll {
     static constexpr int threads = own_threads;
@@ -126,28 +129,49 @@ struct IndexCopyKernel {
             static_cast<E const*>(x.base[0])[W::template offset<3, 0, rank, 0>(t, s)];
     }
   };
+  /// Which part is the last for each place, -1 before there is one.
+  struct FindLast {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      index_t const* const s = x.symbols;
+      index_t const n = W::template count<1>(s);
+      for (index_t k = block() * threads + thread(); k < n; k += blocks() * threads) {
+        index_t const place = place_of(x, k);
+        if (x.holds(place, W::template extent<3, Axis>(s)))
+          raise_to(static_cast<int*>(x.workspace) + place, static_cast<int>(k));
+      }
+    }
+  };
+  struct CopyParts {
+    static constexpr int threads = own_threads;
+    static DFDX_INLINE void run(OwnArguments const& x) {
+      index_t const* const s = x.symbols;
+      index_t const inner = W::template count<2, Axis + 1, rank>(s),
+                    of_part = W::template count<2, 0, Axis>(s) * inner,
+                    all = W::template count<1>(s) * of_part, extent = W::template extent<3, Axis>(s);
+      for (index_t t = block() * threads + thread(); t < all; t += blocks() * threads) {
+        index_t const k = t / of_part, place = place_of(x, k), i = t - k * of_part;
+        if (place < 0 || place >= extent || static_cast<int const*>(x.workspace)[place] != k) continue;
+        static_cast<E*>(x.base[3])[place * W::template stride<3, Axis>(s) + part<3>(i, inner, s)] =
+            static_cast<E const*>(x.base[2])[k * W::template stride<2, Axis>(s) + part<2>(i, inner, s)];
+      }
+    }
+  };
   static cudaError_t start_all(OwnArguments const& x, cudaStream_t stream) {
+    index_t const* const s = x.symbols;
+    index_t const n = W::template count<1>(s);
+    if (n > INT32_MAX) return cudaErrorInvalidValue;
     if (x.base[3] != x.base[0])
-      if (cudaError_t const said =
-              start<CopyAll>(x, blocks_for(W::template count<3>(x.symbols), threads), stream);
+      if (auto const said = start<CopyAll>(x, blocks_for(W::template count<3>(s), own_threads), stream);
           said != cudaSuccess)
         return said;
-    return start<IndexCopyKernel>(x, blocks_for(W::template count<1>(x.symbols) * threads, threads), stream);
-  }
-
-  static DFDX_INLINE void run(OwnArguments const& x) {
-    index_t const* const s = x.symbols;
-    index_t const n = W::template count<1>(s), extent = W::template extent<3, Axis>(s);
-    for (index_t k = block(); k < n; k += blocks()) {
-      index_t const place = place_of(x, k);
-      bool const holds = x.holds(place, extent);
-      if (comes_again(x, k, place) || !holds) continue;
-      auto const* const from = static_cast<E const*>(x.base[2]) + k * W::template stride<2, Axis>(s);
-      auto* const to = static_cast<E*>(x.base[3]) + place * W::template stride<3, Axis>(s);
-      index_t const inner = W::template count<2, Axis + 1, rank>(s),
-                    all = W::template count<2, 0, Axis>(s) * inner;
-      for (index_t t = thread(); t < all; t += threads) to[part<3>(t, inner, s)] = from[part<2>(t, inner, s)];
-    }
+    if (n == 0) return cudaSuccess;
+    if (auto const bytes = static_cast<std::size_t>(workspace(s)); bytes != 0)
+      if (auto const said = cudaMemsetAsync(x.workspace, 0xff, bytes, stream); said != cudaSuccess)
+        return said;
+    if (auto const said = start<FindLast>(x, blocks_for(n, own_threads), stream); said != cudaSuccess)
+      return said;
+    return start<CopyParts>(x, blocks_for(W::template count<2>(s), own_threads), stream);
   }
 
  private:
@@ -162,18 +186,6 @@ struct IndexCopyKernel {
         Axis == 1 ? outer * W::template stride<K, 0>(s) : W::template offset<2, 0, Axis, K>(outer, s);
     return before + (Axis + 2 == rank ? rest * W::template stride<K, rank - 1>(s)
                                       : W::template offset<2, Axis + 1, rank, K>(rest, s));
-  }
-  // All threads of the block ask together.
-  static DFDX_INLINE bool comes_again(OwnArguments const& x, index_t k, index_t place) {
-    index_t const n = W::template count<1>(x.symbols);
-    int* const again = shared<IndexCopyKernel, int, 1>();
-    barrier();  // until all have read what lies there
-    if (thread() == 0) *again = 0;
-    barrier();
-    for (index_t j = k + 1 + thread(); j < n; j += threads)
-      if (place_of(x, j) == place) *again = 1;
-    barrier();
-    return *again != 0;
   }
 };
 

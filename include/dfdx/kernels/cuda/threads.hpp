@@ -81,6 +81,15 @@ DFDX_INLINE void count_one(std::uint32_t* p) {
   atomicAdd(p, 1u);
 #endif
 }
+/// raise_to - the larger of two numbers where the first was in the device's memory, also where several threads do at
+/// once.
+DFDX_INLINE void raise_to(int* p, int x) {
+#if defined(DFDX_CUDA_EMULATED)
+  *p = *p < x ? x : *p;
+#else
+  atomicMax(p, x);
+#endif
+}
 /// multiply_add - c += a b of a warp, 16 x 16 by 16 x 8 numbers T of 16 bits (f16 or bf16) with sums in f32, by tensor
 /// cores (sm_80 and later). With g = lane / 4, t = 2 (lane % 4) a thread has of a rows g and g + 8 (a[0], a[2]; a[1],
 /// a[3]) at columns t, t + 1 and (a[2], a[3]) t + 8, t + 9; of b column g, rows t, t + 1 (b[0]) and t + 8, t + 9; of c
