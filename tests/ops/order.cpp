@@ -739,6 +739,42 @@ TEST_CASE("extremes of long lines and of many lines, of every dtype", "[ops]") {
       }
 }
 
+TEST_CASE("extremes of many short rows", "[ops]") {
+  // Whole numbers, so that equal ones meet; some NaN, and both zeros.
+  for (DType const d : {DType::f32, DType::f64, DType::f16, DType::i32})
+    for (index_t const n : {1, 2, 3, 7, 8, 15, 16, 17})
+      for (index_t const rows : {1, 2, 63, 64, 150}) {
+        CAPTURE(name_of(d), n, rows);
+        Array x =
+            cast_to(randint({rows, n}, Key{static_cast<std::uint64_t>(17 * n + rows)}, -2, 3), DType::f64);
+        for (index_t i = 0; is_floating(d) && i < x.size(); ++i) {
+          double& v = x.data<double>()[i];
+          if (v == 0 && i % 2 == 0) v = -0.0;
+          if (i % 41 == 40) v = NAN;
+        }
+        Array const y = cast_to(x, d);
+        for (bool const smallest : {false, true}) {
+          Array const extreme = smallest ? min(y, 1) : max(y, 1),
+                      place = smallest ? argmin(y, 1) : argmax(y, 1);
+          bool all = true;
+          for (index_t r = 0; r < rows; ++r) {
+            double const* const row = x.data<double>() + r * n;
+            index_t best = 0;
+            for (index_t i = 1; i < n; ++i)
+              if (row[best] == row[best] && !(smallest ? row[i] >= row[best] : row[i] <= row[best])) best = i;
+            double const got = suite::at(extreme, r);
+            bool const same = got == row[best] || (got != got && row[best] != row[best]);
+            all = all && same && static_cast<index_t>(suite::at(place, r)) == best;
+          }
+          CHECK(all);
+          // Rows that do not lie side by side, and their transpose.
+          CHECK(array_equal(
+              cast_to(place, DType::f64),
+              cast_to(smallest ? argmin(transpose(y).contiguous(), 0) : argmax(transpose(y).contiguous(), 0),
+                      DType::f64)));
+        }
+      }
+}
 TEST_CASE("positions of many elements", "[ops]") {
   Array const x = uniform({37, 5, 21}, Key{3}) < 0.03;
   std::vector<std::int64_t> expected;

@@ -120,7 +120,25 @@ template <Code C, class T>
 void fold_along(void* to, void const* from, Folded const& f) {
   auto const* x = static_cast<T const*>(from);
   auto* y = static_cast<FoldsIn<C, T>*>(to);
-  for (index_t r = 0; r < f.rows; ++r, x += f.from_row, y += f.to_row) *y = fold_line<C, T>(*y, x, f.n);
+  index_t r = 0;
+#if !defined(__CUDACC__) && !defined(DFDX_RVV)
+  // Of short rows a lane at once: which element is larger is hard to predict.
+  if constexpr (std::is_floating_point_v<T> && (C == Code::reduce_max || C == Code::reduce_min)) {
+    using I = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    constexpr index_t w = lane_size<T>;
+    if (f.n < w && f.to_row == 1 && f.from_row >= 0 && f.from_row < INT32_MAX / w) {
+      alignas(64) I first[w];
+      for (index_t i = 0; i < w; ++i) first[i] = static_cast<I>(i * f.from_row);
+      auto const at = lane<I>::load_aligned(first);
+      for (; r + w <= f.rows; r += w, x += w * f.from_row, y += w) {
+        auto best = lane<T>::load_unaligned(y);
+        for (index_t i = 0; i < f.n; ++i) best = Fold<C, T>::combine(best, lane<T>::gather(x + i, at));
+        best.store_unaligned(y);
+      }
+    }
+  }
+#endif
+  for (; r < f.rows; ++r, x += f.from_row, y += f.to_row) *y = fold_line<C, T>(*y, x, f.n);
 }
 
 namespace detail {

@@ -88,6 +88,17 @@ struct argmax : operation {
       if (lines.side_by_side() && n <= INT32_MAX)
         return detail::with_lines(lines.count,
                                   [&](auto count) { beside(from, n, step, count, smallest, to); });
+      // Short lines are brought side by side: which of a few elements is better is hard to predict.
+      constexpr index_t few = 16;
+      if (n <= few && lines.count > 1 && lines.step[1] == 1) {
+        T beside_others[few * detail::most_lines];
+        for (index_t j = 0; j < lines.count; ++j)
+          for (index_t i = 0; i < n; ++i)
+            beside_others[i * detail::most_lines + j] = from[j * lines.step[0] + i * step];
+        return detail::with_lines(lines.count, [&](auto count) {
+          beside(beside_others, n, detail::most_lines, count, smallest, to);
+        });
+      }
       for (index_t j = 0; j < lines.count; ++j)
         to[j * lines.step[1]] = of_line(from + j * lines.step[0], n, step, smallest);
     };

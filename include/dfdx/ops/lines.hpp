@@ -32,9 +32,16 @@ void for_lines(Shape shape, int axis, Operand const* const (&x)[N], DType dtype,
                Make const& make) {
   work *= shape.numel();
   if (shape.numel() == 0) return;
-  shape[axis] = 1;
+  // Without the axis: where it is the last, the one before is walked in rows.
+  auto const others = [axis](Shape const& s) {
+    Shape r;
+    for (int i = 0; i < s.rank; ++i)
+      if (i != axis) r.push_back(s[i]);
+    return r;
+  };
+  shape = others(shape);
   Strides strides[N];
-  for (int k = 0; k < N; ++k) strides[k] = x[k]->strides;
+  for (int k = 0; k < N; ++k) strides[k] = others(x[k]->strides);
   int longest = 0;
   for (int i = 0; i < shape.rank; ++i)
     if (shape[i] > shape[longest]) longest = i;
