@@ -299,10 +299,10 @@ struct Eager<DiagonalHessian<F, I>> {
     std::vector<Array> diagonal;
     for (index_t e = 0; e < x.size(); ++e) {
       Array const row = slopes(at_position(lazy<sizeof(F)>(g), e), s.wrt, s.options())[0];
-      diagonal.push_back(at_position(lazy<sizeof(F)>(reshape_to(row, make_shape(x.size()))), e));
+      diagonal.push_back(at_position(reshape_to(lazy<sizeof(F)>(row), make_shape(x.size())), e));
     }
     if (diagonal.empty()) return x.detach();
-    return reshape_to(stack(std::span<Array const>(diagonal), 0), x.shape());
+    return reshape_to(lazy<sizeof(F)>(stack(std::span<Array const>(diagonal), 0)), x.shape());
   }
 };
 

@@ -220,7 +220,8 @@ constexpr bool is_one_step(X const& x, int axis, W const&... w) {
 }
 template <class... W>
 Array in_one_step(op::NormOptions const& o, Array const& given, W const&... w) {
-  Array const x = in_f32(given), none(Meta{x.dtype(), make_shape(0)}, x.device());
+  auto const x = in_f32(lazy<sizeof...(W)>(given));
+  Array const none(Meta{x.dtype(), make_shape(0)}, x.device());
   Array const parameters[] = {in_f32(untyped(w))..., none, none};
   return rounded_as(bind<op::standardize>(o.attrs(), x, parameters[0], parameters[1]), given);
 }
@@ -228,13 +229,13 @@ Array in_one_step(op::NormOptions const& o, Array const& given, W const&... w) {
 struct NormMoments {
   Array mean, variance;
 };
-template <int = 0>
+template <std::size_t Lazy = 0>
 NormMoments moments_of(op::NormOptions const& o, Array const& x) {
   op::NormRows const rows = o.rows(x.shape());
   Shape const s = make_shape(rows.number());
   if (is_elsewhere(x)) {
-    Array const v = reshape_to(x.detach(), make_shape(rows.samples, rows.groups, rows.inner));
-    Array const m = mean_of(v, Over{Axes{0, 2}, true});
+    auto const v = reshape_to(lazy<Lazy>(x.detach()), make_shape(rows.samples, rows.groups, rows.inner));
+    auto const m = mean_of(v, Over{Axes{0, 2}, true});
     return {reshape_to(m, s), mean_of(square(v - m), Over{Axes{0, 2}, false})};
   }
   NormMoments const r{Array(Meta{x.dtype(), s}), Array(Meta{x.dtype(), s})};
