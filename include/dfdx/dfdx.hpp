@@ -71,6 +71,7 @@
 #include <dfdx/vocabulary/composite.hpp>
 #include <dfdx/vocabulary/control.hpp>
 #include <dfdx/vocabulary/conv.hpp>
+#include <dfdx/vocabulary/counts.hpp>
 #include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/ctc_loss.hpp>
 #include <dfdx/vocabulary/custom_vjp.hpp>

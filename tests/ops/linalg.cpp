@@ -2,6 +2,7 @@
 // Factorisations and linear systems: what they are asked to satisfy, and their derivatives.
 #include "ops/places.hpp"
 
+#include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/linalg.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
@@ -115,6 +116,46 @@ TEST_CASE("qr of wide matrices", "[ops]") {
   static_assert(
       std::is_same_v<std::remove_const_t<std::tuple_element_t<1, decltype(typed)>>, Tensor<double, 2, 3>>);
   CHECK(close(matmul(std::get<0>(typed), std::get<1>(typed)), from<double>({1, 2, 3, 4, 5, 7}, {2, 3})));
+}
+
+TEST_CASE("least squares and pseudoinverses", "[ops]") {
+  for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(5, 2), make_shape(2, 5),
+                         make_shape(2, 4, 3), make_shape(2, 3, 4)}) {
+    Shape sides = s;
+    sides[s.rank - 1] = 2;
+    bool const tall = s[s.rank - 2] >= s[s.rank - 1];
+    Array const a = general(s), b = draw(sides, {-1, 1}, 2, DType::f64);
+    // What is left is orthogonal to all columns; of wide matrices nothing is, and x is in the space of their rows.
+    check_system([](V v) { return lstsq(v[0], v[1]); },
+                 [&](V v, Array const& x) {
+                   Array const rest = matmul(v[0], x) - v[1];
+                   return tall ? matmul(transpose(v[0]), rest) : rest;
+                 },
+                 {a, b});
+    Array const p = pinv(a), x = lstsq(a, b);
+    CHECK(close(matmul(p, b), x));
+    CHECK(close(matmul(matmul(a, p), a), a));
+    CHECK(close(matmul(matmul(p, a), p), p));
+    CHECK(close(matmul(a, p), transpose(matmul(a, p))));
+    CHECK(close(matmul(p, a), transpose(matmul(p, a))));
+    check_rules([](V v) { return pinv(v[0]); }, {a}, DType::f64);
+    // Vectors are columns.
+    CHECK(close(lstsq(a, select(b, -1, 1)), select(x, -1, 1)));
+  }
+  Tensor<double, 3, 2> const points{{1, 0}, {1, 1}, {1, 2}};
+  auto const line = lstsq(points, Tensor<double, 3>{1, 3, 5});
+  static_assert(std::is_same_v<std::remove_const_t<decltype(line)>, Tensor<double, 2>>);
+  CHECK(close(line, from({1.0, 2.0})));
+  static_assert(std::is_same_v<decltype(pinv(points)), Tensor<double, 2, 3>>);
+  auto const fit =
+      compile([](Tensor<double, 3, 2> const& m, Tensor<double, 3, 1> const& y) { return lstsq(m, y); });
+  CHECK(close(fit(points, Tensor<double, 3, 1>{{1}, {3}, {5}}), from<double>({1, 2}, {2, 1})));
+  CHECK(lstsq(ones({2, 1}, DType::f16), ones({2, 1}, DType::f16)).dtype() == DType::f16);
+  CHECK_THROWS_WITH(lstsq(ones({3, 2}), ones({2, 1})),
+                    "lstsq: matrices [3, 2] do not fit right sides [2, 1]");
+  CHECK_THROWS_WITH(lstsq(ones({2}), ones({2})), "lstsq: matrices required, got [2]");
+  CHECK_THROWS_WITH(pinv(ones({2})), "pinv: matrices required, got [2]");
+  CHECK_THROWS_WITH(pinv(ones({2, 2}, DType::i32)), "pinv: floating dtype required, got i32");
 }
 
 TEST_CASE("determinants", "[ops]") {

@@ -50,6 +50,7 @@ struct operation {
 enum class Caller : index_t {
   itself,
   at,
+  bincount,
   cross_entropy,
   ctc_loss,
   embedding,
@@ -75,6 +76,7 @@ namespace detail {
 constexpr char const* called(Attrs const& a, char const* itself) {
   constexpr char const* names[] = {nullptr,
                                    "at",
+                                   "bincount",
                                    "cross_entropy",
                                    "ctc_loss",
                                    "embedding",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Linear algebra by PyTorch's names: cholesky, solve, inverse, determinants, qr; all for batches of matrices.
+// Linear algebra by PyTorch's names: cholesky, solve, inverse, determinants, qr, least squares; all for batches of
+// matrices.
 #pragma once
 
 #include <dfdx/ops/linalg.hpp>
@@ -231,6 +232,110 @@ constexpr auto qr(A const& a) {
     if (s.rank < 2 || m < 0 || n <= m) return detail::tall_qr(a);
     return detail::wide_qr(detail::tall_qr(slice(a, -1, 0, m)), slice(a, -1, m),
                            [](auto const& x, auto const& y) { return concat<-1>(x, y); });
+  }
+}
+
+namespace detail {
+// The operand a, if right sides b fit it: matrices, or vectors, which have an axis less than a.
+template <Literal Name>
+struct Rectangular {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Shape const &a = in[0].shape, &b = in[1].shape;
+    if (!is_floating(in[0].dtype))
+      return refuse(why, Name.text, ": floating dtype required, got ", in[0].dtype);
+    if (a.rank < 2) return refuse(why, Name.text, ": matrices required, got ", a);
+    bool const fits =
+        (b.rank == a.rank || b.rank == a.rank - 1) && op::extents_agree(b[a.rank - 2], a[a.rank - 2]);
+    if (!fits) return refuse(why, Name.text, ": matrices ", a, " do not fit right sides ", b);
+    return in[0];
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& a, V const&) {
+    return a;
+  }
+};
+// Whether matrices have more columns than rows, in f(that) as a constant if the type says so.
+template <class A, class F>
+constexpr auto by_width(A const&, F const& f) {
+  constexpr int rank = A::static_rank;
+  return f(std::bool_constant<(A::static_shape[rank - 2] >= 0 &&
+                               A::static_shape[rank - 2] < A::static_shape[rank - 1])>{});
+}
+template <class A, class F>
+  requires(!typed<A>)
+constexpr auto by_width(A const& a, F const& f) {
+  Shape const& s = a.shape();
+  if (s.rank >= 2 && s[s.rank - 2] >= 0 && s[s.rank - 2] < s[s.rank - 1]) return f(std::true_type{});
+  return f(std::false_type{});
+}
+template <operand A, operand B>
+constexpr auto least_squares(A const& a, B const& b) {
+  return by_width(a, [&](auto is_wide) {
+    if constexpr (is_wide) {
+      auto const [q, r] = tall_qr(transpose(a));
+      return matmul(q, solve_triangular(transpose(r), b));
+    } else {
+      auto const [q, r] = tall_qr(a);
+      return solve_triangular(r, matmul(transpose(q), b), true);
+    }
+  });
+}
+template <operand A>
+constexpr auto tall_pinv(A const& a) {
+  auto const [q, r] = tall_qr(a);
+  return solve_triangular(r, transpose(q), true);
+}
+}  // namespace detail
+
+/// lstsq(a, b) - x for which the length of a x - b is least; where a has more columns than rows, of those with a x = b
+/// the shortest. The columns, or the rows, must be independent.
+///
+/// Math      a = q r: x = r^-1 q^T b; a^T = q r: x = q r^-T b
+/// Shapes    a: [B..., M, N], b: [B..., M, K] or [B..., M] -> [B..., N, K] or [B..., N]
+/// Dtypes    one: f32 f64 f16 bf16; 16 bits in f32
+/// Errors    "lstsq: matrices [3, 2] do not fit right sides [2, 1]"
+/// Source    Golub 1965; PyTorch's linalg.lstsq
+template <operand A, operand B>
+constexpr auto lstsq(A const& a, B const& b) {
+  auto const checked = detail::call(detail::Fixed<detail::Rectangular<"lstsq">{}>{}, a, b);
+  if constexpr (refused<decltype(checked)>) {
+    return Refused{};
+  } else {
+    auto const x = detail::in_f32(checked);
+    auto const y = detail::in_f32(b);
+    if constexpr (typed<A> && typed<B>) {
+      if constexpr (A::static_rank == B::static_rank)
+        return detail::rounded_as(detail::least_squares(x, y), a);
+      else return detail::rounded_as(squeeze<-1>(detail::least_squares(x, unsqueeze<-1>(y))), a);
+    } else {
+      if (x.shape().rank == y.shape().rank)
+        return detail::rounded_as(detail::untyped(detail::least_squares(x, y)), a);
+      return detail::rounded_as(detail::untyped(squeeze(detail::least_squares(x, unsqueeze(y, -1)), -1)), a);
+    }
+  }
+}
+
+/// pinv(a) - the pseudoinverse of Moore and Penrose, for which pinv(a) b = lstsq(a, b); of matrices whose columns, or
+/// rows, are independent.
+///
+/// Shapes    a: [B..., M, N] -> [B..., N, M]
+/// Dtypes    f32 f64 f16 bf16; 16 bits in f32
+/// Errors    "pinv: floating dtype required, got i32"; "pinv: matrices required, got [3]"
+/// Source    Penrose 1955
+template <operand A>
+constexpr auto pinv(A const& a) {
+  auto const checked = detail::call(detail::Fixed<detail::Rectangular<"pinv">{}>{}, a, a);
+  if constexpr (refused<decltype(checked)>) {
+    return Refused{};
+  } else {
+    auto const x = detail::in_f32(checked);
+    return detail::rounded_as(detail::by_width(x,
+                                               [&](auto is_wide) {
+                                                 if constexpr (is_wide)
+                                                   return transpose(detail::tall_pinv(transpose(x)));
+                                                 else return detail::tall_pinv(x);
+                                               }),
+                              a);
   }
 }
 

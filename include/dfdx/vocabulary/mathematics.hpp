@@ -119,6 +119,12 @@ template <class X, class Y>
 constexpr decltype(applied<op::remainder, X, Y>())::type remainder(X const& x, Y const& y) {
   return apply<op::remainder>(x, y);
 }
+/// x % y - remainder(x, y), as PyTorch and NumPy have it: the sign is that of y.
+template <class X, class Y>
+  requires math_operands<X, Y>
+constexpr decltype(applied<op::remainder, X, Y>())::type operator%(X const& x, Y const& y) {
+  return apply<op::remainder>(x, y);
+}
 template <class X, class Y>
   requires math_operands<X, Y>
 constexpr decltype(applied<op::floor_divide, X, Y>())::type floor_divide(X const& x, Y const& y) {

@@ -184,7 +184,8 @@ struct Slice {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    return bind_as<op::slice>(y, attrs(x.shape(), normalize_axis(axis, y.shape.rank)), x);
+    int const a = normalize_axis(axis, y.shape.rank);
+    return bind_as<op::slice>(y, attrs(x.shape(), a < 0 ? 0 : a), x);  // g++ 12 warns of -1
   }
   constexpr Attrs attrs(Shape const& s, int a) const {
     index_t const n = s[a];
