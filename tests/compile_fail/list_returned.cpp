@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// error: program: the function returned a std::vector or std::optional: return a std::array or a tuple
+// error: program: the function returned a std::vector: return a std::array or a tuple
 // max-lines: 20
 #include <dfdx/dfdx.hpp>
 

@@ -280,7 +280,7 @@ TEST_CASE("buffers are state, not parameters", "[optim]") {
     optimizer.step(taped);
     zero_grad(taped);
     CHECK(allclose(compiled.norm.running_mean, mean, 1e-12, 1e-12));
-    CHECK(apart(compiled, taped) < 1e-12);
+    CHECK(apart(compiled, taped) < 1e-11);
     CHECK_FALSE(taped.norm.running_mean.requires_grad());
   }
   CHECK_FALSE(array_equal(compiled.norm.running_mean, zeros<double, 4>()));

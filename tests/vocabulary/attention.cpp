@@ -284,4 +284,27 @@ TEST_CASE("attention and rope refuse what does not fit", "[vocabulary]") {
   says([&] { return alibi_bias(zeros({2, 6})); }, "alibi: scores of heads required, got [2, 6]");
 }
 
+using Heads = Tensor<float, 1, 2, 70, 16>;
+constexpr auto look_back = [](Heads const& q, Heads const& k, Heads const& v) {
+  return scaled_dot_product_attention(q, k, v, {.causal = true});
+};
+
+TEST_CASE("attention to one key alone, where scores are large", "[attention]") {
+  for (double size : {1e4, 1e9, 1e17}) {
+    auto const q = Heads(randn<float, 1, 2, 70, 16>(Key{1}) * static_cast<float>(size));
+    auto const k = Heads(randn<float, 1, 2, 70, 16>(Key{2})), v = Heads(randn<float, 1, 2, 70, 16>(Key{3}));
+    auto const y = compile(look_back)(q, k, v);
+    auto const [dq, dk, dv] =
+        grad([](auto const&... x) { return sum(look_back(x...)); }, Wrt<0, 1, 2>{})(q, k, v);
+    Array const scores = matmul(cast<double>(q), transpose(cast<double>(k)));
+    Array const seen = tril(ones({70, 70})) != 0.0;
+    Array const best = argmax(where(seen, scores, -INFINITY), -1);
+    CHECK(allclose(y, gather(Array(v), 2, expand(unsqueeze(best, -1), y.shape())), 1e-4, 1e-4));
+    CHECK(all(isfinite(dq)).item());
+    CHECK(all(isfinite(dk)).item());
+    Array const looked = sum(cast<float>(one_hot(best, 70)), 2);  // how many queries look at each key
+    CHECK(allclose(dv, expand(unsqueeze(looked, -1), dv.shape()), 1e-3, 1e-2));
+  }
+}
+
 }  // namespace tests::vocabulary_attention

@@ -22,7 +22,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 namespace detail {
 
 #if defined(DFDX_RVV)
-using rvv::add_log_row, rvv::exp_row, rvv::largest_scaled, rvv::pull_back_row, rvv::scale_row;
+using rvv::add_log_row, rvv::exp_row, rvv::pull_back_row, rvv::scale_row, rvv::scale_to_largest;
 template <class T>
 using add_scaled_sum = rvv::add_scaled<T>;
 #else
@@ -39,34 +39,42 @@ void scale_row(T* x, index_t n, T factor) {
   if (int const rest = static_cast<int>(n - i); rest > 0) store_n(x + i, load_n(x + i, rest) * by, rest);
 }
 
-/// The largest x[i] factor.
+/// x[i] *= factor; the largest of them.
 template <class T>
-T largest_scaled(T const* x, index_t n, T factor) {
+T scale_to_largest(T* x, index_t n, T factor) {
   constexpr int W = lane_size<T>;
   constexpr T least = -std::numeric_limits<T>::infinity();
   lane<T> most(least), by(factor);
   index_t i = 0;
-  for (; i + W <= n; i += W) most = xsimd::max(most, lane<T>::load_unaligned(x + i) * by);
-  if (int const rest = static_cast<int>(n - i); rest > 0)
-    most = xsimd::max(most, select(mask_first_n<T>(rest), load_n(x + i, rest) * by, lane<T>(least)));
+  for (; i + W <= n; i += W) {
+    lane<T> const v = lane<T>::load_unaligned(x + i) * by;
+    v.store_unaligned(x + i);
+    most = xsimd::max(most, v);
+  }
+  if (int const rest = static_cast<int>(n - i); rest > 0) {
+    lane<T> const v = load_n(x + i, rest) * by;
+    store_n(x + i, v, rest);
+    most = xsimd::max(most, select(mask_first_n<T>(rest), v, lane<T>(least)));
+  }
   return xsimd::reduce_max(most);
 }
 
-/// x[i] = exp(x[i] * factor - shift); their sum.
+/// x[i] = exp(x[i] * factor - shift), of which none is above 1; their sum. (The shift is rounded, and for scores of 1e13
+/// by so much that the power would be infinite. NaN stays.)
 template <class T>
 T exp_row(T* x, index_t n, T factor, T shift) {
   constexpr int W = lane_size<T>;
-  lane<T> const by(factor), less(shift);
+  lane<T> const by(factor), less(shift), zero(T(0));
   lane<T> sum(T(0));
   index_t i = 0;
   for (; i + W <= n; i += W) {
-    lane<T> const e = lane_exp(xsimd::fms(lane<T>::load_unaligned(x + i), by, less));
+    lane<T> const e = lane_exp(xsimd::min(zero, xsimd::fms(lane<T>::load_unaligned(x + i), by, less)));
     e.store_unaligned(x + i);
     sum = sum + e;
   }
   if (i < n) {
     int const rest = static_cast<int>(n - i);
-    lane<T> const e = lane_exp(xsimd::fms(load_n(x + i, rest), by, less));
+    lane<T> const e = lane_exp(xsimd::min(zero, xsimd::fms(load_n(x + i, rest), by, less)));
     store_n(x + i, e, rest);
     sum = sum + select(mask_first_n<T>(rest), e, lane<T>(T(0)));
   }
@@ -208,9 +216,9 @@ class BlockedAttention {
     T* const scores = tile() + i * columns;
     if (seen > 0) {
       auto const scale = static_cast<T>(h.scale);
-      T const before = largest()[i], now = std::max(before, detail::largest_scaled(scores, seen, scale));
+      T const before = largest()[i], now = std::max(before, detail::scale_to_largest(scores, seen, scale));
       largest()[i] = now;
-      T const sum = detail::exp_row(scores, seen, scale, now);
+      T const sum = detail::exp_row(scores, seen, T(1), now);
       if (before == now ||
           before == -std::numeric_limits<T>::infinity()) {  // the first scores: nothing before them
         sums()[i] += sum;

@@ -30,7 +30,7 @@ struct InputList {
   }
   /// So is an array; `type` is the shape that its type says.
   [[gnu::noinline]] void add(Array const& x, Shape const& type) {
-    if (count == most) raise("program: a list in the arguments of a compiled function is not empty");
+    if (count == most) raise("program: an optional in the arguments of a compiled function is not empty");
     if (x.bytes() == nullptr)
       raise("program: argument of shape ", x.shape(), " holds no memory; init, zeros or from give it some");
     if (count == 0) device = x.device();

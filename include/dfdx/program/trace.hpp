@@ -89,9 +89,8 @@ constexpr bool has_static_leaves() {
 // Whether it can return an R; says so, once, if not.
 template <class R>
 constexpr bool returns_tensors() {
-  static_assert(
-      leaf_kinds<R>().counted,
-      "program: the function returned a std::vector or std::optional: return a std::array or a tuple");
+  static_assert(leaf_kinds<R>().counted,
+                "program: the function returned a std::vector: return a std::array or a tuple");
   static_assert(
       leaf_kinds<R>().tensors,
       "program: the function returned an Array: give axes and shapes as template arguments, sum<0>(x), "

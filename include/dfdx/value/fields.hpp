@@ -103,7 +103,7 @@ concept tree =
     detail::is_list<std::remove_cvref_t<T>> || detail::is_optional<std::remove_cvref_t<T>>;
 
 /// visit - calls f with each leaf of a tree, in declaration order. An f that asks about types has `any_number`, which
-/// is called for a list or an optional in place of the parts that it has.
+/// is called for a list in place of the parts that it has.
 template <class T, class F>
 constexpr void visit(T& t, F const& f) {
   using U = std::remove_cv_t<T>;
@@ -112,8 +112,7 @@ constexpr void visit(T& t, F const& f) {
       "visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these");
   if constexpr (leaf<U>) f(t);
   else if constexpr (detail::keeps_leaves<U>) visit(t.leaves, f);
-  else if constexpr ((detail::is_list<U> || detail::is_optional<U>) && requires { f.any_number(); })
-    f.any_number();
+  else if constexpr (detail::is_list<U> && requires { f.any_number(); }) f.any_number();
   else if constexpr (detail::is_std_array<U> || detail::is_list<U>) {
     for (auto& e : t) visit(e, f);
   } else if constexpr (detail::is_optional<U>) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dfdx/kernels/cuda/own.hpp>
+#include <dfdx/kernels/cuda/threads.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET::cuda {
 

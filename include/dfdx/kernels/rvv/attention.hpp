@@ -32,14 +32,15 @@ void scale_row(T* x, index_t n, T factor) {
   }
 }
 
-/// largest_scaled - the largest x[i] factor, NaN left out.
+/// scale_to_largest - x[i] *= factor; the largest of them, NaN left out.
 template <class T>
-T largest_scaled(T const* x, index_t n, T factor) {
+T scale_to_largest(T* x, index_t n, T factor) {
   vector_t<T> most = splat(-std::numeric_limits<T>::infinity());
   index_t const w = lanes();
   for (index_t i = 0; i < n; i += w) {
     std::size_t const count = part_of(n, i, w);
     vector_t<T> const v = __riscv_vfmul(load_part(x + i, 1, count), factor, count);
+    store_part(x + i, 1, v, count);
     most = __riscv_vfmax_tu(most, most, v, count);
   }
   if constexpr (sizeof(T) == 4)
@@ -47,7 +48,7 @@ T largest_scaled(T const* x, index_t n, T factor) {
   else return __riscv_vfmv_f(__riscv_vfredmax(most, __riscv_vlmul_trunc_f64m1(most), every));
 }
 
-/// exp_row - x[i] = exp(x[i] * factor - shift); their sum.
+/// exp_row - x[i] = exp(x[i] * factor - shift), of which none is above 1, whatever rounding says; their sum.
 template <class T>
 T exp_row(T* x, index_t n, T factor, T shift) {
   vector_t<T> sum = splat(T(0));
@@ -55,7 +56,8 @@ T exp_row(T* x, index_t n, T factor, T shift) {
   for (index_t i = 0; i < n; i += w) {
     std::size_t const count = part_of(n, i, w);
     vector_t<T> const in = __riscv_vfmsac(splat(shift), factor, load_part(x + i, 1, count), count);
-    vector_t<T> const e = evaluate<Exponential, T>(in);
+    vector_t<T> const e =
+        evaluate<Exponential, T>(__riscv_vfmerge(in, T(0), __riscv_vmfgt(in, T(0), count), count));
     store_part(x + i, 1, e, count);
     sum = __riscv_vfadd_tu(sum, sum, e, count);
   }
