@@ -96,6 +96,21 @@ TEST_CASE("extremes up to NaN and infinities", "[ops]") {
   check_scans(full({2, 100}, 3, DType::f32));
 }
 
+TEST_CASE("running products on the tape have the sign of what they are elsewhere, also where they are 0",
+          "[ops]") {
+  Array const x = from({-1.0, 0.0, 2.0, -3.0, -0.0, 5.0}, {2, 3});
+  for (int axis : {0, 1}) {
+    Array leaf = x.clone();
+    leaf.requires_grad(true);
+    Array const y = cumprod(leaf, axis).detach(), plain = cumprod(x, axis);
+    for (index_t i = 0; i < 6; ++i) {
+      double const a = at(y, i / 3, i % 3), b = at(plain, i / 3, i % 3);
+      CHECK(a == b);
+      CHECK(std::signbit(a) == std::signbit(b));
+    }
+  }
+}
+
 TEST_CASE("derivatives of running products, of any number of zeros", "[ops]") {
   for (int axis : {0, 1})
     for (int zeros : {0, 1, 2, 4}) {

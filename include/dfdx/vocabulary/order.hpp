@@ -98,7 +98,8 @@ struct Times {
   template <class V>
   static V in_memory(V const& x, int axis) {
     if (on_tape(x)) {
-      V const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1);
+      // To which -0 is added: 0 would take the sign of a product that is -0.
+      V const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1, 0, -0.0);
       return bind<op::recurrence>(Attrs{{axis}}, x, first);
     }
     V const y(x.meta());
