@@ -201,6 +201,26 @@ TEST_CASE("norms of numbers far from 0, of equal ones, of infinities, of none", 
   CHECK(largest(g[1]) == 0);
 }
 
+TEST_CASE("norms of numbers that are all alike are 0, whatever the number", "[vocabulary]") {
+  for (double alike : {2024.3, -99999.9, 0.1, 1 / 3.0})
+    for (DType const d : {DType::f32, DType::f64}) {
+      INFO(alike << " as " << d);
+      auto const of = [&](auto... extents) { return full({extents...}, alike, d); };
+      for (index_t n : {7, 61, 1924, 9000}) CHECK(largest(layer_norm(of(3, n), {n})) == 0);
+      CHECK(largest(group_norm(of(2, 6, 57), 2)) == 0);
+      CHECK(largest(instance_norm(of(2, 3, 11, 13))) == 0);
+      Array const w = full({3}, 1, d), b = full({3}, 0, d);
+      for (Array const& x : {of(1001, 3), of(67, 3, 5), of(9, 3, 211)}) CHECK(largest(batch(x, w, b)) == 0);
+      // Beside a column that varies, too.
+      Array mixed = of(400, 3).clone();
+      select(mixed, 1, 1).copy_(drawn(make_shape(400), 7, d));
+      Array const y = batch(mixed, w, b);
+      CHECK(largest(select(y, 1, 0)) == 0);
+      CHECK(largest(select(y, 1, 2)) == 0);
+      CHECK(std::abs(dfdx::var(cast_to(select(y, 1, 1), DType::f64), Axes{0}, 0).item() - 1) < 1e-4);
+    }
+}
+
 TEST_CASE("norms of 16 bits are one step in f32", "[vocabulary]") {
   for (DType const d : {DType::f16, DType::bf16}) {
     Array const x = leaf(drawn(make_shape(6, 50), 1, d)), w = leaf(drawn(make_shape(50), 2, d));

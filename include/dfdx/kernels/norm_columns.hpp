@@ -114,12 +114,30 @@ class ColumnsOf {
       fold_across<Code::reduce_sum, T>(sums[0], x_ + b.at(), {b.width(), r_.samples, apart_, 0});
     join(b, sums[0]);
     for (index_t c = 0; c < b.channels; ++c) b.mean[c] = sums[0][c] / count;
-    b.repeat(b.means, [&](index_t c) { return static_cast<T>(b.mean[c]); });
-    columns<1>(b, sums, [&](V(&s)[1], index_t n, index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
-      V const d = lanes.load(x_ + n * apart_ + b.at() + i) - lanes.load(b.means + i);
-      s[0] = s[0] + d * d;
-    });
-    for (index_t c = 0; c < b.channels; ++c) b.variance[c] = sums[0][c] / count;
+    auto const distance = [&](index_t n, index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
+      return lanes.load(x_ + n * apart_ + b.at() + i) - lanes.load(b.means + i);
+    };
+    auto const spread = [&] {
+      bool hardly = false;
+      b.repeat(b.means, [&](index_t c) { return static_cast<T>(b.mean[c]); });
+      columns<1>(b, sums, [&](V(&s)[1], index_t n, index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
+        V const d = distance(n, i, lanes);
+        s[0] = s[0] + d * d;
+      });
+      for (index_t c = 0; c < b.channels; ++c) {
+        b.variance[c] = sums[0][c] / count;
+        hardly = hardly || hardly_vary<T>(b.mean[c], b.variance[c]);
+      }
+      return hardly;
+    };
+    if (spread()) {
+      columns<1>(b, sums, [&](V(&s)[1], index_t n, index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
+        s[0] = s[0] + distance(n, i, lanes);
+      });
+      for (index_t c = 0; c < b.channels; ++c)
+        b.mean[c] = static_cast<double>(b.means[c * b.inner]) + sums[0][c] / count;
+      spread();
+    }
     b.repeat(b.scales, [&](index_t c) { return static_cast<T>(1 / std::sqrt(b.variance[c] + r_.eps)); });
   }
   // Of columns the sums of channels.

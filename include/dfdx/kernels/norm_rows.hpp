@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/core/scratch.hpp>
@@ -75,6 +76,14 @@ DFDX_INLINE void add_up(double (&totals)[Sums], index_t n, F const& f) {
   }
 }
 
+/// hardly_vary - whether numbers vary so little that the rounding of their sum, by which they seem to vary too, could
+/// show: those that are all alike would not be brought to 0, but to 1 or -1. Their mean is then looked for again.
+template <class T>
+constexpr bool hardly_vary(double mean, double variance) {
+  constexpr double share = 4096 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  return variance < share * mean * (share * mean);
+}
+
 /// RowsOf - the rows of a norm, each in pieces of which all elements have one parameter each, or the same.
 template <class T>
 class RowsOf {
@@ -94,21 +103,12 @@ class RowsOf {
 
   Moments moments(index_t row) const {
     T const* const x = x_ + at(row);
-    auto const count = static_cast<double>(r_.length());
-    double sum = 0, squares[1] = {0};
+    double sum = 0;
     if (r_.centred)
       for (index_t p = 0; p < pieces_; ++p) sum = fold_line<Code::reduce_sum>(sum, x + p * apart_, piece_);
-    double const mean = sum / count;
-    auto const m = L::splat(static_cast<T>(mean));
-    for (index_t p = 0; p < pieces_; ++p) {
-      T const* const v = x + p * apart_;
-      // Lanes beyond the last are 0, and 0 is what is taken from them.
-      add_up<T>(squares, piece_, [&](V(&s)[1], index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
-        V const d = lanes.load(v + i) - (lanes.n == L::size ? m : kept(m, lanes));
-        s[0] = s[0] + d * d;
-      });
-    }
-    return {mean, squares[0] / count};
+    double const mean = sum / static_cast<double>(r_.length());
+    Moments const m{mean, apart<2>(x, static_cast<T>(mean))};
+    return hardly_vary<T>(m.mean, m.variance) ? moments_near(x, static_cast<T>(m.mean)) : m;
   }
   Standard standard(index_t row) const {
     Moments const m = moments(row);
@@ -162,6 +162,26 @@ class RowsOf {
   using L = NormLanes<T>;
   using V = typename L::V;
 
+  [[gnu::noinline]] Moments moments_near(T const* x, T near) const {
+    double const mean = static_cast<double>(near) + apart<1>(x, near);
+    return {mean, apart<2>(x, static_cast<T>(mean))};
+  }
+  // The mean of x - from over a row, or of its square.
+  template <int Power>
+  DFDX_INLINE double apart(T const* x, T from) const {
+    double sums[1] = {0};
+    auto const m = L::splat(from);
+    for (index_t p = 0; p < pieces_; ++p) {
+      T const* const v = x + p * apart_;
+      // Lanes beyond the last are 0, and 0 is what is taken from them.
+      add_up<T>(sums, piece_, [&](V(&s)[1], index_t i, L const& lanes) DFDX_INLINE_LAMBDA {
+        V const d = lanes.load(v + i) - (lanes.n == L::size ? m : kept(m, lanes));
+        if constexpr (Power == 1) s[0] = s[0] + d;
+        else s[0] = s[0] + d * d;
+      });
+    }
+    return sums[0] / static_cast<double>(r_.length());
+  }
   // Where a row begins.
   index_t at(index_t row) const { return row * r_.channels * r_.inner; }
   index_t channel(index_t row, index_t p) const {
