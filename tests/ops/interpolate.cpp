@@ -127,6 +127,13 @@ TEST_CASE("interpolate", "[ops]") {
         return v[static_cast<std::size_t>(static_cast<double>(p) / (m == 2 ? 0.7 : 1.3))];
       },
       image, true);
+  // Each element so many times, also where the reciprocal of the factor is rounded down; 39 / 2.6 is 15.
+  Array const places = cast_to(positions(zeros({1, 1, 70}), 2, 70), DType::f32);
+  for (index_t by : {49, 98, 103})
+    for (InterpolateMode const mode : {InterpolateMode::nearest, InterpolateMode::nearest_exact})
+      CHECK(array_equal(interpolate(places, {.scale_factor = by, .mode = mode}),
+                        repeat_interleave(places, by, 2)));
+  CHECK(interpolate(places, {.scale_factor = 2.6})(0, 0, 39).item() == 15);
   CHECK(array_equal(interpolate(image, {.size = {3, 4}, .mode = bicubic}), image));
   CHECK(interpolate(zeros({0, 2, 3, 4}), {.size = 7}).shape() == make_shape(0, 2, 7, 7));
 

@@ -32,15 +32,18 @@ constexpr bool takes_elements(Sampling s) { return s == Sampling::nearest || s =
 struct SamplingRule {
   Sampling how;
   index_t window, n, m;
-  double given;  // distance of neighbours in elements of the axis; 0: that of the extents
+  double factor;  // by which the axis grows; 0: that of the extents
 
+  /// The distance of neighbours in elements of the axis.
   DFDX_INLINE double scale() const {
-    return given != 0 ? given : static_cast<double>(n) / static_cast<double>(m);
+    return factor != 0 ? 1 / factor : static_cast<double>(n) / static_cast<double>(m);
   }
   DFDX_INLINE double aligned_at(index_t p) const {
     return m > 1 ? static_cast<double>(p) * static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0;
   }
   DFDX_INLINE double middle_at(index_t p) const { return scale() * (static_cast<double>(p) + 0.5) - 0.5; }
+  // Divided: times the reciprocal of 49, the 49th position would be in element 0.
+  DFDX_INLINE index_t element_at(double p) const { return static_cast<index_t>(p / factor); }
   DFDX_INLINE index_t within(index_t i) const { return i < 0 ? 0 : i < n ? i : n - 1; }
 
   DFDX_INLINE bool is_of_windows() const {
@@ -55,10 +58,9 @@ struct SamplingRule {
       case Sampling::mean:
       case Sampling::padded_mean: return window_terms(p, f);
       case Sampling::nearest:
-        return f(within(given == 0 ? p * n / m : static_cast<index_t>(static_cast<double>(p) * given)), 1.0);
+        return f(within(factor == 0 ? p * n / m : element_at(static_cast<double>(p))), 1.0);
       case Sampling::nearest_exact:
-        return f(within(given == 0 ? (2 * p + 1) * n / (2 * m)
-                                   : static_cast<index_t>((static_cast<double>(p) + 0.5) * given)),
+        return f(within(factor == 0 ? (2 * p + 1) * n / (2 * m) : element_at(static_cast<double>(p) + 0.5)),
                  1.0);
       case Sampling::linear: return linear_terms(std::fmax(middle_at(p), 0), f);
       case Sampling::linear_aligned: return linear_terms(aligned_at(p), f);

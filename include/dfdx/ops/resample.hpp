@@ -12,7 +12,7 @@
 namespace dfdx::op {
 
 /// resample - a linear map along one axis: attrs.i = {axis + 16 transposed, Sampling, window}, attrs.f[0] the
-/// distance of neighbours or 0. The result's shape is given with bind_as.
+/// factor by which it grows or 0. The result's shape is given with bind_as.
 ///
 /// Math      y[.., p, ..] = sum_i a[p, i] x[.., i, ..]; transposed: y[.., i, ..] = sum_p a[p, i] x[.., p, ..]
 /// Shapes    x: [.., N, ..] -> y: [.., M, ..]

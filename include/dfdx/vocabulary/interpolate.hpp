@@ -66,10 +66,10 @@ struct Interpolate {
   constexpr V run(Meta const& y, V const& x) const {
     V r = x;
     for (int axis = 2; axis < y.shape.rank; ++axis) {
-      double const apart = o.scale_factor.n == 0 ? 0 : 1 / scale(axis - 2);
-      if (r.shape()[axis] == y.shape[axis] && (apart == 0 || apart == 1)) continue;
+      double const factor = o.scale_factor.n == 0 ? 0 : scale(axis - 2);
+      if (r.shape()[axis] == y.shape[axis] && (factor == 0 || factor == 1)) continue;
       r = bind_as<op::resample>(Meta{y.dtype, with_extent(r.shape(), axis, y.shape[axis])},
-                                Attrs{{axis, static_cast<index_t>(sampling())}, {apart}}, r);
+                                Attrs{{axis, static_cast<index_t>(sampling())}, {factor}}, r);
     }
     return r;
   }
