@@ -32,7 +32,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.add_option("--steps", o.settings.steps, "Training steps of 12 pieces of 64 characters each")
       ->check(count)
       ->capture_default_str();
-  auto const rate = CLI::Range(1e-9f, 1e9f);
+  auto const rate = common::rate();
   common::add_device_option(app, o.settings.device);
   app.add_option("--lr", o.settings.lr, "Highest learning rate")->check(rate)->capture_default_str();
   app.add_option("--lr-end", o.settings.lr_end, "Learning rate at the end")

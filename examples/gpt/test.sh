@@ -99,10 +99,10 @@ cmp state good || wrong 'the last good state was lost'
 refused 'run.txt ends neither in .csv nor in .jsonl' --data text --log run.txt --output bad
 refused 'cannot write no/run.csv' --data text --log no/run.csv --output bad
 refused 'made NaN of numbers, .*; the state after [0-9]* steps is in spoilt' \
-  --data text --steps 24 --lr 1e9 --lr-end 1e9 --checkpoint spoilt --output bad
+  --data text --steps 24 --lr 1e12 --lr-end 1e12 --checkpoint spoilt --output bad
 [ -s spoilt ] || wrong 'the state before NaN was not written'
 # Without a checkpoint the model is kept alone.
-stopped_by_nan last.safetensors last.safetensors --data text --steps 24 --lr 1e9 --lr-end 1e9
+stopped_by_nan last.safetensors last.safetensors --data text --steps 24 --lr 1e12 --lr-end 1e12
 "$program" --load bad/last.safetensors --length 5 > log 2> error || wrong "the model before NaN: $(cat error)"
 refused '--nonsense' --nonsense --output bad
 refused 'cannot make the folder text/x' --data text --output text/x

@@ -59,8 +59,8 @@ T scale_to_largest(T* x, index_t n, T factor) {
   return xsimd::reduce_max(most);
 }
 
-/// x[i] = exp(x[i] * factor - shift), of which none is above 1; their sum. (The shift is rounded, and for scores of 1e13
-/// by so much that the power would be infinite. NaN stays.)
+/// x[i] = exp(x[i] * factor - shift), of which none is above 1; their sum. (The shift is rounded, for scores of 1e13 by
+/// so much that the power would be infinite. NaN stays.)
 template <class T>
 T exp_row(T* x, index_t n, T factor, T shift) {
   constexpr int W = lane_size<T>;
