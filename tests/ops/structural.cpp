@@ -3,6 +3,7 @@
 // Values against plain loops in double over index tuples; rules as for every op (ops/suite.hpp).
 #include "ops/places.hpp"
 
+#include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 
@@ -29,6 +30,28 @@ TEST_CASE("reductions of nothing", "[ops]") {
   CHECK(at(logsumexp<1>(x), 0) == -HUGE_VAL);
   CHECK_THROWS_AS(sum<2>(x), error);
   CHECK_THROWS_AS(sum<-3>(x), error);
+}
+
+TEST_CASE("logsumexp beside infinities", "[ops]") {
+  double const inf = HUGE_VAL;
+  for (DType d : {DType::f32, DType::f64}) {
+    Array x = cast_to(from({-inf, -inf, 2.0, -inf, 3.0, 1e30}, {3, 2}), d);
+    x.requires_grad(true);
+    Array y = logsumexp<1>(x);
+    CHECK(allclose(y, cast_to(from({-inf, 2.0, 1e30}), d)));
+    sum(y).backward();
+    CHECK(array_equal(x.grad(), cast_to(from({0.0, 0.0, 1.0, 0.0, 0.0, 1.0}, {3, 2}), d)));
+    x = cast_to(from({inf, 179.0}), d);
+    x.requires_grad(true);
+    y = logsumexp(x);
+    CHECK(at(y, 0) == inf);
+    y.backward();
+    CHECK(at(x.grad(), 1) == 0);
+  }
+  Tensor<float, 2, 2> const rows{{-HUGE_VALF, -HUGE_VALF}, {1, 2}};
+  auto const g = grad([](auto const& v) { return sum(logsumexp<1>(v)); })(rows);
+  CHECK((g(0, 0) == 0 && g(0, 1) == 0));
+  CHECK(std::fabs(g(1, 0) + g(1, 1) - 1) < 1e-6f);
 }
 
 TEST_CASE("mean, var, std", "[ops]") {

@@ -59,22 +59,22 @@ T scale_to_largest(T* x, index_t n, T factor) {
   return xsimd::reduce_max(most);
 }
 
-/// x[i] = exp(x[i] * factor - shift), of which none is above 1; their sum. (The shift is rounded, for scores of 1e13 by
-/// so much that the power would be infinite. NaN stays.)
+/// x[i] = exp(x[i] - shift); their sum. (Scores have been scaled and rounded as the largest was, which is so less than
+/// itself by nothing, also where rounding is by 1e6. Scaled here, rounded once, it could be a power of e above 1.)
 template <class T>
-T exp_row(T* x, index_t n, T factor, T shift) {
+T exp_row(T* x, index_t n, T shift) {
   constexpr int W = lane_size<T>;
-  lane<T> const by(factor), less(shift), zero(T(0));
+  lane<T> const less(shift);
   lane<T> sum(T(0));
   index_t i = 0;
   for (; i + W <= n; i += W) {
-    lane<T> const e = lane_exp(xsimd::min(zero, xsimd::fms(lane<T>::load_unaligned(x + i), by, less)));
+    lane<T> const e = lane_exp(lane<T>::load_unaligned(x + i) - less);
     e.store_unaligned(x + i);
     sum = sum + e;
   }
   if (i < n) {
     int const rest = static_cast<int>(n - i);
-    lane<T> const e = lane_exp(xsimd::min(zero, xsimd::fms(load_n(x + i, rest), by, less)));
+    lane<T> const e = lane_exp(load_n(x + i, rest) - less);
     store_n(x + i, e, rest);
     sum = sum + select(mask_first_n<T>(rest), e, lane<T>(T(0)));
   }
@@ -153,7 +153,8 @@ class BlockedAttention {
         for (index_t i = 0; i < m; ++i) {
           T *const weights = p + i * columns, *const scores = r + i * columns;
           index_t const seen = h.seen(i0 + i, j0, n);
-          detail::exp_row(weights, seen, scale, log_sums[i0 + i]);
+          detail::scale_row(weights, seen, scale);
+          detail::exp_row(weights, seen, log_sums[i0 + i]);
           detail::pull_back_row(scores, weights, seen, d[i0 + i], scale);
           std::fill(weights + seen, weights + n, T(0));
           std::fill(scores + seen, scores + n, T(0));
@@ -218,7 +219,7 @@ class BlockedAttention {
       auto const scale = static_cast<T>(h.scale);
       T const before = largest()[i], now = std::max(before, detail::scale_to_largest(scores, seen, scale));
       largest()[i] = now;
-      T const sum = detail::exp_row(scores, seen, T(1), now);
+      T const sum = detail::exp_row(scores, seen, now);
       if (before == now ||
           before == -std::numeric_limits<T>::infinity()) {  // the first scores: nothing before them
         sums()[i] += sum;

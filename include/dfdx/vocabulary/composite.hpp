@@ -48,8 +48,12 @@ template <class P, operand X>
 constexpr auto logsumexp_over(X const& given, P const& over) {
   auto const x = in_f32(real(given));
   auto const m = largest<"logsumexp">(x, over);
-  auto const shift = where(abs(m) == std::numeric_limits<double>::infinity(), zeros_like(m), m);
-  auto const y = log(reduce<op::sum>(exp(x - shift), kept(over))) + shift;
+  // Beside an infinity numbers count for nothing; of minus infinities alone there is no sum to take the logarithm of.
+  double const most = largest_finite(x.dtype());
+  auto const shift = minimum(maximum(m, -most), most);
+  auto const sum = reduce<op::sum>(exp(x - shift), kept(over));
+  auto const none = m == -std::numeric_limits<double>::infinity();
+  auto const y = log(where(none, ones_like(sum), sum)) + where(none, m, shift);
   // The sum over axes of extent 1 drops them, in any regime.
   return rounded_as(reduce<op::sum>(y, over), given);
 }
@@ -99,7 +103,7 @@ constexpr auto log_softmax(X const& x, int axis) {
   return detail::log_softmax_over(x, detail::Over{axis, true});
 }
 
-/// logsumexp - log sum e^x over axes; of infinities alone it is that infinity.
+/// logsumexp - log sum e^x over axes; of infinities alone it is that infinity, and of negative ones the gradient is 0.
 ///
 /// Shapes    x: [S...] -> [S... without the axes], or with 1 in their place
 /// Dtypes    f32 f64 f16 bf16; integers and bool in f32; 16 bits are computed in f32 and rounded at the end

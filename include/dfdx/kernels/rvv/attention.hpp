@@ -48,16 +48,14 @@ T scale_to_largest(T* x, index_t n, T factor) {
   else return __riscv_vfmv_f(__riscv_vfredmax(most, __riscv_vlmul_trunc_f64m1(most), every));
 }
 
-/// exp_row - x[i] = exp(x[i] * factor - shift), of which none is above 1, whatever rounding says; their sum.
+/// exp_row - x[i] = exp(x[i] - shift); their sum.
 template <class T>
-T exp_row(T* x, index_t n, T factor, T shift) {
+T exp_row(T* x, index_t n, T shift) {
   vector_t<T> sum = splat(T(0));
   index_t const w = lanes();
   for (index_t i = 0; i < n; i += w) {
     std::size_t const count = part_of(n, i, w);
-    vector_t<T> const in = __riscv_vfmsac(splat(shift), factor, load_part(x + i, 1, count), count);
-    vector_t<T> const e =
-        evaluate<Exponential, T>(__riscv_vfmerge(in, T(0), __riscv_vmfgt(in, T(0), count), count));
+    vector_t<T> const e = evaluate<Exponential, T>(__riscv_vfsub(load_part(x + i, 1, count), shift, count));
     store_part(x + i, 1, e, count);
     sum = __riscv_vfadd_tu(sum, sum, e, count);
   }

@@ -74,7 +74,7 @@ void add_row(float* x, float const* y, index_t n) {
 /// soften_row - x = softmax(scale x), of n > 0 numbers.
 template <int = 0>
 void soften_row(float* x, index_t n, float scale) {
-  float const top = scale_to_largest(x, n, scale), share = 1.0f / exp_row(x, n, 1.0f, top);
+  float const top = scale_to_largest(x, n, scale), share = 1.0f / exp_row(x, n, top);
   by_vectors(n, [&](index_t i, std::size_t c) {
     store_part(x + i, 1, __riscv_vfmul(load_part(x + i, 1, c), share, c), c);
   });
