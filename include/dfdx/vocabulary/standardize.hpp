@@ -96,10 +96,7 @@ struct NormRules {
   /// The sum for each parameter.
   constexpr V over_rest(V const& x) const { return reduce<op::sum>(x, Over{Axes{0, 3}, true}); }
   /// scale times what of x is neither constant in a row nor along z.
-  constexpr V across(V const& x) const {
-    V const rest = x - z * over_row(x * z);
-    return (o.centred ? rest - over_row(x) : rest) * scale;
-  }
+  constexpr V across(V const& x) const { return flat_part(x) * scale; }
   constexpr V weigh(V const& x) const { return weighted() ? x * lifted(s.x[1]) : x; }
   constexpr V spread(V const& x) const { return broadcast_to(x, apart); }
   constexpr V like(V const& y, V const& x) const { return rounded_as(reshape_to(y, x.shape()), x); }
