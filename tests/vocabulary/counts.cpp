@@ -40,6 +40,7 @@ TEST_CASE("bincount", "[counts]") {
       CHECK(allclose(bincount<20>(x, w), sums, 1e-13, 1e-13));
       CHECK(allclose(bincount(x, w, 3), slice(sums, 0, 0, std::max<index_t>(most + 1, 3)), 1e-13, 1e-13));
     }
+  CHECK(array_equal(bincount(arange(3)), ones({3}, DType::i64)));  // each is one above the places so far
   Tensor<std::int32_t, 6> const x{0, 2, 2, 5, 1, 2};
   static_assert(std::is_same_v<decltype(bincount<6>(x)), Tensor<std::int64_t, 6>>);
   Tensor<float, 6> const w{1, 2, 3, 4, 5, 6};
