@@ -3,6 +3,7 @@
 // it is called (a symbolic extent): passes over graphs multiply and compare both kinds alike.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -83,6 +84,19 @@ struct Shape {
   int rank = 0;
   index_t dims[max_rank] = {};
 
+  constexpr Shape() = default;
+  template <std::integral... D>
+    requires(sizeof...(D) > 0)
+  constexpr explicit(sizeof...(D) == 1) Shape(D... extents)
+      : rank(static_cast<int>(sizeof...(D))), dims{static_cast<index_t>(extents)...} {
+    static_assert(sizeof...(D) <= max_rank, "shape: at most 8 axes");
+  }
+  /// The answer of a rule that refused.
+  static constexpr Shape none() {
+    Shape r;
+    return r.rank = -1, r;
+  }
+
   constexpr index_t& operator[](int i) { return dims[i]; }
   constexpr index_t operator[](int i) const { return dims[i]; }
   constexpr bool valid() const { return rank >= 0; }
@@ -111,7 +125,8 @@ struct Shape {
 
 template <class... D>
 constexpr Shape make_shape(D... dims) {
-  return Shape{static_cast<int>(sizeof...(D)), {static_cast<index_t>(dims)...}};
+  if constexpr (sizeof...(D) == 0) return Shape();
+  else return Shape(dims...);
 }
 
 /// with_first_axis - the shape with an axis of that extent in front.
@@ -158,7 +173,7 @@ constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape c
     for (int j = 0; j < to.rank; ++j) {
       if (to[j] == 1) continue;
       while (i < from.rank && from[i] == 1) ++i;
-      if (i == from.rank || from[i] != to[j]) return Strides{-1, {}};
+      if (i == from.rank || from[i] != to[j]) return Strides::none();
       r[j] = old[i++];
     }
     return r;
@@ -177,7 +192,7 @@ constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape c
     for (int k = i - 1; k >= i0; --k) {
       if (from[k] == 1) continue;
       if (first) step = old[k];
-      else if (old[k] != expected) return Strides{-1, {}};
+      else if (old[k] != expected) return Strides::none();
       expected = old[k] * from[k];
       first = false;
     }

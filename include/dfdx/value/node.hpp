@@ -58,7 +58,7 @@ struct Meta {
 template <class... Parts>
 constexpr Meta refuse(Text* why, Parts const&... parts) {
   if (why != nullptr) (why->put(parts), ...);
-  return Meta{DType::f32, Shape{-1, {}}};
+  return Meta{DType::f32, Shape::none()};
 }
 
 /// Operand - one operand or result of a kernel that runs now: memory, and how to walk it.
@@ -131,6 +131,9 @@ enum class Examples : std::uint8_t {
 /// to zeros there.
 enum class Moves : std::uint8_t { nothing, gather, scatter };
 
+/// Sized - ops that have a kernel for matrices of known sizes (ops/sized.hpp).
+enum class Sized : std::uint8_t { none, lu, solve, inverse, determinant, solve_triangular, cholesky };
+
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
 struct OpInfo {
   char const* name = "";
@@ -141,6 +144,7 @@ struct OpInfo {
   bool elementwise = false;
   Examples examples = Examples::one_by_one;
   Moves moves = Moves::nothing;
+  Sized sized = Sized::none;
   /// The operand in whose memory the result may be made, -1 if in none.
   int takes_over = -1;
   /// Whether jvp and run_both are there: of pointers it cannot be asked while programs are compiled, see same_op.

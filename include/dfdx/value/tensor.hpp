@@ -60,7 +60,7 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
   using value_type = E;
   static constexpr int static_rank = static_cast<int>(sizeof...(Dims));
   /// The shape as the type knows it; dyn dims are extent::unknown.
-  static constexpr Shape static_shape{static_rank, {static_cast<index_t>(Dims)...}};
+  static constexpr Shape static_shape = make_shape(Dims...);
   static constexpr Meta static_meta{dtype_v<E>, static_shape};
 
   /// No memory yet: reading it is an error. Use zeros(), from(), ... for one that holds numbers.

@@ -52,7 +52,7 @@ class EinsumReader {
 
   constexpr EinsumPlan read() {
     EinsumPlan p;
-    p.result = Shape{-1, {}};
+    p.result = Shape::none();
     if (count_ > EinsumPlan::max_operands) return refused(p, "more than 8 operands");
     for (int k = 0; k < count_; ++k) {
       if (k > 0 && *at_++ != ',') return refused(p, "as many terms as operands required");

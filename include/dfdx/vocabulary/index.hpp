@@ -71,7 +71,7 @@ struct TakeAlong {
   // The shape of x or of the index, with the other axes as both have them.
   constexpr Shape shape(Meta const* in, int which, Text* why) const {
     int const a = rule_axis("take_along", axis, in[0].shape, why);
-    if (a < 0) return Shape{-1, {}};
+    if (a < 0) return Shape::none();
     if (in[0].shape.rank != in[1].shape.rank)
       return refuse(why, "take_along: index ", in[1].shape, " does not fit ", in[0].shape).shape;
     Shape const x = with_extent(in[0].shape, a, 1), index = with_extent(in[1].shape, a, 1);
