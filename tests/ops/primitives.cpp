@@ -3,6 +3,7 @@
 // loops in double make of that. An op of the library without a record does not compile here.
 #include "ops/places.hpp"
 
+#include <array>
 #include <numeric>
 
 namespace tests::ops_primitives {
@@ -941,8 +942,9 @@ double determinant(Rows const& a) {
   return r;
 }
 
-template <class Op, class Counts>
-void systems(Cases& r, Attrs const& a, Counts const& counts) {
+// Call<Op>(attrs, v) uses the op on a matrix and a right side.
+template <class Op, class Call, class Counts>
+void systems(Cases& r, Attrs const& a, Call const& call, Counts const& counts) {
   struct Pair {
     Shape matrix, right;
   };
@@ -950,15 +952,74 @@ void systems(Cases& r, Attrs const& a, Counts const& counts) {
        {Pair{make_shape(3, 3), make_shape(3, 2)}, Pair{make_shape(1, 1), make_shape(1, 1)},
         Pair{make_shape(2, 2, 2), make_shape(2, 2, 3)}, Pair{make_shape(0, 2, 2), make_shape(0, 2, 1)},
         Pair{make_shape(2, 2), make_shape(2, 0)}})
-    r.push_back({[=](V v) { return bound<Op>(a, v); },
+    r.push_back({[=](V v) { return call(a, v); },
                  by_matrices(p.right, [=](Rows const& m, Rows const& b) { return solved(m, b, counts); }),
                  {well_behaved(p.matrix, 1), draw(p.right, {}, 2, DType::f64)}});
 }
+// The factors of a, of which none has a derivative by itself.
+Array factors(Array const& a) { return bind<op::lu>(Attrs{}, a); }
 template <>
-struct Record<op::solve> : Analytic {
+struct Record<op::lu> : Counting {
+  static constexpr bool integers = false;
+  // Where no rows are exchanged nothing but the first ones has a meaning.
+  static Array call(V v) {
+    int const axis = v[0].ndim() - 2;
+    return slice(factors(v[0]), axis, 0, v[0].shape()[axis] + 1);
+  }
   static Cases cases() {
     Cases r;
-    systems<op::solve>(r, {}, [](std::size_t, std::size_t) { return true; });
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)}) {
+      Shape to = s;
+      ++to[s.rank - 2];
+      r.push_back({call,
+                   by_matrices(to,
+                               [](Rows a, Rows const&) {
+                                 std::size_t const n = a.size();
+                                 for (std::size_t k = 0; k < n; ++k)
+                                   for (std::size_t i = k + 1; i < n; ++i) {
+                                     a[i][k] /= a[k][k];
+                                     for (std::size_t j = k + 1; j < n; ++j) a[i][j] -= a[i][k] * a[k][j];
+                                   }
+                                 a.emplace_back();
+                                 for (std::size_t k = 0; k < n; ++k) a[n].push_back(static_cast<double>(k));
+                                 return a;
+                               }),
+                   {well_behaved(s, 1)}});
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::solve> : Analytic {
+  static Array call(Attrs const& a, V v) { return bind<op::solve>(a, v[0], factors(v[0]), v[1]); }
+  static Cases cases() {
+    Cases r;
+    auto const all = [](std::size_t, std::size_t) { return true; };
+    systems<op::solve>(r, {}, call, all);
+    systems<op::solve>(
+        r, Attrs{{1}},
+        [](Attrs const& at, V v) {
+          std::array const turned = {transpose(v[0]), v[1]};
+          return call(at, turned);
+        },
+        all);
+    return r;
+  }
+};
+template <>
+struct Record<op::inverse> : Analytic {
+  static Array call(V v) { return bind<op::inverse>(Attrs{}, v[0], factors(v[0])); }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)})
+      r.push_back({call,
+                   by_matrices(s,
+                               [](Rows const& a, Rows const&) {
+                                 Rows one(a.size(), Line(a.size()));
+                                 for (std::size_t i = 0; i < a.size(); ++i) one[i][i] = 1;
+                                 return solved(a, one, [](std::size_t, std::size_t) { return true; });
+                               }),
+                   {well_behaved(s, 1)}});
     return r;
   }
 };
@@ -966,32 +1027,39 @@ template <>
 struct Record<op::solve_triangular> : Analytic {
   static Cases cases() {
     Cases r;
-    systems<op::solve_triangular>(r, {}, [](std::size_t i, std::size_t j) { return j <= i; });
-    systems<op::solve_triangular>(r, Attrs{{1}}, [](std::size_t i, std::size_t j) { return j >= i; });
+    systems<op::solve_triangular>(r, {}, bound<op::solve_triangular>,
+                                  [](std::size_t i, std::size_t j) { return j <= i; });
+    systems<op::solve_triangular>(r, Attrs{{1}}, bound<op::solve_triangular>,
+                                  [](std::size_t i, std::size_t j) { return j >= i; });
     return r;
   }
 };
 template <>
-struct Record<op::slogdet> : Analytic {
+struct Record<op::determinant> : Analytic {
+  using op_type = op::determinant;
+  static Array call(index_t what, Array const& a) { return bind<op_type>(Attrs{{what}}, a, factors(a)); }
   static Cases cases() {
     Cases r;
     for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)}) {
       Shape to = s;
       to[s.rank - 2] = to[s.rank - 1] = 1;
-      r.push_back({[](V v) { return bound<op::slogdet>({}, v); },
+      Array const x = well_behaved(s, 3) * (s.rank == 2 ? -1.0 : 1.0);
+      r.push_back({[](V v) { return call(op_type::value, v[0]); },
+                   by_matrices(to, [](Rows const& a, Rows const&) { return Rows{{determinant(a)}}; }),
+                   {x}});
+      r.push_back({[](V v) { return call(op_type::logarithm, v[0]); },
                    by_matrices(to, [](Rows const& a,
                                       Rows const&) { return Rows{{std::log(std::fabs(determinant(a)))}}; }),
-                   {well_behaved(s, 3)}});
-      r.push_back({[](V v) { return bound<op::slogdet>(Attrs{{1}}, v) * v[0]; },
-                   [=](V v) {
-                     return by_matrices(s, [](Rows a, Rows const&) {
-                       double const sign = determinant(a) < 0 ? -1 : 1;
-                       for (Line& row : a)
-                         for (double& x : row) x *= sign;
-                       return a;
-                     })(v);
-                   },
-                   {well_behaved(s, 3) * (s.rank == 2 ? -1.0 : 1.0)}});
+                   {x}});
+      r.push_back({[](V v) { return call(op_type::sign, v[0]) * v[0]; },
+                   by_matrices(s,
+                               [](Rows a, Rows const&) {
+                                 double const sign = determinant(a) < 0 ? -1 : 1;
+                                 for (Line& row : a)
+                                   for (double& x : row) x *= sign;
+                                 return a;
+                               }),
+                   {x}});
     }
     return r;
   }

@@ -71,10 +71,11 @@ struct Result {
 struct OwnKernel {
   void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
   Attrs attrs{};
+  Sized sized = Sized::none;
 
   constexpr OwnKernel() = default;
   constexpr explicit OwnKernel(Node const& n)
-      : run(makes_floats(n) ? n.op->run_as_floats : n.op->run), attrs(n.attrs) {}
+      : run(makes_floats(n) ? n.op->run_as_floats : n.op->run), attrs(n.attrs), sized(n.op->sized) {}
   constexpr OwnKernel(Node const& n, OpInfo const& second)
       : run(makes_floats(n) ? second.run_both_as_floats : second.run_both), attrs(n.attrs) {}
 

@@ -1,46 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// Factorisations and solutions of linear systems, for batches of small matrices: plain loops in double, whatever the
-// dtype. Not fused: each has its own kernel here.
+// Triangular systems, and factorisations into triangular matrices, of batches of small matrices: plain loops in double,
+// whatever the dtype. Not fused: each has its own kernel here.
 #pragma once
 
 #include <cmath>
 
-#include <dfdx/ops/eliminate.hpp>
 #include <dfdx/ops/join.hpp>
-#include <dfdx/ops/matmul.hpp>
-#include <dfdx/ops/reduce.hpp>
+#include <dfdx/ops/lu.hpp>
 
 namespace dfdx::op {
-
-namespace detail {
-
-constexpr Meta square_matrices(char const* name, Meta const& a, Text* why) {
-  Shape const& s = a.shape;
-  if (s.rank < 2 || !extents_agree(s[s.rank - 1], s[s.rank - 2]))
-    return refuse(why, name, ": square matrices required, got ", s);
-  if (!is_floating(a.dtype)) return refuse(why, name, ": floating dtype required, got ", a.dtype);
-  return a;
-}
-
-// Of a x = b.
-constexpr Meta system(char const* name, Meta const* in, Text* why) {
-  Shape const &a = in[0].shape, &b = in[1].shape;
-  if (!square_matrices(name, in[0], why).valid()) return refuse(nullptr);
-  bool fits = a.rank == b.rank && in[0].dtype == in[1].dtype;
-  for (int i = 0; fits && i + 1 < a.rank; ++i) fits = extents_agree(a[i], b[i]);
-  return fits ? in[1] : refuse(why, name, ": matrices ", a, " do not fit right sides ", b);
-}
-
-template <class V>
-constexpr V product(V const& x, V const& y) {
-  return bind<matmul>(Attrs{}, x, y);
-}
-template <class V>
-constexpr V turned(V const& x) {
-  return matmul::swap_last(x);
-}
-
-}  // namespace detail
 
 /// solve_triangular - x for which a x = b, a lower triangular, or with attrs.i[0] = 1 upper; the other half of a is not
 /// looked at.
@@ -54,9 +22,10 @@ struct solve_triangular : operation {
   static constexpr char const* name = "solve_triangular";
   static constexpr Examples examples = Examples::same;
   static constexpr int arity = 2;
+  static constexpr Sized sized = Sized::solve_triangular;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    return detail::system(name, in, why);
+    return detail::system(name, in[0], in[1], why);
   }
   template <class V>
   static constexpr V triangle(V const& x, Attrs const& a) {
@@ -77,51 +46,21 @@ struct solve_triangular : operation {
   template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &in[1], &out};
-    detail::Matrix a, b;
-    detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
-      a.read(in[0], o[0]), b.read(in[1], o[1]);
-      detail::substitute(a, b, at.i[0] != 0);
+    detail::Matrix a(in[0], true), b(out, true);
+    detail::for_matrices(x, [&](index_t const(&o)[3]) {
+      a.be(in[0], o[0], true);
+      b.be(out, o[2], false), b.read(in[1], o[1]);
+      detail::substitute(a, b, {.upper = at.i[0] != 0});
       b.write(out, o[2]);
     });
   }
-};
-
-/// solve - x for which a x = b, by elimination with row exchanges.
-///
-/// Math      x = a^-1 b; db = a^-T dx, da = -db x^T
-/// Shapes    a: [B..., N, N], b: [B..., N, K] -> x: [B..., N, K]
-/// Dtypes    f32 f64 f16 bf16; computed in double
-/// Errors    "solve: the matrix is singular"
-/// Source    Giles 2008
-struct solve : operation {
-  static constexpr char const* name = "solve";
-  static constexpr bool has_caller = true;
-  static constexpr Examples examples = Examples::same;
-  static constexpr int arity = 2;
-  static constexpr int cost = 1000;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    return detail::system(name, in, why);
-  }
-  template <int I, class V>
-  static constexpr V vjp(V const& ct, Site<V> const& s) {
-    V const d = once(s, [&] { return bind<solve>(Attrs{}, detail::turned(s.x[0]), ct); });
-    if constexpr (I == 1) return d;
-    else return -detail::product(d, detail::turned(s.y));
-  }
-  template <int I, class V>
-  static constexpr V jvp(V const& t, Site<V> const& s) {
-    if constexpr (I == 1) return bind<solve>(Attrs{}, s.x[0], t);
-    else return -bind<solve>(Attrs{}, s.x[0], detail::product(t, s.y));
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    Operand const* const x[] = {&in[0], &in[1], &out};
-    detail::Matrix m, b;
-    detail::for_matrices(x, 2, [&](index_t const(&o)[3]) {
-      m.read(in[0], o[0]), b.read(in[1], o[1]);
-      if (detail::eliminate(m, b) == 0) raise(detail::called(a, name), ": the matrix is singular");
-      detail::substitute(m, b, true);
-      b.write(out, o[2]);
+  template <class Step>
+  static void run_sized(void* const* base) {
+    detail::for_small<Step>(base, [](auto const* a, auto const* b, auto* y) {
+      detail::SmallMatrix<Step::operands.rows[2], Step::operands.columns[2]> x;
+      x.read(b);
+      detail::substitute_small<Step::attrs.i[0] != 0, false, false>(a, x);
+      x.write(y);
     });
   }
 };
@@ -136,6 +75,7 @@ struct solve : operation {
 struct cholesky : operation {
   static constexpr char const* name = "cholesky";
   static constexpr Examples examples = Examples::same;
+  static constexpr Sized sized = Sized::cholesky;
   static constexpr int cost = 1000;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     return detail::square_matrices(name, in[0], why);
@@ -164,9 +104,9 @@ struct cholesky : operation {
   template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
-    detail::Matrix a;
-    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
-      a.read(in[0], o[0]);
+    detail::Matrix a(out, true);
+    detail::for_matrices(x, [&](index_t const(&o)[2]) {
+      a.be(out, o[1], false), a.read(in[0], o[0]);
       for (index_t j = 0; j < a.rows; ++j)
         for (index_t i = 0; i < a.rows; ++i) {
           if (i < j) {
@@ -174,69 +114,19 @@ struct cholesky : operation {
             continue;
           }
           a(i, j) -= detail::row_product(a.row(i), a.row(j), j);
-          if (i == j && !(a(j, j) > 0)) raise("cholesky: the matrix is not positive definite");
+          if (i == j && !(a(j, j) > 0)) raise(not_definite);
           a(i, j) = i == j ? std::sqrt(a(j, j)) : a(i, j) / a(j, j);
         }
       a.write(out, o[1]);
     });
   }
-};
-
-/// slogdet - the logarithm of the absolute value of the determinant, or with attrs.i[0] = 1 the determinant's sign.
-///
-/// Math      y = log |det a|, da = a^-T dy; of a singular matrix -infinity and the sign 0, without a gradient
-/// Shapes    a: [B..., N, N] -> y: [B..., 1, 1]
-/// Dtypes    f32 f64 f16 bf16; computed in double
-/// Errors    "slogdet: square matrices required, got [2, 3]"
-/// Source    Giles 2008
-struct slogdet : operation {
-  static constexpr char const* name = "slogdet";
-  static constexpr Examples examples = Examples::same;
-  static constexpr int cost = 1000;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
-    Meta r = detail::square_matrices(name, in[0], why);
-    if (r.valid()) r.shape[r.shape.rank - 1] = r.shape[r.shape.rank - 2] = 1;
-    return r;
-  }
-  // a^-T.
-  template <class V>
-  static constexpr V inverse(V const& a) {
-    V const one = full_like(a, 1.0);
-    return bind<solve>(Attrs{}, detail::turned(a), tril(one, 0) - tril(one, -1));
-  }
-  template <int I, class V>
-  static constexpr V vjp(V const& ct, Site<V> const& s) {
-    if (s.attrs.i[0] != 0) return V{};
-    return bind_as<expand>(s.x[0].meta(), Attrs{}, ct) * inverse(s.x[0]);
-  }
-  template <int I, class V>
-  static constexpr V jvp(V const& t, Site<V> const& s) {
-    if (s.attrs.i[0] != 0) return V{};
-    int const r = t.shape().rank;
-    return sum_axes(t * inverse(s.x[0]), index_t{3} << (r - 2));
-  }
-  template <int = 0>
-  static void run(Attrs const& at, Operand const* in, Operand const& out) {
-    both(in[0], at.i[0] != 0 ? nullptr : &out, at.i[0] != 0 ? &out : nullptr);
-  }
-  /// Of one elimination both results, or the one that is wanted.
-  template <int = 0>
-  static void both(Operand const& in, Operand const* logs, Operand const* signs) {
-    Operand const& wanted = logs != nullptr ? *logs : *signs;
-    Operand const* const x[] = {&in, logs != nullptr ? logs : signs, signs != nullptr ? signs : logs,
-                                &wanted};
-    detail::Matrix a, none;
-    detail::for_matrices(x, 2, [&](index_t const(&o)[4]) {
-      a.read(in, o[0]), none.rows = a.rows;
-      double sign = detail::eliminate(a, none), log = 0;
-      for (index_t i = 0; i < a.rows && sign != 0; ++i) {
-        if (a(i, i) < 0) sign = -sign;
-        log += std::log(std::fabs(a(i, i)));
-      }
-      if (logs != nullptr) write_real(*logs, o[1], sign == 0 ? -HUGE_VAL : log);
-      if (signs != nullptr) write_real(*signs, o[2], sign);
+  template <class Step>
+  static void run_sized(void* const* base) {
+    detail::for_small<Step>(base, [](auto const* a, auto* y) {
+      if (!detail::cholesky_small<Step::operands.columns[0]>(a, y)) raise(not_definite);
     });
   }
+  static constexpr char const* not_definite = "cholesky: the matrix is not positive definite";
 };
 
 /// qr - an orthogonal q and an upper triangular r with q r = a, r below q, by reflections.
@@ -296,10 +186,10 @@ struct qr : operation {
     Operand const* const x[] = {&in[0], &out};
     int const rank = in[0].meta.shape.rank;
     index_t const m = in[0].meta.shape[rank - 2], n = in[0].meta.shape[rank - 1];
-    detail::Matrix a, y(m + n, n), reflections(n, m), along(1, n);
-    detail::for_matrices(x, 2, [&](index_t const(&o)[2]) {
+    detail::Matrix a(in[0]), y(out, true), reflections(n, m), along(1, n);
+    detail::for_matrices(x, [&](index_t const(&o)[2]) {
       a.read(in[0], o[0]);
-      std::fill(y.v.begin(), y.v.end(), 0.0);
+      y.be(out, o[1], false), y.clear();
       for (index_t k = 0; k < n; ++k) {
         // The reflection that takes column k, from row k on, to a multiple of the first unit vector.
         double norm = 0;
@@ -334,9 +224,14 @@ struct qr : operation {
     index_t const n = a.columns - first, rows = v.columns - k;
     std::fill_n(along.row(0), n, 0.0);
     // (Less v^T a.)
-    detail::subtract_rows(along.row(0), a.row(k) + first, a.columns, v.row(k) + k, rows, n);
+    detail::subtract_rows(along.row(0), a.row(k) + first, a.columns, v.row(k) + k, 1, rows, n);
     for (index_t i = k; i < v.columns; ++i) detail::subtract_row(a.row(i) + first, along.row(0), -v(k, i), n);
   }
 };
+
+template <>
+struct sized<Sized::solve_triangular> : std::type_identity<solve_triangular> {};
+template <>
+struct sized<Sized::cholesky> : std::type_identity<cholesky> {};
 
 }  // namespace dfdx::op

@@ -32,7 +32,8 @@ struct operation {
   static constexpr Examples examples = Examples::one_by_one;
   static constexpr Moves moves = Moves::nothing;
   static constexpr int takes_over = -1;
-  static constexpr bool has_jvp = true;  ///< forward mode has a rule for it
+  static constexpr bool has_jvp = true;        ///< forward mode has a rule for it
+  static constexpr Sized sized = Sized::none;  ///< with one, `run_sized` (ops/sized.hpp)
   static constexpr unsigned reads(int) { return ~(~0u << (max_arity + 1)); }
 
   template <int I, class V>
@@ -58,7 +59,6 @@ enum class Caller : index_t {
   index_add,
   index_select,
   inv,
-  inverse,
   multi_margin_loss,
   nll_loss,
   scatter,
@@ -74,11 +74,11 @@ constexpr Code numbered(int n) { return static_cast<Code>(n); }
 namespace detail {
 
 constexpr char const* called(Attrs const& a, char const* itself) {
-  constexpr char const* names[] = {nullptr,        "at",        "bincount",      "cross_entropy",
-                                   "ctc_loss",     "embedding", "embedding_bag", "index_add",
-                                   "index_select", "inv",       "inverse",       "multi_margin_loss",
-                                   "nll_loss",     "scatter",   "scatter_add",   "sparse_rows",
-                                   "stack",        "take",      "take_along"};
+  constexpr char const* names[] = {nullptr,        "at",          "bincount",          "cross_entropy",
+                                   "ctc_loss",     "embedding",   "embedding_bag",     "index_add",
+                                   "index_select", "inv",         "multi_margin_loss", "nll_loss",
+                                   "scatter",      "scatter_add", "sparse_rows",       "stack",
+                                   "take",         "take_along"};
   return a.i[2] == 0 ? itself : names[a.i[2]];
 }
 constexpr Attrs attrs_for(Caller by, index_t i = 0, index_t j = 0) {
@@ -142,6 +142,7 @@ constexpr OpInfo make_info() {
   r.infer = &Op::infer;
   r.vjp = &vjp<Op, Sym>;
   r.has_jvp = Op::has_jvp;
+  r.sized = Op::sized;
   if constexpr (Op::has_jvp) r.jvp = &jvp<Op, Sym>;
   if constexpr (Op::elementwise) r.fold = &fold<Op>;
   // Kernels of the library are templates, so that programs compile those that they use.

@@ -9,6 +9,7 @@
 #include <dfdx/kernels/divided_loop.hpp>
 #include <dfdx/kernels/matmul.hpp>
 #include <dfdx/program/freeze.hpp>
+#include <dfdx/program/opaque_step.hpp>
 
 namespace dfdx::inline DFDX_TARGET {
 template <class F, class... A>
@@ -90,32 +91,6 @@ void run_move(void* const* base, void*, index_t const* symbols) {
       extent::resolve(P::plan.code[static_cast<std::size_t>(step.code)], symbols) *
       static_cast<index_t>(size_of(P::plan.arguments[static_cast<std::size_t>(step.argument)].dtype));
   std::memcpy(base[1], base[0], static_cast<std::size_t>(bytes));
-}
-
-// An op with a kernel of its own: operands as the run-time kernel takes them. `code` holds their ranks, shapes and
-// strides. All programs share it: one step of them says no more than where its numbers are.
-template <std::size_t N>
-[[gnu::noinline]] void run_own(graph::OwnKernel const& own, graph::Argument const* arguments,
-                               index_t const* code, void* const* base, index_t const* symbols) {
-  Operand operands[N];
-  for (std::size_t i = 0; i < N; ++i) {
-    Operand& o = operands[i];
-    o.data = base[i];
-    o.meta.dtype = arguments[i].dtype;
-    o.meta.shape.rank = o.strides.rank = static_cast<int>(*code++);
-    for (int d = 0; d < o.meta.shape.rank; ++d) o.meta.shape[d] = extent::resolve(*code++, symbols);
-    for (int d = 0; d < o.meta.shape.rank; ++d) o.strides[d] = extent::resolve(*code++, symbols);
-  }
-  own.run(own.attrs, operands, operands[N - 1]);
-}
-template <class P, int S>
-void run_opaque(void* const* base, void*, index_t const* symbols) {
-  constexpr graph::Step step = P::plan.steps[static_cast<std::size_t>(S)];
-  auto const& plan = P::plan;
-  run_own<static_cast<std::size_t>(step.arguments)>(
-      plan.own_kernels[static_cast<std::size_t>(step.own_kernel)],
-      plan.arguments.data() + static_cast<std::size_t>(step.argument),
-      plan.code.data() + static_cast<std::size_t>(step.code), base, symbols);
 }
 
 // Whether programs can run on other devices than the CPU, and how one does: program/on_device.hpp.
@@ -359,7 +334,7 @@ struct program {
       return dfdx::kernels::loop_kernel<numbers<step_at(S).code, code_end(S)>>();
     else if constexpr (step_at(S).kind == graph::Step::Kind::matmul) return &matmul_kernel<S>::run;
     else if constexpr (step_at(S).kind == graph::Step::Kind::move) return &detail::run_move<program, S>;
-    else return &detail::run_opaque<program, S>;
+    else return detail::own_kernel<program, S>();
   }
   static constexpr auto table = []<std::size_t... K>(std::index_sequence<K...>) {
     return std::array<KernelFunction, sizeof...(K)>{kernel_of<step_of<static_cast<int>(K)>>()...};

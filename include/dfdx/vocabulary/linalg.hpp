@@ -15,11 +15,11 @@ namespace detail {
 // An op that takes what it is given.
 template <class Op>
 struct Plain {
-  index_t which = 0;
-  constexpr Meta infer(Meta const* in, Text* why) const { return Op::infer(Attrs{{which}}, in, why); }
+  Attrs attrs{};
+  constexpr Meta infer(Meta const* in, Text* why) const { return Op::infer(attrs, in, why); }
   template <class, class... V>
   constexpr auto run(Meta const& y, V const&... x) const {
-    return bind_as<Op>(y, Attrs{{which}}, x...);
+    return bind_as<Op>(y, attrs, x...);
   }
 };
 
@@ -28,13 +28,11 @@ struct Plain {
 template <class Op>
 struct System {
   bool upper = false;
-  op::Caller by = op::Caller::itself;
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shapes const s = shapes(in);
     if (!s.batch.valid() || (in[0].shape.rank < 2))
       return refuse(why, Op::name, ": matrices ", in[0].shape, " do not fit right sides ", in[1].shape);
-    Meta const both[] = {{in[0].dtype, s.a}, {in[1].dtype, s.b}};
-    Meta r = Op::infer(attrs(), both, why);
+    Meta r = op::detail::system(Op::name, {in[0].dtype, s.a}, {in[1].dtype, s.b}, why);
     if (r.valid() && s.vectors) --r.shape.rank;
     return r;
   }
@@ -43,8 +41,19 @@ struct System {
     Meta const in[] = {a.meta(), b.meta()};
     Shapes const s = shapes(in);
     V const right = s.vectors ? unsqueeze(b, -1) : b;
-    return reshape_to(bind<Op>(attrs(), broadcast_to(a, s.a, Op::name), broadcast_to(right, s.b, Op::name)),
-                      y.shape);
+    auto const solved = [&](auto const&... matrices) {
+      return reshape_to(bind<Op>(Attrs{{upper}}, matrices..., broadcast_to(right, s.b, Op::name)), y.shape);
+    };
+    V const wide = broadcast_to(a, s.a, Op::name);
+    if constexpr (Op::arity == 2) {
+      return solved(wide);
+    } else {
+      // Factors of what is there: as many as there are matrices, not as right sides.
+      V const factors = bind<op::lu>(Attrs{}, a);
+      Shape f = s.a;
+      f[f.rank - 2] = factors.shape()[factors.shape().rank - 2];
+      return solved(wide, broadcast_to(factors, f, Op::name));
+    }
   }
 
  private:
@@ -52,7 +61,6 @@ struct System {
     Shape a{}, b{}, batch{};
     bool vectors = false;
   };
-  constexpr Attrs attrs() const { return op::detail::attrs_for(by, upper); }
   static constexpr Shapes shapes(Meta const* in) {
     Shapes r{in[0].shape, in[1].shape};
     bool fits = r.b.rank == r.a.rank - 1;
@@ -100,53 +108,41 @@ constexpr auto solve_triangular(A const& a, B const& b, bool upper = false) {
 }
 
 namespace detail {
-// The operand, if it is square matrices.
-template <Literal Name>
-struct Square {
-  static constexpr Meta infer(Meta const* in, Text* why) {
-    return op::detail::square_matrices(Name.text, *in, why);
+template <Literal Name, operand A>
+constexpr auto factors_for(A const& a) {
+  return call(named<Name>(Fixed<Plain<op::lu>{}>{}), a);
+}
+constexpr bool takes_cofactors(Shape const& s) {
+  index_t const n = s.rank < 2 ? -1 : s[s.rank - 1];
+  return n >= 0 && n <= op::detail::most_by_cofactors && s[s.rank - 2] == n;
+}
+// f(what inverses and determinants are made by).
+template <Literal Name, operand A, class F>
+constexpr auto by_factors(A const& a, F const& f) {
+  if constexpr (typed<A>) {
+    if constexpr (takes_cofactors(A::static_shape)) return f(a);
+    else return f(factors_for<Name>(a));
+  } else {
+    if (takes_cofactors(a.shape())) return f(a);
+    return f(factors_for<Name>(a));
   }
-  template <class, class V>
-  static constexpr V run(Meta const&, V const& x) {
-    return x;
-  }
-};
+}
 template <Literal Name, op::Caller By, operand A>
 constexpr auto inverse_as(A const& a) {
-  auto const matrices = call(Fixed<Square<Name>{}>{}, a);
-  auto const one = ones_like(matrices);
-  return call(Fixed<System<op::solve>{false, By}>{}, matrices, tril(one, 0) - tril(one, -1));
+  return by_factors<Name>(a, [&](auto const& factors) {
+    return call(Fixed<Plain<op::inverse>{op::detail::attrs_for(By)}>{}, a, factors);
+  });
 }
-// The logarithm, and with it the sign: in memory both come of one elimination.
-struct LogDeterminant : Plain<op::slogdet> {
-  Array* sign = nullptr;
-  template <class T, class V>
-  constexpr V run(Meta const& y, V const& a) const {
-    if constexpr (std::is_same_v<V, Array>)
-      if (sign != nullptr) {
-        Array log(y);
-        *sign = Array(y);
-        Operand const to[] = {log.operand(), sign->operand()};
-        op::slogdet::both(a.operand(), to, to + 1);
-        Array const* const operands[] = {&a};
-        if (on_tape(a)) record_on_tape(tape_rule<op::slogdet>(), Attrs{}, log, operands, 1);
-        return log;
-      }
-    return Plain<op::slogdet>::template run<T>(y, a);
-  }
-};
+template <Literal Name, index_t Which, operand A, operand F>
+constexpr auto determinant_of(A const& a, F const& factors) {
+  return squeeze<-2, -1>(call(named<Name>(Fixed<Plain<op::determinant>{Attrs{{Which}}}>{}), a, factors));
+}
 template <Literal Name, operand A>
 constexpr auto slogdet_as(A const& a) {
-  if constexpr (std::is_base_of_v<Array, A>)
-    if (!DFDX_IN_CONSTANT_EXPRESSION && !a.recorded() && !is_elsewhere(a)) {
-      Array sign;
-      auto const log = call(named<Name>(FixedType<LogDeterminant{}>{{}, {{}, &sign}}), a);
-      using R = std::remove_const_t<decltype(log)>;
-      if constexpr (!refused<R>) return std::tuple(squeeze<-2, -1>(wrap<R>(sign)), squeeze<-2, -1>(log));
-    }
-  auto const sign = call(named<Name>(Fixed<Plain<op::slogdet>{1}>{}), a);
-  auto const log = call(named<Name>(Fixed<Plain<op::slogdet>{}>{}), a);
-  return std::tuple(squeeze<-2, -1>(sign), squeeze<-2, -1>(log));
+  using op::determinant;
+  auto const factors = factors_for<Name>(a);
+  return std::tuple(determinant_of<Name, determinant::sign>(a, factors),
+                    determinant_of<Name, determinant::logarithm>(a, factors));
 }
 }  // namespace detail
 
@@ -158,7 +154,7 @@ constexpr auto slogdet_as(A const& a) {
 /// Source    Giles 2008, for the gradient
 template <operand A>
 constexpr auto inverse(A const& a) {
-  return detail::inverse_as<"inverse", op::Caller::inverse>(a);
+  return detail::inverse_as<"inverse", op::Caller::itself>(a);
 }
 template <operand A>
 constexpr auto inv(A const& a) {
@@ -184,8 +180,9 @@ constexpr auto logdet(A const& a) {
 }
 template <operand A>
 constexpr auto det(A const& a) {
-  auto const [sign, value] = detail::slogdet_as<"det">(a);
-  return sign * exp(value);
+  return detail::by_factors<"det">(a, [&](auto const& factors) {
+    return detail::determinant_of<"det", op::determinant::value>(a, factors);
+  });
 }
 
 namespace detail {
