@@ -26,20 +26,22 @@ void multiply(Array const& a, Array const& b, Array const& c) {
   if (k == 0) return op::detail::set_zero(c.operand());
   if (c.size() == 0) return;
 #if !defined(__CUDACC__)
-  if constexpr (std::is_floating_point_v<E>) {
-    using Any = kernels::gemm_shape<E, -1, -1, -1, -1, -1, -1, -1, -1>;
-    kernels::gemm_sizes sizes;
-    sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
-    sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
-    sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
-    std::size_t const bytes = kernels::multiply_workspace<Any, kernels::store_sum>(sizes);
-    void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
-    walk<3>(batch, strides, [&](index_t const(&o)[3]) {
-      kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::store_sum{}, sizes);
-    });
-    if (bytes != 0) give_block(workspace, bytes);
-    return;
-  }
+  constexpr index_t few = 64;  // of which tiles cost more to prepare than to compute
+  if constexpr (std::is_floating_point_v<E>)
+    if (m > few || n > few || k > few || m * n * k > few) {
+      using Any = kernels::gemm_shape<E, -1, -1, -1, -1, -1, -1, -1, -1>;
+      kernels::gemm_sizes sizes;
+      sizes.m = m, sizes.n = n, sizes.k = k, sizes.c_row = c.strides()[r - 2];
+      sizes.a_row = a.strides()[r - 2], sizes.a_col = a.strides()[r - 1];
+      sizes.b_row = b.strides()[r - 2], sizes.b_col = b.strides()[r - 1];
+      std::size_t const bytes = kernels::multiply_workspace<Any, kernels::store_sum>(sizes);
+      void* const workspace = bytes == 0 ? nullptr : take_block(bytes);
+      walk<3>(batch, strides, [&](index_t const(&o)[3]) {
+        kernels::multiply<Any>(x + o[0], y + o[1], z + o[2], workspace, kernels::store_sum{}, sizes);
+      });
+      if (bytes != 0) give_block(workspace, bytes);
+      return;
+    }
 #endif
   walk<3>(batch, strides, [&](index_t const(&o)[3]) {
     kernels::reference::gemm(m, n, k, x + o[0], a.strides()[r - 2], a.strides()[r - 1], y + o[1],
