@@ -9,6 +9,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "allocations.hpp"
+
 #include <map>
 #include <set>
 #include <string>
@@ -71,10 +73,22 @@ void check_on_device([[maybe_unused]] F const& f, [[maybe_unused]] std::vector<A
 #endif
 }
 
+/// A program that was called before makes its results in blocks that were given back, and asks for no others.
+template <class Call>
+void check_allocates_nothing(Call const& call) {
+  if (!DFDX_KEEPS_BLOCKS || kernels::has_threads) return;
+  static_cast<void>(call());
+  std::int64_t const before = tests::allocations();
+  static_cast<void>(call());
+  CHECK(tests::allocations() == before);
+}
+
 /// The program of f against f on memory and against its graph, node by node.
 template <class F, class... A>
 void check(F const& f, A const&... args) {
-  auto const result = compile(f)(args...);
+  auto program = compile(f);
+  auto const result = program(args...);
+  check_allocates_nothing([&] { return program(args...); });
   std::vector<Array> const got = leaves(result);
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
@@ -93,7 +107,9 @@ void check_vjp(F const& f, A const&... args) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     leaf = uniform<Leaf>(Key{900 + k++}, -1, 1);
   });
-  auto const result = vjp(f)(args..., ct);
+  auto program = vjp(f);
+  auto const result = program(args..., ct);
+  check_allocates_nothing([&] { return program(args..., ct); });
   std::vector<Array> inputs;
   (visit(args, [&](auto const& leaf) { inputs.push_back(leaf); }), ...);
   visit(ct, [&](auto const& leaf) { inputs.push_back(leaf); });

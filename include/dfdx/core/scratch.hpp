@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include <dfdx/core/config.hpp>
 #include <dfdx/core/pool.hpp>
@@ -26,5 +27,19 @@ class Scratch {
   std::size_t bytes_;
   E* data_;
 };
+
+/// ScratchVector - a vector with memory from the pool.
+template <class E>
+struct PoolAllocator {
+  using value_type = E;
+  PoolAllocator() = default;
+  template <class Other>
+  PoolAllocator(PoolAllocator<Other> const&) {}
+  E* allocate(std::size_t n) { return static_cast<E*>(take_block(n * sizeof(E))); }
+  void deallocate(E* p, std::size_t n) { give_block(p, n * sizeof(E)); }
+  friend bool operator==(PoolAllocator, PoolAllocator) { return true; }
+};
+template <class E>
+using ScratchVector = std::vector<E, PoolAllocator<E>>;
 
 }  // namespace dfdx::kernels::inline DFDX_TARGET

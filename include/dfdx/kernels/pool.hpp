@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <vector>
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/kernels/rvv/gather.hpp>
 #include <dfdx/kernels/simd/batch.hpp>
@@ -26,7 +26,7 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
 #else
   constexpr index_t width = lane_size<E>;
 #endif
-  std::vector<Span> spans[3];
+  ScratchVector<Span> spans[3];
   index_t most[3] = {};
   for (int axis = 0; axis < 3; ++axis)
     for (index_t p = 0; p < m[axis]; ++p) {
@@ -43,7 +43,7 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
   // Lines of windows in blocks, for which the places of the elements are the same in each sample.
   index_t const elements = most[0] * most[1] * most[2], lines = m[0] * m[1];
   index_t const block = std::clamp<index_t>(4096 / std::max<index_t>(elements * m[2], 1), 1, lines);
-  std::vector<I> table;
+  ScratchVector<I> table;
   for (index_t line = 0; line < lines; line += block) {
     index_t const count = std::min(block, lines - line), from = line * m[2], size = count * m[2],
                   room = (size + width - 1) / width * width;

@@ -4,8 +4,7 @@
 // each are the others.
 #pragma once
 
-#include <vector>
-
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/ops/index.hpp>
 
@@ -71,7 +70,7 @@ void conv_loops(Attrs const& a, Operand const& x, Operand const& w, Operand cons
   dispatch(made.meta.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using Sum = std::conditional_t<is_floating(dtype_v<T>), double, std::uint64_t>;  // integers wrap
-    std::vector<Sum> sums(static_cast<std::size_t>(made.meta.shape.numel()));
+    kernels::ScratchVector<Sum> sums(static_cast<std::size_t>(made.meta.shape.numel()));
     auto const view = [&](Operand const& v) { return ConvOperand<T const>(v.data, v.strides); };
     ConvOperand<T const> const xs = view(x), ws = view(w), ys = view(y);
     ConvOperand<Sum> const to(sums.data(), contiguous(made.meta.shape));

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/ops/argmax.hpp>
 #include <dfdx/ops/scan.hpp>
 #include <dfdx/ops/select.hpp>
@@ -38,22 +39,22 @@ struct argsort : operation {
     Operand const* const x[] = {in, &out};
     // Each thread has lists of its own.
     auto const make = [&] {
-      return
-          [&, room = std::unique_ptr<std::uint64_t[]>()](auto type, detail::Lines<2> const& lines) mutable {
-            using T = typename decltype(type)::type;
-            using Key = decltype(detail::sort_key(T{}));
-            if (sizeof(Key) == 4 && n > INT32_MAX)
-              return sort_lines<T, std::uint64_t>(a, in[0], out, lines, room);
-            return sort_lines<T, Key>(a, in[0], out, lines, room);
-          };
+      return [&, room = Room()](auto type, detail::Lines<2> const& lines) mutable {
+        using T = typename decltype(type)::type;
+        using Key = decltype(detail::sort_key(T{}));
+        if (sizeof(Key) == 4 && n > INT32_MAX)
+          return sort_lines<T, std::uint64_t>(a, in[0], out, lines, room);
+        return sort_lines<T, Key>(a, in[0], out, lines, room);
+      };
     };
     detail::for_lines(s, axis, x, in[0].meta.dtype, 64, make);
   }
 
  private:
+  using Room = std::optional<kernels::Scratch<std::uint64_t>>;
   template <class T, class Key>
   static void sort_lines(Attrs const& a, Operand const& in, Operand const& out, detail::Lines<2> const& lines,
-                         std::unique_ptr<std::uint64_t[]>& room) {
+                         Room& room) {
     using Keyed = detail::Keyed<Key>;
     auto const axis = static_cast<int>(a.i[0]);
     index_t const n = in.meta.shape[axis], from_step = in.strides[axis], to_step = out.strides[axis];
@@ -61,11 +62,11 @@ struct argsort : operation {
     index_t const end = a.i[2] == 0 ? n : a.i[2] < 0 ? -a.i[2] : a.i[2], first = a.i[2] < 0 ? end - 1 : 0;
     // Of lines side by side several are read at once, the keys of each in a row of their own.
     index_t const at_once = lines.side_by_side() ? std::min<index_t>(lines.count, 16) : 1;
-    if (room == nullptr) {  // the first lines are the most
+    if (!room) {  // the first lines are the most
       auto const bytes = static_cast<std::size_t>(n) * (2 * sizeof(Keyed) + at_once * sizeof(Key));
-      room = std::make_unique_for_overwrite<std::uint64_t[]>((bytes + 7) / 8);
+      room.emplace((bytes + 7) / 8);
     }
-    auto* const keyed = reinterpret_cast<Keyed*>(room.get());
+    auto* const keyed = reinterpret_cast<Keyed*>(room->get());
     auto* const keys = reinterpret_cast<Key*>(keyed + 2 * n);
     for (index_t j = 0; j < lines.count; j += at_once) {
       auto const* const from = static_cast<T const*>(in.data) + lines.begin[0] + j * lines.step[0];

@@ -2,8 +2,7 @@
 // Where the largest elements of windows are. Values are gathered from there; sums over windows are ops/resample.hpp.
 #pragma once
 
-#include <vector>
-
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/window.hpp>
 #include <dfdx/ops/index.hpp>
 
@@ -43,7 +42,7 @@ struct window_argmax : operation {
     index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, window[3] = {}, step[3] = {};
     extents(a, x, y, n, m, window);
     for (int i = 1; i < x.rank; ++i) step[3 - x.rank + i] = in[0].strides[i];
-    std::vector<Span> spans[3];
+    kernels::ScratchVector<Span> spans[3];
     for (int axis = 0; axis < 3; ++axis)
       for (index_t p = 0; p < m[axis]; ++p)
         spans[axis].push_back(Span::of(window[axis], p, n[axis], m[axis]));

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include <dfdx/core/sampling.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/ops/index.hpp>
 
 namespace dfdx::op {
@@ -55,8 +55,8 @@ struct resample : operation {
   // The map itself: the terms of position p of the result are those from starts[p] to starts[p + 1].
   template <class C>
   struct Rows {
-    std::vector<index_t> starts, from;
-    std::vector<C> coefficient;
+    kernels::ScratchVector<index_t> starts, from;
+    kernels::ScratchVector<C> coefficient;
     index_t fewest = 0, most = 0;  // terms of a position
 
     Rows(Attrs const& a, index_t n, index_t m) : starts(static_cast<std::size_t>(m + 1)) {
@@ -78,7 +78,7 @@ struct resample : operation {
       }
       from.resize(static_cast<std::size_t>(starts.back()));
       coefficient.resize(from.size());
-      std::vector<index_t> next(starts.begin(), starts.end() - 1);
+      kernels::ScratchVector<index_t> next(starts.begin(), starts.end() - 1);
       each([&](std::size_t to, index_t i, C c) {
         auto const at = static_cast<std::size_t>(next[to]++);
         from[at] = i, coefficient[at] = c;

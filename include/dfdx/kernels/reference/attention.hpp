@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/core/shape.hpp>
 
 namespace dfdx::kernels {
@@ -80,7 +80,7 @@ class Attention {
   T score(T const* q, T const* k) const { return dot(q, k, h.size) * static_cast<T>(h.scale); }
 
   AttentionHead const h;
-  mutable std::vector<T> weights_;  // of one query
+  mutable ScratchVector<T> weights_;  // of one query
 };
 
 }  // namespace reference
