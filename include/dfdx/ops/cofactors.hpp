@@ -12,8 +12,8 @@ namespace dfdx::op::detail {
 /// Up to so many rows cofactors cost less than elimination.
 inline constexpr int most_by_cofactors = 4;
 
-/// by_cofactors - the determinant of a of N rows, and the matrix of its cofactors, transposed, in `adjugate` unless that
-/// is null. By Laplace's expansion: of four rows along pairs of rows.
+/// by_cofactors - the determinant of a of N rows, and in `adjugate`, unless that is null, the matrix of its cofactors,
+/// transposed. By Laplace's expansion: of four rows along pairs of rows.
 template <int N>
 DFDX_INLINE double by_cofactors(double const (&a)[N][N], double (*adjugate)[N]) {
   auto const minor = [&](int i, int k, int m, int n) { return a[i][m] * a[k][n] - a[i][n] * a[k][m]; };

@@ -139,8 +139,8 @@ bool cholesky_small(T const* a, T* l) {
   return fine;
 }
 
-// Of a of up to four rows: by cofactors, unless these may have lost what elimination keeps, where numbers are very large
-// or very small. a is called with (i, j).
+// Of a(i, j), up to four rows; 0 where cofactors may have lost what elimination keeps, for numbers are very large or
+// very small.
 template <int N, class A>
 double determinant_by_cofactors(A const& a, double (*adjugate)[N]) {
   double v[N][N], largest = 0;
@@ -150,7 +150,7 @@ double determinant_by_cofactors(A const& a, double (*adjugate)[N]) {
   double const r = by_cofactors(v, adjugate);
   return std::fabs(r) > 1e-200 && largest < 1e60 ? r : 0;
 }
-// The inverse in y, or false.
+// The inverse of a(i, j) in y, or false.
 template <int N, class A>
 bool invert_small(A const& a, SmallMatrix<N, N>& y) {
   double adjugate[N][N];
@@ -168,7 +168,7 @@ bool invert_small(A const& a, SmallMatrix<N, N>& y) {
   return solve_small<false>(factors, y);
 }
 
-// determinant<N>(a) by elimination where cofactors will not do.
+// The determinant of a(i, j), by elimination where cofactors will not do.
 template <int N, class A>
 double determinant_small(A const& a) {
   if (double const d = determinant_by_cofactors<N>(a, nullptr); d != 0) return d;
