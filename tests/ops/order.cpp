@@ -236,6 +236,17 @@ TEST_CASE("quantiles between two elements, and several", "[ops]") {
     CHECK(quantile(x, 1, how).item() == 8);
     CHECK(quantile(from<double>({INFINITY, 1}), 1, how).item() == INFINITY);
   }
+  // Between a number and an infinity, between two, and where the difference overflows.
+  auto const quarter = [](std::initializer_list<float> v) { return quantile(from(v), 0.25).item<float>(); };
+  CHECK(quarter({-INFINITY, 1}) == -INFINITY);
+  CHECK(quarter({INFINITY, 1}) == INFINITY);
+  CHECK(quarter({INFINITY, INFINITY}) == INFINITY);
+  CHECK(std::isnan(quarter({INFINITY, -INFINITY})));
+  CHECK(std::fabs(quarter({-3e38f, 3e38f}) / -1.5e38f - 1) < 1e-6f);
+  Array far = from({-INFINITY, 1.0f});
+  far.requires_grad(true);
+  quantile(far, 0.25).backward();
+  CHECK(array_equal(far.grad(), from({0.75f, 0.25f})));
   auto const t = randn<double, 3, 4>(Key{5});
   auto const both = [](auto const& v) { return quantile<1>(v, {0.1, 0.8}, Interpolation::midpoint); };
   static_assert(std::is_same_v<decltype(both(t)), Tensor<double, 2, 3>>);

@@ -136,7 +136,10 @@ constexpr auto quantile_of(Element const& element, Largest const& largest, doubl
   });
   if (above == below) return nan_of(largest(), first);
   auto const low = in_f32(first), high = in_f32(element([above](index_t) { return above; }));
-  return nan_of(largest(), rounded_as(low + (high - low) * part, first));
+  // Between infinities, or too far apart for their difference, both are weighted: from -inf on it stays -inf.
+  auto const step = high - low, weighted = low * (1 - part) + high * part;
+  auto const near = abs(step) < std::numeric_limits<double>::infinity();
+  return nan_of(largest(), rounded_as(where(near, low + step * part, weighted), first));
 }
 template <class P, operand X>
 constexpr auto quantile_along(X const& x, double q, P const& axis, Interpolation how) {
@@ -241,8 +244,8 @@ constexpr auto nanmedian(X const& x) {
 }
 
 /// quantile<Axis>(x, q, how), quantile(x, q, axis, how) - the element that a part q of an axis does not exceed, between
-/// two elements as `how` says; over all without an axis. Of several q, {0.25, 0.75} or a vector, along a new first
-/// axis.
+/// two elements as `how` says, from -infinity on that; over all without an axis. Of several q, {0.25, 0.75} or a
+/// vector, along a new first axis.
 ///
 /// Shapes    x: [S...], q: a number -> [S... without the axis]; q: N numbers -> [N, S... without the axis]
 /// Dtypes    x: floating; 16 bits are computed in f32 and rounded at the end
