@@ -543,4 +543,30 @@ TEST_CASE("activations at NaN, at kinks and of integers", "[vocabulary]") {
   CHECK(threshold(i, 2, 7).dtype() == DType::i64);
 }
 
+TEST_CASE("gradients where a value is no number or infinite", "[vocabulary]") {
+  auto const pulled = [](auto const& f, Array x) {
+    x.requires_grad(true);
+    Array const y = f(x);
+    y.backward(arange(5, 5 + x.size()).to(x.dtype()));
+    return x.grad();
+  };
+  // What comes to a NaN is passed on, or a loss that is NaN would leave gradients of zeros.
+  for (DType d : {DType::f32, DType::f64, DType::bf16}) {
+    Array const x = from<double>({NAN, -2, 0, 2, INFINITY}).to(d);
+    CHECK(array_equal(pulled([](auto const& v) { return relu(v); }, x), from<double>({5, 0, 0, 8, 9})));
+    CHECK(array_equal(pulled([](auto const& v) { return softshrink(v); }, x), from<double>({5, 6, 0, 8, 9})));
+  }
+  auto const [value, slope] = value_and_grad([](Tensor<float, 4> const& v) { return sum(relu(v) * 3.0); })(
+      Tensor<float, 4>{NAN, -1, 0, 1});
+  CHECK(std::isnan(value.item()));
+  CHECK(array_equal(slope, from({3.0f, 0.0f, 0.0f, 3.0f})));
+  // A weight that an infinite element does not meet.
+  Array weight = from({0.5f});
+  weight.requires_grad(true);
+  Array const y = prelu(from({INFINITY, -2.0f, 3.0f}), weight);
+  CHECK(array_equal(y, from({INFINITY, -1.0f, 3.0f})));
+  sum(y).backward();
+  CHECK(array_equal(weight.grad(), from({-2.0f})));
+}
+
 }  // namespace tests::vocabulary_losses

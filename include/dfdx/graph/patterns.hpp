@@ -125,11 +125,11 @@ constexpr int sum_of_parts(Rewriter& r, Node const& n) {
   return -1;
 }
 
-// where(y > c, scatter(x, at), 0), if y's elements at these places are there anyway: x is masked instead. So the
+// where(y != c, scatter(x, at), 0), if y's elements at these places are there anyway: x is masked instead. So the
 // gradient of a pooled relu does not need all that was pooled. -1 for other nodes.
 constexpr int masked_scatter(Rewriter& r, Node const& n) {
   Graph& g = r.graph;
-  if (g[n.in[0]].op->code != op::greater::code || g[n.in[2]].op->code != Code::constant) return -1;
+  if (g[n.in[0]].op->code != op::not_equal::code || g[n.in[2]].op->code != Code::constant) return -1;
   bool const reshaped = g[n.in[1]].op->code == Code::reshape;
   int const source = reshaped ? g[n.in[1]].in[0] : n.in[1];
   if (g[source].op->moves != Moves::scatter) return -1;

@@ -328,7 +328,7 @@ struct fused<46> {
 
 /// relu - rectifier.
 ///
-/// Math      y = max(x, 0), dy/dx = 1 where y > 0, else 0 (also at 0); NaN stays NaN
+/// Math      y = max(x, 0), dy/dx = 1 where y > 0, else 0 (also at 0); NaN stays NaN and passes what comes to it
 /// Shapes    x: [S...] -> y: [S...]
 /// Dtypes    all but bool
 /// Errors    "relu: numeric dtype required, got bool"
@@ -342,7 +342,7 @@ struct relu : arithmetic<relu, 1> {
   }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return apply<where>(s.y > 0.0, t, zeros_like(t));
+    return apply<where>(s.y != 0.0, t, zeros_like(t));
   }
 };
 template <>

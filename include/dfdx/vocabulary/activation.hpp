@@ -260,7 +260,8 @@ constexpr auto hardswish(X const& x) {
 /// Source    PyTorch's softshrink
 template <operand X>
 constexpr auto softshrink(X const& x, double lambda = 0.5) {
-  return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, x * 0.0));  // of NaN, NaN
+  auto const beyond = where(x > lambda, x - lambda, x + lambda);  // NaN among it, which a gradient passes
+  return where(logical_and(x >= -lambda, x <= lambda), 0.0, beyond);
 }
 /// hardshrink(x, lambda) - x, 0 between -lambda and lambda.
 ///
@@ -294,6 +295,11 @@ struct PreluRule {
     return r;
   }
 };
+// The weight is chosen, not the product: where it is not the weight's, an infinite x must not come to its gradient.
+template <class X, class W>
+constexpr auto prelu_of(X const& x, W const& weight) {
+  return where(x > 0, ones_like(x), weight) * x;
+}
 template <class X, class W>
 struct TypedPrelu {
   static constexpr Meta infer(Text* why) {
@@ -310,12 +316,12 @@ constexpr auto prelu(X const& x, W const& weight) {
   } else if constexpr (typed<X> && typed<W>) {
     using R = typename decltype(detail::result_type<detail::TypedPrelu<X, W>>())::type;
     if constexpr (refused<R>) return Refused{};
-    else return where(x > 0, x, detail::wrap<R>(reshape_to(Array(weight), R::static_shape)) * x);
+    else return detail::prelu_of(x, detail::wrap<R>(reshape_to(Array(weight), R::static_shape)));
   } else {
     Text why;
     Shape const to = detail::PreluRule::target(x.shape(), weight.shape(), &why);
     if (!to.valid()) raise(why);
-    return where(x > 0, x, reshape_to(weight, to) * x);
+    return detail::prelu_of(x, reshape_to(weight, to));
   }
 }
 
