@@ -567,6 +567,81 @@ TEST_CASE("gradients where a value is no number or infinite", "[vocabulary]") {
   CHECK(array_equal(y, from({INFINITY, -1.0f, 3.0f})));
   sum(y).backward();
   CHECK(array_equal(weight.grad(), from({-2.0f})));
+  // Beside an infinite end the other one, and the weight.
+  Array a = from({-INFINITY, 1.0f}), b = from({-1.0f, 3.0f}), w = from({20.0f, 0.25f});
+  for (Array* v : {&a, &b, &w}) v->requires_grad(true);
+  Array const between = lerp(a, b, w);
+  CHECK(array_equal(between, from({INFINITY, 1.5f})));
+  sum(between).backward();
+  CHECK(array_equal(a.grad(), from({-19.0f, 0.75f})));
+  CHECK(array_equal(b.grad(), from({20.0f, 0.25f})));
+  CHECK(array_equal(w.grad(), from({INFINITY, 2.0f})));
+}
+
+TEST_CASE("what is decided well costs little, but not nothing", "[losses]") {
+  auto const logits = Tensor<float, 4>{17.5f, -40.0f, 60.0f, -0.0f};
+  auto const truth = Tensor<float, 4>{1, 0, 1, 1}, weights = Tensor<float, 4>{2, 3, 0.5f, 1};
+  double const size[] = {17.5, 40, 60, 0}, sign[] = {-1, 1, -1, -1}, weight[] = {2, 1, 0.5, 1};
+  auto const near_one = [](Array const& got, index_t i, double want) {
+    INFO(i << ": " << at(got, i) << " for " << want);
+    return std::fabs(at(got, i) - want) <= 1e-6 * std::fabs(want);
+  };
+  Array const each = bce_with_logits<Reduction::none>(logits, truth),
+              heavy = bce_with_logits<Reduction::none>(logits, truth, weights);
+  Array x = Array(logits).clone();
+  x.requires_grad(true);
+  sum(bce_with_logits(x, Array(truth), Array(weights), Reduction::none)).backward();
+  for (index_t i = 0; i < 4; ++i) {
+    double const loss = std::log1p(std::exp(-size[i])), slope = sign[i] / (1 + std::exp(size[i]));
+    CHECK(near_one(each, i, loss));
+    CHECK(near_one(heavy, i, weight[i] * loss));
+    CHECK(near_one(x.grad(), i, weight[i] * slope));
+  }
+}
+
+TEST_CASE("losses of 16 bits are rounded once, and so are their gradients", "[losses]") {
+  using F = std::function<Array(Array const&, Array const&)>;
+  Array const labels = from<std::int64_t>({1, 0, 4, 4}), weight = from<double>({1, 2, 0.5, 1, 3});
+  std::vector<F> const all = {
+      [](auto const& x, auto const& t) { return l1_loss(x, t); },
+      [](auto const& x, auto const& t) { return mse_loss(x, t, Reduction::none); },
+      [](auto const& x, auto const& t) { return huber_loss(x, t, 0.3); },
+      [](auto const& x, auto const& t) { return smooth_l1_loss(x, t, 0.3, Reduction::sum); },
+      [](auto const& x, auto const& t) { return bce_loss(t, x); },
+      [](auto const& x, auto const& t) { return bce_with_logits(x, t, Reduction::none); },
+      [](auto const& x, auto const& t) { return bce_with_logits(x, t, t); },
+      [](auto const& x, auto const& t) { return kl_div(x, t, {.reduction = Reduction::none}); },
+      [](auto const& x, auto const& t) { return poisson_nll_loss(x, t, {.full = true}); },
+      [](auto const& x, auto const& t) { return gaussian_nll_loss(x, t, t); },
+      [&](auto const& x, auto const&) { return cross_entropy(x, labels, {.label_smoothing = 0.1}); },
+      [&](auto const& x, auto const&) {
+        return cross_entropy(x, labels, weight.to(x.dtype()), {.reduction = Reduction::none});
+      },
+      [](auto const& x, auto const& t) { return cross_entropy(x, t); },
+      [](auto const& x, auto const& t) { return lerp(x, t, t); },
+  };
+  for (DType d : {DType::bf16, DType::f16})
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      INFO(name_of(d) << " loss " << k);
+      auto const run = [&](DType as) {
+        Array x = (randn({4, 5}, Key{7}) * 4.0).to(d).to(as), t = uniform({4, 5}, Key{8}).to(d).to(as);
+        x.requires_grad(true);
+        Array const y = all[k](x, t);
+        sum(y.to(DType::f32)).backward();
+        CHECK(y.dtype() == as);
+        return std::array{y.detach(), x.grad()};
+      };
+      auto const got = run(d), want = run(DType::f32);
+      CHECK(array_equal(got[0], want[0].to(d)));
+      CHECK(allclose(got[1].to(DType::f32), want[1], d == DType::bf16 ? 0x1p-7 : 0x1p-10, 1e-7));
+    }
+  // And of Tensors, whose programs give the same.
+  auto const x = cast<bfloat16>(randn<float, 4, 5>(Key{7}) * 4.0);
+  auto const f = [](auto const& v, auto const& y) { return cross_entropy(v, y); };
+  static_assert(std::is_same_v<decltype(f(x, Tensor<int, 4>{})), Tensor<bfloat16>>);
+  auto const y = Tensor<int, 4>{1, 0, 4, 4};
+  CHECK(array_equal(f(x, y), cast<bfloat16>(f(cast<float>(x), y))));
+  CHECK(array_equal(f(x, y), compile(f)(x, y)));
 }
 
 }  // namespace tests::vocabulary_losses

@@ -274,25 +274,30 @@ constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight
 }
 
 template <Reduction... R, class X, class Y, class W>
-constexpr auto cross_entropy_of(X const& logits, Y const& target, W const& weight, CrossEntropy const& o) {
+constexpr auto cross_entropy_of(X const& given, Y const& target, W const& weight, CrossEntropy const& o) {
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     raise("cross_entropy: label_smoothing between 0 and 1 required");
-  return over_classes<ClassLoss::cross_entropy>(logits, target, weight, [&](auto axis) {
-    constexpr int a = decltype(axis)::value;
-    auto const z = logits - largest<"cross_entropy">(logits, keeping<a>);
-    auto const of_labels = [&](auto const& y) {
-      return label_loss<ClassLoss::cross_entropy, a, R...>(log(sum<a>(exp(z), keepdim)), z, y, weight, o);
-    };
-    auto const of_probabilities = [&](auto const& y) {
-      return probability_loss<a, R...>(z - log(sum<a>(exp(z), keepdim)), y, weight, o);
-    };
-    if constexpr (typed<Y>) {
-      if constexpr (is_floating(Y::static_meta.dtype)) return of_probabilities(target);
-      else return of_labels(target);
-    } else {
-      return is_floating(target.dtype()) ? of_probabilities(target) : of_labels(target);
-    }
-  });
+  auto const loss = [&](auto const& logits, auto const& y, auto const& weights) {
+    return over_classes<ClassLoss::cross_entropy>(logits, y, weights, [&](auto axis) {
+      constexpr int a = decltype(axis)::value;
+      auto const z = logits - largest<"cross_entropy">(logits, keeping<a>);
+      auto const of_labels = [&](auto const& l) {
+        return label_loss<ClassLoss::cross_entropy, a, R...>(log(sum<a>(exp(z), keepdim)), z, l, weights, o);
+      };
+      auto const of_probabilities = [&](auto const& p) {
+        return probability_loss<a, R...>(z - log(sum<a>(exp(z), keepdim)), p, weights, o);
+      };
+      if constexpr (typed<Y>) {
+        if constexpr (is_floating(Y::static_meta.dtype)) return of_probabilities(y);
+        else return of_labels(y);
+      } else {
+        return is_floating(y.dtype()) ? of_probabilities(y) : of_labels(y);
+      }
+    });
+  };
+  if constexpr (operand<W>) return computed_in_f32(loss, given, target, weight);
+  else
+    return computed_in_f32([&](auto const& x, auto const& y) { return loss(x, y, weight); }, given, target);
 }
 
 template <Reduction... R, class X, class Y, class W>
@@ -311,7 +316,8 @@ constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, Nll
 ///
 /// Shapes    logits: [N, C] or [N, C, ...], labels: [N] or [N, ...], or probabilities of the logits' shape; weight: [C]
 ///           -> []
-/// Dtypes    logits: floating, labels: i32 i64, probabilities: floating
+/// Dtypes    logits: floating, labels: i32 i64, probabilities: floating; 16 bits are computed in f32 and rounded at the
+///           end
 /// Errors    "cross_entropy: labels [16] do not fit scores [32, 10]"; "cross_entropy: label 10 out of range for 10
 ///           classes" (not of a program that does not know the number of classes)
 /// Source    PyTorch's cross_entropy; label_smoothing: Szegedy et al., CVPR 2016

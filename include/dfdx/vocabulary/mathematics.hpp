@@ -304,18 +304,28 @@ constexpr auto masked_fill(X const& x, M const& mask, Value const& value) {
 /// lerp(a, b, w) - a + w (b - a), exactly b at w = 1; of integers in f32.
 ///
 /// Shapes    a, b, w: broadcast to [S...] -> [S...]
-/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32
+/// Dtypes    f32 f64 f16 bf16, promoted; integers and bool in f32; 16 bits are computed in f32 and rounded at the end
 /// Source    PyTorch's lerp
 template <operand A, operand B, class W>
   requires math_operands<A, W>
 constexpr auto lerp(A const& a, B const& b, W const& w) {
-  auto const d = detail::real(b) - detail::beside<"lerp">(a, b);
-  if constexpr (number<W>) {
-    return w < 0.5 ? a + d * w : b - d * (1.0 - static_cast<double>(w));
-  } else {
-    auto const t = detail::beside<"lerp">(detail::real(w), d);
-    return where(abs(t) < 0.5, a + t * d, b - d * (1.0 - t));
-  }
+  // From the nearer end. That end and how far it is are chosen, not the sums: a difference that is infinite would make
+  // NaN of what does not flow through the other.
+  auto const between = [](auto const& from, auto const& to, auto const& t) {
+    auto const d = to - detail::beside<"lerp">(from, to);
+    if constexpr (number<std::remove_cvref_t<decltype(t)>>) {
+      return t < 0.5 ? from + d * t : to - d * (1.0 - static_cast<double>(t));
+    } else {
+      auto const part = detail::beside<"lerp">(t, d);
+      auto const first = abs(part) < 0.5;
+      return where(first, from, to) + where(first, part, part - 1.0) * d;
+    }
+  };
+  auto const x = detail::real(a);
+  auto const y = detail::real(b);
+  if constexpr (number<W>)
+    return detail::computed_in_f32([&](auto const& u, auto const& v) { return between(u, v, w); }, x, y);
+  else return detail::computed_in_f32(between, x, y, detail::real(w));
 }
 
 }  // namespace dfdx

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include <dfdx/vocabulary/in_f32.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
@@ -164,50 +165,6 @@ constexpr auto over_count(X const& x, Y const& total, P const& over, int correct
   constexpr double inf = std::numeric_limits<double>::infinity();
   return total * (n > correction ? 1.0 / static_cast<double>(n - correction) : inf);
 }
-// x in f32 if it has 16 bits, in which what leads to a result may overflow.
-template <operand X>
-constexpr auto in_f32(X const& x) {
-  if constexpr (refused<X>) return Refused{};
-  else if constexpr (!typed<X>)
-    return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
-  else if constexpr (promote(X::static_meta.dtype, DType::f32) != DType::f32) return x;
-  else if constexpr (is_floating(X::static_meta.dtype)) return cast<float>(x);
-  else return x;
-}
-// y in the dtype of x, if that has 16 bits.
-template <operand Y, operand X>
-constexpr auto rounded_as(Y const& y, X const& x) {
-  if constexpr (refused<Y, X>) return Refused{};
-  else if constexpr (typed<Y> && typed<X>) {
-    if constexpr (size_of(X::static_meta.dtype) == 2) return cast<typename X::value_type>(y);
-    else return y;
-  } else {
-    return size_of(x.dtype()) == 2 ? cast_to(untyped(y), x.dtype()) : untyped(y);
-  }
-}
-// y in the dtype that a and b have together, if that has 16 bits.
-template <operand Y, operand A, operand B>
-constexpr auto rounded_as(Y const& y, A const& a, B const& b) {
-  if constexpr (refused<Y, A, B>) return Refused{};
-  else if constexpr (typed<Y> && typed<A> && typed<B>) {
-    constexpr DType d = promote(A::static_meta.dtype, B::static_meta.dtype);
-    if constexpr (size_of(d) == 2) return cast<element_t<d>>(y);
-    else return y;
-  } else {
-    DType const d = promote(a.dtype(), b.dtype());
-    return size_of(d) == 2 ? cast_to(untyped(y), d) : untyped(y);
-  }
-}
-/// computed_in_f32(x, f) - f of real numbers: of integers as f32, of 16 bits in f32 and rounded once, at the end.
-/// Programs are told nothing of it, for their loops do so with all that lies between what they read and store.
-template <class X, class F>
-constexpr auto computed_in_f32(X const& x, F const& f) {
-  if constexpr (refused<X>) return Refused{};
-  else if constexpr (sym<X>) return f(real(x));
-  else if (DFDX_IN_CONSTANT_EXPRESSION || x.recorded()) return f(real(x));
-  else return rounded_as(f(in_f32(real(x))), x);
-}
-
 // y in another dtype if x holds integers of 64 bits.
 template <DType To, class Y, class X>
 constexpr auto of_i64(Y const& y, [[maybe_unused]] X const& x) {
