@@ -2,7 +2,9 @@
 // Pooling against plain loops over windows; ties, edges, refusals.
 #include "ops/places.hpp"
 
+#include <dfdx/program/transforms.hpp>
 #include <dfdx/testing/gradcheck.hpp>
+#include <dfdx/vocabulary/interpolate.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/pool_by_size.hpp>
 
@@ -271,6 +273,40 @@ TEST_CASE("windows by numbers alone are those of the options", "[ops]") {
   CHECK(array_equal(max_pool3d(volume, 2, 1), max_pool3d(volume, {2, 1})));
   CHECK(array_equal(avg_pool3d<2, 1>(volume), avg_pool3d(volume, {2, 1})));
   CHECK(array_equal(avg_pool3d(volume, 3), avg_pool3d(volume, {3})));
+}
+
+TEST_CASE("along several axes 16 bits are rounded once", "[ops]") {
+  using F = std::function<Array(Array const&)>;
+  std::vector<F> const all = {
+      [](Array const& x) {
+        return avg_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true});
+      },
+      [](Array const& x) { return avg_pool2d(x, {.kernel = Extents(3, 1), .divisor_override = 7}); },
+      [](Array const& x) { return adaptive_avg_pool2d(x, {3, 5}); },
+      [](Array const& x) { return avg_pool3d(unsqueeze(x, 0), {.kernel = 2}); },
+      [](Array const& x) {
+        return interpolate(x, {.size = {5, 9}, .mode = InterpolateMode::bilinear, .align_corners = true});
+      },
+      [](Array const& x) { return interpolate(x, {.size = {5, 9}, .mode = InterpolateMode::bicubic}); },
+  };
+  for (DType d : {DType::f16, DType::bf16})
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      INFO(name_of(d) << " " << k);
+      auto const run = [&](DType as) {
+        Array x = randn({2, 3, 8, 7}, Key{4}).to(d).to(as);
+        x.requires_grad(true);
+        Array const y = all[k](x);
+        y.backward(randn(Extents(y.shape()), Key{5}).to(d).to(as));
+        return std::array{y.detach(), x.grad()};
+      };
+      auto const got = run(d), want = run(DType::f32);
+      CHECK(array_equal(got[0], want[0].to(d)));
+      CHECK(array_equal(got[1], want[1].to(d)));
+    }
+  auto const x = cast<bfloat16>(randn<float, 1, 2, 6, 6>(Key{6}));
+  auto const f = [](auto const& v) { return avg_pool2d<3, 2>(v); };
+  CHECK(array_equal(f(x), cast<bfloat16>(f(cast<float>(x)))));
+  CHECK(array_equal(f(x), compile(f)(x)));
 }
 
 }  // namespace tests::ops_pool

@@ -64,14 +64,13 @@ struct Interpolate {
   }
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    V r = x;
-    for (int axis = 2; axis < y.shape.rank; ++axis) {
-      double const factor = o.scale_factor.n == 0 ? 0 : scale(axis - 2);
-      if (r.shape()[axis] == y.shape[axis] && (factor == 0 || factor == 1)) continue;
-      r = bind_as<op::resample>(Meta{y.dtype, with_extent(r.shape(), axis, y.shape[axis])},
-                                Attrs{{axis, static_cast<index_t>(sampling())}, {factor}}, r);
-    }
-    return r;
+    auto const factor = [&](int axis) { return o.scale_factor.n == 0 ? 0 : scale(axis - 2); };
+    auto const stays = [&](int axis) {
+      return axis < 2 || (x.shape()[axis] == y.shape[axis] && (factor(axis) == 0 || factor(axis) == 1));
+    };
+    return resampled(x, y.shape, stays, [&](int axis) {
+      return Attrs{{axis, static_cast<index_t>(sampling())}, {factor(axis)}};
+    });
   }
 
  private:
@@ -143,7 +142,8 @@ constexpr auto interpolate(X const& x, InterpolateOptions const& o) {
 }
 
 /// grid_sample<GridSampleOptions{...}>(x, grid), grid_sample(x, grid, {.mode, .padding_mode, .align_corners}) -
-/// images at given places: pairs of a column and a row that both run from -1 to 1.
+/// images at given places: pairs of a column and a row that both run from -1 to 1. With zeros around the
+/// images a coordinate that is no number is beyond them.
 ///
 /// Shapes    x: [N, C, Y, X], grid: [N, P, Q, 2] -> [N, C, P, Q]
 /// Dtypes    x, grid: one, floating; f16 and bf16 in f32

@@ -6,7 +6,6 @@
 
 #include <dfdx/kernels/pool.hpp>
 #include <dfdx/ops/pool.hpp>
-#include <dfdx/ops/resample.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/windows.hpp>
 
@@ -182,16 +181,17 @@ struct Mean {
   }
   template <class T, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    V r = x;
-    for (int i = 0; i < N; ++i) {
-      int const axis = y.shape.rank - N + i;
-      if (pools.packed(i) == Window{}.packed() || (pools.adaptive() && r.shape()[axis] == y.shape[axis]))
-        continue;
-      Meta const m{y.dtype, with_extent(r.shape(), axis, y.shape[axis])};
-      r = bind_as<op::resample>(m, Attrs{{axis, static_cast<index_t>(how), pools.packed(i)}}, r);
-    }
+    int const first = y.shape.rank - N;
+    auto const stays = [&](int axis) {
+      return axis < first || pools.packed(axis - first) == Window{}.packed() ||
+             (pools.adaptive() && x.shape()[axis] == y.shape[axis]);
+    };
+    V const r = resampled(divisor != 0 ? in_f32(x) : x, y.shape, stays, [&](int axis) {
+      return Attrs{{axis, static_cast<index_t>(how), pools.packed(axis - first)}};
+    });
     if (divisor == 0) return r;
-    return bind_element<op::mul, T>(Attrs{}, r, full_as(r, r.meta(), 1 / static_cast<double>(divisor)));
+    V const part = full_as(r, r.meta(), 1 / static_cast<double>(divisor));
+    return rounded_as(bind_element<op::mul, compute_t<T>>(Attrs{}, r, part), x);
   }
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// What functions of windows take for parameters: one number for all axes or one for each.
+// What functions of windows take for parameters, one number for all axes or one for each; one axis after another.
 #pragma once
 
 #include <string_view>
 
 #include <dfdx/core/window.hpp>
+#include <dfdx/ops/resample.hpp>
+#include <dfdx/vocabulary/in_f32.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
@@ -41,6 +43,19 @@ struct NameByAxes {
   char const* names[3];
   constexpr char const* operator[](int axes) const { return names[axes - 1]; }
 };
+
+// x with the extents `to`: resampled by rule(axis) along each axis that does not stay. Along several, 16 bits are
+// rounded at the end alone.
+template <class V, class Stays, class Rule>
+constexpr V resampled(V const& x, Shape const& to, Stays const& stays, Rule const& rule) {
+  int steps = 0;
+  for (int axis = 0; axis < to.rank; ++axis) steps += stays(axis) ? 0 : 1;
+  V r = steps > 1 ? in_f32(x) : x;
+  for (int axis = 0; axis < to.rank; ++axis)
+    if (!stays(axis))
+      r = bind_as<op::resample>(Meta{r.dtype(), with_extent(r.shape(), axis, to[axis])}, rule(axis), r);
+  return rounded_as(r, x);
+}
 
 }  // namespace detail
 
