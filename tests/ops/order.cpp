@@ -593,6 +593,15 @@ TEST_CASE("sparse gradients of an embedding", "[ops]") {
   Array own = from<float>({1, 10, 100});
   index_add_(own, 0, from<std::int32_t>({1, 0, 2}), own);
   CHECK(array_equal(own, from<float>({11, 11, 200})));
+  // Of several parts for one place the sum is added, as on the tape, bit by bit.
+  Array const before = randn({3, 5}, Key{1}), often = from<std::int32_t>({1, 0, 1, 1, 2});
+  for (double alpha : {1.0, 0.3})
+    for (int axis : {0, 1}) {
+      Array const parts = randn(axis == 0 ? Extents(5, 5) : Extents(3, 5), Key{2});
+      Array after = before.clone();
+      index_add_(after, axis, often, parts, alpha);
+      CHECK(array_equal(after, index_add(before, axis, often, parts, alpha)));
+    }
   CHECK_THROWS_WITH(index_add_(x, 0, from<std::int32_t>({1, 2}), zeros({2, 3})),
                     "index_add_: index 2 out of range for axis 0 of [2, 3]");
   CHECK(array_equal(x, from<float>({0, 0, 2, 0, 0, 2}, {2, 3})));

@@ -312,7 +312,8 @@ constexpr auto narrow(X const& x, int axis, index_t start, index_t length) {
   return detail::call(detail::Narrow{axis, start, length}, x);
 }
 
-/// diagonal<Offset, A, B>(x), diagonal(x, offset, a, b) - the diagonal of two axes, as a new last axis.
+/// diagonal<Offset, A, B>(x), diagonal(x, offset, a, b) - the diagonal of two axes, as a new last axis. No copy where
+/// matrices lie in one piece, row by row.
 ///
 /// Shapes    x: [.., M, .., N, ..] -> [.., K], K as long as the diagonal
 /// Dtypes    any
