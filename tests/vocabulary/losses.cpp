@@ -617,6 +617,7 @@ TEST_CASE("losses of 16 bits are rounded once, and so are their gradients", "[lo
       [&](auto const& x, auto const&) {
         return cross_entropy(x, labels, weight.to(x.dtype()), {.reduction = Reduction::none});
       },
+      [&](auto const& x, auto const&) { return nll_loss(x, labels, weight.to(x.dtype())); },
       [](auto const& x, auto const& t) { return cross_entropy(x, t); },
       [](auto const& x, auto const& t) { return lerp(x, t, t); },
   };

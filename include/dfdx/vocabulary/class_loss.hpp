@@ -273,6 +273,12 @@ constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight
   return reduced_loss<R...>("cross_entropy", losses, o.reduction);
 }
 
+// f(scores, labels, weight) of scores of 16 bits in f32; the weight may be Unweighted.
+template <class F, class X, class Y, class W>
+constexpr auto classes_in_f32(F const& f, X const& x, Y const& y, W const& weight) {
+  if constexpr (operand<W>) return computed_in_f32(f, x, y, weight);
+  else return computed_in_f32([&](auto const& v, auto const& labels) { return f(v, labels, weight); }, x, y);
+}
 template <Reduction... R, class X, class Y, class W>
 constexpr auto cross_entropy_of(X const& given, Y const& target, W const& weight, CrossEntropy const& o) {
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
@@ -295,18 +301,18 @@ constexpr auto cross_entropy_of(X const& given, Y const& target, W const& weight
       }
     });
   };
-  if constexpr (operand<W>) return computed_in_f32(loss, given, target, weight);
-  else
-    return computed_in_f32([&](auto const& x, auto const& y) { return loss(x, y, weight); }, given, target);
+  return classes_in_f32(loss, given, target, weight);
 }
 
 template <Reduction... R, class X, class Y, class W>
 constexpr auto nll_loss_of(X const& log_p, Y const& labels, W const& weight, NllLoss const& o) {
-  return over_classes<ClassLoss::nll_loss>(log_p, labels, weight, [&](auto axis) {
-    return label_loss<ClassLoss::nll_loss, decltype(axis)::value, R...>(
-        Unweighted{}, log_p, labels, weight,
-        CrossEntropy{.ignore_index = o.ignore_index, .reduction = o.reduction});
-  });
+  auto const loss = [&](auto const& x, auto const& y, auto const& w) {
+    return over_classes<ClassLoss::nll_loss>(x, y, w, [&](auto axis) {
+      return label_loss<ClassLoss::nll_loss, decltype(axis)::value, R...>(
+          Unweighted{}, x, y, w, CrossEntropy{.ignore_index = o.ignore_index, .reduction = o.reduction});
+    });
+  };
+  return classes_in_f32(loss, log_p, labels, weight);
 }
 
 }  // namespace detail
@@ -334,7 +340,7 @@ constexpr auto cross_entropy(X const& logits, Y const& target, W const& weight,
 /// nll_loss(log_probabilities, labels) - minus the mean of the entries at the labels; weights and options as above.
 ///
 /// Shapes    log_probabilities: [N, C] or [N, C, ...], labels: [N] or [N, ...], weight: [C] -> []
-/// Dtypes    log_probabilities: floating, labels: i32 i64
+/// Dtypes    log_probabilities: floating, labels: i32 i64; 16 bits are computed in f32 and rounded at the end
 /// Errors    "nll_loss: labels [16] do not fit scores [32, 10]"; for labels out of range as cross_entropy
 /// Source    PyTorch's nll_loss
 template <Reduction... R, operand X, operand Y>

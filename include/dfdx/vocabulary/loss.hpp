@@ -106,11 +106,11 @@ constexpr auto bce_loss(X const& x, Y const& target, W const& weight, Reduction 
 
 namespace detail {
 
-// Where x is positive (1 - t) x, else -w t x, and at both ends the weight times ln(1 + e^-|x|): so what is decided well
-// costs little, but not nothing, though x may be large.
-template <class X, class C, class W>
-constexpr auto logistic_loss(X const& x, C const& coefficient, W const& weight) {
-  return coefficient * x + weight * log1p(exp(where(x > 0, -x, x)));
+// ln(1 + e^-|x|): what a logistic loss is besides x times a factor, which is exactly 0 where x decides as it should. So
+// that what is decided well costs little, but not nothing, though x may be large.
+template <class X>
+constexpr auto undecided(X const& x) {
+  return log1p(exp(where(x > 0, -x, x)));
 }
 
 }  // namespace detail
@@ -125,8 +125,8 @@ template <Reduction... R, operand X, operand Y>
 constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
   auto const loss = [&](auto const& given, auto const& t) {
     auto const v = detail::facing<"bce_with_logits">(detail::real(given), t);
-    auto const coefficient = where(v > 0, ones_like(v), zeros_like(v)) - t;
-    return detail::reduced_loss<R...>("bce_with_logits", detail::logistic_loss(v, coefficient, 1.0), how);
+    auto const factor = where(v > 0, ones_like(v), zeros_like(v)) - t;
+    return detail::reduced_loss<R...>("bce_with_logits", factor * v + detail::undecided(v), how);
   };
   return detail::computed_in_f32(loss, x, target);
 }
@@ -136,9 +136,9 @@ constexpr auto bce_with_logits(X const& x, Y const& target, W const& positive_we
                                Reduction how = Reduction::mean) {
   auto const loss = [&](auto const& v, auto const& given, auto const& w) {
     auto const t = detail::beside<"bce_with_logits">(detail::real(given), v, w);
-    auto const coefficient = where(v > 0, 1.0 - t, -(w * t));
-    return detail::reduced_loss<R...>(
-        "bce_with_logits", detail::logistic_loss(detail::real(v), coefficient, (w - 1.0) * t + 1.0), how);
+    auto const factor = where(v > 0, 1.0 - t, -(w * t));
+    auto const weighted = ((w - 1.0) * t + 1.0) * detail::undecided(detail::real(v));
+    return detail::reduced_loss<R...>("bce_with_logits", factor * v + weighted, how);
   };
   return detail::computed_in_f32(loss, x, target, positive_weight);
 }
