@@ -63,10 +63,10 @@ struct Named : Rule {
   template <class T, class V, class... X>
   constexpr auto run(Meta const& y, V const& x, X const&... rest) const {
     Graph* const g = recorder_of(x);
-    std::size_t const before = g != nullptr ? g->requirements.size() : 0;
+    std::size_t const asked = g != nullptr ? g->requirements.size() : 0;
     auto r = Rule::template run<T>(y, x, rest...);
     if (g != nullptr)
-      for (std::size_t k = before; k < g->requirements.size(); ++k) g->requirements[k].op = Name.text;
+      for (std::size_t k = asked; k < g->requirements.size(); ++k) g->requirements[k].op = Name.text;
     return r;
   }
 };
