@@ -84,4 +84,26 @@ TEST_CASE("norms of what lies in another order on a device, and of far numbers")
   CHECK(apart([](Values const& v) { return layer_norm(v[0], {2000}); }, {far}) < 2e-3);
 }
 
+TEST_CASE("norms on a device of numbers that are all alike are 0, and so is the gradient of one alone") {
+  auto const norm = [](Values const& v) { return layer_norm(v[0], Extents{v[0].shape()[1]}, 1e-12); };
+  for (double alike : {2024.3, -99999.9, 0.1})
+    for (DType const d : {DType::f32, DType::f64})
+      for (index_t n : {61, 1000, 9001}) {
+        Array const x = full({3, n}, alike, d);
+        CHECK(max(abs(to({}, norm({there(x)})))).item() == 0);
+        CHECK(apart([&](Values const& v) { return layer_norm(v[0], {n}); }, {x}) <
+              (d == DType::f64 ? 1e-11 : 1e-3));
+        auto const batch = [](Values const& v) {
+          Array const zero = zeros_like(select(v[0], 1, 0)), one = zero + 1.0;
+          BatchNorm const o{.training = true, .momentum = 1, .eps = 1e-12};
+          return std::get<0>(batch_norm(transpose(v[0]), zero, one, o));
+        };
+        CHECK(max(abs(to({}, batch({there(x)})))).item() == 0);
+      }
+  Array x = there(drawn(make_shape(200, 1), 1)), w = there(drawn(make_shape(1), 2));
+  x.requires_grad(true);
+  Array const g = gradients(sum(layer_norm(x, w) * there(drawn(make_shape(200, 1), 3))), {x})[0];
+  CHECK(max(abs(to({}, g))).item() == 0);
+}
+
 }  // namespace tests::cuda_emulated_called_norms

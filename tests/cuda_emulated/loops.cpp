@@ -118,6 +118,14 @@ TEST_CASE("maps of several elements a thread", "[cuda]") {
   REQUIRE(apart(Mixed{}, filled<Large>(1), filled<Tensor<float, 256>>(2),
                 filled<Tensor<float16, 160, 256>>(3), filled<Tensor<float, 256, 160>>(4)) < 1e-3);
 }
+TEST_CASE("norms of numbers that are all alike are 0", "[cuda]") {
+  Tensor<float, 100> const weight = filled<Tensor<float, 100>>(1), none(zeros({100}, DType::f32));
+  for (float alike : {2024.3f, -99999.9f, 0.1f}) {
+    Tensor<float, 9, 100> const x(full({9, 100}, alike, DType::f32));
+    auto f = compile(Normalise{});
+    for (double y : numbers(f(to(cuda(), x), to(cuda(), weight), to(cuda(), none)))) REQUIRE(y == 0);
+  }
+}
 TEST_CASE("an operand that repeats may have wider numbers", "[cuda]") {
   REQUIRE(apart(Scaled{}, filled<Tensor<float, 160, 256>>(1), filled<Tensor<double, 160, 1>>(2)) < 1e-6);
 }

@@ -65,11 +65,11 @@ Array per_channel(Array const& p, int rank) {
 Array groups_by_ops(Array const& x, index_t groups, Array const& w, Array const& b) {
   Shape const s = make_shape(x.shape()[0], groups, x.size() / x.shape()[0] / groups);
   Array const y =
-      reshape_to(detail::standardized(reshape_to(x, s), detail::Over{Axes{2}, true}, 1e-5), x.shape());
+      reshape_to(detail::standard_over(reshape_to(x, s), detail::Over{Axes{2}, true}, 1e-5).z, x.shape());
   return y * per_channel(w, x.ndim()) + per_channel(b, x.ndim());
 }
 Array batch_by_ops(Array const& x, Array const& w, Array const& b) {
-  Array const y = detail::standardized(x, detail::Over{detail::all_but_channels(x.ndim()), true}, 1e-5);
+  Array const y = detail::standard_over(x, detail::Over{detail::all_but_channels(x.ndim()), true}, 1e-5).z;
   return y * per_channel(w, x.ndim()) + per_channel(b, x.ndim());
 }
 Array batch(Array const& x, Array const& w, Array const& b) {
@@ -219,6 +219,105 @@ TEST_CASE("norms of numbers that are all alike are 0, whatever the number", "[vo
       CHECK(largest(select(y, 1, 2)) == 0);
       CHECK(std::abs(dfdx::var(cast_to(select(y, 1, 1), DType::f64), Axes{0}, 0).item() - 1) < 1e-4);
     }
+}
+
+namespace {
+
+// Of a small eps little is left that would hide what is not 0.
+template <bool Small>
+inline constexpr double eps_of = Small ? 1e-14 : 1e-5;
+template <bool Small>
+struct Trailing {
+  constexpr auto operator()(auto const& x) const {
+    return layer_norm<std::remove_cvref_t<decltype(x)>::static_shape[1]>(x, eps_of<Small>);
+  }
+};
+template <bool Small>
+struct Grouped {
+  constexpr auto operator()(auto const& x) const { return group_norm<2>(x, eps_of<Small>); }
+};
+template <bool Small>
+struct Alone {
+  constexpr auto operator()(auto const& x) const { return instance_norm(x, eps_of<Small>); }
+};
+template <bool Small>
+struct Batched {
+  constexpr auto operator()(auto const& x) const {
+    auto const zero = [&] {
+      if constexpr (std::remove_cvref_t<decltype(x)>::static_rank == 2) return zeros_like(sum<0>(x));
+      else return zeros_like(sum<0, 2>(x));
+    }();
+    return std::get<0>(batch_norm(x, zero, zero + 1.0, BatchNorm{.training = true, .eps = eps_of<Small>}));
+  }
+};
+template <class F>
+struct Weighed {
+  constexpr auto operator()(auto const& x, auto const& ct) const { return sum(F{}(x)*ct); }
+};
+// Of a program the value, and gradients as far from the tape's as rounding is, of what they are at most.
+template <template <bool> class F, class X>
+void check_alike(X const& x) {
+  CHECK(largest(compile(F<true>{})(x)) == 0);
+  auto const ct = X(cast_to(drawn(x.shape(), 3), x.dtype()));
+  Array const g = grad(Weighed<F<false>>{})(x, ct), on_tape = leaf(x);
+  Array const want = gradients(Weighed<F<false>>{}(X(on_tape), ct), {on_tape})[0];
+  CHECK(largest(g - want) <= (x.dtype() == DType::f64 ? 1e-11 : 2e-3) * largest(want));
+}
+
+}  // namespace
+
+TEST_CASE("norms in programs of numbers that are all alike are 0", "[vocabulary]") {
+  for (double alike : {2024.3, -99999.9, 0.1, 1 / 3.0}) {
+    INFO(alike);
+    auto const number = static_cast<float>(alike);
+    check_alike<Trailing>(Tensor<float, 3, 61>(full({3, 61}, number, DType::f32)));
+    check_alike<Trailing>(Tensor<float, 2, 9001>(full({2, 9001}, number, DType::f32)));
+    check_alike<Trailing>(Tensor<double, 3, 61>(full({3, 61}, alike, DType::f64)));
+    check_alike<Trailing>(Tensor<float, dyn, 100>(full({3, 100}, number, DType::f32)));
+    check_alike<Grouped>(Tensor<float, 2, 6, 57>(full({2, 6, 57}, number, DType::f32)));
+    check_alike<Alone>(Tensor<float, 2, 3, 11, 13>(full({2, 3, 11, 13}, number, DType::f32)));
+    check_alike<Batched>(Tensor<float, 1001, 3>(full({1001, 3}, number, DType::f32)));
+    check_alike<Batched>(Tensor<float, 9, 3, 211>(full({9, 3, 211}, number, DType::f32)));
+    check_alike<Batched>(Tensor<float, dyn, 3>(full({67, 3}, number, DType::f32)));
+  }
+}
+
+TEST_CASE("norms in programs of numbers far from 0, of infinities, of huge numbers", "[vocabulary]") {
+  using X = Tensor<float, 4, 1000>;
+  constexpr auto norm = [](auto const& x) { return layer_norm<1000>(x); };
+  X const x(drawn(make_shape(4, 1000), 1, DType::f32) + 1e4);
+  Array const exact = layer_norm(cast_to(Array(x), DType::f64), {1000});
+  CHECK(largest(cast_to(Array(compile(norm)(x)), DType::f64) - exact) < 2e-3);
+  X v(drawn(make_shape(4, 1000), 4, DType::f32));
+  Array(v).data<float>()[1001] = std::numeric_limits<float>::infinity();
+  for (index_t i = 2000; i < 3000; ++i) Array(v).data<float>()[i] *= 1e27f;
+  Array const y = compile(norm)(v), want = layer_norm(v, {1000});
+  for (index_t row = 0; row < 4; ++row) {
+    Array const apart = abs(select(y, 0, row) - select(want, 0, row));
+    if (row == 1) CHECK(isnan(apart).sum().item() == 1000);
+    else CHECK(max(apart).item() < 1e-5);
+  }
+}
+
+TEST_CASE("one number less its mean has no gradient", "[vocabulary]") {
+  using X = Tensor<float, 200, 1>;
+  X const x(drawn(make_shape(200, 1), 1, DType::f32)), ct(drawn(make_shape(200, 1), 2, DType::f32));
+  Tensor<float, 1> const w{0.3f}, b{0.7f};
+  constexpr auto f = [](auto const& v, auto const& weight, auto const& bias, auto const& c) {
+    return sum(layer_norm(v, weight, bias) * c);
+  };
+  auto const [dx, dw] = grad(f, wrt<0, 1>)(x, w, b, ct);
+  CHECK(largest(dx) == 0);
+  CHECK(largest(dw) == 0);
+  Array const lx = leaf(x), lw = leaf(w), lb = leaf(b);
+  auto const g = gradients(sum(layer_norm(lx, lw, lb) * ct), {lx, lw, lb});
+  CHECK(largest(g[0]) == 0);
+  CHECK(largest(g[1]) == 0);
+  CHECK(largest(g[2] - sum(ct, {0})) < 1e-4);
+  Array const channels = leaf(drawn(make_shape(20, 3, 1), 1, DType::f32)),
+              w3 = leaf(drawn(make_shape(3), 2, DType::f32));
+  CHECK(largest(gradients(sum(instance_norm(channels, w3) * drawn(make_shape(20, 3, 1), 4, DType::f32)),
+                          {channels})[0]) == 0);
 }
 
 TEST_CASE("norms of 16 bits are one step in f32", "[vocabulary]") {

@@ -50,7 +50,7 @@ struct Fusion {
 };
 
 inline constexpr std::size_t max_members = 40;
-inline constexpr int max_row_sums = 4;
+inline constexpr int max_row_sums = 5;
 
 constexpr bool is_reduction(Node const& n) {
   return n.op->code >= Code::reduce_sum && n.op->code <= Code::reduce_min;

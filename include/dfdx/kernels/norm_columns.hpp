@@ -138,7 +138,7 @@ class ColumnsOf {
         b.mean[c] = static_cast<double>(b.means[c * b.inner]) + sums[0][c] / count;
       spread();
     }
-    b.repeat(b.scales, [&](index_t c) { return static_cast<T>(1 / std::sqrt(b.variance[c] + r_.eps)); });
+    b.repeat(b.scales, [&](index_t c) { return static_cast<T>(r_.scale(b.variance[c])); });
   }
   // Of columns the sums of channels.
   static void join(Block const& b, double* sums) {

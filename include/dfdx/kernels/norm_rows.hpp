@@ -112,7 +112,7 @@ class RowsOf {
   }
   Standard standard(index_t row) const {
     Moments const m = moments(row);
-    return {static_cast<T>(m.mean), static_cast<T>(1 / std::sqrt(m.variance + r_.eps))};
+    return {static_cast<T>(m.mean), static_cast<T>(r_.scale(m.variance))};
   }
 
   void forward(T const* weight, T const* bias, T* to) const {

@@ -2,6 +2,8 @@
 // What normalisation is told besides its operands, as attributes of its ops hold it, and the rows that follow from it.
 #pragma once
 
+#include <cmath>
+
 #include <dfdx/value/node.hpp>
 
 namespace dfdx::op {
@@ -16,6 +18,11 @@ struct NormRows {
   constexpr index_t number() const { return across ? groups : samples * groups; }
   constexpr index_t length() const { return channels * inner * (across ? samples : 1); }
   constexpr index_t parameters() const { return groups * channels; }
+  /// What a row of this variance is scaled by. One number less its mean is 0, and so is its gradient, but for what is
+  /// left of it where products are added without being rounded: it counts for nothing.
+  DFDX_INLINE double scale(double variance) const {
+    return centred && length() == 1 ? 0 : 1 / std::sqrt(variance + eps);
+  }
 };
 
 /// NormOptions - what attrs say: the axes of channels, which are those of parameters, so many from `axis` on, in how

@@ -113,16 +113,11 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
     if (Graph* const g = recorder_of(x); g != nullptr && values < 0 && values != extent::unknown)
       g->requirements.push_back(SameExtent{"batch_norm", values, 2, true});
     auto const by_ops = [&] {
-      auto const centre = mean_of(x, over);
-      auto const centred = x - centre;
-      auto const squares = square(centred);
-      auto const y = centred * rsqrt(mean_of(squares, over) + o.eps);
+      auto const s = standard_over(x, over, o.eps);
       auto const flat = [&](auto const& v) { return reduce<op::sum>(v, without(over)); };
       return std::tuple(
-          scaled_channels(y, fit, p...), moved_towards(running_mean, flat(centre), o.momentum),
-          moved_towards(running_var,
-                        flat(over_count<"batch_norm">(x, reduce<op::sum>(squares, over), over, 1)),
-                        o.momentum));
+          scaled_channels(s.z, fit, p...), moved_towards(running_mean, flat(s.mean), o.momentum),
+          moved_towards(running_var, flat(over_count<"batch_norm">(x, s.total, over, 1)), o.momentum));
     };
     using R = decltype(by_ops());
     using Y = std::tuple_element_t<0, R>;
@@ -167,7 +162,7 @@ constexpr auto group_norm_in(X const& given, Groups const& groups, double eps, W
   } else {
     return channels_in_one_step(
         [&] {
-          auto const y = standardized(call(made<Grouped>(groups), in_f32(fit)), keeping<-1>, eps);
+          auto const y = standard_over(call(made<Grouped>(groups), in_f32(fit)), keeping<-1>, eps).z;
           auto const shaped = [&] {
             if constexpr (typed<decltype(y)> && typed<X>) return call(Fixed<Reshape{X::static_shape}>{}, y);
             else return reshape_to(untyped(y), fit.shape());
@@ -186,7 +181,8 @@ constexpr auto instance_norm_in(X const& given, double eps, W const&... w) {
   else
     return channels_in_one_step(
         [&] {
-          return scaled_channels(standardized(in_f32(fit), kept_over(fit, BehindChannels{}), eps), fit, w...);
+          return scaled_channels(standard_over(in_f32(fit), kept_over(fit, BehindChannels{}), eps).z, fit,
+                                 w...);
         },
         {.groups = fit.shape()[1], .eps = eps}, fit, w...);
 }

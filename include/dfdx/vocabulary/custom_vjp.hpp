@@ -12,8 +12,8 @@ namespace op {
 
 /// with_rule - y itself, but derivatives by the operands x are those of the rule R: what custom_vjp and custom_jvp are
 /// made of. R gives R{}(ct, y, x...), the cotangents of all x; or, if it has a member `has_tangent`,
-/// R::cotangent<I>(ct, y, x...), that of one, and R::tangent(y, x..., t...), the tangent of y. It is gone when programs
-/// are simplified.
+/// R::cotangent<I>(ct, y, x...), that of one, and R::tangent(y, x..., t...), the tangent of y; of R::through operands
+/// if it says so, for those of others are nothing. It is gone when programs are simplified.
 ///
 /// Math      z = y; d_x = R(ct, y, x...)
 /// Shapes    y: [S...], x: any -> z: [S...]
@@ -23,7 +23,10 @@ namespace op {
 template <class R, int Operands>
 struct with_rule : operation {
   static_assert(Operands < max_arity, "custom_vjp: at most four operands");
-  static constexpr char const* name = "custom_vjp";
+  static constexpr char const* name = [] {
+    if constexpr (requires { R::name; }) return R::name;
+    else return "custom_vjp";
+  }();
   static constexpr Code code = Code::custom_vjp;
   static constexpr int arity = 1 + Operands;
   static constexpr bool has_jvp = requires { R::has_tangent; };
@@ -34,7 +37,7 @@ struct with_rule : operation {
 
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
-    if constexpr (I == 0) {
+    if constexpr (!flows(I)) {
       return V{};
     } else {
       V const r = on_operands([&](auto const&... x) { return cotangent<I - 1>(s, ct, s.y, x...); }, s);
@@ -46,7 +49,7 @@ struct with_rule : operation {
   // The rule is for all tangents at once: it stands where the first of them flows.
   template <int I, class V>
   static constexpr V jvp(V const&, Site<V> const& s) {
-    if constexpr (I == 0) {
+    if constexpr (!flows(I)) {
       return V{};
     } else {
       for (int k = 1; k < I; ++k)
@@ -61,6 +64,10 @@ struct with_rule : operation {
   }
 
  private:
+  static constexpr bool flows(int which) {
+    if constexpr (requires { R::through; }) return which > 0 && which <= R::through;
+    else return which > 0;
+  }
   template <class G, class V>
   static constexpr V on_operands(G const& g, Site<V> const& s) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -130,8 +137,10 @@ constexpr auto rule_for() {
 // What custom_vjp and custom_jvp return: y, with the rule for its derivatives by x.
 template <class Rule, class Y, class... X>
 constexpr auto ruled(Y const& y, X const&... x) {
-  return wrap<Y>(
-      bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(Attrs{}, untyped(y), untyped(x)...));
+  auto const z =
+      bind<op::with_rule<Rule, static_cast<int>(sizeof...(X))>>(Attrs{}, untyped(y), untyped(x)...);
+  if constexpr (sym<Y>) return z;
+  else return wrap<Y>(z);
 }
 
 // F with a rule for its derivatives: Rules::rule<Y, X...>, where it gives Y for operands X.

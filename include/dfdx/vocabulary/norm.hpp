@@ -11,12 +11,6 @@ namespace dfdx {
 
 namespace detail {
 
-template <class P, operand X>
-constexpr auto standardized(X const& x, P const& over, double eps) {
-  auto const centred = x - mean_of(x, over);
-  return centred * rsqrt(mean_of(square(centred), over) + eps);
-}
-
 /// Axes from..rank-1 of a shape, or all but the second.
 constexpr Axes axes_from(int from, int rank) {
   Axes a;
@@ -82,7 +76,7 @@ constexpr auto over_trailing_by_ops(X const& x, P const& over, double eps, W con
   auto const same = [](auto const& p) -> auto const& { return p; };
   if constexpr (Rms)
     return rounded_as(scaled(same, v * rsqrt(mean_of(square(v), over) + eps), in_f32(w)...), x);
-  else return rounded_as(scaled(same, standardized(v, over, eps), in_f32(w)...), x);
+  else return rounded_as(scaled(same, standard_over(v, over, eps).z, in_f32(w)...), x);
 }
 template <bool Rms, class P, operand X, class... W>
 constexpr auto over_trailing(X const& x, P const& over, double eps, W const&... w) {

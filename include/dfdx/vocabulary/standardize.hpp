@@ -5,7 +5,7 @@
 
 #include <dfdx/kernels/standardize.hpp>
 #include <dfdx/ops/standardize.hpp>
-#include <dfdx/vocabulary/reduce.hpp>
+#include <dfdx/vocabulary/moments.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace dfdx {
@@ -81,18 +81,23 @@ struct NormRules {
       : s(site), o(op::NormOptions::of(s.attrs)), rows(o.rows(s.x[0].shape())) {
     apart = make_shape(rows.samples, rows.groups, rows.channels, rows.inner);
     parameters = make_shape(1, rows.groups, rows.channels, 1);
-    V const x = split(s.x[0]), centred = o.centred ? x - over_row(x) : x;
-    scale = rsqrt(over_row(square(centred)) + o.eps);
-    z = centred * scale;
+    V const x = split(s.x[0]);
+    if (o.centred) {
+      auto const row = standard_over(x, over(), o.eps);
+      scale = row.scale;
+      z = row.z;
+    } else {
+      scale = rsqrt(over_row(square(x)) + o.eps);
+      z = x * scale;
+    }
   }
+  constexpr Over over() const { return Over{o.across ? Axes{0, 2, 3} : Axes{2, 3}, true}; }
   constexpr bool weighted() const { return s.x[1].shape().numel() != 0; }
   constexpr index_t size() const { return s.x[0].shape().numel(); }
   constexpr V split(V const& x) const { return reshape_to(in_f32(x), apart); }
   constexpr V lifted(V const& p) const { return reshape_to(in_f32(p), parameters); }
   /// The mean over each row.
-  constexpr V over_row(V const& x) const {
-    return mean_of(x, Over{o.across ? Axes{0, 2, 3} : Axes{2, 3}, true});
-  }
+  constexpr V over_row(V const& x) const { return mean_of(x, over()); }
   /// The sum for each parameter.
   constexpr V over_rest(V const& x) const { return reduce<op::sum>(x, Over{Axes{0, 3}, true}); }
   /// scale times what of x is neither constant in a row nor along z.
@@ -157,8 +162,7 @@ struct NormRules {
   }
   /// across, without the scale.
   constexpr V flat_part(V const& x) const {
-    V const rest = x - z * over_row(x * z);
-    return o.centred ? rest - over_row(x) : rest;
+    return o.centred ? across_row(x, z, over()) : x - z * over_row(x * z);
   }
 };
 
@@ -232,8 +236,9 @@ NormMoments moments_of(op::NormOptions const& o, Array const& x) {
   Shape const s = make_shape(rows.number());
   if (is_elsewhere(x)) {
     auto const v = reshape_to(lazy<Lazy>(x.detach()), make_shape(rows.samples, rows.groups, rows.inner));
-    auto const m = mean_of(v, Over{Axes{0, 2}, true});
-    return {reshape_to(m, s), mean_of(square(v - m), Over{Axes{0, 2}, false})};
+    Over const rows_of{Axes{0, 2}, true};
+    auto const row = standard_over(v, rows_of, o.eps);
+    return {reshape_to(row.mean, s), reshape_to(over_count<"norm">(v, row.total, rows_of, 0), s)};
   }
   NormMoments const r{Array(Meta{x.dtype(), s}), Array(Meta{x.dtype(), s})};
   auto const run = [&]<class T>(T) {

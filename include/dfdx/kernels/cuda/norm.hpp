@@ -61,14 +61,25 @@ struct CalledNorm {
   }
   static DFDX_INLINE void one(NormArguments<T> const& a, Index row) {
     op::NormRows const& r = a.rows;
-    T mean(0), part(0);
+    T mean(0), part(0), squares(0);
     if (r.centred) {
       each(r, row, [&](Index i, Index) { part += a.x[i]; });
       mean = static_cast<T>(total(static_cast<double>(part)) * a.of_each);
       part = T(0);
     }
-    each(r, row, [&](Index i, Index) { part += (a.x[i] - mean) * (a.x[i] - mean); });
-    auto const scale = static_cast<T>(1 / std::sqrt(total(static_cast<double>(part)) * a.of_each + r.eps));
+    each(r, row, [&](Index i, Index) {
+      T const apart = a.x[i] - mean;
+      part += apart;
+      squares += apart * apart;
+    });
+    double spread = total(static_cast<double>(squares));
+    if (r.centred) {
+      // As vocabulary/moments.hpp has it.
+      double const sum = total(static_cast<double>(part)), rest = sum * a.of_each;
+      mean = static_cast<T>(static_cast<double>(mean) + rest);
+      spread = sum * rest < spread ? spread - sum * rest : 0x1p-23 * spread;
+    }
+    auto const scale = static_cast<T>(r.scale(spread * a.of_each));
     if constexpr (Back) {
       T h(0), along(0);
       each(r, row, [&](Index i, Index c) {
