@@ -152,6 +152,60 @@ TEST_CASE("attention of rows that are too long for a device's memory of blocks")
   CHECK(times(Missed::names(), "attend_back") == 2 * 3);
 }
 
+namespace {
+
+// How far attention to scores so large that their rounding is by more than 1 is from the CPU's, and its gradients, of
+// what they are at most.
+double apart_of_large(DType d, index_t size, double by, op::AttentionOptions const& o) {
+  auto const of = [&](std::uint64_t key, double factor) {
+    return cast_to(drawn(make_shape(1, 2, 70, size), key) * factor, d);
+  };
+  Array const q = of(1, by), k = of(2, d == DType::f16 ? by : 1), v = of(3, 1), ct = of(4, 1e-3);
+  auto const all = [&](auto const& place) {
+    Array const x[] = {place(q), place(k), place(v), place(ct)};
+    Array const y = bind<op::attend>(o.attrs(), x[0], x[1], x[2]);
+    Array const l = flatten(bind<op::attend_sums>(o.attrs(), x[0], x[1], x[2], y));
+    Array const sums = concat<0>(l, zeros_like(l));
+    return std::vector<Array>{y, l, bind<op::attend_back>(o.attrs(), x[0], x[1], x[2], x[3], sums)};
+  };
+  auto const far = all([](Array const& x) { return there(x); }), here = all([](Array const& x) { return x; });
+  double worst = 0;
+  auto const compare = [&](Array const& a, Array const& b) {
+    Array const x = cast_to(to({}, a), DType::f64), z = cast_to(b, DType::f64);
+    double const apart = max(abs(x - z)).item() / max(abs(z)).item();
+    worst = worse(worst, apart);
+  };
+  compare(far[0], here[0]);
+  compare(far[1], here[1]);
+  index_t const n = q.size();
+  for (index_t i = 0; i < 3; ++i)
+    compare(slice(far[2], 0, i * n, (i + 1) * n), slice(here[2], 0, i * n, (i + 1) * n));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("attention called on a device to large scores looks at one key") {
+  auto const before = cuda_options.warpgroup_attention_from;
+  for (auto const from : {std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}) {
+    cuda_options.warpgroup_attention_from = from;
+    for (op::AttentionOptions const& o :
+         {op::AttentionOptions{false, 0, 0.3}, op::AttentionOptions{true, 3, 1},
+          op::AttentionOptions{true, 0, -0.7}})
+      for (index_t size : {16, 64, 128}) {
+        INFO("from " << from << ", factor " << o.scale << ", size " << size);
+        for (double by : {1e7, 1e9, 1e13, 1e17}) {
+          INFO(by);
+          CHECK(apart_of_large(DType::f32, size, by, o) < 1e-5);
+          CHECK(apart_of_large(DType::bf16, size, by, o) < 2e-2);
+        }
+        CHECK(apart_of_large(DType::f64, size, 1e30, o) < 1e-12);
+        CHECK(apart_of_large(DType::f16, size, 1e4, o) < 4e-3);
+      }
+  }
+  cuda_options.warpgroup_attention_from = before;
+}
+
 TEST_CASE("scaled_dot_product_attention on a device has no matrix of weights") {
   auto const attend = [](Attention const& o) {
     return [=](auto const& q, auto const& k, auto const& v) {

@@ -39,6 +39,8 @@ struct AttendKernel {
     index_t const keyed = head / F::sharing(s);
     T const *const keys = F::template matrix<1>(x, keyed), *const values = F::template matrix<2>(x, keyed);
     constexpr C least = -std::numeric_limits<C>::infinity();
+    auto const scale = static_cast<C>(o.scale);
+    C const by = F::factor_of_largest(scale), before = by == scale ? C(1) : scale;
     C largest[rows], total[rows];
     typename F::Packed y[rows][F::template packs<F::width_room>] = {};
     DFDX_UNROLL for (int i = 0; i < rows; ++i) largest[i] = least, total[i] = C(0);
@@ -56,15 +58,15 @@ struct AttendKernel {
         DFDX_UNROLL for (int j = 0; j < columns; ++j) {
           C& score = scores[i][j];
           bool const seen = F::sees(o, first + F::row(i), k0 + F::column(j), s);
-          score = seen ? score * static_cast<C>(o.scale) : least;
+          score = seen ? score * before : least;
           most = score > most ? score : most;
         }
         most = F::row_max(most);
         // A row that has seen nothing yet stays as it is.
-        C const shift = most == least ? C(0) : most, factor = math::exp(largest[i] - shift);
+        C const shift = most == least ? C(0) : most, factor = math::exp((largest[i] - shift) * by);
         C part(0);
         DFDX_UNROLL for (int j = 0; j < columns; ++j) {
-          C const p = math::exp(scores[i][j] - shift);
+          C const p = math::exp((scores[i][j] - shift) * by);
           F::weight(weights, i, j) = p;
           part = part + p;
         }
@@ -85,7 +87,7 @@ struct AttendKernel {
       index_t const query = first + F::row(i), at = head * F::queries(s) + query, width = F::width(s);
       if (query >= F::queries(s)) continue;
       if (to != nullptr) F::write(to + at * width, width, y[i], total[i]);
-      if (sums != nullptr && F::column(0) == 0) sums[at] = largest[i] + math::log(total[i]);
+      if (sums != nullptr && F::column(0) == 0) sums[at] = largest[i] * by + math::log(total[i]);
     }
   }
 };
@@ -131,7 +133,7 @@ struct AttendBackKernel {
     return F::template memory<Use, tile * F::pitch>();
   }
   static DFDX_INLINE C* weights_memory() { return F::template memory<OfWeights, tile * F::weights_pitch>(); }
-  // Of a query the logarithm of its sum of weights, and what its row's gradients sum to.
+  // Of a query the logarithm of its sum of weights, lowered, and what its row's gradients sum to.
   struct OfQuery {
     C log_sum, less;
   };
@@ -139,11 +141,12 @@ struct AttendBackKernel {
     index_t const* const s = x.symbols;
     if (query >= F::queries(s)) return {C(0), C(0)};
     index_t const at = head * F::queries(s) + query;
-    return {F::sums(x, at), F::sums(x, F::rows(s) + at)};
+    return {F::lowered(F::sums(x, at)), F::sums(x, F::rows(s) + at)};
   }
   // Scores become weights, and cotangents of weights those of scores, times the scale.
   static DFDX_INLINE void pull_back(C& score, C& back, C scale, OfQuery const& q, bool sees) {
-    score = sees ? math::exp(score * scale - q.log_sum) : C(0);
+    C const above = score * scale - q.log_sum;
+    score = sees ? math::exp(above > C(0) ? C(0) : above) : C(0);
     back = score * (back - q.less) * scale;
   }
 

@@ -94,6 +94,15 @@ struct AttentionFacts {
   static DFDX_INLINE T const* matrix(OwnArguments const& x, index_t index) {
     return static_cast<T const*>(x.base[K]) + W::template offset<K, 0, rank - 2>(index, x.symbols);
   }
+  /// Scores less the largest in their row are multiplied with this: of the largest 0 is left, however far products are
+  /// rounded. A factor that turns the order of scores multiplies them before.
+  static DFDX_INLINE C factor_of_largest(C scale) { return scale > C(0) ? scale : C(1); }
+  /// lowered - the logarithm of a sum of weights, or, where it is so large that its rounding could be seen, a little
+  /// less: then the largest score, which it is about, is not below it, though its product is rounded otherwise here.
+  static DFDX_INLINE C lowered(C log_sum) {
+    C const less = (log_sum < C(0) ? -log_sum : log_sum) * (3 * std::numeric_limits<C>::epsilon());
+    return less > C(0.0625) ? log_sum - less : log_sum;
+  }
   /// Of attend_back, element i of `sums`.
   static DFDX_INLINE C const& sums(OwnArguments const& x, index_t i) {
     return static_cast<C const*>(x.base[4])[i * W::template stride<4, 0>(x.symbols)];

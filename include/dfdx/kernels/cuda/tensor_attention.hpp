@@ -73,8 +73,12 @@ struct TensorAttention {
     return n < most ? static_cast<int>(n) : most;
   }
 
-  /// Scores are multiplied with their factor in the exponent, unless that turns their order.
-  static DFDX_INLINE float factor_of_largest(float scale) { return scale > 0 ? scale : 1.f; }
+  /// What `scale` times a score is less, so that 2 to the power of the rest is its weight: of the logarithm of a sum.
+  static DFDX_INLINE float shift_of(float log_sum) { return F::lowered(log_sum) * log2_e; }
+  /// That power, by which no weight is above 1.
+  static DFDX_INLINE float power_of(float score, float scale, float shift) {
+    return smaller(score * scale - shift, 0.f);
+  }
   /// Scores of a tile whose first key is k0, of the 16 rows from `upper` on that this warp has, become weights relative
   /// to the largest in their row so far; `factor` is what those before are to be multiplied with. Each thread adds up
   /// its own part of the rows.
@@ -83,7 +87,7 @@ struct TensorAttention {
                                 index_t upper, index_t k0, index_t const* symbols, float (&largest)[2],
                                 float (&total)[2], float (&factor)[2]) {
     constexpr int tile = Blocks * 8;
-    float const by = factor_of_largest(scale);
+    float const by = F::factor_of_largest(scale);
     if (by != scale) DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] *= scale;
       }
@@ -103,13 +107,13 @@ struct TensorAttention {
       }
       DFDX_UNROLL for (int m = 1; m < 4; m *= 2) most = larger(most, exchanged(most, m));
       // A row that has seen nothing yet stays as it is.
-      float const shift = most == least ? 0.f : most * by;
-      factor[r] = fast_exp2(largest[r] * by - shift);
+      float const shift = most == least ? 0.f : most;
+      factor[r] = fast_exp2((largest[r] - shift) * by);
       largest[r] = most;
       float part = 0;
       DFDX_UNROLL for (int j = 0; j < Blocks; ++j) {
         DFDX_UNROLL for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          s[j][i] = fast_exp2(s[j][i] * by - shift);
+          s[j][i] = fast_exp2((s[j][i] - shift) * by);
           part += s[j][i];
         }
       }
@@ -156,7 +160,7 @@ struct TensorAttention {
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
       index_t const query = upper + OfWidth::lane() / 4 + r * 8;
       if (query >= queries) continue;
-      sums[first + query] = (largest[r] * factor_of_largest(scale) + math::log2(sum[r])) * ln_2;
+      sums[first + query] = (largest[r] * F::factor_of_largest(scale) + math::log2(sum[r])) * ln_2;
     }
   }
 };

@@ -75,11 +75,11 @@ struct TensorAttendBackKernel {
     barrier();
     OfSize::left(q, tiles);
     OfWidth::left(ct, tiles + rows * OfSize::pitch);
-    float log_sums[2] = {}, less[2] = {};
+    float shifts[2] = {}, less[2] = {};
     DFDX_UNROLL for (int r = 0; r < 2; ++r) {
       index_t const query = first + OfSize::row(2 * r), at = head * count + query;
       if (query >= count) continue;
-      log_sums[r] = F::sums(x, at) * A::log2_e;
+      shifts[r] = A::shift_of(F::sums(x, at));
       less[r] = F::sums(x, at + F::rows(symbols));
     }
     barrier();
@@ -100,7 +100,8 @@ struct TensorAttendBackKernel {
       OfSize::multiply(s, q, of_keys);
       OfWidth::multiply(back, ct, values);
       DFDX_UNROLL for (int j = 0; j < key_tile / 8; ++j) {
-        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = math::exp2(s[j][i] * scale - log_sums[i / 2]);
+        DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] =
+            math::exp2(A::power_of(s[j][i], scale, shifts[i / 2]));
       }
       if (A::seen(o, first + OfSize::warp() * 16, k0, key_tile, symbols) < key_tile) {
         int const seen[2] = {A::seen(o, first + OfSize::row(0), k0, key_tile, symbols),
@@ -142,7 +143,7 @@ struct TensorAttendBackKernel {
         index_t const query = first + i % query_tile;
         // Queries behind the last have weights of 0.
         index_t const *const s = x.symbols, n = F::queries(s);
-        if (query >= n) numbers()[i] = i < query_tile ? -A::least : 0.f;
+        if (query >= n) numbers()[i] = i < query_tile ? std::numeric_limits<float>::max() : 0.f;
         else copy_later<4>(numbers() + i, &F::sums(x, F::rows(s) * (i / query_tile) + head * n + query));
       }
     }
@@ -186,7 +187,7 @@ struct TensorAttendBackKernel {
       DFDX_UNROLL for (int j = 0; j < query_tile / 8; ++j) {
         DFDX_UNROLL for (int i = 0; i < 4; ++i) {
           int const query = OfSize::column(j, i);
-          s[j][i] = math::exp2(s[j][i] * scale - tile.numbers()[query] * A::log2_e);
+          s[j][i] = math::exp2(A::power_of(s[j][i], scale, A::shift_of(tile.numbers()[query])));
           if (hides && ahead + OfSize::row(i) > query) s[j][i] = 0;
           back[j][i] = s[j][i] * (back[j][i] - tile.numbers()[query_tile + query]);
         }

@@ -143,8 +143,9 @@ DFDX_INLINE double fast_inverse_root(double x) {
   return r;
 #endif
 }
-/// larger - of two; the other if one is no number.
+/// larger, smaller - of two; the other if one is no number.
 DFDX_INLINE float larger(float x, float y) { return fmaxf(x, y); }
+DFDX_INLINE float smaller(float x, float y) { return fminf(x, y); }
 /// dot4 - c + the sum of the products of four integers of 8 bits with four others.
 DFDX_INLINE std::int32_t dot4(std::uint32_t a, std::uint32_t b, std::int32_t c) {
 #if defined(DFDX_CUDA_EMULATED)
@@ -254,6 +255,7 @@ DFDX_INLINE void raise_to(int*, int) {}
 DFDX_INLINE double fast_reciprocal(double x) { return 1 / x; }
 DFDX_INLINE double fast_inverse_root(double x) { return 1 / std::sqrt(x); }
 DFDX_INLINE float larger(float x, float) { return x; }
+DFDX_INLINE float smaller(float x, float) { return x; }
 DFDX_INLINE std::int32_t dot4(std::uint32_t, std::uint32_t, std::int32_t c) { return c; }
 template <bool Turned>
 DFDX_INLINE void load_matrices(std::uint32_t (&)[4], void const*) {}

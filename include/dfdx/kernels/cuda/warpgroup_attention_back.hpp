@@ -26,7 +26,7 @@ struct WarpgroupAttendBack {
   static DFDX_INLINE constexpr index_t padded(index_t const* s) {
     return Rows::tiles_of(F::queries(s)) * rows;
   }
-  /// Of each query the logarithm of its sum of weights, to base 2, and then of each what its row's gradients sum to.
+  /// Of each query what its scaled scores are less (shift_of), and then of each what its row's gradients sum to.
   static DFDX_INLINE float* numbers(OwnArguments const& x) {
     auto const at = reinterpret_cast<std::uintptr_t>(x.workspace);
     return reinterpret_cast<float*>((at + 15) / 16 * 16);
@@ -44,7 +44,7 @@ struct WarpgroupAttendBack {
       for (index_t i = block() * threads + thread(); i < all; i += blocks() * threads) {
         index_t const query = i % n, at = i / n * count + query;
         bool const is_there = query < count;
-        to[i] = is_there ? F::sums(x, at) * A::log2_e : -A::least;
+        to[i] = is_there ? A::shift_of(F::sums(x, at)) : -A::least;
         to[all + i] = is_there ? F::sums(x, at + F::rows(s)) : 0.f;
       }
     }
@@ -178,15 +178,16 @@ struct WarpgroupAttendBack {
         auto const at = Rows::query_item(x, items.item);
         index_t const upper = at.first + Rows::upper(), row = upper + thread() % warp_size / 4;
         warp_barrier();  // after stores that not all of its threads made
-        float log_sums[2], less[2];
+        float shifts[2], less[2];
         DFDX_UNROLL for (int r = 0; r < 2; ++r) {
           index_t const query = at.head * n + row + r * 8;
-          log_sums[r] = of_rows[query];
+          shifts[r] = of_rows[query];
           less[r] = of_rows[F::heads(symbols) * n + query];
         }
         auto const weigh = [&](index_t k0) {
           DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
-            DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] = fast_exp2(s[j][i] * scale - log_sums[i / 2]);
+            DFDX_UNROLL for (int i = 0; i < 4; ++i) s[j][i] =
+                fast_exp2(A::power_of(s[j][i], scale, shifts[i / 2]));
           }
           if (A::seen(o, upper, k0, tile, symbols) >= tile) return;
           int const seen[2] = {A::seen(o, row, k0, tile, symbols), A::seen(o, row + 8, k0, tile, symbols)};
@@ -324,12 +325,12 @@ struct WarpgroupAttendBack {
         warp_barrier();  // after stores that not all of its threads made
         // Rows are keys here, columns queries.
         auto const weigh = [&](index_t first) {
-          float const* const log_sums = numbers_room(memory, scored.place);
+          float const* const shifts = numbers_room(memory, scored.place);
           bool const all_seen = !o.causal || first + o.offset >= upper + 15;
           DFDX_UNROLL for (int j = 0; j < tile / 8; ++j) {
             DFDX_UNROLL for (int i = 0; i < 4; ++i) {
               int const c = A::OfSize::column(j, i);
-              float const weight = fast_exp2(s[j][i] * scale - log_sums[c]);
+              float const weight = fast_exp2(A::power_of(s[j][i], scale, shifts[c]));
               bool const is_seen = all_seen || first + c + o.offset >= key + i / 2 * 8;
               s[j][i] = is_seen ? weight : 0.f;
             }
