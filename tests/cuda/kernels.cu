@@ -42,7 +42,7 @@ struct Sampled {
 };
 struct Ordered {
   constexpr auto operator()(auto const& x) const {
-    return std::tuple(argsort<1>(x), cumsum<1>(x), std::get<1>(cummax<0>(x)),
+    return std::tuple(argsort<1>(x), cumsum<1>(x), cumprod<1>(x), std::get<1>(cummax<0>(x)),
                       searchsorted(select<0, 0>(x), x));
   }
 };

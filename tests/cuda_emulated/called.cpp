@@ -339,4 +339,32 @@ TEST_CASE("no memory is left behind, and what fails leaves values as they were")
   CHECK(machine().live() == before);
 }
 
+TEST_CASE("running products and recurrences called on a device, and their gradients") {
+  Missed const missed;
+  auto const gradient = [](int axis) {
+    return [=](Array const& v) {
+      Array leaf = v.detach();
+      leaf.requires_grad(true);
+      return gradients(sum(square(cumprod(leaf, axis))), {leaf})[0];
+    };
+  };
+  for (DType const d : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64})
+    for (int axis : {0, 1}) {
+      INFO(d);
+      Array const x = cast_to(round(drawn(make_shape(4, 9), 3) * 2.0), d);
+      CHECK(called([=](Array const& v) { return cumprod(v, axis); }, x) == 0);
+      if (is_floating(d)) CHECK(called(gradient(axis), x) <= (d == DType::f64 ? 1e-9 : 1e-2));
+    }
+  for (index_t which = 0; which < 4; ++which) {
+    auto const recurrence = [=](Array const& a, Array const& b) {
+      return bind<op::recurrence>(Attrs{{1, which}}, a, b);
+    };
+    for (Shape const& s : {make_shape(3, 1, 2), make_shape(2, 8, 300), make_shape(5, 29, 1)})
+      CHECK(called(recurrence, drawn(s, 1) * 0.5, drawn(s, 2)) < 1e-5);
+    Array const turned = transpose(drawn(make_shape(29, 5), 1, DType::f64));
+    CHECK(called(recurrence, turned * 0.5, drawn(make_shape(5, 29), 2, DType::f64)) < 1e-12);
+  }
+  CHECK(Missed::names() == std::vector<std::string>());
+}
+
 }  // namespace tests::cuda_emulated_called

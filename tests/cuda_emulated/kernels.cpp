@@ -43,6 +43,8 @@ constexpr auto narrow_sums = [](auto const& x) {
   return dfdx::detail::along_axis<op::cumsum, "cumsum">(x, dfdx::detail::Fixed<1>{});
 };
 constexpr auto sums_across = [](auto const& x) { return cumsum<0>(x); };
+constexpr auto products = [](auto const& x) { return std::tuple(cumprod<0>(x), cumprod<1>(x)); };
+constexpr auto products_squared = [](auto const& x) { return sum(square(cumprod<0>(x) + cumprod<1>(x))); };
 constexpr auto largest = [](auto const& x) { return std::get<1>(cummax<1>(x)); };
 constexpr auto smallest = [](auto const& x) { return std::get<1>(cummin<1>(x)); };
 constexpr auto squares = [](auto const& x, auto const& w) { return sum(square(cumsum<1>(x)) * w); };
@@ -202,6 +204,9 @@ TEST_CASE("sums along lines, of a block, of a warp and of a thread each", "[cuda
   CHECK(on_device(sums, filled<Tensor<float, 3, 1000>>(1)) < 1e-6);
   CHECK(on_device(sums, filled<Tensor<std::int32_t, 3, 1000>>(1)) == 0);
   CHECK(on_device(sums_across, filled<Tensor<double, 300, 7>>(1)) < 1e-14);
+  CHECK(on_device(products, filled<Tensor<double, 9, 300>>(1)) < 1e-14);
+  CHECK(on_device(products, filled<Tensor<float, 40, 7>>(1)) == 0);
+  CHECK(on_device(grad(products_squared), filled<Tensor<double, 9, 30>>(1)) < 1e-13);
   CHECK(on_device(sums_across, filled<Tensor<float, 70, 1100>>(1)) < 1e-6);
   CHECK(on_device(sums, filled<Tensor<float16, 2, 257>>(1)) < 1e-3);
   // Lines of one piece of a block and of two, some that no words can be read of, and from the other end.

@@ -25,7 +25,7 @@ constexpr auto copies = [](auto const& x) {
 constexpr auto parts = [](auto const& x, auto const& at, auto const& columns) {
   return std::tuple(index_copy<1>(x, at, columns), tanh(index_copy<0>(transpose(x), at, transpose(columns))));
 };
-// No function of a program is made of it yet: cumprod in memory is.
+// Of any direction: cumprod and its gradient are made of it.
 template <index_t Axis, index_t From>
 struct Recurrence {
   constexpr Meta infer(Meta const* in, Text* why) const { return op::recurrence::infer(attrs(), in, why); }

@@ -111,6 +111,52 @@ TEST_CASE("running products on the tape have the sign of what they are elsewhere
   }
 }
 
+namespace {
+
+constexpr auto products = [](auto const& x) { return std::tuple(cumprod<0>(x), cumprod<1>(x)); };
+constexpr auto weighed = [](auto const& x, auto const& w) {
+  return sum(cumprod<0>(x) * w) + sum(square(cumprod<1>(x)));
+};
+template <class T, index_t M, index_t N>
+void check_programs() {
+  using X = Tensor<T, M, N>;
+  X x(cast_to(round(1.0 + randn({M, N}, Key{5}) * 0.6), dtype_v<T>));
+  auto const [down, along] = compile(products)(x);
+  CHECK(array_equal(down, cumprod(Array(x), 0)));
+  CHECK(array_equal(along, cumprod(Array(x), 1)));
+  if constexpr (std::is_floating_point_v<T>) {
+    X const w(cast_to(randn({M, N}, Key{6}), dtype_v<T>)), t(cast_to(randn({M, N}, Key{7}), dtype_v<T>));
+    Array leaf = x.detach();
+    leaf.requires_grad(true);
+    Array const on_tape = gradients(weighed(leaf, w), {leaf})[0], g = grad(weighed)(x, w);
+    double const near = std::is_same_v<T, float> ? 1e-5 : 1e-13;
+    CHECK(max(abs(g - on_tape)).item() <= near * max(abs(on_tape)).item());
+    constexpr auto f = [](auto const& v) { return cumprod<1>(v); };
+    auto const [y, moved] = jvp(f)(x, t);
+    CHECK(array_equal(y, along));
+    Array const back = std::get<1>(vjp(f)(x, w));
+    CHECK(std::abs(sum(moved * w).item() - sum(back * t).item()) <=
+          40 * near * (1 + sum(abs(moved * w)).item()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("running products in programs are those of values in memory, to the last bit", "[ops]") {
+  check_programs<float, 5, 37>();
+  check_programs<double, 70, 6>();
+  check_programs<std::int64_t, 4, 9>();
+  // A program goes along a line once, as one op.
+  using P = program<std::remove_const_t<decltype(products)>, Tensor<float, 5, 37>>;
+  int recurrences = 0, joins = 0;
+  for (auto const& n : detail::program_graph<P>.nodes) {
+    recurrences += is_op<op::recurrence>(*n.op);
+    joins += is_op<op::concat>(*n.op);
+  }
+  CHECK(recurrences == 2);
+  CHECK(joins == 0);
+}
+
 TEST_CASE("derivatives of running products, of any number of zeros", "[ops]") {
   for (int axis : {0, 1})
     for (int zeros : {0, 1, 2, 4}) {

@@ -7,6 +7,7 @@
 #include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
+#include <dfdx/kernels/cuda/recurrence.hpp>
 #include <dfdx/kernels/cuda/scan.hpp>
 #include <dfdx/kernels/cuda/sort.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
@@ -159,6 +160,17 @@ inline bool cumsum_on_device(CalledOp const& c) {
   if (DType const d = c.out.dtype(); is_narrow(d))  // rounded once
     return in_wider_there(c, cumsum_on_device, is_half(d) ? DType::f64 : DType::i64);
   return lines_of<CalledSums, float, double, std::int64_t>(c, c[0]);
+}
+inline bool recurrence_on_device(CalledOp const& c) {
+  if (DType const d = c.out.dtype(); is_narrow(d))
+    return in_wider_there(c, recurrence_on_device, is_half(d) ? DType::f64 : DType::i64);
+  auto const axis = static_cast<int>(c.attrs.i[0]);
+  return for_one_of<float, double, std::int64_t>(c.out.dtype(), [&](auto type) {
+    using K = dfdx::kernels::cuda::RecurrenceKernel<dfdx::kernels::cuda::AnyWalks<3, 3, 3>,
+                                                    typename decltype(type)::type, 1>;
+    return start_called<K>(c, c.name, as_lines(brought_there(c, c[0]), axis),
+                           as_lines(brought_there(c, c[1]), axis), as_lines(c.out, axis));
+  });
 }
 // Lists [B, N] and values [B, M]: the axes before the last are one. One list is for all values.
 template <class... T>

@@ -53,6 +53,7 @@ class CalledKernels {
     add<op::flip>(&flip_on_device);
     add<op::concat>(&concat_on_device);
     add<op::cumsum>(&cumsum_on_device);
+    add<op::recurrence>(&recurrence_on_device);
     add<op::argcummax>(&places_in_lines<CalledLargest, float, double, std::int32_t, std::int64_t>);
     add<op::argmax>(
         &places_in_lines<CalledArgmax, float, double, float16, bfloat16, std::int32_t, std::int64_t>);

@@ -11,6 +11,7 @@
 #include <dfdx/kernels/cuda/move.hpp>
 #include <dfdx/kernels/cuda/order.hpp>
 #include <dfdx/kernels/cuda/random.hpp>
+#include <dfdx/kernels/cuda/recurrence.hpp>
 #include <dfdx/kernels/cuda/scan.hpp>
 #include <dfdx/kernels/cuda/sort.hpp>
 #include <dfdx/kernels/cuda/window.hpp>
@@ -74,6 +75,7 @@ class OwnStep {
     else if constexpr (is<op::slide>) return by<k::SlideKernel<Code, Bits, axis, second != 0>>;
     else if constexpr (is<op::draw>) return by<k::DrawKernel<Code, element_of<2>, third != 0>>;
     else if constexpr (is<op::cumsum>) return by<k::ScanKernel<Code, k::SumRule<E>, axis, second != 0>>;
+    else if constexpr (is<op::recurrence>) return by<k::RecurrenceKernel<Code, E, axis>>;
     else if constexpr (is<op::argcummax>)
       return by<k::ScanKernel<Code, k::LargestRule<E, second != 0>, axis, false>>;
     else if constexpr (is<op::argmax>) return by<k::ArgmaxKernel<Code, E, axis, second != 0>>;

@@ -61,7 +61,7 @@ constexpr auto gather_along(X const& x, I const& index, P const& axis) {
 }
 
 // y_i = x_0 o ... o x_i for an associative o, in log2 n steps: each joins what lies 1, 2, 4, ... apart. So its
-// derivatives are those of o, also where some x are zero.
+// derivatives are those of o, also where some x are zero. An o may know how it is done in order.
 template <class Join>
 struct Cumulative {
   int axis;
@@ -78,8 +78,8 @@ struct Cumulative {
     if (m.shape.rank == 0) return x;
     int const a = normalize_axis(axis, m.shape.rank);
     index_t const n = m.shape[a];
-    if constexpr (std::is_same_v<V, Array> && requires { Join::in_memory(x, a); })
-      if (!x.recorded() && !is_elsewhere(x) && n > 1) return Join::in_memory(x, a);
+    if constexpr (requires { Join::in_order(x, a); })
+      if (n > 1) return Join::in_order(x, a);
     V y = x;
     for (index_t s = 1; s < n; s *= 2)
       y = bind<op::concat>(Attrs{{a}}, slice_axis(y, a, 0, s),
@@ -94,17 +94,19 @@ struct Times {
   static constexpr V join(V const& x, V const& y) {
     return bind_element<op::mul, T>(Attrs{}, x, y);
   }
-  // One element after another; where a derivative flows as the recurrence y_i = x_i y_{i-1} from y_0 = x_0 on.
+  // One element after another: the recurrence y_i = x_i y_{i-1} from y_0 = x_0 on, or, where nothing but numbers is
+  // asked for, what it comes to.
   template <class V>
-  static V in_memory(V const& x, int axis) {
-    if (on_tape(x)) {
-      // To which -0 is added: 0 would take the sign of a product that is -0.
-      V const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1, 0, -0.0);
-      return bind<op::recurrence>(Attrs{{axis}}, x, first);
-    }
-    V const y(x.meta());
-    op::detail::running_products(axis, x.operand(), y.operand());
-    return y;
+  static constexpr V in_order(V const& x, int axis) {
+    if constexpr (std::is_same_v<V, Array>)
+      if (!DFDX_IN_CONSTANT_EXPRESSION && wants_values(x)) {
+        V const y(x.meta());
+        op::detail::running_products(axis, x.operand(), y.operand());
+        return y;
+      }
+    // To which -0 is added: 0 would take the sign of a product that is -0.
+    V const first = pad_axis(slice_axis(x, axis, 0, 1), axis, 0, x.shape()[axis] - 1, 0, -0.0);
+    return bind<op::recurrence>(Attrs{{axis}}, x, first);
   }
 };
 struct LogAdd {
