@@ -18,18 +18,10 @@ class ColumnsOf {
   ColumnsOf(op::NormRows const& r, T const* x)
       : r_(r), x_(x), apart_(r.groups * r.inner), at_once_(std::max<index_t>(1, most / r.inner)) {}
 
-  void moments(T* means, T* variances) const {
-    each_block(2, [&](Block b) {
-      look(b);
-      for (index_t c = 0; c < b.channels; ++c) {
-        means[b.first + c] = static_cast<T>(b.mean[c]);
-        variances[b.first + c] = static_cast<T>(b.variance[c]);
-      }
-    });
-  }
-  void forward(T const* weight, T const* bias, T* to) const {
+  void forward(T const* weight, T const* bias, T* to, RowMoments<T> const& put) const {
     each_block(4, [&](Block b) {
       look(b);
+      for (index_t c = 0; c < b.channels; ++c) put.put(b.first + c, b.mean[c], b.variance[c]);
       T w[room], shift[room];
       b.repeat(w, [&](index_t c) { return weight == nullptr ? T(1) : weight[b.first + c]; });
       b.repeat(shift, [&](index_t c) { return bias == nullptr ? T(-0.0) : bias[b.first + c]; });

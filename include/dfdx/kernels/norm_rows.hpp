@@ -13,6 +13,15 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
+/// RowMoments - where the means of rows go, and the means of the squared distances from them; nowhere if null.
+template <class T>
+struct RowMoments {
+  T *means = nullptr, *variances = nullptr;
+  void put(index_t row, double mean, double variance) const {
+    if (means != nullptr) means[row] = static_cast<T>(mean), variances[row] = static_cast<T>(variance);
+  }
+};
+
 namespace detail {
 
 /// NormLanes - so many numbers at once: a vector, or one number where there are no vectors of a size.
@@ -110,15 +119,16 @@ class RowsOf {
     Moments const m{mean, apart<2>(x, static_cast<T>(mean))};
     return hardly_vary<T>(m.mean, m.variance) ? moments_near(x, static_cast<T>(m.mean)) : m;
   }
-  Standard standard(index_t row) const {
+  Standard standard(index_t row, RowMoments<T> const& put = {}) const {
     Moments const m = moments(row);
+    put.put(row, m.mean, m.variance);
     return {static_cast<T>(m.mean), static_cast<T>(r_.scale(m.variance))};
   }
 
-  void forward(T const* weight, T const* bias, T* to) const {
+  void forward(T const* weight, T const* bias, T* to, RowMoments<T> const& put) const {
     in_parts(r_.number(), 4, [&](int, Part const& mine) {
       for (index_t row = mine.begin; row < mine.end; ++row) {
-        Standard const s = standard(row);
+        Standard const s = standard(row, put);
         T const* const x = x_ + at(row);
         T* const y = to + at(row);
         if (whole_ && weight != nullptr) {

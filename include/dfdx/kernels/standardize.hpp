@@ -38,27 +38,14 @@ class Repeated {
 
 }  // namespace detail
 
-/// row_moments - the mean of each row, then the mean of its squared distances from it.
+/// standardize - op::standardize of dense arrays; parameters that are missing are null. What is found of the rows on
+/// the way is left in `moments`, if asked for.
 template <class T>
-void row_moments(op::NormRows const& r, T const* x, T* means, T* variances) {
-  if (detail::ColumnsOf<T>::fits(r)) return detail::ColumnsOf<T>(r, x).moments(means, variances);
-  detail::RowsOf<T> const rows(r, x);
-  int const parts = parts_of(2 * r.length() * r.number(), r.number());
-  in_parallel(parts, [&](int i) {
-    Part const p = part_of(r.number(), i, parts);
-    for (index_t row = p.begin; row < p.end; ++row) {
-      auto const m = rows.moments(row);
-      means[row] = static_cast<T>(m.mean), variances[row] = static_cast<T>(m.variance);
-    }
-  });
-}
-
-/// standardize - op::standardize of dense arrays; parameters that are missing are null.
-template <class T>
-void standardize(op::NormRows const& r, T const* x, T const* weight, T const* bias, T* y) {
-  if (detail::ColumnsOf<T>::fits(r)) return detail::ColumnsOf<T>(r, x).forward(weight, bias, y);
+void standardize(op::NormRows const& r, T const* x, T const* weight, T const* bias, T* y,
+                 RowMoments<T> moments = {}) {
+  if (detail::ColumnsOf<T>::fits(r)) return detail::ColumnsOf<T>(r, x).forward(weight, bias, y, moments);
   detail::Repeated<T> const as(r, weight != nullptr || bias != nullptr);
-  detail::RowsOf<T>(as.rows, x).forward(as(0, weight, r), as(1, bias, r), y);
+  detail::RowsOf<T>(as.rows, x).forward(as(0, weight, r), as(1, bias, r), y, moments);
 }
 
 /// standardize_back - op::standardize_back likewise; gradients of parameters that are missing are null.

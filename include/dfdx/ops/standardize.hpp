@@ -10,9 +10,11 @@ namespace dfdx::op {
 
 namespace detail {
 
-// Defined with the vocabulary, which knows kernels and functions of several ops.
+// Defined with the vocabulary, which knows kernels and functions of several ops. Means and variances of rows are left
+// in memory that is given, in the dtype of `out`.
 template <class Op>
-void run_norm(Attrs const& a, Operand const* in, Operand const& out);
+void run_norm(Attrs const& a, Operand const* in, Operand const& out, void* means = nullptr,
+              void* variances = nullptr);
 template <class Op, int I, class V>
 constexpr V norm_vjp(V const& ct, Site<V> const& s);
 template <class Op, int I, class V>

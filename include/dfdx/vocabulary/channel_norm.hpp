@@ -126,9 +126,9 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
         op::NormOptions const options{
             .axis = 1, .groups = x.shape()[1], .across = true, .centred = true, .eps = o.eps};
         auto const count = static_cast<double>(values);
-        auto const m = moments_of(options, untyped(x));
-        return R(wrap<Y>(in_one_step(options, untyped(fit), p...)),
-                 moved_towards(running_mean, m.mean, o.momentum),
+        NormMoments m;
+        Array const y = in_one_step(options, &m, untyped(fit), p...);
+        return R(wrap<Y>(y), moved_towards(running_mean, m.mean, o.momentum),
                  moved_towards(running_var, m.variance * (count / (count - 1)), o.momentum));
       }
     return by_ops();

@@ -33,7 +33,8 @@ class NormOperand {
 };
 
 template <class Op, class T>
-void run_norm_as(Attrs const& a, Operand const* in, Operand const& out) {
+void run_norm_as(Attrs const& a, Operand const* in, Operand const& out, [[maybe_unused]] void* means,
+                 [[maybe_unused]] void* variances) {
   NormOptions const o = NormOptions::of(a);
   NormRows const rows = o.rows(in[0].meta.shape);
   NormOperand<T> const x(in[0]), weight(in[1]), third(in[2]);
@@ -41,7 +42,8 @@ void run_norm_as(Attrs const& a, Operand const* in, Operand const& out) {
   Array const made = direct ? Array() : Array(Meta{dtype_v<T>, out.meta.shape});
   T* const y = direct ? static_cast<T*>(out.data) : made.template data<T>();
   if constexpr (std::is_same_v<Op, standardize>) {
-    kernels::standardize<T>(rows, x.get(), weight.get(), third.get(), y);
+    kernels::standardize<T>(rows, x.get(), weight.get(), third.get(), y,
+                            {static_cast<T*>(means), static_cast<T*>(variances)});
   } else {
     index_t const n = in[0].meta.shape.numel();
     T* const d_weight = weight.get() == nullptr ? nullptr : y + n;
@@ -51,10 +53,10 @@ void run_norm_as(Attrs const& a, Operand const* in, Operand const& out) {
   if (!direct) kernels::convert(made.operand(), out);
 }
 template <class Op>
-void run_norm(Attrs const& a, Operand const* in, Operand const& out) {
+void run_norm(Attrs const& a, Operand const* in, Operand const& out, void* means, void* variances) {
   if (out.meta.shape.numel() == 0) return;
-  if (out.meta.dtype == DType::f64) run_norm_as<Op, double>(a, in, out);
-  else run_norm_as<Op, float>(a, in, out);
+  if (out.meta.dtype == DType::f64) run_norm_as<Op, double>(a, in, out, means, variances);
+  else run_norm_as<Op, float>(a, in, out, means, variances);
 }
 
 }  // namespace op::detail
@@ -219,35 +221,43 @@ constexpr bool is_one_step(X const& x, int axis, W const&... w) {
     return false;
   }
 }
-template <class... W>
-Array in_one_step(op::NormOptions const& o, Array const& given, W const&... w) {
-  auto const x = in_f32(lazy<sizeof...(W)>(given));
-  Array const none(Meta{x.dtype(), make_shape(0)}, x.device());
-  Array const parameters[] = {in_f32(untyped(w))..., none, none};
-  return rounded_as(bind<op::standardize>(o.attrs(), x, parameters[0], parameters[1]), given);
-}
 // Mean and variance of rows, a batch's channels, without derivatives.
 struct NormMoments {
   Array mean, variance;
 };
 template <std::size_t Lazy = 0>
-NormMoments moments_of(op::NormOptions const& o, Array const& x) {
+NormMoments moments_there(op::NormOptions const& o, Array const& x) {
   op::NormRows const rows = o.rows(x.shape());
   Shape const s = make_shape(rows.number());
-  if (is_elsewhere(x)) {
-    auto const v = reshape_to(lazy<Lazy>(x.detach()), make_shape(rows.samples, rows.groups, rows.inner));
-    Over const rows_of{Axes{0, 2}, true};
-    auto const row = standard_over(v, rows_of, o.eps);
-    return {reshape_to(row.mean, s), reshape_to(over_count<"norm">(v, row.total, rows_of, 0), s)};
+  auto const v = reshape_to(lazy<Lazy>(x.detach()), make_shape(rows.samples, rows.groups, rows.inner));
+  Over const rows_of{Axes{0, 2}, true};
+  auto const row = standard_over(v, rows_of, o.eps);
+  return {reshape_to(row.mean, s), reshape_to(over_count<"norm">(v, row.total, rows_of, 0), s)};
+}
+// The norm, and what it has found of rows, if that is asked for. (A device's kernel does not say.)
+template <class... W>
+Array in_one_step(op::NormOptions const& o, NormMoments* moments, Array const& given, W const&... w) {
+  auto const x = in_f32(lazy<sizeof...(W)>(given));
+  Array const none(Meta{x.dtype(), make_shape(0)}, x.device());
+  Array const parameters[] = {in_f32(untyped(w))..., none, none};
+  Array const* const operands[] = {&x, &parameters[0], &parameters[1]};
+  if (moments == nullptr || is_elsewhere(x)) {
+    if (moments != nullptr) *moments = moments_there<sizeof...(W)>(o, x);
+    return rounded_as(bind<op::standardize>(o.attrs(), x, parameters[0], parameters[1]), given);
   }
-  NormMoments const r{Array(Meta{x.dtype(), s}), Array(Meta{x.dtype(), s})};
-  auto const run = [&]<class T>(T) {
-    kernels::row_moments<T>(rows, op::detail::NormOperand<T>(x.operand()).get(), r.mean.data<T>(),
-                            r.variance.data<T>());
-  };
-  if (x.dtype() == DType::f64) run(double());
-  else run(float());
-  return r;
+  Meta const of_rows{x.dtype(), make_shape(o.rows(x.shape()).number())};
+  *moments = {Array(of_rows), Array(of_rows)};
+  Operand const in[] = {x.operand(), parameters[0].operand(), parameters[1].operand()};
+  Array y(x.meta());
+  op::detail::run_norm<op::standardize>(o.attrs(), in, y.operand(), moments->mean.bytes(),
+                                        moments->variance.bytes());
+  if (on_tape(x, parameters[0], parameters[1]))
+    record_on_tape(tape_rule<op::standardize>(), o.attrs(), y, operands, 3);
+  return rounded_as(y, given);
+}
+template <class... W>
+Array in_one_step(op::NormOptions const& o, Array const& given, W const&... w) {
+  return in_one_step(o, nullptr, given, w...);
 }
 
 }  // namespace detail
