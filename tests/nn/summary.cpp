@@ -61,12 +61,12 @@ TEST_CASE("a summary names layers, shapes and numbers", "[nn]") {
         "total  [2, 10]                                       2,960  23,060   7,072\n");
   // 150 blocks: fc 2 x 3 x 8 x 8, a bias and what the block adds in the end.
   CHECK(summary(Deep{}, zeros<float, 3, 4>()) ==
-        "layer          output  parameters                         number   flops  memory\n"
-        "in             [3, 8]  weight [8, 4], bias [8]                40     216      96\n"
-        "blocks.*.norm  [3, 8]  weight [150, 8], bias [150, 8]      2,400  27,000  14,400\n"
-        "blocks.*.fc    [3, 8]  weight [150, 8, 8], bias [150, 8]  10,800  64,800  14,400\n"
-        "               [3, 8]  scale [8]                               8      24      96\n"
-        "total          [3, 8]                                     13,248  92,040  28,992\n");
+        "layer          output  parameters                         number    flops  memory\n"
+        "in             [3, 8]  weight [8, 4], bias [8]                40      216      96\n"
+        "blocks.*.norm  [3, 8]  weight [150, 8], bias [150, 8]      2,400   37,350  14,400\n"
+        "blocks.*.fc    [3, 8]  weight [150, 8, 8], bias [150, 8]  10,800   64,800  14,400\n"
+        "               [3, 8]  scale [8]                               8       24      96\n"
+        "total          [3, 8]                                     13,248  102,390  28,992\n");
 }
 
 TEST_CASE("a summary without an input", "[nn]") {

@@ -91,6 +91,10 @@ struct Shape {
       : rank(static_cast<int>(sizeof...(D))), dims{static_cast<index_t>(extents)...} {
     static_assert(sizeof...(D) <= max_rank, "shape: at most 8 axes");
   }
+  /// Of so many of the extents. (nvcc writes defaults of parameters so into the code for the host.)
+  constexpr Shape(int axes, index_t const (&extents)[max_rank]) : rank(axes) {
+    for (int i = 0; i < axes; ++i) dims[i] = extents[i];
+  }
   /// The answer of a rule that refused.
   static constexpr Shape none() {
     Shape r;

@@ -27,6 +27,8 @@ struct Group {
   int reductions = 0;
   /// Of these the ones that need a register while a row is walked.
   int row_sums = 0;
+  /// Those of a phase, eight bits each. (nvcc 13 does not move groups with arrays in constant expressions.)
+  std::uint64_t phase_sums = 0;
   bool read_by_others = false;
   Vec<int> members;
 };
@@ -38,6 +40,8 @@ struct Place {
   signed char axis[max_rank] = {-1, -1, -1, -1, -1, -1, -1, -1};
   /// A reduction over other axes than the inner ones: its result is complete only after the whole nest.
   bool accumulated = false;
+  /// The first phase of the group in which its value is there.
+  int phase = 0;
 };
 
 struct Fusion {
@@ -50,7 +54,8 @@ struct Fusion {
 };
 
 inline constexpr std::size_t max_members = 40;
-inline constexpr int max_row_sums = 5;
+/// Sums of rows that a group has, and those of one phase, for which kernels have registers (kernels/loop_body.hpp).
+inline constexpr int max_row_sums = 5, max_phase_sums = 4;
 
 constexpr bool is_reduction(Node const& n) {
   return n.op->code >= Code::reduce_sum && n.op->code <= Code::reduce_min;
@@ -225,6 +230,7 @@ class Fuser {
       for (int i = 0; i < n.op->arity; ++i)
         if (walks_all_of(n.in[i])) walker_[access_[n.in[i]].root] = k;
     p.group = k;
+    p.phase = phase_of(n, k);
     if (is_reduction(n)) settle_reduction(n, mine, p);
     place_[id] = p;
     insert_in_order(mine.members, id);
@@ -267,6 +273,20 @@ class Fuser {
     return last < 0 || (n.attrs.i[0] >> last & 1) != 0;
   }
 
+  // Where the sums of a phase are counted.
+  static constexpr int bits_of(int phase) { return 8 * (phase < 7 ? phase : 7); }
+  // The phase of group k in which all that the node reads is there.
+  constexpr int phase_of(Node const& n, int k) const {
+    int r = 0;
+    for (int i = 0; i < n.op->arity; ++i) {
+      int const root = access_[n.in[i]].root;
+      bool const here = place_[root].group == k;
+      int const its = here ? place_[root].phase : waits(root) ? phase_of(nodes_[root], k) : 0;
+      if (its > r) r = its;
+    }
+    return r;
+  }
+
   // A reduction over exactly the innermost axes is a phase; any other adds up in memory.
   constexpr void settle_reduction(Node const& n, Group& mine, Place& p) {
     unsigned const reduced = reduced_axes(n, p);
@@ -276,7 +296,8 @@ class Fuser {
     for (int a = first; a < mine.space.rank; ++a)
       if (mine.space[a] != 1 && (reduced >> a & 1u) == 0) suffix = false;
     ++mine.reductions;
-    mine.row_sums += sums_rows(n) ? 1 : 0;
+    if (sums_rows(n)) ++mine.row_sums, mine.phase_sums += std::uint64_t{1} << bits_of(p.phase);
+    ++p.phase;
     if (suffix && (mine.split < 0 || mine.split == first)) mine.split = first;
     else p.accumulated = true;
   }
@@ -286,7 +307,10 @@ class Fuser {
       return false;
     Node const& n = nodes_[id];
     if (groups_[k].region != n.region) return false;
-    if (is_reduction(n) && sums_rows(n) && groups_[k].row_sums >= max_row_sums) return false;
+    if (is_reduction(n) && sums_rows(n)) {
+      auto const together = static_cast<int>(groups_[k].phase_sums >> bits_of(phase_of(n, k)) & 255);
+      if (groups_[k].row_sums >= max_row_sums || together >= max_phase_sums) return false;
+    }
     for (int i = 0; i < n.op->arity; ++i) {
       int const other = group_under(n.in[i]);
       if (other < 0 || other == k || groups_[other].region != n.region ||

@@ -9,6 +9,7 @@
 
 #include <dfdx/core/config.hpp>
 #include <dfdx/core/dtype.hpp>
+#include <dfdx/core/shape.hpp>
 #include <dfdx/ops/cofactors.hpp>
 
 namespace dfdx::op::detail {

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 
 #include <dfdx/core/parallel.hpp>
+#include <dfdx/core/scratch.hpp>
 #include <dfdx/kernels/attention.hpp>
 #include <dfdx/kernels/convert.hpp>
 #include <dfdx/ops/attention.hpp>
@@ -35,22 +36,22 @@ class MatricesAs {
       return {static_cast<T const*>(one.data), one.strides[r - 2]};
     Copy& mine = copies_[k];
     if (mine.index != index) {
-      if (mine.data == nullptr) mine.data.reset(new T[static_cast<std::size_t>(rows * n)]);
+      if (!mine.data) mine.data.emplace(static_cast<std::size_t>(rows * n));
       mine.index = index;
       Shape const shape = make_shape(rows, n);
       Strides strides;
       strides.rank = 2;
       strides[0] = one.strides[r - 2], strides[1] = one.strides[r - 1];
       kernels::convert({one.data, {one.meta.dtype, shape}, strides},
-                       {mine.data.get(), {dtype_v<T>, shape}, contiguous(shape)});
+                       {mine.data->get(), {dtype_v<T>, shape}, contiguous(shape)});
     }
-    return {mine.data.get(), n};
+    return {mine.data->get(), n};
   }
 
  private:
   struct Copy {
     index_t index = -1;
-    std::unique_ptr<T[]> data;
+    std::optional<kernels::Scratch<T>> data;
   };
   Operand const* x_;
   Copy copies_[4];
@@ -67,22 +68,22 @@ class PartsAs {
   T* begin(index_t first, index_t n) {
     first_ = first, n_ = n;
     if (to_ != nullptr && to_->meta.dtype == dtype_v<T>) return static_cast<T*>(to_->data) + first;
-    if (other_ == nullptr) other_.reset(new T[static_cast<std::size_t>(n)]);
-    return other_.get();
+    if (!other_) other_.emplace(static_cast<std::size_t>(n));
+    return other_->get();
   }
   void end() const {
-    if (to_ == nullptr || other_ == nullptr) return;
+    if (to_ == nullptr || !other_) return;
     Shape const shape = make_shape(n_);
     auto* const at =
         static_cast<std::byte*>(to_->data) + first_ * static_cast<index_t>(size_of(to_->meta.dtype));
-    kernels::convert({other_.get(), {dtype_v<T>, shape}, contiguous(shape)},
+    kernels::convert({other_->get(), {dtype_v<T>, shape}, contiguous(shape)},
                      {at, {to_->meta.dtype, shape}, contiguous(shape)});
   }
 
  private:
   Operand const* to_;
   index_t first_ = 0, n_ = 0;
-  std::unique_ptr<T[]> other_;
+  std::optional<kernels::Scratch<T>> other_;
 };
 
 // What all heads have in common, and which there are: each key_heads has `sharing` heads of queries.
