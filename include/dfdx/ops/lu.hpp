@@ -130,7 +130,8 @@ struct solve : operation {
     detail::for_small<Step>(base, [](auto const*, double const* factors, auto const* b, auto* y) {
       detail::SmallMatrix<Step::operands.rows[3], Step::operands.columns[3]> x;
       x.read(b);
-      if (!detail::solve_small < Step::attrs.i[0] != 0 > (factors, x)) raise("solve: the matrix is singular");
+      constexpr bool transposed = Step::attrs.i[0] != 0;
+      if (!detail::solve_small<transposed>(factors, x)) raise("solve: the matrix is singular");
       x.write(y);
     });
   }
@@ -268,15 +269,15 @@ struct determinant : operation {
  private:
   template <int = 0>
   static double of(double const* factors, index_t n, index_t what) {
-    double product = 1, logarithms = 0, turn = 1;
+    if (what == value) return detail::determinant_of_factors(factors, n);
+    double logarithms = 0, turn = 1;
     for (index_t i = 0; i < n; ++i) {
       double const u = factors[i * n + i];
       if (factors[n * n + i] != static_cast<double>(i)) turn = -turn;
       turn = u == 0 ? 0 : u < 0 ? -turn : turn;
-      product *= u;
       if (what == logarithm) logarithms += std::log(std::fabs(u));
     }
-    return what == logarithm ? logarithms : what == sign ? turn : turn * std::fabs(product);
+    return what == logarithm ? logarithms : turn;
   }
 };
 

@@ -151,6 +151,22 @@ double determinant_by_cofactors(A const& a, double (*adjugate)[N]) {
   double const r = by_cofactors(v, adjugate);
   return std::fabs(r) > 1e-200 && largest < 1e60 ? r : 0;
 }
+// The factors of a(i, j).
+template <int N, class A>
+void factorize_few(A const& a, double* factors) {
+  double all[N * N];
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < N; ++j) all[i * N + j] = static_cast<double>(a(i, j));
+  factorize_small<N>(all, factors);
+}
+// The determinant of a matrix of n rows by its factors.
+template <int = 0>
+double determinant_of_factors(double const* factors, index_t n) {
+  double r = 1;
+  for (index_t i = 0; i < n; ++i)
+    r *= factors[n * n + i] == static_cast<double>(i) ? factors[i * n + i] : -factors[i * n + i];
+  return r;
+}
 // The inverse of a(i, j) in y, or false.
 template <int N, class A>
 bool invert_small(A const& a, SmallMatrix<N, N>& y) {
@@ -160,10 +176,8 @@ bool invert_small(A const& a, SmallMatrix<N, N>& y) {
       for (int j = 0; j < N; ++j) y.v[i][j] = adjugate[i][j] / d;
     return true;
   }
-  double all[N * N], factors[2 * N * N];
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) all[i * N + j] = static_cast<double>(a(i, j));
-  factorize_small<N>(all, factors);
+  double factors[2 * N * N];
+  factorize_few<N>(a, factors);
   y = {};
   for (int i = 0; i < N; ++i) y.v[i][i] = 1;
   return solve_small<false>(factors, y);
@@ -173,12 +187,9 @@ bool invert_small(A const& a, SmallMatrix<N, N>& y) {
 template <int N, class A>
 double determinant_small(A const& a) {
   if (double const d = determinant_by_cofactors<N>(a, nullptr); d != 0) return d;
-  double all[N * N], factors[2 * N * N], product = 1;
-  for (int i = 0; i < N; ++i)
-    for (int j = 0; j < N; ++j) all[i * N + j] = static_cast<double>(a(i, j));
-  factorize_small<N>(all, factors);
-  for (int i = 0; i < N; ++i) product *= factors[N * N + i] == i ? factors[i * N + i] : -factors[i * N + i];
-  return product;
+  double factors[2 * N * N];
+  factorize_few<N>(a, factors);
+  return determinant_of_factors(factors, N);
 }
 // f(the number as a constant), for up to four rows.
 template <class F>

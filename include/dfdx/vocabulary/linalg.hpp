@@ -265,22 +265,29 @@ constexpr auto by_width(A const& a, F const& f) {
   if (s.rank >= 2 && s[s.rank - 2] >= 0 && s[s.rank - 2] < s[s.rank - 1]) return f(std::true_type{});
   return f(std::false_type{});
 }
+// (Not in the lambdas: clang would make both, for what these call does not depend on their parameters.)
+template <bool Wide, operand A, operand B>
+constexpr auto least_squares_by(A const& a, B const& b) {
+  if constexpr (Wide) {
+    auto const [q, r] = tall_qr(transpose(a));
+    return matmul(q, solve_triangular(transpose(r), b));
+  } else {
+    auto const [q, r] = tall_qr(a);
+    return solve_triangular(r, matmul(transpose(q), b), true);
+  }
+}
 template <operand A, operand B>
 constexpr auto least_squares(A const& a, B const& b) {
-  return by_width(a, [&](auto is_wide) {
-    if constexpr (is_wide) {
-      auto const [q, r] = tall_qr(transpose(a));
-      return matmul(q, solve_triangular(transpose(r), b));
-    } else {
-      auto const [q, r] = tall_qr(a);
-      return solve_triangular(r, matmul(transpose(q), b), true);
-    }
-  });
+  return by_width(a, [&](auto is_wide) { return least_squares_by<is_wide()>(a, b); });
 }
-template <operand A>
-constexpr auto tall_pinv(A const& a) {
-  auto const [q, r] = tall_qr(a);
-  return solve_triangular(r, transpose(q), true);
+template <bool Wide, operand A>
+constexpr auto pinv_by(A const& a) {
+  if constexpr (Wide) {
+    return transpose(pinv_by<false>(transpose(a)));
+  } else {
+    auto const [q, r] = tall_qr(a);
+    return solve_triangular(r, transpose(q), true);
+  }
 }
 }  // namespace detail
 
@@ -326,13 +333,8 @@ constexpr auto pinv(A const& a) {
     return Refused{};
   } else {
     auto const x = detail::in_f32(checked);
-    return detail::rounded_as(detail::by_width(x,
-                                               [&](auto is_wide) {
-                                                 if constexpr (is_wide)
-                                                   return transpose(detail::tall_pinv(transpose(x)));
-                                                 else return detail::tall_pinv(x);
-                                               }),
-                              a);
+    return detail::rounded_as(
+        detail::by_width(x, [&](auto is_wide) { return detail::pinv_by<is_wide()>(x); }), a);
   }
 }
 
