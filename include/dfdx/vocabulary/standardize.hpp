@@ -236,8 +236,9 @@ NormMoments moments_there(op::NormOptions const& o, Array const& x) {
 }
 // The norm, and what it has found of rows, if that is asked for. (A device's kernel does not say.)
 template <class... W>
-Array in_one_step(op::NormOptions const& o, NormMoments* moments, Array const& given, W const&... w) {
-  auto const x = in_f32(lazy<sizeof...(W)>(given));
+Array in_one_step(op::NormOptions const& o, NormMoments* moments, Array const& x0, W const&... w) {
+  auto const& given = lazy<sizeof...(W)>(x0);
+  auto const x = in_f32(given);
   Array const none(Meta{x.dtype(), make_shape(0)}, x.device());
   Array const parameters[] = {in_f32(untyped(w))..., none, none};
   Array const* const operands[] = {&x, &parameters[0], &parameters[1]};
