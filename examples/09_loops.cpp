@@ -19,7 +19,7 @@ constexpr auto filter = [](Tensor<float> const& a, Samples const& x) {
         auto const next = y + a * (sample - y);
         return std::pair(next, next);  // what is carried on, and what is kept of every round
       },
-      a * 0.0f, x);
+      0.0f, x);
   return all;
 };
 // How far the filter is from one whose output we know.

@@ -22,20 +22,24 @@ struct Belief {
   DFDX_FIELDS(mean, covariance)
 };
 struct Tracker {
-  Tensor<double> log_acceleration, log_error;  // logarithms of standard deviations, which are learnt
-  Buffer<double, 4, 4> motion, shaken;         // of a step; what a random acceleration adds to the covariance
-  Buffer<double, 2, 4> seen;                   // of position and velocity the position
-  Buffer<double, 2, 2> apart;                  // errors of x and y are independent
-  DFDX_FIELDS(log_acceleration, log_error, motion, shaken, seen, apart)
+  Tensor<double> log_acceleration = 0.0,
+                 log_error = 0.0;  // logarithms of standard deviations, which are learnt
+  DFDX_FIELDS(log_acceleration, log_error)
+  // What DFDX_FIELDS does not name are constants of the program:
+  Tensor<double, 4, 4> motion{{1, 0, dt, 0}, {0, 1, 0, dt}, {0, 0, 1, 0}, {0, 0, 0, 1}};  // of a step
+  Tensor<double, 2, 4> seen{{1, 0, 0, 0}, {0, 1, 0, 0}};  // of position and velocity the position
 };
 
 // --- The filter: predict, compare with the measurement, correct. The second result is the surprise, -log p(z). ---
 constexpr auto update = [](Belief const& was, Tracker const& t, Tensor<double, 2> const& z) {
+  // What a random acceleration adds to the covariance.
+  constexpr double a = dt * dt * dt / 3, b = dt * dt / 2, c = dt;
+  Tensor<double, 4, 4> const shaken{{a, 0, b, 0}, {0, a, 0, b}, {b, 0, c, 0}, {0, b, 0, c}};
   auto const mean = matmul(t.motion, was.mean);
-  auto const covariance = matmul(matmul(t.motion, was.covariance), transpose(t.motion)) +
-                          exp(2.0 * t.log_acceleration) * t.shaken;
+  auto const covariance =
+      matmul(matmul(t.motion, was.covariance), transpose(t.motion)) + exp(2.0 * t.log_acceleration) * shaken;
   auto const seen = matmul(t.seen, covariance);
-  auto const spread = matmul(seen, transpose(t.seen)) + exp(2.0 * t.log_error) * t.apart;
+  auto const spread = matmul(seen, transpose(t.seen)) + exp(2.0 * t.log_error) * eye<double, 2>();
   auto const off = z - matmul(t.seen, mean);
   auto const gain = transpose(solve(spread, seen));
   auto const surprise = 0.5 * (logdet(spread) + sum(off * solve(spread, off)));
@@ -54,15 +58,7 @@ constexpr auto surprise = [](Tracker const& t, Belief const& before, Places cons
 };
 
 int main() {
-  Tracker tracker{0.0,
-                  0.0,
-                  {{1, 0, dt, 0}, {0, 1, 0, dt}, {0, 0, 1, 0}, {0, 0, 0, 1}},
-                  {{dt * dt * dt / 3, 0, dt * dt / 2, 0},
-                   {0, dt * dt * dt / 3, 0, dt * dt / 2},
-                   {dt * dt / 2, 0, dt, 0},
-                   {0, dt * dt / 2, 0, dt}},
-                  {{1, 0, 0, 0}, {0, 1, 0, 0}},
-                  {{1, 0}, {0, 1}}};
+  Tracker tracker;
   Belief const nothing_known{zeros<double, 4>(), eye<double, 4, 4>() * 100.0};
 
   // The truth: accelerations of 0.8, errors of 0.3.

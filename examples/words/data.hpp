@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/data/text_lines.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 
 #include <algorithm>
 #include <array>

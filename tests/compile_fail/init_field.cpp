@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: visit: a field must be a Tensor, a struct with DFDX_FIELDS, or an array, tuple or pair of these
 // max-lines: 26
+// max-lines[clang]: 28
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

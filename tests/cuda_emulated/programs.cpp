@@ -79,6 +79,24 @@ TEST_CASE("loops of steps", "[cuda]") {
   REQUIRE(apart(recurrent, w, x, h) < 1e-12);
   REQUIRE(apart(grad(recurrent, wrt<0, 1, 2>), w, x, h) < 1e-12);
 }
+// Numbers of the function itself, which the device has a copy of.
+struct Own {
+  constexpr auto operator()(auto const& x) const {
+    Tensor<double, 3, 3> const mix{{1, 2, 3}, {4, 5, 6}, {7, 8, 10}};
+    return matmul(x * Tensor<double, 3>{1, 0.5, 0.25}, mix) + 2.0 * eye<double, 3>();
+  }
+};
+
+TEST_CASE("literals", "[cuda]") {
+  auto const x = filled<Weights>(1);
+  CHECK(apart(Own{}, x) < 1e-12);
+  auto run = compile(Own{});
+  auto const there = to(cuda(), x);
+  Array const first = to(Device{}, run(there));
+  for (int k = 0; k < 3; ++k)  // as one graph, from the second on
+    CHECK(array_equal(to(Device{}, run(there)), first));
+}
+
 TEST_CASE("repeated blocks are trained", "[cuda]") {
   REQUIRE(training_apart(entropy, init<Deep>(2), optim::AdamW{.lr = 1e-2f},
                          indices<Tensor<std::int32_t, 20>>(17),

@@ -2,7 +2,7 @@
 // fuse and plan: which nodes share a kernel, in what order kernels run, where values lie, and when parameters may
 // be written over.
 #include <dfdx/testing/run_plan.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/testing/interpret.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/index.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/norm.hpp>

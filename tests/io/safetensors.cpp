@@ -9,7 +9,7 @@
 #include <dfdx/nn/norm.hpp>
 #include <dfdx/nn/repeat.hpp>
 #include <dfdx/vocabulary/compare.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 namespace tests::io_safetensors {

@@ -5,7 +5,7 @@
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/testing/interpret.hpp>
 #include <dfdx/vocabulary/compare.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

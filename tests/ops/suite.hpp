@@ -5,7 +5,7 @@
 #pragma once
 
 #include <dfdx/testing/run_plan.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 
 #include <dfdx/tape/backward.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/testing/run_plan.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -6,7 +6,7 @@
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/counts.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/mathematics.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 

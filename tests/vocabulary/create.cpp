@@ -4,7 +4,7 @@
 
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/compare.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -40,9 +40,7 @@ class Absorber {
   /// What is there before the loop, the loop with its maps, what comes after it.
   constexpr Graph rewritten() {
     Rewriter r(g_.size());
-    r.graph.regions = g_.regions;
-    r.graph.inputs = g_.inputs;
-    r.graph.requirements = g_.requirements;
+    r.graph.take_frame(g_);
     Vec<int> to(g_.nodes.size(), -1), inside(g_.nodes.size(), -1);
     auto const add = [&](int id) {
       Node n = g_[id];

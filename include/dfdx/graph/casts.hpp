@@ -24,9 +24,7 @@ class CastPlacer {
   }
 
   constexpr Graph placed() {
-    r_.graph.regions = g_.regions;
-    r_.graph.inputs = g_.inputs;
-    r_.graph.requirements = g_.requirements;
+    r_.graph.take_frame(g_);
     narrowed_ = asked_of(g_, [&](Node const& n) { return narrows(g_, n); });
     stacked_ = asked_of(g_, [](Node const& n) { return n.op->code == Code::stack; });
     for (int id = 0; id < g_.size(); ++id) {

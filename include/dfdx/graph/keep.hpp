@@ -59,9 +59,7 @@ constexpr Graph with_columns(Graph const& g, Vec<char> const& fixed) {
   Vec<Access> const access = accesses(g, turns);
   Vec<Depends> const on = dependences(g, fixed);
   Graph out;
-  out.inputs = g.inputs;
-  out.requirements = g.requirements;
-  out.regions = g.regions;
+  out.take_frame(g);
   Vec<int> to(g.nodes.size(), -1);
   for (int id = 0; id < g.size(); ++id) {
     Node n = g[id];

@@ -100,6 +100,7 @@ struct Plan {
   Vec<Turn> turns;
   Vec<SameExtent> requirements;
   int inputs = 0, nodes = 0;
+  LiteralInputs literal_inputs{};
   /// Whether every size is known. All sizes follow from those of the inputs.
   bool is_static = true;
 };

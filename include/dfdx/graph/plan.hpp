@@ -360,7 +360,7 @@ class Planner {
 
   constexpr void finish(Order const& order) {
     plan.requirements = g_.requirements;
-    plan.inputs = g_.inputs;
+    plan.inputs = g_.inputs, plan.literal_inputs = g_.literal_inputs;
     plan.nodes = g_.size();
     for (Node const& n : g_.nodes)  // all: an input whose numbers nobody reads is no node
       if (!n.meta.shape.is_static()) plan.is_static = false;

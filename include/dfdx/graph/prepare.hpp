@@ -194,9 +194,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   int* const to = moved.data();
   Graph out;
   out.nodes.reserve(g.nodes.size() + g.nodes.size() / 8);
-  out.inputs = g.inputs;
-  out.requirements = g.requirements;
-  out.regions = g.regions;
+  out.take_frame(g);
   detail::LoopMemory loops(g);
   detail::Joins const joins(g, accessed, aliases);
   Vec<signed char> slides(g.nodes.size(), -1);

@@ -44,9 +44,7 @@ constexpr Graph without_dead(Graph& g) {
   Vec<int> moved(g.nodes.size(), -1);
   int* const place = moved.data();
   Graph out;
-  out.inputs = g.inputs;
-  out.requirements = g.requirements;
-  out.regions = g.regions;
+  out.take_frame(g);
   out.nodes.reserve(g.nodes.size());
   char const* const is_used = used.data();
   for (int i = 0, all = g.size(); i < all; ++i) {
@@ -97,9 +95,7 @@ constexpr void unify_symbols(Graph& g) {
 constexpr Graph simplify(Graph g) {
   if (!g.requirements.empty()) unify_symbols(g);
   Rewriter r(g.size());
-  r.graph.regions = g.regions;
-  r.graph.inputs = g.inputs;
-  r.graph.requirements = g.requirements;
+  r.graph.take_frame(g);
   r.graph.nodes.reserve(g.nodes.size());
   Vec<char> const needed = live(g);
   char const* const is_needed = needed.data();

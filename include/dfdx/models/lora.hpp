@@ -7,6 +7,7 @@
 #include <dfdx/io/safetensors_weights.hpp>
 #include <dfdx/models/config.hpp>
 #include <dfdx/models/name_pattern.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 
 namespace dfdx::models {
 

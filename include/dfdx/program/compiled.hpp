@@ -140,7 +140,7 @@ auto run_and_take(Arenas& arenas, Take take, A const&... args) {
     P::run(frame);
     return take(storage, frame);
   };
-  inputs.check();  // dyn dims may be required to be numbers that make the program static
+  inputs.complete();  // dyn dims may be required to be numbers that make the program static
   if constexpr (P::is_static) {
     return run(static_cast<std::size_t>(P::arena_on(frame.device, nullptr, nullptr)));
   } else {
@@ -251,7 +251,7 @@ class Bound {
   explicit Bound(A const&... args) : arguments_(args...) {
     std::apply([&](auto const&... a) { (inputs_.add(a), ...); }, arguments_);
     if (!inputs_.packed.empty()) raise("bind: arguments must be contiguous");
-    inputs_.check();
+    inputs_.complete();
     detail::require_kernels(inputs_.device);
     kept_.add_to(inputs_, args...);
     if constexpr (!P::is_static) {
@@ -355,12 +355,17 @@ class Compiled {
       // Recording happens in constant expressions only: so that a program's text holds no second, eager version of
       // F.
       if (DFDX_IN_CONSTANT_EXPRESSION) {
-        return detail::record_call<F>(detail::apart(argument_t<A>(detail::as_argument(args)))...);
+        return call_recorded(argument_t<A>(detail::as_argument(args))...);
       }
       return run<program_for<A...>>(own, args...);
     }
   }
 
+  template <class... A>
+  static constexpr auto call_recorded(A const&... args) {
+    Graph* const g = detail::graph_of(args...);
+    return detail::record_call<F>(detail::apart(g, args)...);
+  }
   template <class P, class... A>
   static result_t<F, A...> run(detail::OwnArenas* own, A const&... args) {
     if (is_grad_enabled()) (detail::require_off_tape(args), ...);

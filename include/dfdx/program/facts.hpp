@@ -136,6 +136,7 @@ ProgramFacts facts_of(program<F, A...>) {
         tree, [&](std::string const& path, auto const&) { r.inputs.push_back(path); }, argument_name<F>(i++));
   };
   (name(unfixed(argument_t<A>{})), ...);
+  for (int k = 0; k < P::plan.literal_inputs.count; ++k) r.inputs.push_back("literal" + std::to_string(k));
   for (int k = 0; static_cast<int>(r.inputs.size()) < P::inputs; ++k)  // program/fixed.hpp
     r.inputs.push_back("kept" + std::to_string(k));
   return r;

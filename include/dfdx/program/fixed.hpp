@@ -78,7 +78,10 @@ struct Rest {
   }
   template <class... A>
   static constexpr graph::Parts parts() {
-    return graph::keep(graph::simplify(trace<Rest, A...>()), fixed_leaves(argument_t<A>{}...));
+    Graph g = graph::simplify(trace<Rest, A...>());
+    Vec<char> fixed = fixed_leaves(argument_t<A>{}...);
+    for (int k = 0; k < g.literal_inputs.count; ++k) fixed.push_back(1);
+    return graph::keep(std::move(g), fixed);
   }
   template <class... A>
   static constexpr Graph graph() {
@@ -105,6 +108,10 @@ struct Once {
   static constexpr Graph graph() {
     return Rest<F>::template parts<A...>().once;
   }
+  template <class... A>
+  static constexpr Graph recorded() {
+    return trace<Rest<F>, A...>();
+  }
 };
 
 /// Kept - the memory of what a bound program keeps; nothing for most.
@@ -129,6 +136,7 @@ class Kept<program<Rest<F>, A...>> {
     if constexpr (P::outputs > 0) {
       Inputs<P> own;
       (own.add(args), ...);
+      own.complete();
       typename P::Frame frame;
       frame.inputs = own.data;
       frame.device = own.device;

@@ -45,6 +45,7 @@ struct FrozenGraph {
   std::array<SameExtent, S.requirements> requirements{};
   std::array<Region, S.regions> regions{};
   int inputs = 0;
+  LiteralInputs literal_inputs{};
 
   /// The graph as passes take it; `size` is how much of the arrays is in use.
   constexpr Graph thaw(GraphSize const& size = S) const {
@@ -54,6 +55,7 @@ struct FrozenGraph {
     g.requirements.assign(requirements.data(), requirements.data() + size.requirements);
     g.regions.assign(regions.data(), regions.data() + size.regions);
     g.inputs = inputs;
+    g.literal_inputs = literal_inputs;
     return g;
   }
 };
@@ -71,6 +73,7 @@ struct FrozenPlan {
   std::array<graph::StepLoop, S.loops> loops{};
   std::array<graph::Turn, S.turns> turns{};
   int inputs = 0, nodes = 0;
+  LiteralInputs literal_inputs{};
   bool is_static = true;
 };
 
@@ -88,6 +91,7 @@ constexpr FrozenGraph<S> freeze_graph(G const& g) {
   copy_elements_of(r.requirements, g.requirements);
   copy_elements_of(r.regions, g.regions);
   r.inputs = g.inputs;
+  r.literal_inputs = g.literal_inputs;
   return r;
 }
 template <PlanSize S, class P>
@@ -104,6 +108,7 @@ constexpr FrozenPlan<S> freeze_plan(P const& p) {
   copy_elements_of(r.loops, p.loops);
   copy_elements_of(r.turns, p.turns);
   r.inputs = p.inputs;
+  r.literal_inputs = p.literal_inputs;
   r.nodes = p.nodes;
   r.is_static = p.is_static;
   return r;

@@ -2,7 +2,7 @@
 // Arguments in memory as the inputs of a program.
 #pragma once
 
-#include <dfdx/program/program.hpp>
+#include <dfdx/program/literals.hpp>
 #include <dfdx/value/unlisted.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
@@ -58,13 +58,24 @@ struct InputList {
 /// Inputs - the addresses of the inputs of program P, and what it needs to know of them.
 template <class P>
 struct Inputs : InputList<> {
-  Inputs() : InputList<>(data, P::inputs) {}
+  Inputs() : InputList<>(data, P::inputs - literals) {}
   std::byte* data[P::inputs + 1] = {};
 
-  void check() const {
+  /// After the last argument: checks them, and adds the program's literals.
+  void complete() {
     if constexpr (P::plan.requirements.size() != 0)
       InputList<>::check(P::plan.requirements.data(), P::plan.requirements.size());
+    if constexpr (literals != 0) {
+      auto const& image = literals_of(std::type_identity<P>{});
+      auto* from = const_cast<std::byte*>(image.bytes);
+      if constexpr (has_devices)
+        if (!device.is_cpu()) from = OnDevice<P>::literals(from, sizeof image.bytes, device);
+      for (std::size_t const first : image.first) data[count++] = from + first;
+    }
   }
+
+ private:
+  static constexpr int literals = P::plan.literal_inputs.count;
 };
 
 }  // namespace dfdx::detail::inline DFDX_TARGET

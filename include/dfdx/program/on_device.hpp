@@ -7,6 +7,7 @@
 // copies of their operands: what those are part of is not captured.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,17 @@ class OnDevice {
   }();
 
  public:
+  /// Literals on a device, copied when first asked for and kept as long as the process lives.
+  static std::byte* literals(std::byte* here, std::size_t bytes, Device device) {
+    static std::mutex alone;
+    static Vec<Array>& copies = *new Vec<Array>;  // never destroyed: the device may be gone by then
+    std::lock_guard const lock(alone);
+    for (Array const& c : copies)
+      if (c.device() == device) return c.bytes();
+    copies.push_back(moved(device, Array::borrow(here, Meta{DType::u8, make_shape(bytes)})));
+    return copies.back().bytes();
+  }
+
   /// Bytes of memory that a run needs behind the buffers.
   static index_t workspace(index_t const* symbols) {
     return with_kernels([&](auto... k) {

@@ -62,7 +62,7 @@ Profile profile_program(A const&... args) {
   constexpr auto n = static_cast<std::size_t>(P::kernels);
   Inputs<P> inputs;
   (inputs.add(args), ...);
-  inputs.check();
+  inputs.complete();
   require_kernels(inputs.device);
   Kept<P> kept;
   kept.add_to(inputs, args...);

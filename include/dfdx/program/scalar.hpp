@@ -105,7 +105,8 @@ constexpr auto interpret(double const* inputs) {
 // An argument of a function that is recorded inside of another: nodes of its own, so that a derivative with respect to
 // one argument is no derivative with respect to another that depends on it, or is the same.
 template <tree A>
-constexpr A apart(A t) {
+constexpr A apart(Graph* g, A t) {
+  bring_to(g, "program", t);
   visit(t, [](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     if (!leaf.recorded()) return;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <dfdx/graph/simplify.hpp>
-#include <dfdx/value/fields.hpp>
+#include <dfdx/vocabulary/literal.hpp>
 
 namespace dfdx {
 
@@ -54,11 +54,23 @@ class Symbols {
   int symbols_ = 0;
 };
 
+// What a function returns; literals as values of the graph of its arguments.
+template <class Y, class... A>
+constexpr Y result_beside(Y y, A const&... args) {
+  if constexpr (tree<Y>) {
+    bool any = false;
+    visit(y, [&](auto const& leaf) { any = any || is_literal(leaf.graph()); });
+    if (any)
+      if (Graph* const g = graph_of(args...); g != nullptr) bring_to(g, "program", y);
+  }
+  return y;
+}
+
 // A transform has a member `record` that works on recorded arguments; any other function is called.
 template <class F, class... A>
 constexpr auto record_call(A const&... args) {
-  if constexpr (requires { F::record(args...); }) return F::record(args...);
-  else return F{}(args...);
+  if constexpr (requires { F::record(args...); }) return result_beside(F::record(args...), args...);
+  else return result_beside(F{}(args...), args...);
 }
 
 // Whether all leaves of a tree are Tensors, and whether its type says how many there are.
@@ -114,12 +126,14 @@ constexpr Graph trace(Graph g = {}) {
     g.nodes.reserve(static_cast<std::size_t>(16 * g.inputs + 16));  // growing is copying
     auto out = detail::record_call<F>(args...);
     static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
-    if constexpr (detail::returns_tensors<decltype(out)>())
+    if constexpr (detail::returns_tensors<decltype(out)>()) {
+      detail::bring_to(&g, "program", out);
       visit(out, [&](auto const& leaf) {
         if (!leaf.recorded()) raise("program: a result does not depend on the arguments");
         if (g[leaf.id()].region >= 0) raise("scan: a value of a loop is used outside of it");
         g.outputs.push_back(leaf.id());
       });
+    }
   };
   run(argument_t<A>{}...);
   return g;

@@ -14,7 +14,7 @@
 #include <dfdx/vocabulary/attention_rules.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/conv.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/grid_rules.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/linalg.hpp>

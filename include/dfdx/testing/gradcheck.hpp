@@ -11,7 +11,7 @@
 
 #include <dfdx/tape/backward.hpp>
 #include <dfdx/value/print.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
 namespace dfdx::testing {

@@ -86,7 +86,10 @@ constexpr auto linearize(F const&) {
                 "linearize: a lambda or function object without captures required; pass values as arguments");
   return []<class... A>(A const&... args) {
     if constexpr ((detail::has_static_leaves<A>() && ...))
-      if (DFDX_IN_CONSTANT_EXPRESSION) return detail::linearized_apart<F>(detail::apart(args)...);
+      if (DFDX_IN_CONSTANT_EXPRESSION) {
+        Graph* const g = detail::graph_of(args...);
+        return detail::linearized_apart<F>(detail::apart(g, args)...);
+      }
     return detail::linearized_on_tape<F>(args...);
   };
 }

@@ -8,7 +8,7 @@
 
 #include <dfdx/core/random.hpp>
 #include <dfdx/value/array_methods.hpp>
-#include <dfdx/value/node.hpp>
+#include <dfdx/value/literal.hpp>
 #include <dfdx/value/storage.hpp>
 #include <dfdx/value/tape_node.hpp>
 
@@ -23,7 +23,7 @@ class Array : public ArrayMethods {
   constexpr Array() = default;
 
   /// A recorded value.
-  constexpr Array(Graph* graph, int id, Meta const& meta) : graph_(graph), id_(id), meta_(meta) {}
+  constexpr Array(Graph* graph, int id, Meta const& meta) : graph_(graph), id_(id), meta_(meta) { hold(); }
   constexpr explicit Array(Sym const& s) : Array(s.graph, s.id, s.meta()) {}
 
   /// Fresh, uninitialised, row-major memory.
@@ -42,13 +42,22 @@ class Array : public ArrayMethods {
   /// A scalar in memory.
   struct Scalar {};
   template <element T>
-  Array(Scalar, T value) : storage_(Storage::allocate_few(sizeof(T))), data_(storage_->data()) {
+  constexpr Array(Scalar, T value)
+      : storage_(DFDX_IN_CONSTANT_EXPRESSION ? nullptr : Storage::allocate_few(sizeof(T))),
+        data_(DFDX_IN_CONSTANT_EXPRESSION ? nullptr : storage_->data()) {
     meta_.dtype = dtype_v<T>;
-    *reinterpret_cast<T*>(data_) = value;
+    if (DFDX_IN_CONSTANT_EXPRESSION) *this = literal(meta_, {detail::word_of(value)});
+    else *reinterpret_cast<T*>(data_) = value;
   }
   template <element T>
   static Array number(T value) {
     return Array(Scalar{}, value);
+  }
+
+  /// literal - numbers in a constant expression, where there is no memory (value/literal.hpp): the bits of each
+  /// element, or of all of them in one word.
+  static constexpr Array literal(Meta const& meta, Vec<std::uint64_t> words) {
+    return Array(detail::literal_graph(meta, std::move(words)), 0, meta);
   }
 
   /// A view of bytes that `storage` keeps alive (retained here).
@@ -89,6 +98,7 @@ class Array : public ArrayMethods {
     if (storage_ != nullptr) storage_->retain();
     if (tape_ != nullptr) tape_->retain();
     take_layout(o);
+    hold();
   }
   constexpr Array(Array&& o) noexcept
       : storage_(o.storage_), data_(o.data_), graph_(o.graph_), tape_(o.tape_) {
@@ -104,10 +114,12 @@ class Array : public ArrayMethods {
     o.storage_ = nullptr, o.data_ = nullptr, o.graph_ = nullptr, o.tape_ = nullptr;
     Storage* const old_storage = storage_;  // null if o is *this
     TapeNode* const old_tape = tape_;
+    Graph* const old_graph = graph_;
     storage_ = storage, data_ = data, graph_ = graph, tape_ = tape;
     take_layout(o);
     if (old_storage != nullptr) old_storage->release();
     if (old_tape != nullptr) old_tape->release();
+    if (DFDX_IN_CONSTANT_EXPRESSION) let_go(old_graph);
     return *this;
   }
   // The numbers would not be changed: what a(0) gives is a view, which is gone at the end of the line.
@@ -115,6 +127,7 @@ class Array : public ArrayMethods {
   constexpr ~Array() {
     if (storage_ != nullptr) storage_->release();
     if (tape_ != nullptr) tape_->release();
+    if (DFDX_IN_CONSTANT_EXPRESSION) let_go(graph_);
   }
 
   constexpr Meta const& meta() const { return meta_; }
@@ -226,6 +239,7 @@ class Array : public ArrayMethods {
     r.data_ = offset == 0 ? data_ : data_ + offset * static_cast<index_t>(size_of(dtype()));
     r.graph_ = graph_;
     r.id_ = id_;
+    r.hold();
     r.meta_.dtype = meta_.dtype;
     r.meta_.shape = shape;
     r.strides_ = strides;
@@ -289,6 +303,14 @@ class Array : public ArrayMethods {
   void backward(Array const& end_gradient, BackwardOptions options = {}) const;
 
  private:
+  // A graph of literals lives as long as a value of it.
+  constexpr void hold() const {
+    if (DFDX_IN_CONSTANT_EXPRESSION)
+      if (graph_ != nullptr && graph_->holders >= 0) ++graph_->holders;
+  }
+  static constexpr void let_go(Graph* g) {
+    if (g != nullptr && g->holders >= 0 && --g->holders == 0) delete g;
+  }
   // Only the axes that there are (and two, which need no loop): to copy all eight, just written one by one, would cost
   // more than an op on a scalar.
   constexpr void take_layout(Array const& o) {

@@ -220,6 +220,13 @@ struct Region {
   bool recomputed = false;
 };
 
+/// LiteralInputs - how many inputs of a graph are literals, numbers that a function brings along itself, and their
+/// memory.
+struct LiteralInputs {
+  int count = 0;
+  std::size_t bytes = 0;
+};
+
 /// Graph - nodes in an order in which every operand comes before its users.
 class Graph {
  public:
@@ -227,7 +234,15 @@ class Graph {
   Vec<int> outputs;
   Vec<SameExtent> requirements;
   Vec<Region> regions;
+  /// How many inputs there are, and which of them are literals: the last of a function that has been recorded.
   int inputs = 0;
+  LiteralInputs literal_inputs{};
+  /// The literals (value/literal.hpp), and the bits of their elements, one element a word: in the graph that was
+  /// recorded, not in those that passes make of it.
+  Vec<Node> literals;
+  Vec<std::uint64_t> words;
+  /// Of a graph of literals alone how many values of it there are, which own it; -1 of others.
+  int holders = -1;
   /// The region whose body is being recorded, -1 for none.
   int inside = -1;
   /// The dtype that products of f32 are computed in while an autocast is being recorded; f32 for none.
@@ -240,6 +255,13 @@ class Graph {
     nodes.push_back(n);
     if (regions.size_ != 0) nodes.back().region = region_of(n);
     return {this, static_cast<int>(nodes.size_) - 1};
+  }
+  /// take_frame - the inputs, requirements and regions of a graph that this one is to be made of.
+  constexpr void take_frame(Graph const& o) {
+    inputs = o.inputs;
+    literal_inputs = o.literal_inputs;
+    requirements = o.requirements;
+    regions = o.regions;
   }
   /// open - a new region; nodes enter it through op::carry and op::each.
   constexpr int open(int parent, index_t count, bool reversed) {

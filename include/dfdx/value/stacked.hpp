@@ -83,7 +83,7 @@ template <std::size_t N, class... T>
 auto stacked_leaves(std::tuple<T...> const&) -> std::tuple<typename with_axis<T>::template more<N>...>;
 
 template <class T>
-Vec<Array> leaves_of(T const& t) {
+constexpr Vec<Array> leaves_of(T const& t) {
   Vec<Array> r;
   visit(t, [&](auto const& leaf) { r.push_back(leaf); });
   return r;

@@ -83,14 +83,15 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
     requires(sizeof...(Dims) == 0)
       : Base(typename Array::Scalar{}, value) {}
 
-  /// Tensor<float, 3> v{1, 2, 3}, Tensor<float, 2, 2> m{{1, 2}, {3, 4}} - from(...): as many levels as axes.
-  Tensor(std::initializer_list<E> values)
+  /// Tensor<float, 3> v{1, 2, 3}, Tensor<float, 2, 2> m{{1, 2}, {3, 4}} - from(...): as many levels as axes. In a
+  /// function that is compiled, and as what a model's type gives its members, a constant of the program.
+  constexpr Tensor(std::initializer_list<E> values)
     requires(sizeof...(Dims) == 1)
       : Tensor(from(values)) {}
-  Tensor(std::initializer_list<std::initializer_list<E>> rows)
+  constexpr Tensor(std::initializer_list<std::initializer_list<E>> rows)
     requires(sizeof...(Dims) == 2)
       : Tensor(from(rows)) {}
-  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
+  constexpr Tensor(std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
     requires(sizeof...(Dims) == 3)
       : Tensor(from(matrices)) {}
 
@@ -107,38 +108,36 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
   }
 
   /// from - elements in row-major order, or rows of them, or matrices. With dyn dims give the shape too.
-  static Tensor from(std::span<E const> values, Shape const& shape = static_shape) {
-    Tensor r = uninitialized(shape);
-    if (static_cast<index_t>(values.size()) != r.size())
-      raise("from: ", static_cast<index_t>(values.size()), " elements for shape ", shape);
-    E* out = r.data();
-    for (E const& v : values) *out++ = v;
-    return r;
+  static constexpr Tensor from(std::span<E const> values, Shape const& shape = static_shape) {
+    return written(shape, [&](auto* out, index_t n) {
+      if (static_cast<index_t>(values.size()) != n)
+        raise("from: ", static_cast<index_t>(values.size()), " elements for shape ", shape);
+      write_row(values, out);
+    });
   }
   // A template, so that it yields to those below where {1} is an element as well as a row.
   template <class U = E>
-  static Tensor from(std::initializer_list<std::type_identity_t<U>> values) {
+  static constexpr Tensor from(std::initializer_list<std::type_identity_t<U>> values) {
     return from(std::span<E const>(values.begin(), values.size()), one_dyn_shape(values.size()));
   }
-  static Tensor from(std::initializer_list<std::initializer_list<E>> rows)
+  static constexpr Tensor from(std::initializer_list<std::initializer_list<E>> rows)
     requires(sizeof...(Dims) == 2)
   {
-    Tensor r = uninitialized(make_shape(rows.size(), first_size(rows)));
-    copy_rows(rows, r.shape()[1], r.data());
-    return r;
+    std::size_t const columns = first_size(rows);
+    return written(make_shape(rows.size(), columns),
+                   [&](auto* out, index_t) { write_rows(rows, columns, out); });
   }
-  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
+  static constexpr Tensor from(
+      std::initializer_list<std::initializer_list<std::initializer_list<E>>> matrices)
     requires(sizeof...(Dims) == 3)
   {
-    std::size_t const rows = first_size(matrices);
-    Tensor r =
-        uninitialized(make_shape(matrices.size(), rows, rows == 0 ? 0 : first_size(*matrices.begin())));
-    E* out = r.data();
-    for (auto const& matrix : matrices) {
-      if (matrix.size() != rows) raise("from: matrices of different numbers of rows");
-      out = copy_rows(matrix, r.shape()[2], out);
-    }
-    return r;
+    std::size_t const rows = first_size(matrices), columns = rows == 0 ? 0 : first_size(*matrices.begin());
+    return written(make_shape(matrices.size(), rows, columns), [&](auto* out, index_t) {
+      for (auto const& matrix : matrices) {
+        if (matrix.size() != rows) raise("from: matrices of different numbers of rows");
+        out = write_rows(matrix, columns, out);
+      }
+    });
   }
 
   using Array::data;
@@ -216,11 +215,36 @@ class Tensor : public TensorMethods<Tensor<E, Dims...>, Array> {
     return Tensor<E, all[I + 1]...>(std::move(a));
   }
 
-  static std::size_t first_size(auto const& list) { return list.size() == 0 ? 0 : list.begin()->size(); }
-  static E* copy_rows(std::initializer_list<std::initializer_list<E>> rows, index_t columns, E* out) {
+  static constexpr std::size_t first_size(auto const& list) {
+    return list.size() == 0 ? 0 : list.begin()->size();
+  }
+  // The Tensor whose elements write(to, how many) writes: into memory, or as the words of a literal.
+  template <class Write>
+  static constexpr Tensor written(Shape const& shape, Write const& write) {
+    if (!shape.is_static()) raise("tensor: sizes needed for the dyn dims of ", static_shape);
+    Meta const meta{dtype_v<E>, shape};
+    if (DFDX_IN_CONSTANT_EXPRESSION) {
+      Vec<std::uint64_t> words(static_cast<std::size_t>(shape.numel()));
+      write(words.data(), shape.numel());
+      return Tensor(Array::literal(meta, std::move(words)));
+    }
+    Tensor r{Array(meta)};
+    write(reinterpret_cast<E*>(r.bytes()), shape.numel());
+    return r;
+  }
+  template <class T>
+  static constexpr T* write_row(auto const& row, T* out) {
+    for (E const& x : row)
+      if constexpr (std::is_same_v<T, E>) *out++ = x;
+      else *out++ = detail::word_of(x);
+    return out;
+  }
+  template <class T>
+  static constexpr T* write_rows(std::initializer_list<std::initializer_list<E>> rows, std::size_t columns,
+                                 T* out) {
     for (auto const& row : rows) {
-      if (static_cast<index_t>(row.size()) != columns) raise("from: rows of different lengths");
-      for (E const& v : row) *out++ = v;
+      if (row.size() != columns) raise("from: rows of different lengths");
+      out = write_row(row, out);
     }
     return out;
   }

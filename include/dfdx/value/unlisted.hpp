@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstring>
 #include <iterator>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include <dfdx/core/type_name.hpp>
 #include <dfdx/value/fields.hpp>
+#include <dfdx/value/walk.hpp>
 
 namespace dfdx {
 
@@ -148,11 +150,36 @@ consteval bool may_differ() {
   } else return false;
 }
 
-[[noreturn, gnu::noinline]] inline void raise_differs(std::string const& type, int member) {
-  raise(
-      "program: member ", member, " of ", type.c_str(),
-      ", not in DFDX_FIELDS, differs from what its type says, which is what programs see: make it a template "
-      "argument or a Tensor; or Unread");
+[[noreturn, gnu::noinline]] inline void raise_differs(std::string const& type, int member, bool is_tensor) {
+  raise("program: member ", member, " of ", type.c_str(),
+        ", not in DFDX_FIELDS, differs from what its type says, which is what programs see: ",
+        is_tensor ? "name it there" : "make it a template argument or a Tensor; or Unread");
+}
+
+// Whether an array has the numbers that a type gives it, to the bit. One without any is read by no program.
+[[gnu::noinline]] inline bool same_numbers(Array const& a, Array const& of_type) {
+  if (of_type.bytes() == nullptr || !a.device().is_cpu()) return true;
+  if (a.bytes() == nullptr || !(a.meta() == of_type.meta())) return false;
+  bool same = true;
+  Strides const strides[2] = {a.strides(), of_type.strides()};
+  auto const size = static_cast<index_t>(size_of(a.dtype()));
+  walk<2>(a.shape(), strides, [&](index_t const(&at)[2]) {
+    same = same && std::memcmp(a.bytes() + at[0] * size, of_type.bytes() + at[1] * size,
+                               static_cast<std::size_t>(size)) == 0;
+  });
+  return same;
+}
+template <holds_tensors T>
+bool same_numbers(T const& a, T const& of_type) {
+  Vec<Array> given;
+  visit(of_type, [&](auto const& leaf) { given.push_back(leaf); });
+  bool same = true;
+  std::size_t k = 0;
+  visit(a, [&](auto const& leaf) {
+    same = same && k < given.size() && same_numbers(static_cast<Array const&>(leaf), given[k]);
+    ++k;
+  });
+  return same && k == given.size();
 }
 
 template <class T>
@@ -168,14 +195,21 @@ void require_same(T const& t, T const& of_type) {
     with_fields(t, [&](auto const&... a) {
       with_fields(of_type, [&](auto const&... b) { (require_same(a, b), ...); });
     });
-    // Fields are among the members, and they hold tensors, which are no configuration.
-    if constexpr (has_unlisted<T>())
+    if constexpr (has_unlisted<T>()) {
+      int i = 0;
+      auto const compare = [&]<class M>(M const& a, M const& b) {
+        ++i;
+        if constexpr (!holds_tensors<M>) {
+          if (!same_value(a, b)) raise_differs(short_type_name<T>(), i, false);
+        } else {  // fields are among the members
+          auto const is_a = [&](auto const&... f) { return ((static_cast<void const*>(&f) == &a) || ...); };
+          if (!with_fields(t, is_a) && !same_numbers(a, b)) raise_differs(short_type_name<T>(), i, true);
+        }
+      };
       with_members(t, [&](auto const&... a) {
-        with_members(of_type, [&](auto const&... b) {
-          int i = 0;
-          ((++i, same_value(a, b) ? void() : raise_differs(short_type_name<T>(), i)), ...);
-        });
+        with_members(of_type, [&](auto const&... b) { (compare(a, b), ...); });
       });
+    }
   }
 }
 
@@ -183,7 +217,7 @@ void require_same(T const& t, T const& of_type) {
 /// type gives it. Costs nothing for trees without such members.
 ///
 /// Errors    "program: member 3 of LayerNorm, not in DFDX_FIELDS, differs from what its type says, which is what
-///           programs see: make it a template argument or a Tensor; or Unread"
+///           programs see: make it a template argument or a Tensor; or Unread"; of a Tensor "...: name it there"
 template <class T>
 void require_values_of_type(T const& t) {
   if constexpr (may_differ<T>()) {

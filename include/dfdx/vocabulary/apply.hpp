@@ -103,7 +103,9 @@ constexpr V broadcast_to(V const& x, Shape const& shape, char const* op = "expan
     int const j = i - (shape.rank - from.rank);
     aligned[i] = j < 0 ? 1 : from[j];
   }
-  V const y = from.rank == shape.rank ? x : bind_as<op::reshape>(Meta{x.dtype(), aligned}, Attrs{}, x);
+  V const y = detail::either(
+      from.rank == shape.rank, [&] { return x; },
+      [&] { return bind_as<op::reshape>(Meta{x.dtype(), aligned}, Attrs{}, x); });
   if (aligned == shape) return y;
   if (Graph* const g = detail::recorder_of(x))
     for (int i = 0; i < shape.rank; ++i)
@@ -115,7 +117,8 @@ constexpr V broadcast_to(V const& x, Shape const& shape, char const* op = "expan
 /// cast_to - the value in another dtype.
 template <class V>
 constexpr V cast_to(V const& x, DType dtype) {
-  return x.dtype() == dtype ? x : bind<op::cast>(Attrs{{static_cast<index_t>(dtype)}}, x);
+  if (x.dtype() == dtype) return x;
+  return bind<op::cast>(Attrs{{static_cast<index_t>(dtype)}}, x);
 }
 
 namespace detail {

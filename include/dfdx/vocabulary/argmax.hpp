@@ -31,7 +31,8 @@ struct ArgExtremum {
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
     bool const all = flattens(x.shape());
-    V const from = all ? reshape_to(x, make_shape(x.shape().numel())) : x;
+    V const from =
+        either(all, [&] { return reshape_to(x, make_shape(x.shape().numel())); }, [&] { return x; });
     int const axis = all ? 0 : normalize_axis(over.axes.v[0], x.shape().rank);
     if (Graph* const g = recorder_of(x);
         g != nullptr && from.shape()[axis] < 0 && from.shape()[axis] != extent::unknown)

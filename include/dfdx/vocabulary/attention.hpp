@@ -128,11 +128,13 @@ struct Attend {
     if (goes_by_blocks(q, k, v)) {
       auto const operand = [&](V const& x) {  // rounded where autocast asks for that
         Graph const* const g = recorder_of(q);
-        return g != nullptr && x.dtype() == DType::f32 ? cast_to(x, g->products) : x;
+        if (g != nullptr && x.dtype() == DType::f32) return cast_to(x, g->products);
+        return x;
       };
       V const all = bind<op::attend>(op::AttentionOptions{o.causal, o.offset, factor}.attrs(),
                                      operand(given_q), operand(given_k), operand(given_v));
-      return all.dtype() == y.dtype ? all : cast_to(all, y.dtype);
+      if (all.dtype() == y.dtype) return all;
+      return cast_to(all, y.dtype);
     }
     V scores =
         reshape_to(call(Matmul{}, reshape_to(q * factor, joint), call(Transpose{-2, -1}, k)), scores_shape);
@@ -221,7 +223,7 @@ struct Rotate {
     V const place = o.offset == 0 ? row : row + static_cast<double>(o.offset);
     V const angle = place * frequencies(x, n);
     V const c = cast_to(cos(angle), x.dtype()), s = cast_to(sin(angle), x.dtype());
-    V const used = n == y.shape[last] ? x : slice_axis(x, last, 0, n);
+    V const used = either(n == y.shape[last], [&] { return x; }, [&] { return slice_axis(x, last, 0, n); });
     auto const part = [&](index_t which) {
       return o.interleaved ? slice_axis(used, last, which, pairs, 2)
                            : slice_axis(used, last, which * pairs, pairs);

@@ -35,8 +35,7 @@ struct Autocast {
   constexpr auto operator()(A const&... args) const {
     Graph* g = nullptr;
     auto const look = [&](auto const& arg) {
-      if constexpr (tree<std::remove_cvref_t<decltype(arg)>>)
-        if (Graph* const here = detail::graph_of(arg); here != nullptr) g = here;
+      if constexpr (tree<std::remove_cvref_t<decltype(arg)>>) detail::meet(g, detail::graph_of(arg));
     };
     (look(args), ...);
     detail::ProductsIn const products(g, dtype_v<T>);

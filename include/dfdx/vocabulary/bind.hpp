@@ -15,6 +15,7 @@
 #include <dfdx/ops/reduce.hpp>
 #include <dfdx/ops/unary.hpp>
 #include <dfdx/value/device_ops.hpp>
+#include <dfdx/vocabulary/literal.hpp>
 #include <dfdx/vocabulary/multiply.hpp>
 #include <dfdx/vocabulary/on_tape.hpp>
 
@@ -232,10 +233,6 @@ constexpr void each_in_memory(X const& x, F const& f) {
   }
 }
 
-[[noreturn]] inline void refuse_mixture(char const* op) {
-  raise(op, ": a value in memory meets one that is being recorded; pass it as an argument");
-}
-
 // Recording at run time, by the name of the op (Graph::find_op).
 inline Array record_now(char const* op, Meta const& meta, Attrs const& attrs, Array const* const* x, int n) {
   Graph* const g = x[0]->graph();
@@ -265,25 +262,22 @@ constexpr Sym record_product(Meta const& meta, Attrs const& attrs, Sym const& x,
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   static_assert(sizeof...(X) == Op::arity);
-  bool const any = (x.recorded() || ...), all = (x.recorded() && ...);
-  if (!any) {
-    if (DFDX_IN_CONSTANT_EXPRESSION)
-      raise(Op::name, ": a value that is no argument, nor in DFDX_FIELDS of one");
-    Array const* const operands[] = {&x...};
-    Array y = run_now<Op, T>(meta, attrs, operands);
-    if (on_tape(x...)) record_on_tape(tape_rule<Op>(), attrs, y, operands, sizeof...(X));
-    return y;
-  }
   if (DFDX_IN_CONSTANT_EXPRESSION) {
-    if (!all) refuse_mixture(Op::name);
-    Sym const s = [&] {
-      if constexpr (Op::is_product) return record_product<Op>(meta, attrs, x.sym()...);
-      else return bind_as<Op>(meta, attrs, x.sym()...);
-    }();
-    return Array(s.graph, s.id, meta);
+    require_recorded(Op::name, (x.recorded() && ...));
+    Graph* g = nullptr;
+    (meet(g, x.graph()), ...);
+    Sym const operands[] = {in_graph(g, Op::name, x.sym())...};  // braces fix the order
+    Sym const s = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (Op::is_product) return record_product<Op>(meta, attrs, operands[I]...);
+      else return bind_as<Op>(meta, attrs, operands[I]...);
+    }(std::index_sequence_for<X...>{});
+    return Array(g, s.id, meta);
   }
   Array const* const operands[] = {&x...};
-  return record_now(Op::name, meta, attrs, operands, sizeof...(X));
+  if ((x.recorded() || ...)) return record_now(Op::name, meta, attrs, operands, sizeof...(X));
+  Array y = run_now<Op, T>(meta, attrs, operands);
+  if (on_tape(x...)) record_on_tape(tape_rule<Op>(), attrs, y, operands, sizeof...(X));
+  return y;
 }
 
 }  // namespace detail
@@ -298,8 +292,11 @@ template <class Op, class T = void, class... X>
 constexpr Array bind(Attrs const& attrs, Array const& x, X const&... rest) {
   Meta const in[] = {x.meta(), rest.meta()...};
   if constexpr (sizeof...(X) > 0)
-    if (DFDX_IN_CONSTANT_EXPRESSION && x.recorded())
-      detail::require_same<Op>(*x.graph(), attrs, in, 1 + sizeof...(X));
+    if (DFDX_IN_CONSTANT_EXPRESSION && x.recorded()) {
+      Graph* g = x.graph();
+      (detail::meet(g, rest.graph()), ...);
+      detail::require_same<Op>(*g, attrs, in, 1 + sizeof...(X));
+    }
   return detail::record_or_run<Op, T>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
 }
 

@@ -128,8 +128,9 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
         auto const count = static_cast<double>(values);
         NormMoments m;
         Array const y = in_one_step(options, &m, untyped(fit), p...);
+        auto const variance = lazy<sizeof...(P)>(m.variance) * (count / (count - 1));
         return R(wrap<Y>(y), moved_towards(running_mean, m.mean, o.momentum),
-                 moved_towards(running_var, lazy<sizeof...(P)>(m.variance) * (count / (count - 1)), o.momentum));
+                 moved_towards(running_var, variance, o.momentum));
       }
     return by_ops();
   }

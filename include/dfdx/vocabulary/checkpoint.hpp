@@ -16,11 +16,11 @@ constexpr auto record_checkpoint(Graph& g, F const& f, A const&... args) {
   auto const enter = [&]<class T>(T const& t) {
     Vec<Sym> inside;
     visit(t, [&](auto const& leaf) {
-      if (!leaf.recorded())
-        raise("checkpoint: a value in memory meets one that is being recorded; pass it as an argument");
+      require_recorded("checkpoint", leaf.recorded());
       if (leaf.shape().rank == max_rank)
         raise("checkpoint: no room for another axis beside those of ", leaf.shape());
-      inside.push_back(each_of(region, reshape_to(leaf.sym(), with_first_axis(1, leaf.shape()))));
+      inside.push_back(each_of(
+          region, reshape_to(in_graph(&g, "checkpoint", leaf.sym()), with_first_axis(1, leaf.shape()))));
     });
     std::size_t k = 0;
     return filled(t, [&] { return Array(inside[k++]); });
@@ -32,7 +32,7 @@ constexpr auto record_checkpoint(Graph& g, F const& f, A const&... args) {
   }();
   visit(y, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
-    if (!leaf.recorded() || !g.encloses(region, g[leaf.id()].region)) return;
+    if (leaf.graph() != &g || !g.encloses(region, g[leaf.id()].region)) return;
     Array const out(reshape_to(stack_of(region, leaf.sym()), leaf.shape()));
     if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, out);
     else leaf = out;
@@ -53,9 +53,9 @@ struct Checkpoint {
     if constexpr (refused<A...> || refused<Y>) {
       return Y{};
     } else {
-      Graph* g = nullptr;
-      ((g = g == nullptr ? detail::graph_of(args) : g), ...);
-      return g != nullptr ? detail::record_checkpoint(*g, f, args...) : f(args...);
+      Graph* const g = detail::graph_of(args...);
+      if (g != nullptr) return detail::record_checkpoint(*g, f, args...);
+      return f(args...);
     }
   }
 };

@@ -53,7 +53,9 @@ constexpr auto reduced_loss(char const* name, X const& losses, Reduction how, Av
     if constexpr (X::static_rank > 0)
       if (how == Reduction::none)
         raise(name, ": of Tensors reduction none is a template argument: ", name, "<Reduction::none>(...)");
-    return how == Reduction::mean ? average() : how == Reduction::batchmean ? batchmean() : sum(losses);
+    if (how == Reduction::mean) return average();
+    if (how == Reduction::batchmean) return batchmean();
+    return sum(losses);
   } else {
     switch (how) {
       case Reduction::none: return losses;
@@ -231,7 +233,8 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
   }();
   auto const wide_labels = unsqueeze<A>(labels);
   auto const kept = [&](auto const& v) {
-    return ignored == no_index ? v : where(wide_labels == ignored, zeros_like(v), v);
+    if (ignored == no_index) return v;
+    return where(wide_labels == ignored, zeros_like(v), v);
   };
   auto const flat = [](auto const& v) { return squeeze<A>(v); };
   if constexpr (weighted) {
@@ -242,7 +245,8 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
       else return sum<A>((top - bottom) * w, keepdim);
     };
     auto const own = kept(plain) * weights;
-    auto const losses = s == 0 ? own : own * (1 - s) + kept(smooth()) * (s / classes);
+    auto const losses =
+        either(s == 0, [&] { return own; }, [&] { return own * (1 - s) + kept(smooth()) * (s / classes); });
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction,
                               [&] { return sum(losses) / sum(weights); });
   } else {
@@ -250,10 +254,12 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
       if constexpr (std::is_same_v<Top, Unweighted>) return -mean<A>(bottom, keepdim);
       else return top - mean<A>(bottom, keepdim);
     };
-    auto const losses = kept(s == 0 ? plain : plain * (1 - s) + smooth() * s);
+    auto const losses =
+        kept(either(s == 0, [&] { return plain; }, [&] { return plain * (1 - s) + smooth() * s; }));
     return reduced_loss<R...>(class_loss_name<L>, flat(losses), o.reduction, [&] {
       if (!counts) return mean(losses);  // of no labels it is NaN: 0 / 0
-      return n < 0 ? sum(losses) * share : sum(losses * share);
+      if (n < 0) return sum(losses) * share;
+      return sum(losses * share);
     });
   }
 }
@@ -265,7 +271,7 @@ constexpr auto probability_loss(X const& log_p, Y const& target, W const& weight
     raise("cross_entropy: ignore_index needs labels, not probabilities");
   auto const classes = static_cast<double>(log_p.shape()[A]);
   double const s = o.label_smoothing;
-  auto const p = s == 0 ? target : target * (1 - s) + s / classes;
+  auto const p = either(s == 0, [&] { return target; }, [&] { return target * (1 - s) + s / classes; });
   auto const losses = [&] {
     if constexpr (std::is_same_v<W, Unweighted>) return -sum<A>(log_p * p);
     else return -sum<A>(log_p * p * class_weights(log_p, weight));

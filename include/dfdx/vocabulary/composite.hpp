@@ -25,7 +25,9 @@ constexpr auto largest(X const& x, P const& over) {
     else return stop_gradient(reduce<op::max, Name>(x, kept(over)));
   } else {
     bool const empty = is_empty(x.shape(), value_of(over).mask(x.shape().rank));
-    return stop_gradient(empty ? reduce<op::sum, Name>(x, kept(over)) : reduce<op::max, Name>(x, kept(over)));
+    return stop_gradient(either(
+        empty, [&] { return reduce<op::sum, Name>(x, kept(over)); },
+        [&] { return reduce<op::max, Name>(x, kept(over)); }));
   }
 }
 
@@ -155,7 +157,8 @@ enum class Approximate { none, tanh };
 /// Source    PyTorch's gelu
 template <operand X>
 constexpr auto gelu(X const& x, Approximate by) {
-  return by == Approximate::tanh ? gelu_tanh(x) : gelu(x);
+  if (by == Approximate::tanh) return gelu_tanh(x);
+  return gelu(x);
 }
 
 /// silu(x) - x sigmoid(x), also called swish.

@@ -60,7 +60,8 @@ struct Matmul {
   constexpr V run(Meta const& z, V const& x0, V const& y0) const {
     [[maybe_unused]] bool const bytes = is_byte(x0.dtype()) && is_byte(y0.dtype());
     auto const brought = [&](V const& v) {
-      if constexpr (std::is_void_v<T>) return bytes ? v : cast_to(v, z.dtype);
+      if constexpr (std::is_void_v<T>)
+        return either(bytes, [&] { return v; }, [&] { return cast_to(v, z.dtype); });
       else return v;
     };
     V const x = brought(x0), y = brought(y0);
@@ -68,10 +69,12 @@ struct Matmul {
     // A vector becomes a matrix by reshape, a batch by broadcasting; both are views.
     auto const matrix = [](V const& v, Shape const& to, bool is_left) {
       Shape const s = v.shape();
-      V const m = s.rank == 1 ? reshape_to(v, is_left ? make_shape(1, s[0]) : make_shape(s[0], 1)) : v;
+      V const m = either(
+          s.rank == 1, [&] { return reshape_to(v, is_left ? make_shape(1, s[0]) : make_shape(s[0], 1)); },
+          [&] { return v; });
       return broadcast_to(m, to, "matmul");
     };
-    V const a = p.fold ? reshape_to(x, p.a) : matrix(x, p.a, true);
+    V const a = either(p.fold, [&] { return reshape_to(x, p.a); }, [&] { return matrix(x, p.a, true); });
     V const b = matrix(y, p.b, false);
     return reshape_to(bind_element<op::matmul, T>(Attrs{}, a, b), p.result);
   }

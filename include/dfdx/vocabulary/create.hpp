@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making values: zeros, ones, full, empty, eye, arange, linspace, from, and random ones, in fresh memory, now. Each has
-// a typed form, zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an untyped one, zeros({2, 3}).
+// Making values: zeros, ones, full, empty, eye, arange, linspace, from, in fresh memory, now; or, where a function is
+// recorded, as literals of it. Each has a typed form, zeros<Tensor<float, 2, 3>>() or zeros<float, 2, 3>(), and an
+// untyped one, zeros({2, 3}). Random ones are in vocabulary/draw.hpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include <dfdx/kernels/map.hpp>
-#include <dfdx/kernels/random.hpp>
 #include <dfdx/value/element.hpp>
 #include <dfdx/value/lists.hpp>
 #include <dfdx/value/tensor.hpp>
@@ -28,7 +28,7 @@ template <class T, std::size_t... D>
 using created = typename Created<T, D...>::type;
 
 // An extent that a type leaves open is dyn, one that was given is a number.
-inline Shape sized(char const* name, Shape const& s, Shape const* type = nullptr) {
+constexpr Shape sized(char const* name, Shape const& s, Shape const* type = nullptr) {
   if (s.is_static()) return s;
   Text why = make_text(name, ": every extent must be known and not negative, got ");
   if (type != nullptr && s == *type) raise(why.put(s));
@@ -38,16 +38,24 @@ inline Shape sized(char const* name, Shape const& s, Shape const* type = nullptr
 
 // Element i is f(i), a number.
 template <class F>
-Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f) {
-  Array r(Meta{dtype, sized(name, shape)});
+constexpr Array generate_as(char const* name, Shape const& shape, DType dtype, F const& f) {
+  Meta const meta{dtype, sized(name, shape)};
+  if (DFDX_IN_CONSTANT_EXPRESSION) {
+    Vec<std::uint64_t> words(static_cast<std::size_t>(shape.numel()));
+    for (index_t i = 0; i < shape.numel(); ++i) words[i] = word_as(dtype, f(i));
+    return Array::literal(meta, std::move(words));
+  }
+  Array r(meta);
   Operand const out = r.operand();
   for (index_t i = 0, n = r.size(); i < n; ++i) write_number(out, i, f(i));
   return r;
 }
 
 template <class N>
-Array filled_with(char const* name, Shape const& shape, N value, DType dtype) {
-  Array r(Meta{dtype, sized(name, shape)});
+constexpr Array filled_with(char const* name, Shape const& shape, N value, DType dtype) {
+  Meta const meta{dtype, sized(name, shape)};
+  if (DFDX_IN_CONSTANT_EXPRESSION) return Array::literal(meta, {word_as(dtype, value)});
+  Array r(meta);
   if (r.size() == 0) return r;
   write_number(r.operand(), 0, value);
   auto* const to = static_cast<std::byte*>(r.operand().data);
@@ -62,82 +70,14 @@ Array filled_with(char const* name, Shape const& shape, N value, DType dtype) {
   return r;
 }
 
-inline void require_floating(char const* name, DType d) {
-  if (!is_floating(d)) raise(name, ": floating dtype required, got ", d);
-}
-inline void require_range(std::int64_t low, std::int64_t high) {
-  if (low >= high) raise("randint: low must be below high");
-  if (low < -(std::int64_t{1} << 53) || high > (std::int64_t{1} << 53)) raise("randint: beyond 2^53");
-  // integer_at scales 32 bits twice; a wider range would need 128-bit products.
-  if (static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > (std::uint64_t{1} << 32))
-    raise("randint: more than 2^32 different values");
-}
-
-// In [low, high) also after rounding to the dtype, which a draw close to 1 might not be.
-template <int = 0>
-Array uniform_array(char const* name, Shape const& shape, DType dtype, Key key, double low, double high) {
-  require_floating(name, dtype);
-  if (!(low <= high)) raise(name, ": low must not be above high");
-  if (!std::isfinite(high - low)) raise(name, ": finite bounds required");
-  Array wide(Meta{DType::f64, sized(name, shape)});
-  auto* const u = wide.data<double>();
-  index_t const n = wide.size();
-  kernels::draw_uniform(key, 0, u, n);
-  auto const scale = [&]<class T>(T* y) {
-    for (index_t i = 0; i < n; ++i) {
-      y[i] = static_cast<T>(static_cast<compute_t<T>>(low + (high - low) * u[i]));
-      if (low < high && !(static_cast<double>(y[i]) < high))
-        y[i] = static_cast<T>(static_cast<compute_t<T>>(low));
-    }
-  };
-  if (dtype == DType::f64) return scale(u), wide;
-  Array r(Meta{dtype, shape});
-  if (dtype == DType::f32) scale(r.data<float>());
-  else if (dtype == DType::f16) scale(r.data<float16>());
-  else scale(r.data<bfloat16>());
-  return r;
-}
-template <int = 0>
-Array normal_array(char const* name, Shape const& shape, DType dtype, Key key) {
-  require_floating(name, dtype);
-  if (dtype == DType::f32) {
-    Array r(Meta{dtype, sized(name, shape)});
-    kernels::draw_normal(key, 0, r.data<float>(), r.size());
-    return r;
-  }
-  return generate_as(name, shape, dtype,
-                     [key](index_t i) { return normal_at(key, static_cast<std::uint64_t>(i)); });
-}
-template <int = 0>
-Array integers_array(Shape const& shape, DType dtype, Key key, std::int64_t low, std::int64_t high) {
-  require_range(low, high);
-  constexpr std::int64_t beyond_i32 = std::int64_t{1} << 31;
-  std::int64_t const least = dtype == DType::i32 ? -beyond_i32 : dtype == DType::i8 ? -128 : 0;
-  std::int64_t const most = dtype == DType::i32  ? beyond_i32
-                            : dtype == DType::u8 ? 256
-                            : dtype == DType::i8 ? 128
-                                                 : 2;
-  bool const is_narrow = dtype == DType::i32 || is_byte(dtype) || dtype == DType::boolean;
-  if (is_narrow && (low < least || high > most))
-    raise("randint: ", dtype, " does not hold all of [", Position{low}, ", ", Position{high}, ")");
-  if (dtype == DType::f16 && (low < -65504 || high > 65505))
-    raise("randint: f16 does not hold all of [", Position{low}, ", ", Position{high}, ")");
-  Array const wide(Meta{DType::i64, sized("randint", shape)});
-  kernels::draw_integers(key, low, high - low, wide.data<std::int64_t>(), wide.size());
-  if (dtype == DType::i64) return wide;
-  Array r(Meta{dtype, shape});
-  kernels::convert(wide.operand(), r.operand());
-  return r;
-}
-
 // A Tensor around what an untyped maker made; its constructor checks the shape.
 template <class R, class Make>
-R typed_from(char const* name, Extents const& shape, Make make) {
+constexpr R typed_from(char const* name, Extents const& shape, Make make) {
   return R(make(sized(name, shape.shape, &R::static_shape), dtype_v<typename R::value_type>));
 }
 
 template <class R, class N>
-R typed_full(char const* name, Extents const& shape, N value) {
+constexpr R typed_full(char const* name, Extents const& shape, N value) {
   return typed_from<R>(name, shape, [&](Shape const& s, DType d) { return filled_with(name, s, value, d); });
 }
 
@@ -149,7 +89,7 @@ struct Steps {
   using N = step_number<A, C>;
   A start;
   C step;
-  N operator()(index_t i) const {
+  constexpr N operator()(index_t i) const {
     // Of integers as those without a sign, whose products on the way do not overflow.
     using M = std::conditional_t<std::is_integral_v<N>, std::uint64_t, double>;
     return static_cast<N>(static_cast<M>(start) + static_cast<M>(i) * static_cast<M>(step));
@@ -199,7 +139,7 @@ Array full(Extents const& shape, N value, DType dtype = DType::f32) {
 }
 template <class T, std::size_t... Dims, class N>
   requires std::is_convertible_v<N, double>
-auto full(N value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto full(N value, Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("full", shape, value);
 }
 
@@ -209,14 +149,14 @@ auto full(N value, Extents const& shape = detail::created<T, Dims...>::static_sh
 /// Dtypes    any; untyped f32, unless another is named
 /// Source    elementary
 template <class T, std::size_t... Dims>
-auto zeros(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto zeros(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("zeros", shape, 0);
 }
 inline Array zeros(Extents const& shape, DType dtype = DType::f32) {
   return detail::filled_with("zeros", shape.shape, 0, dtype);
 }
 template <class T, std::size_t... Dims>
-auto ones(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto ones(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_full<detail::created<T, Dims...>>("ones", shape, 1);
 }
 inline Array ones(Extents const& shape, DType dtype = DType::f32) {
@@ -228,20 +168,20 @@ inline Array ones(Extents const& shape, DType dtype = DType::f32) {
 /// Shapes    -> [rows, columns]; eye<float, 3>() -> [3, 3]
 /// Dtypes    any; untyped f32, unless another is named
 /// Source    elementary
-inline Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
+constexpr Array eye(index_t rows, index_t columns, DType dtype = DType::f32) {
   return detail::generate_as("eye", make_shape(rows, columns), dtype,
                              [columns](index_t i) { return i / columns == i % columns ? 1.0 : 0.0; });
 }
 inline Array eye(index_t n, DType dtype = DType::f32) { return eye(n, n, dtype); }
 template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 2)
-auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto eye(Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
       "eye", shape, [](Shape const& s, DType d) { return eye(s[0], s[1], d); });
 }
 template <element T, std::size_t N>
   requires(N != dyn)
-auto eye() {
+constexpr auto eye() {
   return eye<T, N, N>();
 }
 
@@ -254,7 +194,8 @@ auto eye() {
 template <class T, std::size_t... Dims, class A = int, class C = int>
   requires(detail::created<T, Dims...>::static_rank == 1 && std::is_convertible_v<A, double> &&
            std::is_convertible_v<C, double>)
-auto arange(A start = 0, C step = 1, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto arange(A start = 0, C step = 1,
+                      Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>("arange", shape, [&](Shape const& s, DType d) {
     return detail::generate_as("arange", s, d, detail::Steps<A, C>{start, step});
   });
@@ -285,7 +226,7 @@ Array arange(B stop, DType dtype = std::is_integral_v<B> ? DType::i64 : DType::f
 /// Dtypes    any; untyped f32, unless another is named
 /// Errors    "linspace: a number of elements that is not negative required, got -1"
 /// Source    NumPy's linspace
-inline Array linspace(double start, double stop, index_t n, DType dtype = DType::f32) {
+constexpr Array linspace(double start, double stop, index_t n, DType dtype = DType::f32) {
   if (n < 0) raise("linspace: a number of elements that is not negative required, got ", Position{n});
   // From the nearer end, so that both are exact.
   return detail::generate_as("linspace", make_shape(n), dtype, [=](index_t i) {
@@ -296,7 +237,8 @@ inline Array linspace(double start, double stop, index_t n, DType dtype = DType:
 }
 template <class T, std::size_t... Dims>
   requires(detail::created<T, Dims...>::static_rank == 1)
-auto linspace(double start, double stop, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+constexpr auto linspace(double start, double stop,
+                        Extents const& shape = detail::created<T, Dims...>::static_shape) {
   return detail::typed_from<detail::created<T, Dims...>>(
       "linspace", shape, [&](Shape const& s, DType d) { return linspace(start, stop, s[0], d); });
 }
@@ -322,79 +264,6 @@ Array from(std::initializer_list<T> values, Extents const& shape) {
 template <element T>
 Array from(std::initializer_list<T> values) {
   return from(values, values.size());
-}
-
-/// uniform - independent draws from [low, high). Element i is drawn at counter i of the key, here and in all that
-/// follows: the same numbers for every backend and thread count.
-///
-/// Shapes    -> [S...], as given
-/// Dtypes    floating; untyped f32, unless another is named
-/// Errors    "uniform: floating dtype required, got i32"
-/// Source    Salmon et al., SC 2011 (Philox)
-template <int = 0>
-Array uniform(Extents const& shape, Key key, double low = 0, double high = 1, DType dtype = DType::f32) {
-  return detail::uniform_array("uniform", shape.shape, dtype, key, low, high);
-}
-template <class T, std::size_t... Dims>
-auto uniform(Key key, double low = 0, double high = 1,
-             Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::typed_from<detail::created<T, Dims...>>(
-      "uniform", shape, [&](Shape const& s, DType d) { return uniform(s, key, low, high, d); });
-}
-
-/// randn - independent draws from the standard normal distribution.
-///
-/// Shapes    -> [S...], as given
-/// Dtypes    floating; untyped f32, unless another is named
-/// Errors    those of uniform
-/// Source    Box and Muller 1958
-template <int = 0>
-Array randn(Extents const& shape, Key key, DType dtype = DType::f32) {
-  return detail::normal_array("randn", shape.shape, dtype, key);
-}
-template <class T, std::size_t... Dims>
-auto randn(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::typed_from<detail::created<T, Dims...>>(
-      "randn", shape, [&](Shape const& s, DType d) { return randn(s, key, d); });
-}
-
-/// randint - independent integers from [low, high).
-///
-/// Shapes    -> [S...], as given
-/// Dtypes    any; untyped i64, unless another is named
-/// Errors    "randint: low must be below high"; "randint: more than 2^32 different values"; "randint: u8 does not hold
-///           all of [0, 300)"
-/// Source    Salmon et al., SC 2011 (Philox)
-template <int = 0>
-Array randint(Extents const& shape, Key key, std::int64_t low, std::int64_t high, DType dtype = DType::i64) {
-  return detail::integers_array(shape.shape, dtype, key, low, high);
-}
-template <class T, std::size_t... Dims>
-auto randint(Key key, std::int64_t low, std::int64_t high,
-             Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  return detail::typed_from<detail::created<T, Dims...>>(
-      "randint", shape, [&](Shape const& s, DType d) { return randint(s, key, low, high, d); });
-}
-
-/// permutation - the integers 0 ... n-1 in random order, all orders equally likely.
-///
-/// Shapes    -> [N]
-/// Dtypes    untyped i64, typed integers
-/// Source    Fisher and Yates 1938
-template <class T, std::size_t... Dims>
-  requires(detail::created<T, Dims...>::static_rank == 1 &&
-           std::is_integral_v<typename detail::created<T, Dims...>::value_type>)
-auto permutation(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
-  auto r = arange<T, Dims...>(0, 1, shape);
-  kernels::permute_in_place(r.data(), r.size(), key);
-  return r;
-}
-template <int = 0>
-Array permutation(index_t n, Key key) {
-  if (n < 0 || n > index_t{1} << 53) raise("permutation: of ", Position{n}, " numbers");
-  Array r = arange(n);
-  kernels::permute_in_place(r.data<std::int64_t>(), n, key);
-  return r;
 }
 
 }  // namespace dfdx

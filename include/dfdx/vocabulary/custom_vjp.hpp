@@ -114,17 +114,18 @@ struct TypedRule {
     if constexpr (std::is_same_v<V, Array>) return U(typename U::Unchecked{}, v);
     else return U(typename U::Unchecked{}, Array(v));
   }
-  template <class V, class U>
-  static constexpr V taken(U const& t) {
+  template <class U, class V>
+  static constexpr V taken(U const& t, V const& beside) {
     if constexpr (std::is_same_v<V, Array>) return static_cast<Array const&>(t);
-    else return t.sym();
+    else return in_graph(beside.graph, "custom_vjp", t.sym());
   }
   template <class V, class... Z>
   static constexpr auto apply(Z const&... values) {
+    V const& first = std::get<0>(std::tie(values...));
     auto const r = R{}(given<T, V>(values)...);
     if constexpr (requires { std::get<0>(r); })
-      return std::apply([](auto const&... each) { return std::tuple{taken<V>(each)...}; }, r);
-    else return taken<V>(r);
+      return std::apply([&](auto const&... each) { return std::tuple{taken(each, first)...}; }, r);
+    else return taken(r, first);
   }
 };
 // Rules that only take values of any kind are called with those, others with Tensors.

@@ -206,7 +206,8 @@ class EinsumSteps {
       if (needed(label, from) || (other != nullptr && other->find(label) >= 0)) left.push(label);
       else mask |= index_t{1} << i;
     }
-    return mask == 0 ? x : Labelled<V>{reduce_mask<op::sum, T>(x.value, mask, false), left};
+    if (mask == 0) return x;
+    return Labelled<V>{reduce_mask<op::sum, T>(x.value, mask, false), left};
   }
   // x with its axes in the order of `to`, of the given shape, to which those of extent 1 are repeated.
   constexpr V in_order(Labelled<V> const& x, Labels const& to, Shape const& shape) const {

@@ -54,7 +54,8 @@ constexpr auto joined_rows(R const& rows, Join const& join) {
     }
   } else {
     int const rank = rows.shape().rank;
-    return rank >= 2 && rows.shape()[rank - 2] == 0 ? sum<-2>(rows) : join(rows);
+    if (rank >= 2 && rows.shape()[rank - 2] == 0) return sum<-2>(rows);
+    return join(rows);
   }
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <dfdx/value/fields.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/rebase.hpp>
 

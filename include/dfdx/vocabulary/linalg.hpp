@@ -40,7 +40,7 @@ struct System {
   constexpr V run(Meta const& y, V const& a, V const& b) const {
     Meta const in[] = {a.meta(), b.meta()};
     Shapes const s = shapes(in);
-    V const right = s.vectors ? unsqueeze(b, -1) : b;
+    V const right = either(s.vectors, [&] { return unsqueeze(b, -1); }, [&] { return b; });
     auto const solved = [&](auto const&... matrices) {
       return reshape_to(bind<Op>(Attrs{{upper}}, matrices..., broadcast_to(right, s.b, Op::name)), y.shape);
     };

@@ -108,7 +108,8 @@ struct Columns : Transpose {
   }
   template <class T, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    return x.shape().rank == 1 ? x : Transpose::run<T>(y, x);
+    if (x.shape().rank == 1) return x;
+    return Transpose::run<T>(y, x);
   }
 };
 

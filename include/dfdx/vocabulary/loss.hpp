@@ -205,7 +205,9 @@ template <Reduction... R, operand X, operand Y>
 constexpr auto poisson_nll_loss(X const& rate, Y const& target, PoissonNll const& options = {}) {
   auto const all = [&](auto const& given, auto const& count) {
     auto const x = detail::facing<"poisson_nll_loss">(given, count);
-    auto const loss = options.log_input ? exp(x) - count * x : x - count * log(x + options.eps);
+    auto const loss = detail::either(
+        options.log_input, [&] { return exp(x) - count * x; },
+        [&] { return x - count * log(x + options.eps); });
     if (!options.full) return detail::reduced_loss<R...>("poisson_nll_loss", loss, options.reduction);
     auto const large = count > 1;
     auto const t = where(large, count, 1.0);

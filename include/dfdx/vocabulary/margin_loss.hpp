@@ -135,7 +135,7 @@ constexpr auto multi_margin(X const& x, Y const& given, W const& weight, MultiMa
     auto const hit = class_hits<a>(x, labels);
     auto const own = sum<a>(where(hit, x, zeros_like(x)), keepdim);
     auto const over = where(hit, zeros_like(x), relu(x - own + o.margin));
-    auto const losses = mean<a>(o.p == 2 ? square(over) : over);
+    auto const losses = mean<a>(either(o.p == 2, [&] { return square(over); }, [&] { return over; }));
     if constexpr (std::is_same_v<W, Unweighted>)
       return reduced_loss<R...>("multi_margin_loss", losses, o.reduction);
     else
@@ -267,7 +267,8 @@ constexpr auto triplet_margin_loss(A const& anchor, P const& positive, N const& 
     return detail::distance<"triplet_margin_loss">(a, b, options.p, options.eps);
   };
   auto const far = distance(anchor, negative);
-  auto const used = options.swap ? minimum(far, distance(positive, negative)) : far;
+  auto const used = detail::either(
+      options.swap, [&] { return minimum(far, distance(positive, negative)); }, [&] { return far; });
   return detail::reduced_loss<R...>(
       "triplet_margin_loss", relu(distance(anchor, positive) - used + options.margin), options.reduction);
 }

@@ -188,7 +188,8 @@ template <class X, class Y>
 constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y const& y, Rounding how) {
   if (how == Rounding::floor) return floor_divide(x, y);
   auto const rounded = [how](auto const& u, auto const& v) {
-    return how == Rounding::trunc ? trunc(stop_gradient(div(u, v))) : div(u, v);
+    if (how == Rounding::trunc) return trunc(stop_gradient(div(u, v)));
+    return div(u, v);
   };
   auto const whole = [how](auto const& u, auto const& v) {
     if (how == Rounding::none) raise("div: a quotient of integers that is not rounded is none: div(x, y)");
@@ -201,7 +202,8 @@ constexpr decltype(applied<op::floor_divide, X, Y>())::type div(X const& x, Y co
     DType const beside = detail::dtype_of_first(x, y);
     bool const real = is_floating(detail::meta_beside(x, beside).dtype) ||
                       is_floating(detail::meta_beside(y, beside).dtype);
-    return real ? rounded(x, y) : whole(x, y);
+    if (real) return rounded(x, y);
+    return whole(x, y);
   } else if constexpr (is_floating(R::static_meta.dtype)) return rounded(x, y);
   else return whole(x, y);
 }
@@ -285,8 +287,10 @@ constexpr auto isclose(A const& a, B const& b, double rtol = 1e-5, double atol =
   auto const x = detail::comparable(detail::beside<"isclose">(a, b));
   auto const y = detail::comparable(b);
   auto const near = logical_and(abs(x - y) <= abs(y) * rtol + atol, abs(y) != inf);
-  auto const close = rtol == 0 && atol == 0 ? a == b : logical_or(a == b, near);
-  return equal_nan ? logical_or(close, logical_and(x != x, y != y)) : close;
+  auto const close = detail::either(
+      rtol == 0 && atol == 0, [&] { return a == b; }, [&] { return logical_or(a == b, near); });
+  if (equal_nan) return logical_or(close, logical_and(x != x, y != y));
+  return close;
 }
 
 /// masked_fill(x, mask, value) - value where the mask holds, else x.

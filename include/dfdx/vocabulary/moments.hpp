@@ -70,7 +70,8 @@ struct StandardRule {
   template <class V>
   static constexpr V moved(V const& h, V const& z, V const& s) {
     // Of one number, which z is 0 of, products that are added, not rounded, would leave something.
-    return z.shape() == s.shape() ? h * z : across_row(h, z, along_rows(s.shape())) * s;
+    if (z.shape() == s.shape()) return h * z;
+    return across_row(h, z, along_rows(s.shape())) * s;
   }
 };
 

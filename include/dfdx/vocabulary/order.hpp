@@ -52,7 +52,8 @@ struct GatherAlong {
   }
   template <class T, class V>
   constexpr V run(Meta const& y, V const& x, V const& index) const {
-    return y.shape.rank == 0 ? x : Gather{axis}.template run<T>(y, x, index);
+    if (y.shape.rank == 0) return x;
+    return Gather{axis}.template run<T>(y, x, index);
   }
 };
 template <class P, operand X, operand I>

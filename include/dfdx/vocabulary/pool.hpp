@@ -186,10 +186,9 @@ struct Mean {
       return axis < first || pools.packed(axis - first) == Window{}.packed() ||
              (pools.adaptive() && x.shape()[axis] == y.shape[axis]);
     };
-    V const r = resampled(divisor != 0 ? in_f32(x) : x, y.shape, stays, [&](int axis) {
-      return Attrs{{axis, static_cast<index_t>(how), pools.packed(axis - first)}};
-    });
-    if (divisor == 0) return r;
+    auto const of_axis = [&](int axis) { return Attrs{{axis, index_t(how), pools.packed(axis - first)}}; };
+    if (divisor == 0) return resampled(x, y.shape, stays, of_axis);
+    V const r = resampled(in_f32(x), y.shape, stays, of_axis);
     V const part = full_as(r, r.meta(), 1 / static_cast<double>(divisor));
     return rounded_as(bind_element<op::mul, compute_t<T>>(Attrs{}, r, part), x);
   }

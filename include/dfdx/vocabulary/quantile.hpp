@@ -22,7 +22,8 @@ struct SelectLined : Select {
   }
   template <class T, class V>
   constexpr V run(Meta const& y, V const& x) const {
-    return x.shape().rank == 0 ? x : Select::template run<T>(y, x);
+    if (x.shape().rank == 0) return x;
+    return Select::template run<T>(y, x);
   }
 };
 

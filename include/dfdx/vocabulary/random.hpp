@@ -8,7 +8,7 @@
 
 #include <dfdx/kernels/random.hpp>
 #include <dfdx/ops/random.hpp>
-#include <dfdx/vocabulary/create.hpp>
+#include <dfdx/vocabulary/draw.hpp>
 #include <dfdx/vocabulary/order.hpp>
 
 namespace dfdx {

@@ -61,7 +61,8 @@ constexpr V reduce_mask(V const& x, index_t mask, bool keep) {
   if constexpr (std::is_same_v<V, Array>)
     if (!keep && !x.recorded()) return reduce_in_memory<Op, T>(x, mask);
   V const y = bind_element<Op, T>(Attrs{{mask}}, x);
-  return keep ? y : reshape_to(y, dropped(x.shape(), mask));
+  if (keep) return y;
+  return reshape_to(y, dropped(x.shape(), mask));
 }
 
 template <class Op>
@@ -140,7 +141,8 @@ constexpr auto summable(X const& x) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, std::int64_t>) return cast<std::int64_t>(x);
     else return x;
   } else {
-    return is_floating(x.dtype()) || x.dtype() == DType::i64 ? x : cast_to(x, DType::i64);
+    if (is_floating(x.dtype()) || x.dtype() == DType::i64) return x;
+    return cast_to(x, DType::i64);
   }
 }
 
@@ -211,7 +213,8 @@ constexpr auto std_of(X const& x, P const& over, int correction) {
 /// Source    elementary
 template <class V>
 constexpr V sum_axes(V const& x, index_t mask) {
-  return mask == 0 ? x : bind<op::sum>(Attrs{{mask}}, x);
+  if (mask == 0) return x;
+  return bind<op::sum>(Attrs{{mask}}, x);
 }
 
 /// sum - over axes, all of them without arguments; of integers and truths in i64, as prod.

@@ -130,13 +130,18 @@ inline constexpr std::size_t static_scan_count = [] {
   return n;
 }();
 
-// Whether a tree is recorded, and where.
-template <class T>
-constexpr Graph* graph_of(T const& t) {
-  Graph* g = nullptr;
-  visit(t, [&](auto const& leaf) {
-    if (leaf.recorded()) g = leaf.graph();
-  });
+// Where a loop is recorded, null if it is not. One over literals alone belongs where what its body reads does, which
+// only a round of it tells.
+template <class F, class C, class X>
+constexpr Graph* graph_of_loop(F const& f, C const& init, X const& xs) {
+  Graph* g = graph_of(init, xs);
+  if (is_literal(g) && scan_count(xs) > 0) {
+    Vec<Array> const all = leaves_of(xs);
+    std::size_t k = 0;
+    auto const y = f(init, filled(part_t<X>{}, [&] { return at_position(lazy<sizeof(F)>(all[k++]), 0); }));
+    if constexpr (ScanResult<C, scan_result_t<F, C, X>>::stacks) meet(g, graph_of(y.first, y.second));
+    else meet(g, graph_of(y));
+  }
   return g;
 }
 
@@ -161,9 +166,8 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   int const region = g.open(g.inside, count, order == Order::backward);
   Vec<Sym> carries, slices;
   auto const enter = [&](auto const& leaf) {
-    if (!leaf.recorded())
-      raise("scan: a value in memory meets one that is being recorded; pass it as an argument");
-    return leaf.sym();
+    require_recorded("scan", leaf.recorded());
+    return in_graph(&g, "scan", leaf.sym());
   };
   visit(init, [&](auto const& leaf) { carries.push_back(carry_in(region, enter(leaf))); });
   visit(xs, [&](auto const& leaf) { slices.push_back(each_of(region, enter(leaf))); });
@@ -270,9 +274,8 @@ constexpr auto scan(F const& f, C const& init, X const& xs, Order order = Order:
   else if constexpr (!std::is_void_v<typename decltype(detail::scan_refusal<F, C, X>())::type>)
     return typename decltype(detail::scan_refusal<F, C, X>())::type{};
   else {
-    Graph* g = detail::graph_of(init);
-    if (g == nullptr) g = detail::graph_of(xs);
-    if (g != nullptr) return detail::record_scan(*g, f, init, xs, order);
+    if (Graph* const g = detail::graph_of_loop(f, init, xs))
+      return detail::record_scan(*g, f, init, xs, order);
     return detail::run_scan(f, init, xs, order);
   }
 }

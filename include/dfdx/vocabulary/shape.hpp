@@ -23,7 +23,8 @@ constexpr V reshape_to(V const& x, Shape const& shape) {
     op::reshape::target(x.shape(), shape, &why);
     raise(why);
   }
-  return s == x.shape() ? x : bind_as<op::reshape>(Meta{x.dtype(), s}, Attrs{}, x);
+  if (s == x.shape()) return x;
+  return bind_as<op::reshape>(Meta{x.dtype(), s}, Attrs{}, x);
 }
 /// permute_axes - axes in another order, given as a packed permutation (op::pack_axes).
 ///
@@ -63,7 +64,8 @@ namespace detail {
 struct Reshaped {
   template <class, class V>
   static constexpr V run(Meta const& y, V const& x) {
-    return y.shape == x.shape() ? x : bind_as<op::reshape>(y, Attrs{}, x);
+    if (y.shape == x.shape()) return x;
+    return bind_as<op::reshape>(y, Attrs{}, x);
   }
 };
 

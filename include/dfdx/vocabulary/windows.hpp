@@ -50,7 +50,7 @@ template <class V, class Stays, class Rule>
 constexpr V resampled(V const& x, Shape const& to, Stays const& stays, Rule const& rule) {
   int steps = 0;
   for (int axis = 0; axis < to.rank; ++axis) steps += stays(axis) ? 0 : 1;
-  V r = steps > 1 ? in_f32(x) : x;
+  V r = either(steps > 1, [&] { return in_f32(x); }, [&] { return x; });
   for (int axis = 0; axis < to.rank; ++axis)
     if (!stays(axis))
       r = bind_as<op::resample>(Meta{r.dtype(), with_extent(r.shape(), axis, to[axis])}, rule(axis), r);
