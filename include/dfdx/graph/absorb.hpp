@@ -95,8 +95,8 @@ class Absorber {
     return r.add(Node{&info<op::each>, Attrs{{region_}}, meta, {to[id]}});
   }
 
-  // What is of the loop, or has to come after it: what depends on it, and loops of which a part does. Of a region
-  // around the loop all that leaves it comes after it too.
+  // What is of the loop, or has to come after it: what depends on it, and loops of which a part does, be it only what
+  // a carry becomes. Of a region around the loop all that leaves it comes after it too.
   constexpr void find_later() {
     Vec<char> whole(g_.regions.size(), 0);
     auto const is_whole = [&](int r) {
@@ -111,8 +111,8 @@ class Absorber {
             is_inside(n) || is_whole(n.region) || (is_exit(n) && g_.encloses(region_behind(n), region_));
         for (int k = 0; k < n.op->arity; ++k) late = late || later_[n.in[k]] != 0;
         later_[id] = late;
-        for (int r = n.region; late && r >= 0 && !is_inside(n) && !g_.encloses(r, region_);
-             r = g_.regions[r].parent)
+        for (int r = is_exit(n) ? region_behind(n) : n.region;
+             late && r >= 0 && !is_inside(n) && !g_.encloses(r, region_); r = g_.regions[r].parent)
           if (whole[r] == 0) whole[r] = 1, again = true;
       }
     }
