@@ -3,6 +3,7 @@
 #include <dfdx/dfdx.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 
 namespace tests::program_derivatives {
 
@@ -187,6 +188,22 @@ TEST_CASE("a table of which no number is read has an extent all the same", "[pro
     REQUIRE(g(1, 0) == 6);
     REQUIRE(g(rows - 1, 1) == (rows == 2 ? 8.f : 0.f));
   }
+}
+
+TEST_CASE("parts of an axis whose extent is known when a program is called", "[program]") {
+  // The first step of a sequence, steps with gaps, and neighbours: gradients are zeros around them.
+  using Sequence = Tensor<double, 2, dyn, 3>;
+  constexpr auto steps = [](auto const& x) {
+    return sum(sin(select<1, 0>(x))) + sum(slice<1, 1, 4, 2>(x) * slice<1, 2, 4>(exp(x))) + sum(square(x));
+  };
+  auto slopes = grad(steps);
+  auto curved = hvp(steps);
+  for (index_t const n : {4, 7}) {
+    Sequence const x(uniform({2, n, 3}, Key{1}, -1, 1, DType::f64));
+    CHECK(allclose(slopes(x), slopes(Array(x)), 1e-13, 1e-13));
+    CHECK(allclose(curved(x, x), curved(Array(x), Array(x)), 1e-13, 1e-13));
+  }
+  CHECK_THROWS_WITH(slopes(Sequence(zeros({2, 3, 3}, DType::f64))), "slice: extent too small: 3 x 4");
 }
 
 }  // namespace tests::program_derivatives

@@ -27,6 +27,7 @@ inline constexpr index_t factor_mask = (index_t{1} << factor_bits) - 1;
 inline constexpr index_t symbol_flag = std::int64_t(std::uint64_t{1} << 63);
 
 constexpr bool is_static(index_t e) { return e >= 0; }
+constexpr bool is_symbolic(index_t e) { return e < 0 && (e >> 62 & 1) == 0; }
 constexpr index_t symbol(int k) { return symbol_flag | (index_t{1} << (factor_bits + 4 * k)) | 1; }
 
 /// mul - product of two extents; a product that does not fit becomes `unknown` when symbolic and -2 when static.
@@ -48,6 +49,11 @@ constexpr index_t mul(index_t a, index_t b) {
   index_t const ea = a < 0 ? (a & ~symbol_flag) >> factor_bits : 0;
   index_t const eb = b < 0 ? (b & ~symbol_flag) >> factor_bits : 0;
   return symbol_flag | ((ea + eb) << factor_bits) | (fa * fb);
+}
+
+/// step_over - how far n steps of a stride go: one of memory, which may be negative, or one that has symbols.
+constexpr index_t step_over(index_t stride, index_t n) {
+  return is_symbolic(stride) ? mul(stride, n) : stride * n;
 }
 
 /// symbol_of - k if the extent is the k-th symbol alone, else -1.
@@ -197,12 +203,12 @@ constexpr Strides reshape_strides(Shape const& from, Strides const& old, Shape c
       if (from[k] == 1) continue;
       if (first) step = old[k];
       else if (old[k] != expected) return Strides::none();
-      expected = old[k] * from[k];
+      expected = extent::step_over(old[k], from[k]);
       first = false;
     }
     for (int k = j - 1; k >= j0; --k) {
       r[k] = step;
-      step *= to[k];
+      step = extent::step_over(step, to[k]);
     }
   }
   return r;

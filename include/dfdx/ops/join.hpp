@@ -82,7 +82,8 @@ void pad_all(Operand const& in, Operand const& out, index_t const* before, Beyon
 }  // namespace detail
 
 /// pad - a constant before, after and between the elements of one axis: attrs.i = {axis + 16 gap, before, after},
-/// attrs.f[0] the constant. `gap` constants lie between neighbours.
+/// attrs.f[0] the constant. `gap` constants lie between neighbours. In the place of `after` may stand symbols: the
+/// extent of the result, which the running program knows.
 ///
 /// Math      y[.., before + (gap + 1) i, ..] = x[.., i, ..], elsewhere c; transpose: slice
 /// Shapes    x: [.., N, ..] -> y: [.., before + N + gap (N - 1) + after, ..]
@@ -101,8 +102,10 @@ struct pad : operation {
     index_t const n = r.shape[axis(a)];
     if (n < 0 && (a.i[1] != 0 || a.i[2] != 0 || gap(a) != 0))
       return refuse(why, name, ": axis ", axis(a), " of ", r.shape, " has no fixed extent");
-    if (a.i[1] < 0 || a.i[2] < 0) return refuse(why, name, ": negative padding");
-    if (n >= 0) r.shape[axis(a)] = a.i[1] + n + (n > 0 ? gap(a) * (n - 1) : 0) + a.i[2];
+    bool const is_open = a.i[2] < extent::unknown && is_extent(a.i[2]);
+    if (a.i[1] < 0 || (a.i[2] < 0 && !is_open)) return refuse(why, name, ": negative padding");
+    if (is_open) r.shape[axis(a)] = a.i[2];
+    else if (n >= 0) r.shape[axis(a)] = a.i[1] + n + (n > 0 ? gap(a) * (n - 1) : 0) + a.i[2];
     return r;
   }
   template <int I, class V>

@@ -13,7 +13,7 @@ constexpr bool extents_agree(index_t a, index_t b) { return a == b || a < 0 || b
 /// is_extent - a count, -1 or symbols; not another negative number, nor a product that overflowed.
 constexpr bool is_extent(index_t e) {
   return e >= extent::unknown ||
-         ((e >> 62 & 1) == 0 && (e & ~extent::symbol_flag) >> extent::factor_bits != 0);
+         (extent::is_symbolic(e) && (e & ~extent::symbol_flag) >> extent::factor_bits != 0);
 }
 
 /// overflows - whether an extent of a shape, or their product, is no number of 64 bits.

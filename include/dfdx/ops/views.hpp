@@ -212,7 +212,7 @@ struct slice : operation {
   static constexpr V vjp(V const& ct, Site<V> const& s) {
     index_t const n = s.x[0].shape()[axis(s.attrs)], start = s.attrs.i[1];
     index_t const used = s.attrs.i[2] == 0 ? 0 : step(s.attrs) * (s.attrs.i[2] - 1) + 1;
-    return pad_axis(ct, axis(s.attrs), start, n - start - used, step(s.attrs) - 1);
+    return pad_axis(ct, axis(s.attrs), start, n < 0 ? n : n - start - used, step(s.attrs) - 1);
   }
   template <int I, class V>
   static constexpr V jvp(V const& t, Site<V> const& s) {
