@@ -2,6 +2,7 @@
 // Compiled reductions, views, indexing and composites.
 #include "ops/compiled.hpp"
 
+#include <dfdx/transforms/eager.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
@@ -138,6 +139,24 @@ TEST_CASE("compiled scatter_add with extents known when it is called", "[ops]") 
   CHECK(array_equal(add_to_rows(x, index, src), f(x, index, src)));
   CHECK_THROWS_WITH(f(x, index, x), "scatter_add: extents differ: 3 x 2");
   CHECK_THROWS_WITH(add_to_rows(x, index, x), "scatter_add: index [3, 2] is larger than source [2, 2]");
+}
+
+TEST_CASE("compiled scatter_add of the first rows of a source whose extent is known when it is called",
+          "[ops]") {
+  constexpr auto add_first = [](auto const& x, auto const& index, auto const& src) {
+    return sum(square(scatter_add<0>(x, index, src)));
+  };
+  auto f = value_and_grad(add_first, wrt<2>);
+  auto const x = Tensor<double, 3, 1>::from({1, 2, 3});
+  auto const index = Tensor<std::int64_t, 2, 1>::from({2, 0});
+  using Source = Tensor<double, dyn, 1>;
+  for (index_t n : {2, 4}) {
+    Source const src(uniform({n, 1}, Key{1}, -1, 1, DType::f64));
+    auto const [value, slope] = f(x, index, src);
+    CHECK(allclose(value, add_first(x, index, src), 1e-14));
+    CHECK(allclose(slope, f(Array(x), Array(index), Array(src)).second, 1e-14));
+  }
+  CHECK_THROWS_WITH(f(x, index, Source::from({1})), "scatter_add: extent too small: 1 x 2");
 }
 
 TEST_CASE("compiled losses with a number of classes known when they are called", "[ops]") {

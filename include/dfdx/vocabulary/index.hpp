@@ -138,14 +138,17 @@ struct Scattered {
     Meta const in[] = {x.meta(), index.meta()};
     if (Graph* const g = recorder_of(x)) {
       require_same<op::gather>(*g, attrs, in, 2);
-      for (int i = 0; i < src.shape().rank; ++i)
-        if (index.shape()[i] != src.shape()[i] && (index.shape()[i] < 0 || src.shape()[i] < 0))
-          g->requirements.push_back(
-              SameExtent{set ? "scatter" : "scatter_add", index.shape()[i], src.shape()[i]});
+      // Of a source whose extent only the running program knows no more than a number of elements can be left out.
+      for (int i = 0; i < src.shape().rank; ++i) {
+        index_t const wanted = index.shape()[i], given = src.shape()[i];
+        if (wanted != given && (wanted < 0 || given < 0))
+          g->requirements.push_back(SameExtent{set ? "scatter" : "scatter_add", wanted < 0 ? wanted : given,
+                                               wanted < 0 ? given : wanted, wanted >= 0});
+      }
     }
     V used = src;
     for (int i = 0; i < src.shape().rank; ++i)
-      if (index.shape()[i] >= 0 && src.shape()[i] >= 0 && index.shape()[i] < src.shape()[i])
+      if (index.shape()[i] >= 0 && (src.shape()[i] < 0 || index.shape()[i] < src.shape()[i]))
         used = slice_axis(used, i, 0, index.shape()[i]);
     return bind_as<op::scatter>(x.meta(), attrs, used, index);
   }
