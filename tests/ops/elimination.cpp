@@ -91,6 +91,42 @@ TEST_CASE("orthogonal and triangular factors of any size", "[ops]") {
     }
 }
 
+TEST_CASE("backward errors of large matrices that are nearly singular", "[ops]") {
+  // Far beyond what is halved; singular values from 1 to 1e-12, of which no residual may show anything.
+  for (index_t const n : {129, 150}) {
+    double const near = 1e-15 * static_cast<double>(n);
+    Array const u = std::get<0>(qr(matrices(1, n, n, DType::f64, 1))),
+                v = std::get<0>(qr(matrices(1, n, n, DType::f64, 2)));
+    Array const unit = tril(triu(ones_like(u)));
+    CHECK(largest(matmul(transpose(u), u) - unit) < near);
+    Array const sizes = exp(arange(static_cast<double>(n)) * (-27.6 / static_cast<double>(n)));
+    Array const a = matmul(u * sizes, transpose(v)), definite = matmul(u * sizes, transpose(u));
+    std::tuple<Array, Array> const both = qr(a);
+    CHECK(largest(matmul(std::get<0>(both), std::get<1>(both)) - a) < near);
+    CHECK(largest(matmul(transpose(std::get<0>(both)), std::get<0>(both)) - unit) < near);
+    Array const symmetric = (definite + transpose(definite)) * 0.5 + unit * 1e-13, l = cholesky(symmetric);
+    CHECK(largest(matmul(l, transpose(l)) - symmetric) < near);
+    Array const b = matrices(1, n, 3, DType::f64, 3), one = slice(b, 2, 0, 1);
+    for (Array const& right : {b, one}) {
+      Array const x = solve(a, right);
+      CHECK(largest(matmul(a, x) - right) < near * (1 + largest(x)));
+      Array const y = solve_triangular(l, right), z = solve_triangular(transpose(l), right, true);
+      CHECK(largest(matmul(l, y) - right) < near * (1 + largest(y)));
+      CHECK(largest(matmul(transpose(l), z) - right) < near * (1 + largest(z)));
+    }
+  }
+  // The first pivot that is not positive may be far down.
+  Array const c = tril(triu(ones({140, 140}, DType::f64)));
+  CHECK_NOTHROW(cholesky(c));
+  for (index_t const at : {3, 40, 139}) {
+    Array spoilt = c.clone();
+    spoilt(at, at).copy_(full({}, -1, DType::f64));
+    CHECK_THROWS_AS(cholesky(spoilt), error);
+    spoilt(at, at).copy_(full({}, std::numeric_limits<double>::quiet_NaN(), DType::f64));
+    CHECK_THROWS_AS(cholesky(spoilt), error);
+  }
+}
+
 TEST_CASE("determinants on the tape, of singular matrices and of NaN", "[ops]") {
   Array x = matrices(2, 5, 5, DType::f64, 8);
   x.requires_grad(true);

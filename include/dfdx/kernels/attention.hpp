@@ -23,12 +23,7 @@ namespace detail {
 
 #if defined(DFDX_RVV)
 using rvv::add_log_row, rvv::exp_row, rvv::pull_back_row, rvv::scale_row, rvv::scale_to_largest;
-template <class T>
-using add_scaled_sum = rvv::add_scaled<T>;
 #else
-template <class T>
-using add_scaled_sum = add_scaled<T>;
-
 /// x[i] *= factor.
 template <class T>
 void scale_row(T* x, index_t n, T factor) {
@@ -191,7 +186,7 @@ class BlockedAttention {
     std::size_t most = 0;
     for (auto const& [m, n, k] :
          {Product{rows, columns, size}, Product{rows, size, columns}, Product{columns, size, rows}})
-      most = std::max(most, multiply_workspace_up_to<T, detail::add_scaled_sum<T>>(m, n, k));
+      most = std::max(most, multiply_workspace_up_to<T, add_scaled_sum<T>>(m, n, k));
     return most + 64;
   }
   struct Product {
@@ -204,7 +199,7 @@ class BlockedAttention {
     multiply<Any>(a.at, b.at, c, aligned_memory(), store_sum{}, sizes(m, n, k, a, b, c_row));
   }
   void add_product(index_t m, index_t n, index_t k, Factor a, Factor b, T* c, index_t c_row) const {
-    multiply<Any>(a.at, b.at, c, aligned_memory(), detail::add_scaled_sum<T>{T(1), c, c_row},
+    multiply<Any>(a.at, b.at, c, aligned_memory(), add_scaled_sum<T>{T(1), c, c_row},
                   sizes(m, n, k, a, b, c_row));
   }
   void* aligned_memory() const {

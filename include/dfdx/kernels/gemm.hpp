@@ -27,6 +27,15 @@ constexpr std::size_t multiply_workspace(gemm_sizes const& s = {}) {
 #endif
 }
 
+/// add_scaled_sum - the epilogue C = old + scale * A B.
+#if defined(DFDX_RVV)
+template <class T>
+using add_scaled_sum = rvv::add_scaled<T>;
+#else
+template <class T>
+using add_scaled_sum = add_scaled<T>;
+#endif
+
 /// multiply_workspace_up_to - the bytes that suffice for every product of run-time extents up to these.
 template <class T, class Epilogue = store_sum>
 constexpr std::size_t multiply_workspace_up_to([[maybe_unused]] std::int64_t m, std::int64_t n,

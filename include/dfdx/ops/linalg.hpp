@@ -3,10 +3,12 @@
 // whatever the dtype. Not fused: each has its own kernel here.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include <dfdx/ops/join.hpp>
 #include <dfdx/ops/lu.hpp>
+#include <dfdx/ops/reflections.hpp>
 
 namespace dfdx::op {
 
@@ -45,12 +47,27 @@ struct solve_triangular : operation {
   }
   template <int = 0>
   static void run(Attrs const& at, Operand const* in, Operand const& out) {
-    Operand const* const x[] = {&in[0], &in[1], &out};
-    detail::Matrix a(in[0], true), b(out, true);
+    // As its matrices lie.
+    bool const turned = detail::is_turned(in[0]), upper = (at.i[0] != 0) != turned;
+    Operand const given = turned ? detail::turned(in[0]) : in[0];
+    Operand const* const x[] = {&given, &in[1], &out};
+    detail::Matrix b(out, true);
+    if (b.columns == 1 && given.meta.dtype == DType::f32 && given.strides[given.strides.rank - 1] == 1) {
+      // Each number is looked at once: it is made a double then.
+      auto const* const all = static_cast<float const*>(given.data);
+      index_t const pitch = given.strides[given.strides.rank - 2];
+      return detail::for_matrices(x, [&](index_t const(&o)[3]) {
+        b.be(out, o[2], false), b.read(in[1], o[1]);
+        detail::substitute_vector(detail::Triangle<float>{all + o[0], pitch, upper, false, turned}, b.rows,
+                                  b.row(0));
+        b.write(out, o[2]);
+      });
+    }
+    detail::Matrix a(given, true);
     detail::for_matrices(x, [&](index_t const(&o)[3]) {
-      a.be(in[0], o[0], true);
+      a.be(given, o[0], true);
       b.be(out, o[2], false), b.read(in[1], o[1]);
-      detail::substitute(a, b, {.upper = at.i[0] != 0});
+      detail::substitute({a.row(0), a.pitch, upper, false, turned}, b.rows, b.row(0), b.pitch, b.columns);
       b.write(out, o[2]);
     });
   }
@@ -104,20 +121,29 @@ struct cholesky : operation {
   template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
-    detail::Matrix a(out, true);
+    // By rows of the transpose, which is copied.
+    Operand const from = detail::turned(in[0]), to = detail::turned(out);
+    if (out.meta.shape[out.meta.shape.rank - 1] <= detail::most_by_cofactors) return run_small(in[0], out);
+    detail::Matrix a(from, detail::Matrix::Whole{});
     detail::for_matrices(x, [&](index_t const(&o)[2]) {
-      a.be(out, o[1], false), a.read(in[0], o[0]);
-      for (index_t j = 0; j < a.rows; ++j)
-        for (index_t i = 0; i < a.rows; ++i) {
-          if (i < j) {
-            a(i, j) = 0;
-            continue;
-          }
-          a(i, j) -= detail::row_product(a.row(i), a.row(j), j);
-          if (i == j && !(a(j, j) > 0)) raise(not_definite);
-          a(i, j) = i == j ? std::sqrt(a(j, j)) : a(i, j) / a(j, j);
-        }
-      a.write(out, o[1]);
+      a.read(from, o[0]);
+      if (!detail::factorize_definite(a.row(0), a.pitch, a.rows)) raise(not_definite);
+      for (index_t i = 0; i < a.rows; ++i) std::fill_n(a.row(i), i, 0.0);
+      a.write(to, o[1]);
+    });
+  }
+  template <int = 0>
+  static void run_small(Operand const& in, Operand const& out) {
+    Operand const* const x[] = {&in, &out};
+    detail::Matrix a(in), y(out, true);
+    detail::for_matrices(x, [&](index_t const(&o)[2]) {
+      a.read(in, o[0]), y.be(out, o[1], false);
+      detail::with_few_rows(a.rows, [&](auto n) {
+        double l[n() * n()];
+        if (!detail::cholesky_small<n()>(a.row(0), l)) raise(not_definite);
+        for (int i = 0; i < n(); ++i) std::copy_n(l + i * n(), n(), y.row(i));
+      });
+      y.write(out, o[1]);
     });
   }
   template <class Step>
@@ -184,48 +210,31 @@ struct qr : operation {
   template <int = 0>
   static void run(Attrs const&, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
-    int const rank = in[0].meta.shape.rank;
-    index_t const m = in[0].meta.shape[rank - 2], n = in[0].meta.shape[rank - 1];
-    detail::Matrix a(in[0]), y(out, true), reflections(n, m), along(1, n);
+    Operand const from = detail::turned(in[0]), to = detail::turned(out);
+    using detail::Matrix;
+    index_t const m = from.meta.shape[from.meta.shape.rank - 1], n = to.meta.shape[to.meta.shape.rank - 2];
+    detail::Reflections all(m, n);
+    if (n <= detail::Reflections::panel) {
+      Matrix a(in[0], Matrix::Whole{}), y(out, Matrix::Whole{});
+      return detail::for_matrices(x, [&](index_t const(&o)[2]) {
+        a.read(in[0], o[0]);
+        all.make(a, 0, m);
+        y.clear();
+        for (index_t i = 0; i < n; ++i) std::copy(a.row(i) + i, a.row(i) + n, y.row(m + i) + i);
+        all.orthogonal_panel(y);
+        y.write(out, o[1]);
+      });
+    }
+    // By columns: rows of the transposes.
+    Matrix a(from), y(to);
     detail::for_matrices(x, [&](index_t const(&o)[2]) {
-      a.read(in[0], o[0]);
-      y.be(out, o[1], false), y.clear();
-      for (index_t k = 0; k < n; ++k) {
-        // The reflection that takes column k, from row k on, to a multiple of the first unit vector.
-        double norm = 0;
-        for (index_t i = k; i < m; ++i) norm += a(i, k) * a(i, k);
-        norm = std::sqrt(norm);
-        double const head = std::signbit(a(k, k)) ? norm : -norm;  // as in LAPACK
-        double length = 0;
-        for (index_t i = k; i < m; ++i) {
-          reflections(k, i) = a(i, k) - (i == k ? head : 0);
-          length += reflections(k, i) * reflections(k, i);
-        }
-        if (m - k > 1 && length > 0) {
-          double const scale = std::sqrt(2 / length);
-          for (index_t i = k; i < m; ++i) reflections(k, i) *= scale;
-          reflect(reflections, k, a, k, along);
-        } else {
-          for (index_t i = k; i < m; ++i) reflections(k, i) = 0;
-        }
-      }
-      for (index_t i = 0; i < n; ++i) y(i, i) = 1;
-      for (index_t k = n - 1; k >= 0; --k) reflect(reflections, k, y, 0, along);
-      for (index_t i = 0; i < n; ++i)
-        for (index_t j = i; j < n; ++j) y(m + i, j) = a(i, j);
-      y.write(out, o[1]);
+      a.read(from, o[0]);
+      all.triangulate(a);
+      y.clear();
+      for (index_t i = 0; i < n; ++i) std::copy_n(a.row(i), i + 1, y.row(i) + m);
+      all.orthogonal(y);
+      y.write(to, o[1]);
     });
-  }
-
- private:
-  // Columns of a from `first` on, less v v^T a: row by row, as they lie.
-  template <class M>
-  static void reflect(M const& v, index_t k, M& a, index_t first, M& along) {
-    index_t const n = a.columns - first, rows = v.columns - k;
-    std::fill_n(along.row(0), n, 0.0);
-    // (Less v^T a.)
-    detail::subtract_rows(along.row(0), a.row(k) + first, a.columns, v.row(k) + k, 1, rows, n);
-    for (index_t i = k; i < v.columns; ++i) detail::subtract_row(a.row(i) + first, along.row(0), -v(k, i), n);
   }
 };
 

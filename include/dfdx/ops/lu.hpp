@@ -70,7 +70,13 @@ struct lu : operation {
     detail::Matrix a(out, true);
     detail::for_matrices(x, [&](index_t const(&o)[2]) {
       a.be(out, o[1], false), a.read(in[0], o[0]);
-      detail::factorize(a);
+      bool done = false;
+      if (a.pitch == a.columns)
+        detail::with_few_rows(a.columns, [&](auto n) {
+          done = true;
+          detail::factorize_small<n()>(a.row(0), a.row(0));
+        });
+      if (!done) detail::factorize(a);
       a.write(out, o[1], a.columns + 1);
     });
   }
@@ -121,7 +127,17 @@ struct solve : operation {
     detail::for_matrices(x, [&](index_t const(&o)[3]) {
       factors.be(in[1], o[0], true);
       b.be(out, o[2], false), b.read(in[2], o[1]);
-      if (!detail::solve_factorized(factors, b, at.i[0] != 0)) raise("solve: the matrix is singular");
+      bool done = false, solved = false;
+      if (b.columns == 1 && factors.pitch == factors.columns && b.pitch == 1)
+        detail::with_few_rows(b.rows, [&](auto n) {
+          detail::SmallMatrix<n(), 1> small;
+          small.read(b.row(0));
+          solved = at.i[0] != 0 ? detail::solve_small<true>(factors.row(0), small)
+                                : detail::solve_small<false>(factors.row(0), small);
+          small.write(b.row(0)), done = true;
+        });
+      if (!done) solved = detail::solve_factorized(factors, b, at.i[0] != 0);
+      if (!solved) raise("solve: the matrix is singular");
       b.write(out, o[2]);
     });
   }

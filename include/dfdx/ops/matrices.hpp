@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <dfdx/core/config.hpp>
 #include <dfdx/core/scratch.hpp>
@@ -13,28 +14,85 @@
 
 namespace dfdx::op::detail {
 
-/// Matrix - one matrix of a batch, in double: in the operand's own memory where it lies as one there, else in memory of
-/// its own, the same for one after the other.
+// What is defined with the vocabulary, which knows kernels (kernels/matrix_rows.hpp).
+
+/// Factor - of a product: where it begins, and how far its rows and columns are apart.
+struct Factor {
+  double const* at;
+  index_t row, column;
+};
+/// subtract_product - c -= a b, of m x k and k x n numbers, c apart from them.
+template <int = 0>
+void subtract_product(index_t m, index_t n, index_t k, Factor const& a, Factor const& b, double* c,
+                      index_t c_row);
+/// subtract_rows - y -= the sum of f x over so many rows x of n numbers; they and factors are `row` and `step` apart.
+template <class E, class F>
+void subtract_rows(double* y, E const* x, index_t row, F const* f, index_t step, index_t rows, index_t n);
+/// subtract_from_rows - x -= f y for so many rows x.
+template <int = 0>
+void subtract_from_rows(double* x, index_t row, double const* f, index_t step, double const* y, index_t rows,
+                        index_t n);
+/// row_products - sums[k] = the sum of x y, for so many rows x.
+template <class E>
+void row_products(double* sums, E const* x, index_t row, double const* y, index_t rows, index_t n);
+/// divide_row - y /= by.
+template <int = 0>
+void divide_row(double* y, double by, index_t n);
+/// convert_row - y = x, floats or doubles; turn_rows - y = x^T, of rows x columns numbers in y.
+template <class To, class From>
+void convert_row(To* y, From const* x, index_t n);
+template <class To, class From>
+void turn_rows(To* y, index_t y_row, From const* x, index_t x_row, index_t rows, index_t columns);
+
+/// turned - the transposes of an operand's matrices.
+template <int = 0>
+Operand turned(Operand x) {
+  int const r = x.meta.shape.rank;
+  std::swap(x.meta.shape[r - 2], x.meta.shape[r - 1]);
+  std::swap(x.strides[r - 2], x.strides[r - 1]);
+  return x;
+}
+/// is_turned - whether an operand's matrices lie column by column.
+template <int = 0>
+bool is_turned(Operand const& x) {
+  int const r = x.meta.shape.rank;
+  return x.strides[r - 2] == 1 && x.strides[r - 1] > 1 && x.strides[r - 1] >= x.meta.shape[r - 2];
+}
+
+/// whole - numbers of whole vectors; whole_before - where the vector begins in which the k-th is.
+constexpr index_t whole(index_t n) { return (n + 15) / 16 * 16; }
+constexpr index_t whole_before(index_t k) { return k / 16 * 16; }
+
+/// Matrix - one matrix of a batch, in double: in the operand's own memory where its rows lie as such there, else in
+/// memory of its own, the same for one after the other.
 template <int = 0>
 class MatrixOf {
  public:
-  index_t const rows, columns;
+  index_t const rows, columns, pitch;  ///< rows are `pitch` numbers apart
 
   MatrixOf(index_t r, index_t c)
-      : rows(r), columns(c), memory_(static_cast<std::size_t>(r * c)), v_(memory_.get()) {}
+      : rows(r), columns(c), pitch(c), memory_(static_cast<std::size_t>(r * c)), v_(memory_.get()) {}
+  /// Of whole vectors, 0 behind its columns: loops along its rows may begin and end where those do.
+  struct Whole {};
+  MatrixOf(index_t r, index_t c, Whole)
+      : rows(r),
+        columns(c),
+        pitch(whole(c)),
+        memory_(static_cast<std::size_t>(r * pitch)),
+        v_(memory_.get()) {
+    std::fill_n(v_, r * pitch, 0.0);
+  }
+  MatrixOf(Operand const& x, Whole) : MatrixOf(extent(x, 2), extent(x, 1), Whole{}) {}
   /// For one of the matrices x after the other, with `in_place` where they lie.
-  explicit MatrixOf(Operand const& x, bool in_place = false)
-      : rows(extent(x, 2)),
-        columns(extent(x, 1)),
-        in_place_(in_place && x.meta.dtype == DType::f64 && step(x, 1) == 1 && step(x, 2) == columns),
-        memory_(in_place_ ? 0 : static_cast<std::size_t>(rows * columns)),
-        v_(memory_.get()) {}
+  explicit MatrixOf(Operand const& x, bool in_place = false) : MatrixOf(x, Place{}, in_place && lies(x)) {}
 
-  double& operator()(index_t i, index_t j) { return v_[i * columns + j]; }
-  double operator()(index_t i, index_t j) const { return v_[i * columns + j]; }
-  double* row(index_t i) { return v_ + i * columns; }
-  double const* row(index_t i) const { return v_ + i * columns; }
-  void clear() { std::fill_n(v_, rows * columns, 0.0); }
+  double& operator()(index_t i, index_t j) { return v_[i * pitch + j]; }
+  double operator()(index_t i, index_t j) const { return v_[i * pitch + j]; }
+  double* row(index_t i) { return v_ + i * pitch; }
+  double const* row(index_t i) const { return v_ + i * pitch; }
+  void clear() {
+    for (index_t i = 0; i < rows; ++i) std::fill_n(row(i), columns, 0.0);
+  }
 
   /// Is that of the operand it was made for: what it holds, or what is to be written there.
   void be(Operand const& x, index_t offset, bool is_read) {
@@ -43,87 +101,63 @@ class MatrixOf {
   }
   /// Has the rows of x.
   void read(Operand const& x, index_t offset) {
-    each(
-        x, offset, extent(x, 2), [](double& mine, auto const& its) { mine = static_cast<double>(its); },
-        [&](double& mine, index_t at) { mine = read_real(x, at); });
+    index_t const down = step(x, 2), across = step(x, 1), n = extent(x, 2);
+    auto const all = [&](auto const* p) {
+      if (across == 1 && down == columns && pitch == columns) return convert_row(v_, p, n * columns);
+      if (down == 1 && across != 1) return turn_rows(v_, pitch, p, across, n, columns);
+      for (index_t i = 0; i < n; ++i, p += down)
+        if (across == 1) convert_row(row(i), p, columns);
+        else
+          for (index_t j = 0; j < columns; ++j) (*this)(i, j) = static_cast<double>(p[j * across]);
+    };
+    if (x.meta.dtype == DType::f64) all(static_cast<double const*>(x.data) + offset);
+    else if (x.meta.dtype == DType::f32) all(static_cast<float const*>(x.data) + offset);
+    else
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < columns; ++j) (*this)(i, j) = read_real(x, offset + i * down + j * across);
   }
-  void write(Operand const& x, index_t offset) { write(x, offset, rows); }
+  void write(Operand const& x, index_t offset) const { write(x, offset, rows); }
   /// So many rows.
-  void write(Operand const& x, index_t offset, index_t n) {
+  void write(Operand const& x, index_t offset, index_t n) const {
     if (in_place_) return;
-    each(
-        x, offset, n,
-        [](double mine, auto& its) { its = static_cast<std::remove_reference_t<decltype(its)>>(mine); },
-        [&](double mine, index_t at) { write_real(x, at, mine); });
+    index_t const down = step(x, 2), across = step(x, 1);
+    auto const all = [&](auto* p) {
+      using T = std::remove_pointer_t<decltype(p)>;
+      if (across == 1 && down == columns && pitch == columns)
+        return convert_row(p, static_cast<double const*>(v_), n * columns);
+      if (down == 1 && across != 1) return turn_rows(p, across, row(0), pitch, columns, n);
+      for (index_t i = 0; i < n; ++i, p += down)
+        if (across == 1) convert_row(p, row(i), columns);
+        else
+          for (index_t j = 0; j < columns; ++j) p[j * across] = static_cast<T>((*this)(i, j));
+    };
+    if (x.meta.dtype == DType::f64) all(static_cast<double*>(x.data) + offset);
+    else if (x.meta.dtype == DType::f32) all(static_cast<float*>(x.data) + offset);
+    else
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < columns; ++j) write_real(x, offset + i * down + j * across, (*this)(i, j));
   }
 
  private:
+  struct Place {};
+  MatrixOf(Operand const& x, Place, bool in_place)
+      : rows(extent(x, 2)),
+        columns(extent(x, 1)),
+        pitch(in_place ? step(x, 2) : columns),
+        in_place_(in_place),
+        memory_(in_place ? 0 : static_cast<std::size_t>(rows * columns)),
+        v_(memory_.get()) {}
   static index_t extent(Operand const& x, int from_end) { return x.meta.shape[x.meta.shape.rank - from_end]; }
   static index_t step(Operand const& x, int from_end) { return x.strides[x.strides.rank - from_end]; }
-
-  // f(element, that of x), or of dtypes that are seldom slow(element, where that of x is).
-  template <class F, class Slow>
-  void each(Operand const& x, index_t offset, index_t n, F const& f, Slow const& slow) {
-    auto const all = [&](auto const& g) {
-      double* mine = v_;
-      index_t const down = step(x, 2), across = step(x, 1);
-      for (index_t i = 0; i < n; ++i)
-        for (index_t j = 0; j < columns; ++j) g(*mine++, offset + i * down + j * across);
-    };
-    auto const in = [&](auto* p) { all([&](double& mine, index_t at) { f(mine, p[at]); }); };
-    if (x.meta.dtype == DType::f64) in(static_cast<double*>(x.data));
-    else if (x.meta.dtype == DType::f32) in(static_cast<float*>(x.data));
-    else all(slow);
+  static bool lies(Operand const& x) {
+    return x.meta.dtype == DType::f64 && step(x, 1) == 1 && step(x, 2) >= extent(x, 1);
   }
 
-  bool in_place_ = false;
+  bool const in_place_ = false;
   kernels::Scratch<double> const memory_;
   double* v_;
 };
 using Matrix = MatrixOf<>;
-
-/// subtract_row - y -= f x of n numbers that lie apart from each other.
-template <int = 0>
-DFDX_INLINE void subtract_row(double* DFDX_RESTRICT y, double const* DFDX_RESTRICT x, double f, index_t n) {
-  index_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    double const a = y[i] - f * x[i], b = y[i + 1] - f * x[i + 1];
-    double const c = y[i + 2] - f * x[i + 2], d = y[i + 3] - f * x[i + 3];
-    y[i] = a, y[i + 1] = b, y[i + 2] = c, y[i + 3] = d;
-  }
-  for (; i < n; ++i) y[i] -= f * x[i];
-}
-/// subtract_rows - y -= the sum of f x over so many rows x, four of them at once, for which y is read and written once;
-/// `row` and `step` apart are rows and factors.
-template <int = 0>
-void subtract_rows(double* DFDX_RESTRICT y, double const* x, index_t row, double const* f, index_t step,
-                   index_t rows, index_t n) {
-  for (; rows >= 4; rows -= 4, x += 4 * row, f += 4 * step) {
-    double const *const DFDX_RESTRICT p = x, *const DFDX_RESTRICT q = x + row;
-    double const *const DFDX_RESTRICT r = x + 2 * row, *const DFDX_RESTRICT s = x + 3 * row;
-    double const e = f[0], g = f[step], h = f[2 * step], k = f[3 * step];
-    index_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-      double const a = y[i] - e * p[i] - g * q[i] - h * r[i] - k * s[i];
-      double const b = y[i + 1] - e * p[i + 1] - g * q[i + 1] - h * r[i + 1] - k * s[i + 1];
-      double const c = y[i + 2] - e * p[i + 2] - g * q[i + 2] - h * r[i + 2] - k * s[i + 2];
-      double const d = y[i + 3] - e * p[i + 3] - g * q[i + 3] - h * r[i + 3] - k * s[i + 3];
-      y[i] = a, y[i + 1] = b, y[i + 2] = c, y[i + 3] = d;
-    }
-    for (; i < n; ++i) y[i] = y[i] - e * p[i] - g * q[i] - h * r[i] - k * s[i];
-  }
-  for (; rows > 0; --rows, x += row, f += step) subtract_row(y, x, *f, n);
-}
-/// row_product - the sum of x y, in eight sums that do not wait for each other.
-template <int = 0>
-double row_product(double const* x, double const* y, index_t n) {
-  double sum[8] = {};
-  index_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int k = 0; k < 8; ++k) sum[k] += x[i + k] * y[i + k];
-  for (; i < n; ++i) sum[0] += x[i] * y[i];
-  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
 
 // Calls f(offsets) for each of a batch of matrices; the last two axes of the last operand are not of the batch.
 template <int N, class F>

@@ -7,6 +7,7 @@
 #include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 #include <dfdx/vocabulary/parts.hpp>
+#include <dfdx/vocabulary/run_linalg.hpp>
 
 namespace dfdx {
 
