@@ -79,4 +79,14 @@ TEST_CASE("compiled linear algebra", "[ops]") {
         uniform<float, 2, 3, 3>(Key{4}, -1, 1), uniform<float, 3, 2>(Key{5}, -1, 1));
 }
 
+TEST_CASE("compiled second derivatives of determinants", "[ops]") {
+  constexpr auto cofactors = [](auto const& a) {
+    return std::tuple(dfdx::detail::by_factors<"det">(a, [&](auto const& factors) {
+      return dfdx::detail::call(dfdx::detail::Fixed<dfdx::detail::Plain<op::cofactors>{}>{}, a, factors);
+    }));
+  };
+  check_vjp(cofactors, uniform<double, 3, 3>(Key{1}, -1, 1));
+  check_vjp(cofactors, uniform<double, 2, 5, 5>(Key{2}, -1, 1));
+}
+
 }  // namespace tests::ops_compiled_matmul

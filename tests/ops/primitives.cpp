@@ -1064,6 +1064,61 @@ struct Record<op::determinant> : Analytic {
     return r;
   }
 };
+// By the determinants of what is left without a row and a column.
+double cofactor(Rows a, std::size_t i, std::size_t j) {
+  a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
+  for (Line& row : a) row.erase(row.begin() + static_cast<std::ptrdiff_t>(j));
+  return ((i + j) % 2 == 0 ? 1 : -1) * determinant(a);
+}
+template <>
+struct Record<op::cofactors> : Analytic {
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)})
+      for (bool by_factors : {true, false})
+        r.push_back(
+            {[=](V v) { return bind<op::cofactors>(Attrs{}, v[0], by_factors ? factors(v[0]) : v[0]); },
+             by_matrices(s,
+                         [](Rows const& a, Rows const&) {
+                           Rows y = a;
+                           for (std::size_t i = 0; i < a.size(); ++i)
+                             for (std::size_t j = 0; j < a.size(); ++j) y[i][j] = cofactor(a, i, j);
+                           return y;
+                         }),
+             {well_behaved(s, 1)}});
+    return r;
+  }
+};
+template <>
+struct Record<op::cofactors_slope> : Analytic {
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)})
+      for (bool by_factors : {true, false})
+        r.push_back({[=](V v) {
+                       return bind<op::cofactors_slope>(Attrs{}, v[0], by_factors ? factors(v[0]) : v[0],
+                                                        v[1]);
+                     },
+                     // A cofactor is linear in each element: its slope is what a step of 1 adds.
+                     by_matrices(s,
+                                 [](Rows const& a, Rows const& g) {
+                                   Rows y = a;
+                                   for (std::size_t k = 0; k < a.size() * a.size(); ++k) {
+                                     std::size_t const row = k / a.size(), column = k % a.size();
+                                     Rows b = a;
+                                     b[row][column] += 1;
+                                     double sum = 0;
+                                     for (std::size_t i = 0; i < a.size(); ++i)
+                                       for (std::size_t j = 0; j < a.size(); ++j)
+                                         sum += g[i][j] * (cofactor(b, i, j) - cofactor(a, i, j));
+                                     y[row][column] = sum;
+                                   }
+                                   return y;
+                                 }),
+                     {well_behaved(s, 4), draw(s, {}, 2, DType::f64)}});
+    return r;
+  }
+};
 template <>
 struct Record<op::cholesky> : Analytic {
   // Of symmetric matrices, as which differences are taken.

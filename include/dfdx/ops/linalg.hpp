@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <dfdx/ops/adjugate.hpp>
 #include <dfdx/ops/join.hpp>
 #include <dfdx/ops/lu.hpp>
 #include <dfdx/ops/reflections.hpp>

@@ -222,11 +222,13 @@ struct inverse : operation {
   }
 };
 
+struct cofactors;
+
 /// determinant - of matrices, by lu(a), or by cofactors of up to four rows if a stands there again; with attrs.i[0] = 1
 /// the logarithm of its absolute value, with 2 its sign, by lu(a).
 ///
-/// Math      y = |a|, da = y a^-T dy; y = log ||a||, da = a^-T dy; the sign has no gradient. Of a singular matrix 0,
-///           -infinity and 0, without a gradient
+/// Math      y = |a|, da = cofactors(a) dy; y = log ||a||, da = a^-T dy; the sign has no gradient. Of a singular matrix
+///           0, -infinity, which has no gradient, and 0
 /// Shapes    a: [B..., N, N], lu(a) or a -> y: [B..., 1, 1]
 /// Dtypes    f32 f64 f16 bf16; computed in double
 /// Errors    "determinant: square matrices required, got [2, 3]"
@@ -243,11 +245,11 @@ struct determinant : operation {
     if (r.valid()) r.shape[r.shape.rank - 1] = r.shape[r.shape.rank - 2] = 1;
     return r;
   }
-  // a^-T, or its multiple by the determinant.
+  // Cofactors, or a^-T.
   template <class V>
   static constexpr V slope(Site<V> const& s) {
-    V const r = detail::turned(bind<inverse>(Attrs{}, s.x[0], s.x[1]));
-    return s.attrs.i[0] == value ? r * bind_as<expand>(s.x[0].meta(), Attrs{}, s.y) : r;
+    if (s.attrs.i[0] == value) return bind<cofactors>(Attrs{}, s.x[0], s.x[1]);
+    return detail::turned(bind<inverse>(Attrs{}, s.x[0], s.x[1]));
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {

@@ -39,19 +39,21 @@ struct SmallMatrix {
       for (int j = 0; j < N; ++j) y[i * N + j] = static_cast<T>(v[i][j]);
   }
   // Of rows i and k: all is read before anything is written, for compilers do not know that the rows are two.
-  void exchange(int i, int k) {
-    if constexpr (M == 1) return;  // (g++ 12 warns of rows that are not there)
-    double x[room];
-    DFDX_UNROLL for (int j = 0; j < room; ++j) x[j] = v[i][j];
-    DFDX_UNROLL for (int j = 0; j < room; ++j) v[i][j] = v[k][j];
-    DFDX_UNROLL for (int j = 0; j < room; ++j) v[k][j] = x[j];
+  void exchange([[maybe_unused]] int i, [[maybe_unused]] int k) {
+    if constexpr (M > 1) {  // (g++ 12 warns of rows that are not there)
+      double x[room];
+      DFDX_UNROLL for (int j = 0; j < room; ++j) x[j] = v[i][j];
+      DFDX_UNROLL for (int j = 0; j < room; ++j) v[i][j] = v[k][j];
+      DFDX_UNROLL for (int j = 0; j < room; ++j) v[k][j] = x[j];
+    }
   }
   // Row i less f times row k.
-  void subtract(int i, int k, double f) {
-    if constexpr (M == 1) return;
-    double x[room];
-    DFDX_UNROLL for (int j = 0; j < room; ++j) x[j] = v[i][j] - f * v[k][j];
-    DFDX_UNROLL for (int j = 0; j < room; ++j) v[i][j] = x[j];
+  void subtract([[maybe_unused]] int i, [[maybe_unused]] int k, [[maybe_unused]] double f) {
+    if constexpr (M > 1) {
+      double x[room];
+      DFDX_UNROLL for (int j = 0; j < room; ++j) x[j] = v[i][j] - f * v[k][j];
+      DFDX_UNROLL for (int j = 0; j < room; ++j) v[i][j] = x[j];
+    }
   }
   void divide(int i, double by) { DFDX_UNROLL for (int j = 0; j < room; ++j) v[i][j] /= by; }
 };

@@ -132,7 +132,16 @@ enum class Examples : std::uint8_t {
 enum class Moves : std::uint8_t { nothing, gather, scatter };
 
 /// Sized - ops that have a kernel for matrices of known sizes (ops/sized.hpp).
-enum class Sized : std::uint8_t { none, lu, solve, inverse, determinant, solve_triangular, cholesky };
+enum class Sized : std::uint8_t {
+  none,
+  lu,
+  solve,
+  inverse,
+  determinant,
+  cofactors,
+  solve_triangular,
+  cholesky
+};
 
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
 struct OpInfo {

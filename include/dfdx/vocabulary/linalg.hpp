@@ -164,7 +164,7 @@ constexpr auto inv(A const& a) {
 
 /// slogdet(a) - the sign of the determinant and the logarithm of its absolute value: a tuple. logdet(a), det(a) - the
 /// logarithm of a determinant, NaN if that is negative, and the determinant itself. Derivatives need a matrix that is
-/// not singular.
+/// not singular, but for the first two of det: its gradient is the matrix of cofactors, which all matrices have.
 ///
 /// Shapes    a: [B..., N, N] -> [B...], [B...]; logdet, det: [B...]
 /// Dtypes    f32 f64 f16 bf16; computed in double
