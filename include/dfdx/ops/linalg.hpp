@@ -156,10 +156,11 @@ struct cholesky : operation {
   static constexpr char const* not_definite = "cholesky: the matrix is not positive definite";
 };
 
-/// qr - an orthogonal q and an upper triangular r with q r = a, r below q, by reflections.
+/// qr - an orthogonal q and an upper triangular r with q r = a, r below q, by reflections; with attrs.i[0] = 1 q alone,
+/// of as many rows as there are when it is called.
 ///
 /// Math      da = (dq + q sym(r dr^T - dq^T q)) r^-T, sym: the lower triangle and its mirror image
-/// Shapes    a: [B..., M, N] with M >= N -> [q; r]: [B..., M + N, N]
+/// Shapes    a: [B..., M, N] with M >= N -> [q; r]: [B..., M + N, N], or q: [B..., M, N]
 /// Dtypes    f32 f64 f16 bf16; computed in double
 /// Errors    "qr: matrices with at least as many rows as columns required, got [2, 3]"
 /// Source    Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012
@@ -167,15 +168,16 @@ struct qr : operation {
   static constexpr char const* name = "qr";
   static constexpr Examples examples = Examples::same;
   static constexpr int cost = 1000;
-  static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Meta m = in[0];
     int const r = m.shape.rank;
-    if (r < 2 || m.shape[r - 1] < 0 || m.shape[r - 2] < m.shape[r - 1])
-      return refuse(why, name, ": matrices with at least as many rows as columns required, got ", m.shape);
+    if (r < 2 || m.shape[r - 1] < 0 || !(m.shape[r - 2] >= m.shape[r - 1] || (is_q(a) && m.shape[r - 2] < 0)))
+      return refuse(why, name, too_wide, m.shape);
     if (!is_floating(m.dtype)) return refuse(why, name, ": floating dtype required, got ", m.dtype);
-    m.shape[r - 2] += m.shape[r - 1];
+    if (!is_q(a)) m.shape[r - 2] += m.shape[r - 1];
     return m;
   }
+  static constexpr bool is_q(Attrs const& a) { return a.i[0] == 1; }
   template <class V>
   static constexpr V q_of(V const& y) {
     Shape const s = y.shape();
@@ -194,26 +196,40 @@ struct qr : operation {
   }
   template <int I, class V>
   static constexpr V vjp(V const& ct, Site<V> const& s) {
+    if (is_q(s.attrs)) return pulled_back(s.y, r_beside(s), ct, -detail::product(detail::turned(ct), s.y));
     V const q = q_of(s.y), r = r_of(s.y), dq = q_of(ct), dr = triu(r_of(ct), 0);
-    V const m = detail::product(r, detail::turned(dr)) - detail::product(detail::turned(dq), q);
+    return pulled_back(q, r, dq,
+                       detail::product(r, detail::turned(dr)) - detail::product(detail::turned(dq), q));
+  }
+  // r where there is q alone.
+  template <class V>
+  static constexpr V r_beside(Site<V> const& s) {
+    return triu(detail::product(detail::turned(s.y), s.x[0]), 0);
+  }
+  template <class V>
+  static constexpr V pulled_back(V const& q, V const& r, V const& dq, V const& m) {
     V const both = tril(m, 0) + detail::turned(tril(m, -1));
     return over(dq + detail::product(q, both), r, true);
   }
   template <int I, class V>
   static constexpr V jvp(V const& t, Site<V> const& s) {
-    V const q = q_of(s.y), r = r_of(s.y), d = over(t, r, false);
+    bool const alone = is_q(s.attrs);
+    V const q = alone ? s.y : q_of(s.y), r = alone ? r_beside(s) : r_of(s.y), d = over(t, r, false);
     V const c = detail::product(detail::turned(q), d);
     V const low = tril(c, -1), turn = low - detail::turned(low);
     V const dq = detail::product(q, turn) + d - detail::product(q, c);
+    if (alone) return dq;
     int const rows = s.y.shape().rank - 2;
     return bind<concat>(Attrs{{rows}}, dq, detail::product(c - turn, r));
   }
   template <int = 0>
-  static void run(Attrs const&, Operand const* in, Operand const& out) {
+  static void run(Attrs const& at, Operand const* in, Operand const& out) {
     Operand const* const x[] = {&in[0], &out};
     Operand const from = detail::turned(in[0]), to = detail::turned(out);
     using detail::Matrix;
     index_t const m = from.meta.shape[from.meta.shape.rank - 1], n = to.meta.shape[to.meta.shape.rank - 2];
+    if (m < n) raise(name, too_wide, in[0].meta.shape);
+    bool const with_r = !is_q(at);
     detail::Reflections all(m, n);
     if (n <= detail::Reflections::panel) {
       Matrix a(in[0], Matrix::Whole{}), y(out, Matrix::Whole{});
@@ -221,7 +237,7 @@ struct qr : operation {
         a.read(in[0], o[0]);
         all.make(a, 0, m);
         y.clear();
-        for (index_t i = 0; i < n; ++i) std::copy(a.row(i) + i, a.row(i) + n, y.row(m + i) + i);
+        for (index_t i = 0; with_r && i < n; ++i) std::copy(a.row(i) + i, a.row(i) + n, y.row(m + i) + i);
         all.orthogonal_panel(y);
         y.write(out, o[1]);
       });
@@ -232,11 +248,14 @@ struct qr : operation {
       a.read(from, o[0]);
       all.triangulate(a);
       y.clear();
-      for (index_t i = 0; i < n; ++i) std::copy_n(a.row(i), i + 1, y.row(i) + m);
+      for (index_t i = 0; with_r && i < n; ++i) std::copy_n(a.row(i), i + 1, y.row(i) + m);
       all.orthogonal(y);
       y.write(to, o[1]);
     });
   }
+
+ private:
+  static constexpr char const* too_wide = ": matrices with at least as many rows as columns required, got ";
 };
 
 template <>

@@ -188,7 +188,7 @@ constexpr auto det(A const& a) {
 
 namespace detail {
 template <class A>
-constexpr auto tall_qr(A const& a) {
+constexpr auto qr_of_known(A const& a) {
   auto const both = call(Fixed<Plain<op::qr>{}>{}, a);
   if constexpr (refused<decltype(both)>) {
     return std::tuple(both, both);
@@ -198,6 +198,24 @@ constexpr auto tall_qr(A const& a) {
   } else {
     index_t const m = a.shape()[a.shape().rank - 2];
     return std::tuple(slice(both, -2, 0, m), slice(both, -2, m));
+  }
+}
+// Of as many rows as a program learns when it is called: q, and what it makes of a.
+template <class A>
+constexpr auto qr_of_rows(A const& a) {
+  auto const q = call(Fixed<Plain<op::qr>{Attrs{{1}}}>{}, a);
+  if constexpr (refused<decltype(q)>) return std::tuple(q, q);
+  else return std::tuple(q, triu(matmul(transpose<-2, -1>(q), a)));
+}
+template <class A>
+constexpr auto tall_qr(A const& a) {
+  if constexpr (typed<A>) {
+    constexpr int rank = A::static_rank;
+    if constexpr (rank >= 2 && A::static_shape[rank < 2 ? 0 : rank - 2] < 0) return qr_of_rows(a);
+    else return qr_of_known(a);
+  } else {
+    Shape const& s = a.shape();
+    return s.rank >= 2 && s[s.rank - 2] < 0 ? qr_of_rows(a) : qr_of_known(a);
   }
 }
 // r of what stands to the right of the first columns.
