@@ -75,6 +75,74 @@ TEST_CASE("small matrices in programs", "[program]") {
   agrees<double, 4, 17>();
 }
 
+namespace {
+
+// How many steps of a program are ops of that size class, and how many of these have kernels for known sizes.
+struct Steps {
+  int all = 0, sized = 0;
+  constexpr bool operator==(Steps const&) const = default;
+};
+template <class P, int S>
+constexpr void count(Steps& r, Sized what) {
+  if constexpr (P::plan.steps[static_cast<std::size_t>(S)].kind == graph::Step::Kind::opaque) {
+    using Step = dfdx::detail::SizedStep<P, S>;
+    if (Step::own.sized != what) return;
+    ++r.all;
+    // By what runs: not that for any size.
+    if (dfdx::detail::own_kernel<P, S>() != &dfdx::detail::run_opaque<P, S>) ++r.sized;
+  }
+}
+template <class P>
+Steps steps_of(Sized what) {
+  Steps r;
+  [&]<int... S>(std::integer_sequence<int, S...>) {
+    (count<P, S>(r, what), ...);
+  }(std::make_integer_sequence<int, static_cast<int>(P::plan.steps.size())>{});
+  return r;
+}
+// Of `everything`, with one solve: with cofactors, up to four rows, nothing but it needs factors of a.
+template <class T, std::size_t N, std::size_t K, std::size_t... B>
+void chooses(bool sized) {
+  INFO(N << " x " << N << ", " << K << " right sides");
+  using P = typename decltype(compile(
+      everything))::template program_for<Tensor<T, B..., N, N>, Tensor<T, B..., N, K>>;
+  auto const is = [&](Sized what, int all) { return steps_of<P>(what) == Steps{all, sized ? all : 0}; };
+  CHECK(is(Sized::solve, 1));
+  CHECK(is(Sized::inverse, 2));
+  CHECK(is(Sized::determinant, 3));
+  CHECK(is(Sized::cholesky, 1));
+  // (Not of the transpose, which is a view.)
+  CHECK(steps_of<P>(Sized::solve_triangular) == Steps{2, !sized ? 0 : N == 1 ? 2 : 1});
+  CHECK(steps_of<P>(Sized::lu).sized == (sized ? steps_of<P>(Sized::lu).all : 0));
+  CHECK(steps_of<P>(Sized::lu).all > 0);
+}
+
+}  // namespace
+
+TEST_CASE("programs take the kernels for known sizes where there are such", "[program]") {
+  chooses<double, 1, 1>(true);
+  chooses<double, 4, 4>(true);
+  chooses<float, 3, 2, 5>(true);
+  chooses<double, 16, 16>(true);
+  chooses<double, 17, 17>(false);
+  chooses<float, 20, 20, 2>(false);
+  // Right sides that are many take those for any size, the factors do not.
+  using Wide = typename decltype(compile([](auto const& a, auto const& b) {
+    return solve(a, b);
+  }))::template program_for<Tensor<double, 4, 4>, Tensor<double, 4, 17>>;
+  CHECK(steps_of<Wide>(Sized::solve) == Steps{1, 0});
+  CHECK(steps_of<Wide>(Sized::lu) == Steps{1, 1});
+  // Of gradients: cofactors, and solve again.
+  using Back = typename decltype(value_and_grad(
+      [](auto const& a) { return sum(square(det(a))); }))::template program_for<Tensor<double, 3, 6, 6>>;
+  CHECK(steps_of<Back>(Sized::cofactors) == Steps{1, 1});
+  CHECK(steps_of<Back>(Sized::lu) == Steps{1, 1});
+  // Rows whose number the program learns later.
+  using Many = typename decltype(compile(
+      [](auto const& a) { return cholesky(a); }))::template program_for<Tensor<double, dyn, 4, 4>>;
+  CHECK(steps_of<Many>(Sized::cholesky) == Steps{1, 0});
+}
+
 TEST_CASE("small matrices that have no inverse, in programs", "[program]") {
   Tensor<double, 3, 3> const none{{1, 2, 3}, {2, 4, 6}, {1, 0, 1}};
   Tensor<double, 3> const one{1, 1, 1};
