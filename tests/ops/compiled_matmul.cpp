@@ -79,6 +79,15 @@ TEST_CASE("compiled linear algebra", "[ops]") {
         uniform<float, 2, 3, 3>(Key{4}, -1, 1), uniform<float, 3, 2>(Key{5}, -1, 1));
 }
 
+TEST_CASE("compiled eigenvalues and eigenvectors", "[ops]") {
+  constexpr auto f = [](auto const& a) {
+    auto const [values, vectors] = eigh(a + transpose(a));
+    return std::tuple(values, square(vectors));
+  };
+  check(f, uniform<float, 2, 4, 4>(Key{3}, -1, 1));
+  check_vjp(f, uniform<double, 4, 4>(Key{3}, -1, 1));
+}
+
 TEST_CASE("compiled second derivatives of determinants", "[ops]") {
   constexpr auto cofactors = [](auto const& a) {
     return std::tuple(dfdx::detail::by_factors<"det">(a, [&](auto const& factors) {

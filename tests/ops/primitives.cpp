@@ -1146,36 +1146,82 @@ struct Record<op::cholesky> : Analytic {
 template <>
 struct Record<op::qr> : Analytic {
   // Squared, for the signs of columns are a matter of convention.
-  static Array call(V v) { return square(bind<op::qr>(Attrs{}, v[0])); }
+  static Array call(bool alone, V v) { return square(bind<op::qr>(Attrs{{alone}}, v[0])); }
   static Cases cases() {
     Cases r;
     for (Shape const& s :
          {make_shape(4, 3), make_shape(3, 3), make_shape(1, 1), make_shape(2, 3, 2), make_shape(0, 2, 2)}) {
+      for (bool alone : {false, true}) {
+        Shape to = s;
+        if (!alone) to[s.rank - 2] += s[s.rank - 1];
+        r.push_back({[=](V v) { return call(alone, v); },
+                     by_matrices(to,
+                                 [=](Rows a, Rows const&) {
+                                   std::size_t const m = a.size(), n = a[0].size();
+                                   Rows y(m + n, Line(n));
+                                   for (std::size_t k = 0; k < n; ++k) {
+                                     double length = 0;
+                                     for (std::size_t i = 0; i < m; ++i) length += a[i][k] * a[i][k];
+                                     y[m + k][k] = length;
+                                     for (std::size_t i = 0; i < m; ++i) {
+                                       a[i][k] /= std::sqrt(length);
+                                       y[i][k] = a[i][k] * a[i][k];
+                                     }
+                                     for (std::size_t j = k + 1; j < n; ++j) {
+                                       double along = 0;
+                                       for (std::size_t i = 0; i < m; ++i) along += a[i][k] * a[i][j];
+                                       for (std::size_t i = 0; i < m; ++i) a[i][j] -= along * a[i][k];
+                                       y[m + k][j] = along * along;
+                                     }
+                                   }
+                                   if (alone) y.resize(m);
+                                   return y;
+                                 }),
+                     {well_behaved(s, 5)}});
+      }
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::eigh> : Analytic {
+  // Of symmetric matrices, and squared, for the signs of vectors are any.
+  static Array call(V v) { return square(bind<op::eigh>(Attrs{}, (v[0] + transpose(v[0])) * 0.5)); }
+  // By rotations of two rows and columns after another, each of which makes one element 0 (Jacobi).
+  static Rows squares(Rows const& given, Rows const&) {
+    std::size_t const n = given.size();
+    Rows a = given, vectors(n, Line(n));
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) a[i][j] = (given[i][j] + given[j][i]) / 2, vectors[i][j] = i == j;
+    for (int sweep = 0; sweep < 30; ++sweep)
+      for (std::size_t p = 0; p < n; ++p)
+        for (std::size_t q = p + 1; q < n; ++q) {
+          double const angle = std::atan2(2 * a[p][q], a[q][q] - a[p][p]) / 2;
+          double const c = std::cos(angle), s = std::sin(angle);
+          auto const rotate = [&](double& x, double& y) {
+            double const u = x;
+            x = c * u - s * y, y = s * u + c * y;
+          };
+          for (std::size_t k = 0; k < n; ++k) rotate(a[p][k], a[q][k]), rotate(vectors[p][k], vectors[q][k]);
+          for (std::size_t k = 0; k < n; ++k) rotate(a[k][p], a[k][q]);
+        }
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < n; ++i) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return a[i][i] < a[j][j]; });
+    Rows y(n + 1, Line(n));
+    for (std::size_t j = 0; j < n; ++j) {
+      std::size_t const from = order[j];
+      for (std::size_t i = 0; i < n; ++i) y[i][j] = vectors[from][i] * vectors[from][i];
+      y[n][j] = a[from][from] * a[from][from];
+    }
+    return y;
+  }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)}) {
       Shape to = s;
-      to[s.rank - 2] += s[s.rank - 1];
-      r.push_back({call,
-                   by_matrices(to,
-                               [](Rows a, Rows const&) {
-                                 std::size_t const m = a.size(), n = a[0].size();
-                                 Rows y(m + n, Line(n));
-                                 for (std::size_t k = 0; k < n; ++k) {
-                                   double length = 0;
-                                   for (std::size_t i = 0; i < m; ++i) length += a[i][k] * a[i][k];
-                                   y[m + k][k] = length;
-                                   for (std::size_t i = 0; i < m; ++i) {
-                                     a[i][k] /= std::sqrt(length);
-                                     y[i][k] = a[i][k] * a[i][k];
-                                   }
-                                   for (std::size_t j = k + 1; j < n; ++j) {
-                                     double along = 0;
-                                     for (std::size_t i = 0; i < m; ++i) along += a[i][k] * a[i][j];
-                                     for (std::size_t i = 0; i < m; ++i) a[i][j] -= along * a[i][k];
-                                     y[m + k][j] = along * along;
-                                   }
-                                 }
-                                 return y;
-                               }),
-                   {well_behaved(s, 5)}});
+      ++to[s.rank - 2];
+      r.push_back({call, by_matrices(to, squares), {well_behaved(s, 4)}});
     }
     return r;
   }

@@ -178,6 +178,16 @@ void row_products(double* sums, E const* x, index_t row, double const* y, index_
   for (; rows > 0; --rows, x += row, ++sums) of(std::integral_constant<index_t, 1>{});
 }
 
+/// rotate_rows - x, y = c x - s y, s x + c y, of n numbers that lie apart.
+template <int = 0>
+void rotate_rows(double* x, double* y, double c, double s, index_t n) {
+  detail::along_doubles<double>(n, [&]<class V>(std::type_identity<V>, index_t i) DFDX_INLINE_LAMBDA {
+    V const u = V::at(x + i), v = V::at(y + i), none = V::all(0);
+    none.plus(V::all(c), u).less(V::all(s), v).store(x + i);
+    none.plus(V::all(s), u).plus(V::all(c), v).store(y + i);
+  });
+}
+
 /// divide_row - y /= by, of n numbers.
 template <int = 0>
 void divide_row(double* y, double by, index_t n) {

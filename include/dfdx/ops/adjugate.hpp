@@ -171,6 +171,7 @@ struct cofactors : operation {
   static constexpr Sized sized = Sized::cofactors;
   static constexpr int cost = 1000;
   static constexpr unsigned reads(int) { return 3; }
+  template <int = 0>  // (as kernels: programs without linear algebra do not compile it)
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     return detail::square_matrices(name, in[0], why);
   }
@@ -253,6 +254,7 @@ struct cofactors_slope : operation {
   static constexpr int arity = 3;
   static constexpr int cost = 1000;
   static constexpr unsigned reads(int) { return 7; }
+  template <int = 0>  // (as kernels: programs without linear algebra do not compile it)
   static constexpr Meta infer(Attrs const&, Meta const* in, Text* why) {
     return detail::system(name, in[0], in[2], why);
   }

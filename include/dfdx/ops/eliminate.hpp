@@ -13,7 +13,10 @@ namespace dfdx::op::detail {
 /// So many rows, or columns, are not halved any more.
 inline constexpr index_t few_rows = 32, few_columns = 16;
 /// first_half - of n: whole vectors.
-constexpr index_t first_half(index_t n) { return whole(n / 2); }
+template <int = 0>
+index_t first_half(index_t n) {
+  return whole(n / 2);
+}
 
 /// Triangle - the triangular matrix whose rows are at `at`, `pitch` apart, `unit` with ones on its diagonal; or its
 /// transpose. What lies on the other side of the diagonal is not looked at.

@@ -168,6 +168,7 @@ struct qr : operation {
   static constexpr char const* name = "qr";
   static constexpr Examples examples = Examples::same;
   static constexpr int cost = 1000;
+  template <int = 0>  // (as kernels: programs without linear algebra do not compile it)
   static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
     Meta m = in[0];
     int const r = m.shape.rank;
@@ -177,7 +178,10 @@ struct qr : operation {
     if (!is_q(a)) m.shape[r - 2] += m.shape[r - 1];
     return m;
   }
-  static constexpr bool is_q(Attrs const& a) { return a.i[0] == 1; }
+  template <int = 0>
+  static constexpr bool is_q(Attrs const& a) {
+    return a.i[0] == 1;
+  }
   template <class V>
   static constexpr V q_of(V const& y) {
     Shape const s = y.shape();

@@ -35,6 +35,9 @@ void subtract_from_rows(double* x, index_t row, double const* f, index_t step, d
 /// row_products - sums[k] = the sum of x y, for so many rows x.
 template <class E>
 void row_products(double* sums, E const* x, index_t row, double const* y, index_t rows, index_t n);
+/// rotate_rows - x, y = c x - s y, s x + c y.
+template <int = 0>
+void rotate_rows(double* x, double* y, double c, double s, index_t n);
 /// divide_row - y /= by.
 template <int = 0>
 void divide_row(double* y, double by, index_t n);
@@ -60,8 +63,14 @@ bool is_turned(Operand const& x) {
 }
 
 /// whole - numbers of whole vectors; whole_before - where the vector begins in which the k-th is.
-constexpr index_t whole(index_t n) { return (n + 15) / 16 * 16; }
-constexpr index_t whole_before(index_t k) { return k / 16 * 16; }
+template <int = 0>
+index_t whole(index_t n) {
+  return (n + 15) / 16 * 16;
+}
+template <int = 0>
+index_t whole_before(index_t k) {
+  return k / 16 * 16;
+}
 
 /// Matrix - one matrix of a batch, in double: in the operand's own memory where its rows lie as such there, else in
 /// memory of its own, the same for one after the other.

@@ -3,6 +3,7 @@
 // matrices.
 #pragma once
 
+#include <dfdx/ops/eigh.hpp>
 #include <dfdx/ops/linalg.hpp>
 #include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linear.hpp>
@@ -249,6 +250,32 @@ constexpr auto qr(A const& a) {
     return detail::wide_qr(detail::tall_qr(slice(a, -1, 0, m)), slice(a, -1, m),
                            [](auto const& x, auto const& y) { return concat<-1>(x, y); });
   }
+}
+
+/// eigh(a) - the eigenvalues of symmetric matrices, ascending, and eigenvectors, which are columns: a tuple.
+/// eigvalsh(a) - the values alone. The lower triangle of a is looked at; a vector's sign is any. Where eigenvalues are
+/// equal derivatives leave out what the vectors of one value do to each other (ops/eigh.hpp).
+///
+/// Shapes    a: [B..., N, N] -> values: [B..., N], vectors: [B..., N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "eigh: no eigenvalues were found: is there a NaN?"; "eigh: square matrices required, got [2, 3]"
+/// Source    Giles 2008, for the gradient; PyTorch's linalg.eigh
+template <operand A>
+constexpr auto eigh(A const& a) {
+  auto const both = detail::call(detail::Fixed<detail::Plain<op::eigh>{}>{}, a);
+  if constexpr (refused<decltype(both)>) {
+    return std::tuple(both, both);
+  } else if constexpr (typed<A>) {
+    constexpr index_t n = A::static_shape[A::static_rank - 1];
+    return std::tuple(select<-2, n>(both), slice<-2, 0, n>(both));
+  } else {
+    index_t const n = a.shape()[a.shape().rank - 1];
+    return std::tuple(select(both, -2, n), slice(both, -2, 0, n));
+  }
+}
+template <operand A>
+constexpr auto eigvalsh(A const& a) {
+  return std::get<0>(eigh(a));
 }
 
 namespace detail {

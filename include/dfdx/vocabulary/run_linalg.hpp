@@ -42,6 +42,10 @@ void row_products(double* sums, E const* x, index_t row, double const* y, index_
   kernels::row_products(sums, x, row, y, rows, n);
 }
 template <int>
+void rotate_rows(double* x, double* y, double c, double s, index_t n) {
+  kernels::rotate_rows(x, y, c, s, n);
+}
+template <int>
 void divide_row(double* y, double by, index_t n) {
   kernels::divide_row(y, by, n);
 }
