@@ -177,9 +177,9 @@ TEST_CASE("a loop writes over an input when nothing reads that any more", "[prog
 
 TEST_CASE("a loop whose carry becomes what an absorbing loop leaves comes after that", "[program]") {
   constexpr auto handed_on = [](All const& w, Part const& x) {
-    auto const [last, y] = scan([](auto const& c, auto const& p) { return std::pair(c + p, sin(p)); }, x, w);
-    auto const seen = scan([&](auto const& c, auto const&) { return std::pair(last, c); }, x, w).second;
-    return std::tuple(sum<0>(seen), minimum(y, w));
+    auto const r = scan([](auto const& c, auto const& p) { return std::pair(c + p, sin(p)); }, x, w);
+    auto const seen = scan([&](auto const& c, auto const&) { return std::pair(r.first, c); }, x, w).second;
+    return std::tuple(sum<0>(seen), minimum(r.second, w));
   };
   auto const [seen, least] = compile(handed_on)(numbers(1), start());
   auto const [want_seen, want_least] = handed_on(numbers(1), start());
