@@ -6,8 +6,8 @@
 # `run.sh cuda` measures a GPU.
 set -eu
 cd "$(dirname "$0")/.."
-names='maths ad tape transforms words fashion mlp gpt gemm conv llama matrices elementwise normalise attention
-  movement inference scaling threads compile'
+names='maths ad tape transforms words fashion mlp gpt gemm conv llama matrices factorise elementwise normalise
+  attention movement inference scaling threads compile'
 [ $# -gt 0 ] || set -- $names
 if [ "$1" = rvv ]; then
   sh cmake/install_dependencies.sh cross

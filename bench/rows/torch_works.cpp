@@ -53,6 +53,15 @@ Function function_of(std::string const& name) {
       {"causal_attention", [](Tensors const& in) { return attention(in, true); }},
       {"embedding", [](Tensors const& in) { return torch::embedding(in[0], in[1]); }},
       {"transpose", [](Tensors const& in) { return in[0].t().contiguous(); }},
+      {"cholesky", [](Tensors const& in) { return at::linalg_cholesky(in[0]); }},
+      {"qr",
+       [](Tensors const& in) {
+         auto const [q, r] = at::linalg_qr(in[0]);
+         return torch::cat({q, r}, -2);
+       }},
+      {"inverse", [](Tensors const& in) { return at::linalg_inv(in[0]); }},
+      {"solve", [](Tensors const& in) { return at::linalg_solve(in[0], in[1]); }},
+      {"eigenvalues", [](Tensors const& in) { return std::get<0>(at::linalg_eigh(in[0])); }},
       {"dropout", [](Tensors const& in) { return torch::dropout(in[0], 0.5, true); }},
       {"randn", [](Tensors const& in) { return torch::randn(in[0].sizes()); }},
   };
