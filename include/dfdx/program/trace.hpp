@@ -54,23 +54,27 @@ class Symbols {
   int symbols_ = 0;
 };
 
-// What a function returns; literals as values of the graph of its arguments.
+// Results that are literals as values of the graph of the arguments.
 template <class Y, class... A>
-constexpr Y result_beside(Y y, A const&... args) {
+constexpr void bring_results(Y& y, A const&... args) {
   if constexpr (tree<Y>) {
     bool any = false;
     visit(y, [&](auto const& leaf) { any = any || is_literal(leaf.graph()); });
     if (any)
       if (Graph* const g = graph_of(args...); g != nullptr) bring_to(g, "program", y);
   }
-  return y;
 }
 
-// A transform has a member `record` that works on recorded arguments; any other function is called.
+// A transform has a member `record` that works on recorded arguments; any other function is called. (nvcc 13 forgets to
+// destroy what `record` has made where its result is an argument.)
 template <class F, class... A>
 constexpr auto record_call(A const&... args) {
-  if constexpr (requires { F::record(args...); }) return result_beside(F::record(args...), args...);
-  else return result_beside(F{}(args...), args...);
+  auto y = [&] {
+    if constexpr (requires { F::record(args...); }) return F::record(args...);
+    else return F{}(args...);
+  }();
+  bring_results(y, args...);
+  return y;
 }
 
 // Whether all leaves of a tree are Tensors, and whether its type says how many there are.
