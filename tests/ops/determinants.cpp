@@ -99,4 +99,23 @@ TEST_CASE("third derivatives of determinants need an inverse", "[ops]") {
   CHECK_THROWS_WITH(third(ones({5, 5}, DType::f64)), "inverse: the matrix is singular");
 }
 
+TEST_CASE("determinants: factors and matrices that lie in wider rows") {
+  auto const in_wider_rows = [](Array const& x) {
+    Array const wide = zeros({x.shape()[0], x.shape()[1] + 3}, x.dtype());
+    Array part = slice(wide, 1, 0, x.shape()[1]);
+    part.copy_(x);
+    return part;
+  };
+  Array const a = drawn({6, 6}, 1), g = drawn({6, 6}, 2);
+  Array const b = drawn({6, 2}, 3), f = bind<op::lu>(Attrs{}, a);
+  Array const a2 = in_wider_rows(a), g2 = in_wider_rows(g), b2 = in_wider_rows(b), f2 = in_wider_rows(f);
+  CHECK(close(bind<op::lu>(Attrs{}, a2), f));
+  for (index_t what : {op::determinant::value, op::determinant::logarithm, op::determinant::sign})
+    CHECK(close(bind<op::determinant>(Attrs{{what}}, a2, f2), bind<op::determinant>(Attrs{{what}}, a, f)));
+  CHECK(close(bind<op::inverse>(Attrs{}, a2, f2), bind<op::inverse>(Attrs{}, a, f)));
+  CHECK(close(bind<op::solve>(Attrs{}, a2, f2, b2), bind<op::solve>(Attrs{}, a, f, b)));
+  CHECK(close(bind<op::cofactors>(Attrs{}, a2, f2), bind<op::cofactors>(Attrs{}, a, f)));
+  CHECK(close(bind<op::cofactors_slope>(Attrs{}, a2, f2, g2), bind<op::cofactors_slope>(Attrs{}, a, f, g)));
+}
+
 }  // namespace tests::ops_determinants

@@ -144,12 +144,7 @@ double inverse_transpose(Matrix const& factors, Matrix& y) {
   y.clear();
   for (index_t i = 0; i < y.rows; ++i) y(i, i) = 1;
   solve_factorized(factors, y, true);
-  double r = 1;
-  for (index_t i = 0; i < y.rows; ++i) {
-    double const u = factors(i, i);
-    r *= factors(y.rows, i) == static_cast<double>(i) ? u : -u;
-  }
-  return r;
+  return determinant_of_factors(factors.row(0), factors.pitch, y.rows);
 }
 
 }  // namespace detail
@@ -211,7 +206,7 @@ struct cofactors : operation {
       } else if (detail::is_regular(factors, n, n)) {
         for (int i = 0; i < n; ++i) x.v[i][i] = 1;
         detail::solve_small<true>(factors, x);
-        double const d = detail::determinant_of_factors(factors, n);
+        double const d = detail::determinant_of_factors(factors, n, n);
         for (int i = 0; i < n; ++i)
           for (int j = 0; j < n; ++j) x.v[i][j] *= d;
       } else {

@@ -268,7 +268,7 @@ struct determinant : operation {
     detail::for_matrices(x, [&](index_t const(&o)[2]) {
       factors.be(in[1], o[0], true);
       double y = 1;
-      if (factors.rows != factors.columns) y = of(factors.row(0), factors.columns, at.i[0]);
+      if (factors.rows != factors.columns) y = of(factors.row(0), factors.pitch, factors.columns, at.i[0]);
       else detail::with_few_rows(factors.rows, [&](auto n) { y = detail::determinant_small<n()>(factors); });
       write_real(out, o[1], y);
     });
@@ -280,18 +280,18 @@ struct determinant : operation {
       using T = std::remove_reference_t<decltype(*y)>;
       if constexpr (Step::operands.rows[1] == n)
         *y = static_cast<T>(detail::determinant_small<n>([&](int i, int j) { return factors[i * n + j]; }));
-      else *y = static_cast<T>(of(factors, n, Step::attrs.i[0]));
+      else *y = static_cast<T>(of(factors, n, n, Step::attrs.i[0]));
     });
   }
 
  private:
   template <int = 0>
-  static double of(double const* factors, index_t n, index_t what) {
-    if (what == value) return detail::determinant_of_factors(factors, n);
+  static double of(double const* factors, index_t pitch, index_t n, index_t what) {
+    if (what == value) return detail::determinant_of_factors(factors, pitch, n);
     double logarithms = 0, turn = 1;
     for (index_t i = 0; i < n; ++i) {
-      double const u = factors[i * n + i];
-      if (factors[n * n + i] != static_cast<double>(i)) turn = -turn;
+      double const u = factors[i * pitch + i];
+      if (factors[n * pitch + i] != static_cast<double>(i)) turn = -turn;
       turn = u == 0 ? 0 : u < 0 ? -turn : turn;
       if (what == logarithm) logarithms += std::log(std::fabs(u));
     }

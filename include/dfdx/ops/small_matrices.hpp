@@ -163,10 +163,10 @@ void factorize_few(A const& a, double* factors) {
 }
 // The determinant of a matrix of n rows by its factors.
 template <int = 0>
-double determinant_of_factors(double const* factors, index_t n) {
+double determinant_of_factors(double const* factors, index_t pitch, index_t n) {
   double r = 1;
   for (index_t i = 0; i < n; ++i)
-    r *= factors[n * n + i] == static_cast<double>(i) ? factors[i * n + i] : -factors[i * n + i];
+    r *= factors[n * pitch + i] == static_cast<double>(i) ? factors[i * pitch + i] : -factors[i * pitch + i];
   return r;
 }
 // The inverse of a(i, j) in y, or false.
@@ -191,7 +191,7 @@ double determinant_small(A const& a) {
   if (double const d = determinant_by_cofactors<N>(a, nullptr); d != 0) return d;
   double factors[2 * N * N];
   factorize_few<N>(a, factors);
-  return determinant_of_factors(factors, N);
+  return determinant_of_factors(factors, N, N);
 }
 // f(the number as a constant), for up to four rows.
 template <class F>
