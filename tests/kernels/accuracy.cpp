@@ -418,6 +418,25 @@ TEST_CASE("quotients and remainders of integers on vectors", "[kernels]") {
 TEST_CASE("elementary functions on vectors of f32", "[kernels]") { check<float>(); }
 TEST_CASE("elementary functions on vectors of f64", "[kernels]") { check<double>(); }
 
+// There all but the last places of the angle are taken away.
+TEST_CASE("sine, cosine and tangent of doubles next to multiples of a quarter turn", "[kernels]") {
+  using L = kernels::lane<double>;
+  double worst = 0, at = 0;
+  for (int k = 1; k < 630000; k += k < 2000 ? 1 : 97) {
+    auto const near = static_cast<double>(k * 1.57079632679489661923132169163975144L);
+    for (double const x : {std::nextafter(near, 0.0), near, -near, std::nextafter(near, 1e9)}) {
+      using F = math::lane_functions<L>;
+      long double const s = std::sin(static_cast<long double>(x)), c = std::cos(static_cast<long double>(x));
+      double const error = static_cast<double>(
+          std::max({error_in_ulp(F::sin(L(x)).get(0), s, 0.0L), error_in_ulp(F::cos(L(x)).get(0), c, 0.0L),
+                    error_in_ulp(F::tan(L(x)).get(0), s / c, 0.0L)}));
+      if (error > worst) worst = error, at = x;
+    }
+  }
+  CAPTURE(at);
+  CHECK(worst <= 1);
+}
+
 TEST_CASE("the gamma functions at doubles next to their zeros", "[kernels]") {
   // x and the function's value, from mpmath with 70 digits
   using L = kernels::lane<double>;

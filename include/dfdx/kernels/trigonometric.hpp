@@ -42,14 +42,16 @@ inline constexpr double largest_angle = 1e6;
 template <class X>
 DFDX_INLINE constexpr Angle<X> reduced_angle(X const& x) {
   X const n = nearest_integer(x, 0.63661977236758134308);
-  // Products of n with the first three parts are exact.
-  Pair<X> const a = exact_sum(x - n * X(0x1.921fb54400000p+0), n * X(-0x1.0b4611a600000p-34));
-  Pair<X> const b = exact_sum(a.high, n * X(-0x1.3198a2e000000p-69));
-  X const low = (a.low + b.low) - n * X(8.478427660368899644e-32), high = b.high + low;
-  return {{high, (b.high - high) + low}, n};
+  // Products of n with the first three parts are exact. What a subtraction loses is what is left when its result is
+  // taken away from x too: where the product is the larger one, both have so few places that nothing is lost.
+  X const upper(0x1.921fb54400000p+0), middle(0x1.0b4611a600000p-34), lower(0x1.3198a2e000000p-69);
+  X const a = vectors::fnma(n, upper, x), b = vectors::fnma(n, middle, a), c = vectors::fnma(n, lower, b);
+  X const lost = vectors::fnma(n, middle, a - b) + vectors::fnma(n, lower, b - c);
+  X const low = vectors::fnma(n, X(8.478427660368899644e-32), lost), high = c + low;
+  return {{high, (c - high) + low}, n};
 }
 
-/// sine, cosine - of a reduced angle, as pairs.
+/// sine, cosine - of a reduced angle, as pairs. `divides`: the cosine is to be right to more places than a number has.
 template <class X>
 DFDX_INLINE constexpr Pair<X> sine(Pair<X> const& r) {
   X const z = r.high * r.high, cube = z * r.high;
@@ -59,14 +61,15 @@ DFDX_INLINE constexpr Pair<X> sine(Pair<X> const& r) {
   X const rest = vectors::fma(cube, p, r.low - X(0.5) * z * r.low), high = r.high + rest;
   return {high, (r.high - high) + rest};
 }
-template <class X>
+template <bool divides, class X>
 DFDX_INLINE constexpr Pair<X> cosine(Pair<X> const& r) {
   X const z = r.high * r.high, half = X(0.5) * z, one(1.0), w = one - half;
   X const p = polynomial(z, -1.1380868171449913386e-11, 2.0876121534608455566e-9, -2.7557317151858864553e-7,
                          0.000024801587298532259045, -0.0013888888888887241376, 0.041666666666666665227);
-  // What the square loses when it is rounded counts, for tan divides by the pair.
-  X const lost = exact_product(r.high, r.high).low;
-  X const rest = ((one - w) - half) + (z * z * p - r.high * r.low - X(0.5) * lost), high = w + rest;
+  X small = vectors::fnma(r.high, r.low, z * z * p);
+  if constexpr (divides)
+    small = vectors::fnma(X(0.5), exact_product(r.high, r.high).low, small);  // lost by z
+  X const rest = ((one - w) - half) + small, high = w + rest;
   return {high, (w - high) + rest};
 }
 
@@ -74,11 +77,12 @@ DFDX_INLINE constexpr Pair<X> cosine(Pair<X> const& r) {
 template <class X>
 DFDX_INLINE constexpr X turned_sine(X const& x, double turns) {
   auto const a = reduced_angle(x);
-  X const n = a.turns + X(turns), quarter = n * X(0.25), half = n * X(0.5);
-  auto const swap = vectors::floor(half) != half;
-  auto const minus = quarter - vectors::floor(quarter) >= X(0.5);
-  X const r = select(swap, cosine(a.rest).high, sine(a.rest).high);
-  return select(minus, -r, r);
+  // The last bit of the turns says whether it is the cosine, the one before it is the sign.
+  auto const bits =
+      vectors::bitwise_cast<std::int64_t>(a.turns + X(6755399441055744.0 + turns));  // 1.5 * 2^52
+  auto const swap = vectors::bitwise_cast<double>(bits << 63 >> 1) != X(0.0);
+  X const r = select(swap, cosine<false>(a.rest).high, sine(a.rest).high);
+  return r * vectors::copysign(X(1.0), vectors::bitwise_cast<double>(bits >> 1 << 63));
 }
 
 }  // namespace detail
@@ -102,7 +106,7 @@ DFDX_INLINE constexpr X lane_tan(X const& x) {
   auto const a = detail::reduced_angle(x);
   X const half = a.turns * X(0.5);
   auto const swap = vectors::floor(half) != half;  // tan(r + pi/2) = -cos r / sin r
-  auto const s = detail::sine(a.rest), c = detail::cosine(a.rest);
+  auto const s = detail::sine(a.rest), c = detail::cosine<true>(a.rest);
   X const top = select(swap, -c.high, s.high), top_low = select(swap, -c.low, s.low);
   X const below = select(swap, s.high, c.high), below_low = select(swap, s.low, c.low);
   X const q = top / below;
