@@ -519,4 +519,37 @@ TEST_CASE("windows of several layers move on, each in its memory", "[program]") 
   }
 }
 
+// Filters one behind the other. Of each round what reads numbers of another loop is part of that one.
+constexpr auto two_filters = [](Tensor<double, 2> const& a, Tensor<double, 40> const& x) {
+  return scan(
+             [&](auto const& state, auto const& sample) {
+               auto const [a0, a1] = unbind<0>(a);
+               auto const [s, t] = unbind<0>(state);
+               auto const [s0, s1] = unbind<0>(s);
+               auto const [t0, t1] = unbind<0>(t);
+               auto const y = a0 * sample + s0, z = a1 * y + t0;
+               return std::pair(stack(stack(a1 * sample - a0 * y + s1, 0.5 * sample - a1 * y),
+                                      stack(a0 * y - a1 * z + t1, 0.25 * y - a0 * z)),
+                                z);
+             },
+             zeros<double, 2, 2>(), x)
+      .second;
+};
+
+TEST_CASE("a round of a cascade of filters is one kernel") {
+  using Program = decltype(compile(two_filters))::program_for<Tensor<double, 2>, Tensor<double, 40>>;
+  static_assert(Program::kernels == 2);  // one fills the first state
+  Tensor<double, 2> const a{0.4, 0.3};
+  auto const x = randn<double, 40>(Key{7});
+  auto const y = compile(two_filters)(a, x);
+  CHECK(allclose(y, two_filters(a, x), 1e-13, 1e-13));
+  double s0 = 0, s1 = 0, t0 = 0, t1 = 0;
+  for (index_t i = 0; i < 40; ++i) {
+    double const in = x(i), u = a(0) * in + s0, z = a(1) * u + t0;
+    s0 = a(1) * in - a(0) * u + s1, s1 = 0.5 * in - a(1) * u;
+    t0 = a(0) * u - a(1) * z + t1, t1 = 0.25 * u - a(0) * z;
+    CHECK(std::fabs(y(i) - z) < 1e-13);
+  }
+}
+
 }  // namespace tests::program_loops

@@ -18,6 +18,7 @@ class Merger {
       again = false;
       find_readers();
       for (std::size_t k = 0; k < f.groups.size(); ++k) again = merge(static_cast<int>(k)) || again;
+      for (std::size_t k = 0; k < f.groups.size() && !again; ++k) again = join(static_cast<int>(k));
     }
   }
 
@@ -136,6 +137,42 @@ class Merger {
     }
     x.members = Vec<int>{};
     moved_to_[k] = into;
+    return true;
+  }
+
+  // In a scan a kernel costs more than the number that it computes: what reads numbers of another loop becomes part of
+  // that one, though others read these too. All else that it reads has to be there before.
+  constexpr bool join(int k) {
+    Group& x = f_.groups[k];
+    if (!is_plain(x) || x.region < 0 || x.space.numel() != 1) return false;
+    int into = -1;
+    for (int id : x.members) {
+      if (is_view(nodes_[id])) return false;
+      for (int i = 0; i < nodes_[id].op->arity; ++i) {
+        int const made = place_[access_[nodes_[id].in[i]].root].group;
+        if (made < 0 || made == k) continue;
+        int const region = f_.groups[made].region;
+        if (region != x.region && !g_.encloses(region, x.region)) return false;  // of a loop in this one
+        if (region == x.region && (into < 0 || f_.groups[made].level > f_.groups[into].level)) into = made;
+      }
+    }
+    if (into < 0) return false;
+    Group& y = f_.groups[into];
+    if (!is_plain(y) || y.space.numel() != 1 || x.members.size() + y.members.size() > max_members)
+      return false;
+    for (int id : x.members)
+      for (int i = 0; i < nodes_[id].op->arity; ++i) {
+        int const made = place_[access_[nodes_[id].in[i]].root].group;
+        if (made >= 0 && made != k && made != into && f_.groups[made].region == x.region &&
+            f_.groups[made].level >= y.level)
+          return false;
+      }
+    for (int id : x.members) {
+      insert_in_order(y.members, id);
+      place_[id] = Place{};
+      place_[id].group = into;
+    }
+    x.members = Vec<int>{};
     return true;
   }
 
