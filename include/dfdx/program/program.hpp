@@ -257,13 +257,14 @@ struct program {
   static std::byte* address(Frame const& f) {
     constexpr graph::Argument a = plan.arguments[I];
     if constexpr (a.kind == graph::Argument::Kind::none) return nullptr;
-    else if constexpr (!is_static || a.turn >= 0) return address(a, f);
+    else if constexpr (!is_static) return address(a, f);
     else {
       constexpr bool is_input = a.kind == graph::Argument::Kind::input;
       constexpr index_t from = is_input ? 0 : static_layout.offsets[static_cast<std::size_t>(a.index)];
       constexpr index_t by = from + a.offset * static_cast<index_t>(size_of(a.dtype));
-      if constexpr (is_input) return f.inputs[a.index] + by;
-      else return f.arena + by;
+      std::byte* const base = is_input ? f.inputs[a.index] : f.arena;
+      if constexpr (a.turn < 0) return base + by;
+      else return base + (by + turned<a.turn>(f) * static_cast<index_t>(size_of(a.dtype)));
     }
   }
 
@@ -278,17 +279,17 @@ struct program {
       index_t positions[positions_needed] = {};
       Frame here = f;
       here.positions = positions;
-      graph::run_steps(plan.loops, 0, 0, kernels, positions,
-                       [&](int k) { run_step(static_cast<std::size_t>(k), here, work); });
-    } else if constexpr (plan_size.steps <= few_steps) {
-      for_each_below<plan_size.steps>([&](auto s) {
-        constexpr graph::Step step = step_at(decltype(s)::value);
-        void* base[step.arguments + 1];
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-          ((base[I] = address<static_cast<std::size_t>(step.argument) + I>(f)), ...);
-        }(std::make_index_sequence<static_cast<std::size_t>(step.arguments)>{});
-        kernel_of<step_of<step.kernel>>()(base, work, f.symbols);
+      graph::run_steps(plan.loops, 0, 0, kernels, positions, [&](int k) {
+        if constexpr (is_static && plan_size.steps <= few_looped_steps) {
+          for_each_below<plan_size.steps>([&](auto s) {
+            if (k == decltype(s)::value) run_step<decltype(s)::value>(here, work);
+          });
+        } else {
+          run_step(static_cast<std::size_t>(k), here, work);
+        }
       });
+    } else if constexpr (plan_size.steps <= few_steps) {
+      for_each_below<plan_size.steps>([&](auto s) { run_step<decltype(s)::value>(f, work); });
     } else {
       for (std::size_t k = 0; k < plan_size.steps; ++k) run_step(k, f, work);
     }
@@ -314,12 +315,37 @@ struct program {
     table[static_cast<std::size_t>(s.kernel)](base, work, f.symbols);
   }
 
+  // The same of a step that the compiler knows, whose addresses are sums of numbers.
+  template <int K>
+  static void run_step(Frame const& f, void* work) {
+    constexpr graph::Step step = step_at(K);
+    void* base[step.arguments + 1];
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((base[I] = address<static_cast<std::size_t>(step.argument) + I>(f)), ...);
+    }(std::make_index_sequence<static_cast<std::size_t>(step.arguments)>{});
+    kernel_of<step_of<step.kernel>>()(base, work, f.symbols);
+  }
+
+  // graph::turned where every size is known.
+  template <int T>
+  static index_t turned(Frame const& f) {
+    if constexpr (T < 0) return 0;
+    else {
+      constexpr graph::Turn t = plan.turns[static_cast<std::size_t>(T)];
+      index_t at = t.shift;
+      if constexpr (t.region >= 0) at += f.positions[t.region];
+      if constexpr (t.wrap != 0) at %= t.wrap;
+      return at * t.step + turned<t.next>(f);
+    }
+  }
+
   static constexpr int positions_needed = [] {
     int n = 0;
     for (graph::StepLoop const& l : plan.loops) n = l.region > n ? l.region : n;
     return n + 1;
   }();
-  static constexpr std::size_t few_steps = 6;
+  static constexpr std::size_t few_steps = 6,
+                               few_looped_steps = 16;  // a step of a scan is called once a round
   using KernelFunction = void (*)(void* const* base, void* workspace, index_t const* symbols);
 
   static constexpr int most_arguments = [] {
