@@ -37,6 +37,7 @@ struct Windows {
     Shape s = in->shape;
     int const a = rule_axis("unfold", axis, s, why);
     if (a < 0) return refuse(nullptr);
+    if (s[a] < 0) return refuse(why, "unfold: axis ", a, " of ", s, " has no fixed extent");
     if (s.rank == max_rank || size < 0 || step < 1 || s[a] < size)
       return refuse(why, "unfold: windows of ", Position{size}, " by steps of ", Position{step},
                     " do not fit axis ", a, " of ", s);
@@ -328,6 +329,8 @@ auto unbind(X const& x, int axis) {
 ///
 /// Shapes    x: [.., N, ..] -> [.., (N - size) / step + 1, .., size]
 /// Dtypes    any
+/// Errors    "unfold: windows of 5 by steps of 1 do not fit axis 0 of [4]"; "unfold: axis 0 of
+///           [dyn] has no fixed extent"
 /// Source    PyTorch's Tensor.unfold
 template <int Axis, index_t Size, index_t Step, operand X>
 constexpr auto unfold(X const& x) {
