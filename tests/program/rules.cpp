@@ -158,4 +158,28 @@ TEST_CASE("linearize: within a loop, and differentiated", "[program][rules]") {
   CHECK(allclose(grad(loss)(x, b), grad(by_hvp)(x, b), 1e-11, 1e-11));
 }
 
+// The gradient comes with the extent of the labels; that the rows are as many only a call tells.
+struct Normalised {
+  nn::Linear<6, 6> linear;
+  nn::LayerNorm<6> norm;
+  DFDX_FIELDS(linear, norm)
+  constexpr auto operator()(auto const& x) const { return gelu(norm(linear(x))); }
+};
+constexpr auto class_loss = [](auto const& m, auto const& x, auto const& y) {
+  return cross_entropy(m(x), y);
+};
+
+TEST_CASE("a rule of rows as many as another argument's", "[program][rules]") {
+  auto const m = init<Normalised>(1);
+  auto const x = randn<float, 3, 6>(Key{2});
+  Tensor<std::int32_t, 3> const y{4, 0, 1};
+  auto const known = value_and_grad(class_loss)(m, x, y);
+  auto const learned = value_and_grad(class_loss)(m, Tensor<float, dyn, 6>(x), Tensor<std::int32_t, dyn>(y));
+  CHECK(allclose(learned.first, known.first, 1e-6, 1e-6));
+  CHECK(allclose(learned.second.norm.weight, known.second.norm.weight, 1e-5, 1e-6));
+  CHECK(allclose(learned.second.linear.weight, known.second.linear.weight, 1e-5, 1e-6));
+  Tensor<std::int32_t, dyn> const more(Tensor<std::int32_t, 4>{4, 0, 1, 2});
+  CHECK_THROWS_AS(value_and_grad(class_loss)(m, Tensor<float, dyn, 6>(x), more), error);
+}
+
 }  // namespace tests::program_rules

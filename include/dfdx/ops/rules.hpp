@@ -10,6 +10,13 @@ namespace dfdx::op {
 /// extents_agree - whether two extents may be the same number; one that is not known yet agrees with any.
 constexpr bool extents_agree(index_t a, index_t b) { return a == b || a < 0 || b < 0; }
 
+/// shapes_agree - the same of all extents: of arguments with extents of their own that only a call tells to be equal.
+constexpr bool shapes_agree(Shape const& a, Shape const& b) {
+  bool agree = a.rank == b.rank;
+  for (int i = 0; agree && i < a.rank; ++i) agree = extents_agree(a[i], b[i]);
+  return agree;
+}
+
 /// is_extent - a count, -1 or symbols; not another negative number, nor a product that overflowed.
 constexpr bool is_extent(index_t e) {
   return e >= extent::unknown ||

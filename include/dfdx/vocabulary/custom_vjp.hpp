@@ -41,7 +41,7 @@ struct with_rule : operation {
       return V{};
     } else {
       V const r = on_operands([&](auto const&... x) { return cotangent<I - 1>(s, ct, s.y, x...); }, s);
-      if (!(r.shape() == s.x[I].shape()))
+      if (!shapes_agree(r.shape(), s.x[I].shape()))
         raise("custom_vjp: the rule gives ", r.shape(), " for operand ", I - 1, " of shape ", s.x[I].shape());
       return r;
     }
