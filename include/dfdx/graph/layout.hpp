@@ -125,14 +125,19 @@ constexpr void run_steps(Loops const& loops, std::size_t loop, int first, int la
   }
 }
 
+/// steps_of - how many of a turn's steps lie before what a loop reads or writes at its position.
+constexpr index_t steps_of(Turn const& t, index_t const* position) {
+  index_t const at = (t.region < 0 ? 0 : position[t.region]) + t.shift;
+  return t.wrap != 0 ? at % t.wrap : at;
+}
+
 /// turned - elements from where an argument starts to where it is in the present iterations.
 template <class Turns>
 constexpr index_t turned(Turns const& turns, int turn, index_t const* position, index_t const* symbols) {
   index_t r = 0;
   for (; turn >= 0; turn = turns[turn].next) {
     Turn const& t = turns[turn];
-    index_t const at = (t.region < 0 ? 0 : position[t.region]) + t.shift;
-    r += (t.wrap != 0 ? at % t.wrap : at) * extent::resolve(t.step, symbols);
+    r += steps_of(t, position) * extent::resolve(t.step, symbols);
   }
   return r;
 }

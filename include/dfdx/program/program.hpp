@@ -332,10 +332,7 @@ struct program {
     if constexpr (T < 0) return 0;
     else {
       constexpr graph::Turn t = plan.turns[static_cast<std::size_t>(T)];
-      index_t at = t.shift;
-      if constexpr (t.region >= 0) at += f.positions[t.region];
-      if constexpr (t.wrap != 0) at %= t.wrap;
-      return at * t.step + turned<t.next>(f);
+      return graph::steps_of(t, f.positions) * t.step + turned<t.next>(f);
     }
   }
 

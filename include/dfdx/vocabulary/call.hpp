@@ -257,11 +257,7 @@ constexpr Meta countable(char const* name, Meta const& y, Shape const& from, Tex
 }
 
 // Whether two shapes may be one, as far as their extents are known.
-constexpr bool agree(Shape const& a, Shape const& b) {
-  bool same = a.rank == b.rank;
-  for (int i = 0; same && i < a.rank; ++i) same = op::extents_agree(a[i], b[i]);
-  return same;
-}
+constexpr bool agree(Shape const& a, Shape const& b) { return op::shapes_agree(a, b); }
 
 // The shape without the axes of a mask.
 constexpr Shape dropped(Shape const& s, index_t mask) {
