@@ -34,7 +34,7 @@ class Roller {
 
  private:
   using Instruction = loop_code::Instruction;
-  static constexpr std::size_t most_instructions = 256;
+  static constexpr std::size_t most_instructions = 640;
 
   /// Spot - where a number lies: from `base` on `step` elements further with each position of the loop; in a ring in
   /// one of two places by turns.
@@ -155,7 +155,7 @@ class Roller {
     if (!same_memory(a, b)) return true;
     if (a.base.turn != b.base.turn || a.base.offset < 0 || b.base.offset < 0) return false;
     index_t const between = b.base.offset - a.base.offset;
-    if (!a.ring && !b.ring && a.step == b.step && a.step != 0 && between % a.step != 0) return true;
+    if (a.ring == b.ring && a.step == b.step && a.step != 0 && between % a.step != 0) return true;
     auto const span = [&](Spot const& s) { return s.ring ? s.step : s.step * (loop_.count - 1); };
     return between > span(a) || -between > span(b);
   }
