@@ -8,6 +8,7 @@
 
 #include "../ad/compare.hpp"
 #include "../ad/hand.hpp"
+#include "small_loops.hpp"
 
 using namespace dfdx;
 
@@ -211,6 +212,7 @@ void checkpoint_case() {
 int main() {
   loops<256>();
   loops<4096>();
+  bench::small_loops();
   hessian_case();
   checkpoint_case();
 }
