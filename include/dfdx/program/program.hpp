@@ -341,8 +341,12 @@ struct program {
     for (graph::StepLoop const& l : plan.loops) n = l.region > n ? l.region : n;
     return n + 1;
   }();
-  static constexpr std::size_t few_steps = 6,
-                               few_looped_steps = 16;  // a step of a scan is called once a round
+  // A step of a loop is called once a round.
+  static constexpr std::size_t few_steps = 6, few_looped_steps = [] {
+    for (graph::StepLoop const& l : plan.loops)
+      if (l.count >= 64) return std::size_t{64};
+    return std::size_t{16};
+  }();
   using KernelFunction = void (*)(void* const* base, void* workspace, index_t const* symbols);
 
   static constexpr int most_arguments = [] {
