@@ -130,6 +130,31 @@ struct Scaled {
 };
 constexpr auto scaled_loss = [](Scaled const& m, Tensor<double, 2> const& x) { return sum(square(m(x))); };
 
+// What functions choose between as they run: g++ 12 destroys what a conditional expression has made once too often.
+constexpr auto chosen = [](Tensor<float, 3, 3> const& x) {
+  Tensor<float, 3, 3> const m{{1, 2, 3}, {4, 5, 6}, {7, 8, 10}};
+  Tensor<std::int64_t, 3> const labels{0, 2, 1};
+  auto const rows = reshape<1, 3, 3>(m);
+  auto const heads = reshape<1, 1, 3, 3>(m);
+  return std::tuple(
+      cross_entropy(x, labels), cross_entropy(m, arange<std::int64_t, 3>()) + sum(x), nll_loss(x, labels),
+      tril(ones<float, 3, 3>()) * x, x + clamp(m, 2, 5), x + pad<1, 0>(slice<1, 1, 3>(m)),
+      x + normalize<1>(m), x + squeeze<0>(interpolate<InterpolateOptions{.size = 3}>(slice<2, 0, 2>(rows))),
+      x + reshape<3, 3>(scaled_dot_product_attention(heads, reshape<1, 1, 3, 3>(x), heads)),
+      x + reshape<3, 3>(concat<2>(rope(slice<2, 1, 3>(rows), labels), slice<2, 0, 1>(rows))),
+      x + slice<0, 0, 1>(select<2, 1>(unfold<0, 2, 1>(m))),
+      x + cond(true, [](auto const& a) { return a * 2.0f; }, [](auto const& a) { return a; }, m));
+};
+
+TEST_CASE("literals: where a function chooses between two values", "[literals]") {
+  auto const x = randn<float, 3, 3>(Key{6});
+  auto const seen = compile(chosen)(x);
+  auto const wanted = chosen(x);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (check_close(std::get<I>(seen), std::get<I>(wanted), 1e-5), ...);
+  }(std::make_index_sequence<std::tuple_size_v<decltype(seen)>>{});
+}
+
 TEST_CASE("literals: values that a type gives its members", "[literals]") {
   Scaled const m;
   Tensor<double, 2> const x{5, 6};
@@ -238,6 +263,40 @@ TEST_CASE("literals: in loops, as their state, as what they go over, in their bo
   };
   auto const slope = grad(kept)(Tensor<double, 2>{0, 1});
   check_close(slope, Tensor<double, 2>{1, 3 * std::exp(1.0)}, 1e-12);
+}
+
+// Their first state is an array of literals, by itself and in a struct.
+struct Taps {
+  std::array<Tensor<double>, 2> past;
+  double gain = 1;  // no field: as init has it
+  DFDX_FIELDS(past)
+};
+constexpr auto delayed = [](Tensor<double, 5> const& x) {
+  using Past = std::array<Tensor<double>, 2>;
+  auto const bare = [](Past const& s, auto const& v) {
+    auto const y = v + 0.5 * s[1];
+    return std::pair(Past{y, s[0]}, y);
+  };
+  auto const in_struct = [](Taps const& s, auto const& v) {
+    Taps next = s;
+    next.past = {v + 0.5 * s.past[1] * s.gain, s.past[0]};
+    return std::pair(next, next.past[0]);
+  };
+  Taps first{{0.5, 0.25}};
+  first.gain = 2;
+  auto const [last, kept] = scan(in_struct, first, x);
+  return std::tuple(scan(bare, Past{0.5, 0.25}, x).second, kept, last.past[1] * last.gain);
+};
+
+TEST_CASE("literals: an array of them as the state of a loop", "[literals]") {
+  Tensor<double, 5> const x{1, 2, 3, 4, 5};
+  auto const [bare, in_struct, last] = compile(delayed)(x);
+  auto const [a, b, c] = delayed(x);
+  check_close(bare, a, 1e-12);
+  check_close(in_struct, b, 1e-12);
+  check_close(last, c, 1e-12);
+  CHECK(bare(4) == 5 + 0.5 * (3 + 0.5 * (1 + 0.5 * 0.25)));
+  CHECK(in_struct(4) == 5 + 3 + 1 + 0.25);
 }
 
 TEST_CASE("literals: beside extents that only a call knows", "[literals]") {

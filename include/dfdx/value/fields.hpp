@@ -129,14 +129,19 @@ constexpr void visit(T& t, F const& f) {
 
 namespace detail {
 
-// A tree of type T whose leaves, in order, are next().
+// Makes next() the leaves of a tree, in order.
 template <class T, class Next>
-constexpr T filled(T t, Next&& next) {
+constexpr void fill_leaves(T& t, Next&& next) {
   visit(t, [&](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     if constexpr (typed<Leaf>) leaf = Leaf(typename Leaf::Unchecked{}, next());
     else leaf = next();
   });
+}
+// A tree of type T whose leaves, in order, are next().
+template <class T, class Next>
+constexpr T filled(T t, Next&& next) {
+  fill_leaves(t, next);
   return t;
 }
 

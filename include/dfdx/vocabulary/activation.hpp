@@ -18,12 +18,12 @@ concept bounds = (operand<L> && (operand<H> || number<H>)) || (number<L> && oper
 template <operand X, class L>
 constexpr auto at_least(X const& x, L const& low) {
   if constexpr (operand<L>) return where(logical_or(x < low, low != low), low, x);
-  else return where(low != low ? x == x : x < low, low, x);
+  else return where(either(low != low, [&] { return x == x; }, [&] { return x < low; }), low, x);
 }
 template <operand X, class H>
 constexpr auto at_most(X const& x, H const& high) {
   if constexpr (operand<H>) return where(logical_or(x > high, high != high), high, x);
-  else return where(high != high ? x == x : x > high, high, x);
+  else return where(either(high != high, [&] { return x == x; }, [&] { return x > high; }), high, x);
 }
 template <Literal Name, operand X, class L, class H>
 constexpr auto bounded(X const& x, L const& low, H const& high) {

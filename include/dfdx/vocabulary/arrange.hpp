@@ -107,9 +107,11 @@ struct Pad {
   template <class V>
   constexpr V along(V const& x, int axis, index_t before, index_t after) const {
     if (mode == PadMode::constant) {
-      V const cut = before >= 0 && after >= 0 ? x
-                                              : slice_axis(x, axis, cut_by(before),
-                                                           x.shape()[axis] - cut_by(before) - cut_by(after));
+      V const cut = either(
+          before >= 0 && after >= 0, [&] { return x; },
+          [&] {
+            return slice_axis(x, axis, cut_by(before), x.shape()[axis] - cut_by(before) - cut_by(after));
+          });
       return pad_axis(cut, axis, cut_by(-before), cut_by(-after), 0, value);
     }
     V parts[] = {x, x, x};

@@ -220,13 +220,13 @@ struct Rotate {
       if constexpr (sizeof...(P) > 0) return call(Unsqueeze{-1}, cast_to(at, DType::f64)...);
       else return iota_as(x, Meta{DType::f64, make_shape(y.shape[last - 1], 1)}, 0);
     }();
-    V const place = o.offset == 0 ? row : row + static_cast<double>(o.offset);
+    V const place =
+        either(o.offset == 0, [&] { return row; }, [&] { return row + static_cast<double>(o.offset); });
     V const angle = place * frequencies(x, n);
     V const c = cast_to(cos(angle), x.dtype()), s = cast_to(sin(angle), x.dtype());
     V const used = either(n == y.shape[last], [&] { return x; }, [&] { return slice_axis(x, last, 0, n); });
     auto const part = [&](index_t which) {
-      return o.interleaved ? slice_axis(used, last, which, pairs, 2)
-                           : slice_axis(used, last, which * pairs, pairs);
+      return slice_axis(used, last, o.interleaved ? which : which * pairs, pairs, o.interleaved ? 2 : 1);
     };
     V const a = part(0), b = part(1), first = a * c - b * s, second = a * s + b * c;
     V r = x;

@@ -220,9 +220,10 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
   I const checked = checked_labels<L>(given, bottom.shape()[A], ignored);
   // First, so that it is there when the loop over the rows needs it for the gradient.
   using Share = decltype(share_of_each(bottom, checked, ignored));
-  Share const share = counts ? share_of_each(bottom, checked, ignored) : Share{};
+  Share const share =
+      either(counts, [&] { return share_of_each(bottom, checked, ignored); }, [] { return Share{}; });
   // What waits for the share waits for the labels to be looked at; the mask need not, and that loop stays whole.
-  I const labels = counts ? given : checked;
+  I const labels = either(counts, [&] { return given; }, [&] { return checked; });
   auto const hit = class_hits<A>(bottom, labels);
   auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
   auto const classes = static_cast<double>(bottom.shape()[A]);

@@ -72,7 +72,7 @@ template <class P, class F, class G, class... A>
 constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args) {
   using Y = std::remove_cvref_t<decltype(f(args...))>;
   if constexpr (std::is_same_v<P, bool>) {
-    return condition ? f(args...) : Y(g(args...));
+    return detail::either(condition, [&] { return f(args...); }, [&] { return Y(g(args...)); });
   } else if constexpr (refused<P, Y>) {
     return Refused{};
   } else {

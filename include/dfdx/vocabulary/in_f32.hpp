@@ -15,7 +15,9 @@ template <operand X>
 constexpr auto in_f32(X const& x) {
   if constexpr (refused<X>) return Refused{};
   else if constexpr (!typed<X>)
-    return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
+    return either(
+        is_floating(x.dtype()), [&] { return cast_to(x, promote(x.dtype(), DType::f32)); },
+        [&] { return x; });
   else if constexpr (promote(X::static_meta.dtype, DType::f32) != DType::f32) return x;
   else if constexpr (is_floating(X::static_meta.dtype)) return cast<float>(x);
   else return x;
@@ -34,7 +36,7 @@ constexpr auto rounded_as(Y const& y, A const& a, B const&... b) {
     else return y;
   } else {
     DType const d = common(a.dtype(), b.dtype()...);
-    return size_of(d) == 2 ? cast_to(untyped(y), d) : untyped(y);
+    return either(size_of(d) == 2, [&] { return cast_to(untyped(y), d); }, [&] { return untyped(y); });
   }
 }
 /// computed_in_f32(x, f) - f of real numbers: of integers as f32, of 16 bits in f32 and rounded once, at the end.

@@ -201,7 +201,8 @@ struct Triangle {
     V const row = iota_as(x, Meta{DType::i64, make_shape(y.shape[rank - 2], 1)}, 0),
             column = iota_as(x, Meta{DType::i64, make_shape(1, y.shape[rank - 1])}, 1);
     V const end = row + diagonal;
-    return where(lower ? column <= end : column >= end, x, full_as(x, Meta{y.dtype, {}}, 0));
+    V const kept = either(lower, [&] { return column <= end; }, [&] { return column >= end; });
+    return where(kept, x, full_as(x, Meta{y.dtype, {}}, 0));
   }
 };
 

@@ -145,6 +145,20 @@ constexpr Graph* graph_of_loop(F const& f, C const& init, X const& xs) {
   return g;
 }
 
+// A tree of init's type whose leaves are next(). It is assigned, for g++ 12 destroys, in a constant expression, what it
+// has copied an array with once too often, and literals in it would be gone.
+template <class C, class Next>
+constexpr C filled_as(C const& init, Next const& next) {
+  if constexpr (std::is_default_constructible_v<C> && requires(C& t) { t = init; }) {
+    C t{};
+    t = init;
+    fill_leaves(t, next);
+    return t;
+  } else {
+    return filled(init, next);
+  }
+}
+
 // While it lives, loops that are recorded are inside of a region.
 class Inside {
  public:
@@ -174,7 +188,7 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   std::size_t c = 0, x = 0;
   auto const result = [&] {
     Inside const body(g, region);
-    return f(filled(init, [&] { return Array(carries[c++]); }),
+    return f(filled_as(init, [&] { return Array(carries[c++]); }),
              filled(part_t<X>{}, [&] { return Array(slices[x++]); }));
   }();
 
@@ -192,7 +206,7 @@ constexpr auto record_scan(Graph& g, F const& f, C const& init, X const& xs, Ord
   for (std::size_t k = 0; k < next.size(); ++k) next[k] = last_of(region, carries[k], next[k]);
   for (Sym& s : stacked) s = stack_of(region, s);
   std::size_t n = 0, y = 0;
-  C last = filled(init, [&] { return Array(next[n++]); });
+  C last = filled_as(init, [&] { return Array(next[n++]); });
   if constexpr (R::stacks)
     return std::pair(std::move(last), filled(stacked_t<typename R::Stack, static_scan_count<X>>{},
                                              [&] { return Array(stacked[y++]); }));

@@ -23,9 +23,12 @@ constexpr V window_index(V const& like, index_t windows, index_t size, index_t s
   Meta const m{DType::i64, make_shape(windows, size)};
   auto const scaled = [&](int axis, index_t by) {
     V const at = iota_as(like, m, axis);
-    return by == 1
-               ? at
-               : bind_element<op::mul, std::int64_t>(Attrs{}, at, full_as(like, m, static_cast<double>(by)));
+    return either(
+        by == 1, [&] { return at; },
+        [&] {
+          return V(
+              bind_element<op::mul, std::int64_t>(Attrs{}, at, full_as(like, m, static_cast<double>(by))));
+        });
   };
   return bind_element<op::add, std::int64_t>(Attrs{}, scaled(0, stride), scaled(1, dilation));
 }
