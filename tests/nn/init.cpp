@@ -8,6 +8,7 @@
 #include <dfdx/nn/init_more.hpp>
 #include <dfdx/nn/layer_norm.hpp>
 #include <dfdx/nn/linear.hpp>
+#include <dfdx/nn/repeat.hpp>
 #include <dfdx/nn/sequential.hpp>
 #include <dfdx/vocabulary/compare.hpp>
 #include <dfdx/vocabulary/create.hpp>
@@ -220,6 +221,46 @@ TEST_CASE("init fills every leaf, the same for the same seed and all different",
   std::set<float> firsts;
   for (Array const& x : of_a) firsts.insert(*x.data<float>());
   CHECK(firsts.size() >= 1 + 3 + 3 + 3);
+}
+
+auto const shared_start = full<float, 2>(5);
+struct Gate {
+  Tensor<float> bias = 1.0f;
+  Tensor<float, 3> weight;
+  DFDX_FIELDS(bias, weight)
+};
+struct Started {
+  Tensor<float> scale = 2.6f;
+  Tensor<double, dyn> steps = zeros<double, dyn>(make_shape(4)) + 1.0;
+  Buffer<float, 2> mean = shared_start;
+  Gate gate{3.0f, {}};
+  std::array<Gate, 2> more;
+  nn::Repeat<Gate, 3> gates;
+  nn::Linear<2, 2> layer;
+  DFDX_FIELDS(scale, steps, mean, gate, more, gates, layer)
+};
+
+TEST_CASE("a tensor begins with what its struct gives it", "[nn]") {
+  auto const check = [](Started const& m) {
+    CHECK(m.scale.item() == 2.6f);
+    CHECK(array_equal(m.steps, full<double, 4>(1)));
+    CHECK(array_equal(m.mean, shared_start));
+    CHECK(m.gate.bias.item() == 3);
+    CHECK(array_equal(m.gate.weight, zeros<float, 3>()));
+    CHECK(m.more[1].bias.item() == 1);
+    CHECK(m.gates[2].bias.item() == 1);
+    CHECK(!array_equal(m.layer.weight, zeros<float, 2, 2>()));
+  };
+  Started m = init<Started>(1);
+  check(m);
+  m.mean += 1.0f;  // memory of its own
+  CHECK(shared_start(0) == 5);
+  m.scale += 1.0f;
+  m.gate.bias += 1.0f;
+  Tensor<float> const same = m.scale;
+  init(m, Key{3});  // again, in the memory that it has
+  check(m);
+  CHECK(same.item() == 2.6f);
 }
 
 TEST_CASE("names are those of a state dict", "[nn]") {

@@ -120,29 +120,40 @@ template <class M>
 concept resettable = requires(M& m, Key key) { m.reset(key); };
 
 // Parts before the whole, so that a module's own rule can refine those of its parts. Every rule draws from a key of
-// its own.
+// its own. `begin` has the values that types give their members.
 template <class M>
-void initialize(M& m, Key key, std::uint64_t& count) {
+void initialize(M& m, M const& begin, Key key, std::uint64_t& count) {
   if constexpr (leaf<M>) {
-    if (m.shape().is_static() && m.ndim() >= 0) nn::init::zeros(m);
+    if (!begin.empty()) {
+      if (!(m.meta() == begin.meta()) || m.bytes() == nullptr || m.bytes() == begin.bytes())
+        m = filled(begin, [&] { return Array(begin.meta()); });
+      copy_elements(begin.operand(), m.operand());
+    } else if (m.shape().is_static() && m.ndim() >= 0) {
+      nn::init::zeros(m);
+    }
   } else if constexpr (keeps_leaves<M>) {
     m.allocate();
     for (std::size_t i = 0; i < m.size(); ++i) {
       auto part = m[static_cast<index_t>(i)];
-      initialize(part, key, count);
+      initialize(part, typename M::part_type{}, key, count);
       m.set(static_cast<index_t>(i), part);
     }
-  } else if constexpr (is_std_array<M> || is_list<M>) {
-    for (auto& part : m) initialize(part, key, count);
+  } else if constexpr (is_std_array<M>) {
+    for (std::size_t i = 0; i < m.size(); ++i) initialize(m[i], begin[i], key, count);
+  } else if constexpr (is_list<M>) {
+    for (auto& part : m) initialize(part, typename M::value_type{}, key, count);
   } else if constexpr (is_optional<M>) {
-    if (m.has_value()) initialize(*m, key, count);
+    if (m.has_value()) initialize(*m, typename M::value_type{}, key, count);
   } else if constexpr (is_std_tuple<M>) {
-    std::apply([&](auto&... part) { (initialize(part, key, count), ...); }, m);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (initialize(std::get<I>(m), std::get<I>(begin), key, count), ...);
+    }(part_indices<M>);
   } else if constexpr (!has_fields<M>) {
     visit(m, [](auto&) {});  // which says what a field may be
   } else {
-    boost::hana::unpack(boost::hana::accessors<M>(),
-                        [&](auto const&... a) { (initialize(boost::hana::second(a)(m), key, count), ...); });
+    boost::hana::unpack(boost::hana::accessors<M>(), [&](auto const&... a) {
+      (initialize(boost::hana::second(a)(m), boost::hana::second(a)(begin), key, count), ...);
+    });
     if constexpr (resettable<M>) m.reset(fold_in(key, count++));
   }
 }
@@ -150,15 +161,16 @@ void initialize(M& m, Key key, std::uint64_t& count) {
 }  // namespace detail
 
 /// init - gives every tensor of a model memory and numbers. Modules follow PyTorch's defaults (see each); a tensor
-/// that is a field of a user's struct is zero. A struct says otherwise with a member `void reset(Key)`: it is
-/// called when its parts are done.
+/// that is a field of a user's struct has the value that the struct gives it, `Tensor<float> scale = 2.6f;`, and is
+/// zero where it gives none. A struct says otherwise with a member `void reset(Key)`: it is called when its parts are
+/// done.
 ///
 /// Errors    "init: sizes needed for the dyn dims of [dyn, 3]" where a rule meets such a tensor
 /// Example   examples/04_model.cpp
 template <tree M>
 void init(M& model, Key key) {
   std::uint64_t count = 0;
-  detail::initialize(model, key, count);
+  detail::initialize(model, M{}, key, count);
 }
 template <class M>
 M init(std::uint64_t seed = 0) {
