@@ -96,3 +96,4 @@
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
+#include <dfdx/vocabulary/tree_map.hpp>
