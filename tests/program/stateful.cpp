@@ -105,6 +105,39 @@ TEST_CASE("a state that is read after it was changed is moved at the end", "[pro
   CHECK(array_equal(seen, state * 2.0f));
 }
 
+// A step of a simulation has no result but its state.
+constexpr auto diffuse = [](Tensor<double, 16> const& heat, Tensor<double> const& rate) {
+  return heat + rate * (roll<1, 0>(heat) + roll<-1, 0>(heat) - 2.0 * heat);
+};
+constexpr auto decay = [](Notes const& notes, Tensor<float> const& by) {
+  return Notes{notes.rows * by, notes.length + 1};
+};
+
+TEST_CASE("a function that returns the next state alone", "[program]") {
+  auto heat = randn<double, 16>(Key{3});
+  auto bound = heat.clone(), eager = heat.clone();
+  Tensor<double> const rate = 0.2;
+  double const* const memory = heat.data();
+  auto step = stateful(diffuse);
+  auto tied = stateful(diffuse).bind(bound, fixed(rate));
+  static_assert(std::is_void_v<decltype(step(heat, rate))> && std::is_void_v<decltype(tied())>);
+  for (int i = 0; i < 5; ++i) {
+    step(heat, rate);
+    tied();
+    eager = diffuse(eager, rate);
+  }
+  CHECK(heat.data() == memory);
+  CHECK(allclose(heat, eager, 1e-12, 1e-12));
+  CHECK(array_equal(bound, heat));
+
+  Notes notes{ones<float, 3, 8, 2>(), zeros<std::int32_t>()};
+  auto fade = stateful(decay);
+  fade(notes, Tensor<float>(0.5f));
+  fade(notes, Tensor<float>(0.5f));
+  CHECK(array_equal(notes.rows, full<float, 3, 8, 2>(0.25f)));
+  CHECK(notes.length.item() == 2);
+}
+
 TEST_CASE("a place out of range leaves the state as it was", "[program]") {
   constexpr auto put = [](Tensor<float, 4, 2> const& s, Tensor<float, 2, 2> const& rows,
                           Tensor<std::int64_t, 2> const& at) {

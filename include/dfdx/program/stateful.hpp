@@ -15,16 +15,21 @@ inline constexpr bool returns_state<State, std::pair<Y, State>> = true;
 
 namespace dfdx::inline DFDX_TARGET {
 
-/// WithState - what stateful(f) compiles: the result and the next state from (state, arguments...).
+/// WithState - what stateful(f) compiles: the result and the next state from (state, arguments...); no result, an empty
+/// tuple, where f returns the next state alone.
 template <class F>
 struct WithState {
   template <class State, class... A>
   static constexpr auto record(State const& state, A const&... args) {
     auto r = detail::record_call<F>(state, args...);
-    static_assert(
-        refused<decltype(r)> || detail::returns_state<State, decltype(r)>,
-        "stateful: the function must return a pair of a result and the next state, of the state's type");
-    return r;
+    if constexpr (std::is_same_v<decltype(r), State>) {
+      return std::pair(std::tuple<>{}, std::move(r));
+    } else {
+      static_assert(refused<decltype(r)> || detail::returns_state<State, decltype(r)>,
+                    "stateful: the function must return the next state, of the state's type, or a pair of a "
+                    "result and it");
+      return r;
+    }
   }
 
   /// What explain calls the arguments.
@@ -45,7 +50,10 @@ template <class P, class... A>
 class BoundStep : Bound<P, A...> {
  public:
   using Bound<P, A...>::Bound;
-  auto const& operator()() { return Bound<P, A...>::operator()().first; }
+  decltype(auto) operator()() {
+    auto const& all = Bound<P, A...>::operator()();
+    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(all.first)>, std::tuple<>>) return (all.first);
+  }
 };
 
 /// Stateful - a compiled function of a state and other arguments that writes the state's next value in its place.
@@ -68,6 +76,8 @@ class Stateful {
     using R = typename detail::Recorded<P>::result;
     if constexpr (refused<R>) return Refused{};
     else if constexpr (!detail::is_recorded<P>) return Refused{};
+    else if constexpr (std::is_same_v<typename R::first_type, std::tuple<>>)
+      static_cast<void>(run<P, std::tuple<>>(state, args...));
     else return run<P, typename R::first_type>(state, args...);
   }
 
@@ -102,11 +112,12 @@ class Stateful {
 };
 
 /// stateful(f) - f(state, args...), which returns std::pair(result, next state), as a function object that is called
-/// with a state of the caller's and changes it: step(state, args...) returns the result. Parts of the state that
-/// index_copy replaces are written and nothing else of it; what is read of a state is as it was before the call.
+/// with a state of the caller's and changes it: step(state, args...) returns the result. f may return the next state
+/// alone, as a step of a simulation does; the call returns nothing then. Parts of the state that index_copy replaces
+/// are written and nothing else of it; what is read of a state is as it was before the call.
 ///
 /// Math      (y, state) = f(state, args...)
-/// Errors    "stateful: the function must return a pair of a result and the next state, of the state's type" at
+/// Errors    "stateful: the function must return the next state, of the state's type, or a pair of a result and it" at
 ///           compile time; "stateful: a state must be contiguous"
 template <class F>
 constexpr auto stateful(F) {
