@@ -7,6 +7,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+#include <cmath>
+#include <vector>
+
 namespace tests::program_stateful {
 
 using namespace dfdx;
@@ -67,6 +70,51 @@ TEST_CASE("a step tied to its state and arguments", "[program]") {
   Tensor<float> const one(1.0f);
   CHECK_THROWS_WITH(stateful(add).bind(across, one), "stateful: a state must be contiguous");
   CHECK_THROWS_WITH(stateful(add)(across, one), "stateful: a state must be contiguous");
+}
+
+// A program tied to its arguments as a member, and several of these in a list.
+class Counter {
+ public:
+  explicit Counter(float by) : by_(by), step_(stateful(count).bind(sum_, fixed(by_), extra_)) {}
+  void extra(float x) { extra_.data()[0] = x; }
+  float operator()() { return step_().item(); }
+
+ private:
+  static constexpr auto count = [](Tensor<float> const& sum, Tensor<float> const& by,
+                                   Tensor<float, 1> const& extra) {
+    auto const next = sum + exp(by) + squeeze<0>(extra);
+    return std::pair(next, next);
+  };
+  Tensor<float> sum_ = 0.0f, by_;
+  Tensor<float, 1> extra_{0};
+  decltype(stateful(count).bind(std::declval<Tensor<float>&>(), fixed(std::declval<Tensor<float> const&>()),
+                                std::declval<Tensor<float, 1> const&>())) step_;
+};
+
+TEST_CASE("what is tied can be moved", "[program]") {
+  std::vector<Counter> all;
+  for (float const by : {0.0f, 1.0f, 2.0f}) all.emplace_back(by);
+  all[0].extra(2);
+  for (int i = 1; i < 4; ++i) {
+    float const n = static_cast<float>(i);
+    CHECK(all[0]() == 3 * n);
+    CHECK(std::fabs(all[2]() - std::exp(2.0f) * n) < 1e-4f);
+  }
+  all[0] = std::move(all[1]);
+  CHECK(std::fabs(all[0]() - std::exp(1.0f)) < 1e-5f);
+  all.erase(all.begin());
+  all.insert(all.begin(), Counter(1));
+  CHECK(std::fabs(all[2]() - 4 * std::exp(2.0f)) < 1e-4f);
+  CHECK(std::fabs(all[0]() - std::exp(1.0f)) < 1e-5f);
+
+  constexpr auto twice = [](auto const& x) { return x * 2.0f; };
+  auto x = ones<float, 3>();
+  std::vector<decltype(compile(twice).bind(x))> programs;
+  for (int i = 0; i < 3; ++i) programs.push_back(compile(twice).bind(x));
+  auto const made = std::move(programs.front());
+  x += 1.0f;
+  CHECK(array_equal(programs[2](), full<float, 3>(4)));
+  static_assert(!std::is_copy_constructible_v<std::remove_const_t<decltype(made)>>);
 }
 
 TEST_CASE("rows are written where they belong and nothing else is", "[program]") {

@@ -241,7 +241,9 @@ constexpr A const& as_argument(A const& a) {
 namespace dfdx::inline DFDX_TARGET {
 
 /// Bound - a program tied to its arguments and its arena: calling it runs the kernels and nothing else. It reads
-/// the arguments' memory as it is at the call; its results are the same views each time.
+/// the arguments' memory as it is at the call; its results are the same views each time. It can be moved, into a
+/// std::vector for instance, and is then to be called where it is; each has an arena of its own, so that there are no
+/// copies.
 ///
 /// Cost      no allocation, no look-up: for small functions in inner loops
 /// Threading one object, one thread
@@ -263,9 +265,25 @@ class Bound {
         static_cast<std::size_t>(P::arena_on(inputs_.device, &layout_, inputs_.symbols)), inputs_.device);
     result_ = detail::result_views<P>(storage_, frame());
   }
-  Bound(Bound const&) = delete;
-  Bound& operator=(Bound const&) = delete;
-  ~Bound() { storage_->release(); }
+  Bound(Bound&& o) noexcept
+      : arguments_(std::move(o.arguments_)),
+        inputs_(o.inputs_),
+        kept_(std::move(o.kept_)),
+        layout_(o.layout_),
+        storage_(std::exchange(o.storage_, nullptr)),
+        result_(std::move(o.result_)) {}
+  Bound& operator=(Bound&& o) noexcept {
+    std::swap(arguments_, o.arguments_);
+    std::swap(inputs_, o.inputs_);
+    std::swap(kept_, o.kept_);
+    std::swap(layout_, o.layout_);
+    std::swap(storage_, o.storage_);
+    std::swap(result_, o.result_);
+    return *this;
+  }
+  ~Bound() {
+    if (storage_ != nullptr) storage_->release();
+  }
 
   typename P::result const& operator()() {
     P::run(frame());

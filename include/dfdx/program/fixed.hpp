@@ -124,8 +124,11 @@ template <class F, class... A>
 class Kept<program<Rest<F>, A...>> {
  public:
   Kept() = default;
-  Kept(Kept const&) = delete;
-  Kept& operator=(Kept const&) = delete;
+  Kept(Kept&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  Kept& operator=(Kept&& o) noexcept {
+    std::swap(storage_, o.storage_);
+    return *this;
+  }
   ~Kept() {
     if (storage_ != nullptr) storage_->release();
   }

@@ -59,6 +59,13 @@ struct InputList {
 template <class P>
 struct Inputs : InputList<> {
   Inputs() : InputList<>(data, P::inputs - literals) {}
+  Inputs(Inputs const& o) : Inputs() { *this = o; }
+  Inputs& operator=(Inputs const& o) {
+    for (int i = 0; i < o.count; ++i) data[i] = o.data[i];
+    for (int i = 0; i < o.known; ++i) symbols[i] = o.symbols[i];
+    count = o.count, known = o.known, device = o.device, packed = o.packed;
+    return *this;
+  }
   std::byte* data[P::inputs + 1] = {};
 
   /// After the last argument: checks them, and adds the program's literals.
