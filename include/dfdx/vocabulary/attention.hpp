@@ -186,9 +186,9 @@ struct Attend {
   }
 };
 
+template <bool Positions>
 struct Rotate {
   Rope o{};
-  int positions = 0;
   constexpr index_t turned(Shape const& s) const { return o.dims != 0 ? o.dims : s[s.rank - 1]; }
   constexpr Meta infer(Meta const* in, Text* why) const {
     Shape const& s = in->shape;
@@ -200,7 +200,7 @@ struct Rotate {
     if (!(o.base > 0 && o.llama3.factor > 0))
       return refuse(why, "rope: a positive base and a positive factor required");
     if (o.interleaved && s.rank == max_rank) return refuse(why, "rope: at most 7 axes, got ", s);
-    if (positions != 0) {
+    if constexpr (Positions) {
       Shape rows = s;
       --rows.rank;
       Shape const both = op::broadcast_shapes("rope", in[1].shape, rows, nullptr);
@@ -325,11 +325,11 @@ constexpr auto alibi_bias(X const& scores, index_t offset = 0) {
 /// Source    Su et al. 2021
 template <operand X>
 constexpr auto rope(X const& x, Rope const& options = {}) {
-  return detail::call(detail::FixedType<detail::Rotate{}>{{}, {options}}, x);
+  return detail::call(detail::FixedType<detail::Rotate<false>{}>{{}, {options}}, x);
 }
 template <operand X, operand P>
 constexpr auto rope(X const& x, P const& positions, Rope const& options = {}) {
-  return detail::call(detail::FixedType<detail::Rotate{{}, 1}>{{}, {options, 1}}, x, positions);
+  return detail::call(detail::FixedType<detail::Rotate<true>{}>{{}, {options}}, x, positions);
 }
 
 }  // namespace dfdx
