@@ -45,7 +45,9 @@ namespace dfdx::inline DFDX_TARGET {
 /// It owns the optimizer and its state (momentum, say), which are of one model: give each a step of its own. Another
 /// of the same type would go on with that state, one of another type starts afresh. `step.optimizer().lr = ...`
 /// changes the rate of the next step. Arguments are those of `compile`, plain numbers among them. A loss that changes
-/// buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`.
+/// buffers of the model (running statistics) takes it by value and returns `std::pair(loss, model)`. A parameter that
+/// the loss does not read has a gradient of zeros: weight decay moves it too, which PyTorch and optim::Optimizer leave
+/// alone for want of a gradient; optim::freeze keeps it.
 ///
 /// Cost      after the first step no allocation
 /// Errors    "train_step: parameters must be contiguous"; "train_step: parameters of shape [3] and [3] share memory, so
