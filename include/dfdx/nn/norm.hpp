@@ -17,7 +17,8 @@ namespace dfdx::nn {
 /// Math      y = (x - mean) / sqrt(var + eps) * weight + bias
 /// Shapes    x: [N, C, S...] -> y: [N, C, S...]
 /// Dtypes    floating
-/// Errors    "batch_norm: a parameter of shape [4] does not fit the channels of [8, 3]"
+/// Errors    "batch_norm: a parameter of shape [4] does not fit the channels of [8, 3]"; "batch_norm: more than one
+///           value for each channel required to train, got [1, 3]"
 /// Source    Ioffe and Szegedy, ICML 2015; torch.nn.BatchNorm2d, initially weight 1, bias 0, mean 0, variance 1
 template <std::size_t C, int Lowest = 2, int Highest = max_rank, element T = float, double Eps = 1e-5,
           double Momentum = 0.1>
@@ -32,7 +33,8 @@ struct BatchNorm {
   constexpr auto operator()(operand auto const& x) const { return std::get<0>(normalized(x, false)); }
 
   constexpr auto train(operand auto const& x) {
-    auto const all = normalized(x, true);
+    auto const all =
+        normalized(dfdx::detail::call(dfdx::detail::Fixed<dfdx::detail::ChannelsTrain{}>{}, x), true);
     if constexpr (!refused<decltype(all)>) {
       running_mean = std::get<1>(all);
       running_var = std::get<2>(all);

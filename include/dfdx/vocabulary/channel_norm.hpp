@@ -52,6 +52,19 @@ struct ChannelsFit {
   }
 };
 
+/// ChannelsTrain - whether a batch has values enough to train on.
+struct ChannelsTrain {
+  constexpr Meta infer(Meta const* in, Text* why) const {
+    Shape const& x = in->shape;
+    if (x.rank < 2 || joined(x, all_but_channels(x.rank).mask(x.rank)) != 1) return *in;
+    return refuse(why, "batch_norm: more than one value for each channel required to train, got ", x);
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& x) {
+    return x;
+  }
+};
+
 // Parameters of channels against x.
 template <operand Y, operand X, class... P>
 constexpr auto scaled_channels(Y const& y, X const& x, P const&... p) {
@@ -108,8 +121,7 @@ constexpr auto batch_norm_in(X const& given, M const& running_mean, V const& run
     }
     auto const over = kept_over(x, AllButChannels{});
     index_t const values = joined(x.shape(), value_of(over).mask(x.shape().rank));
-    if (values == 1)
-      raise("batch_norm: more than one value for each channel required to train, got ", x.shape());
+    static_cast<void>(inferred(ChannelsTrain{}, x));
     if (Graph* const g = recorder_of(x); g != nullptr && values < 0 && values != extent::unknown)
       g->requirements.push_back(SameExtent{"batch_norm", values, 2, true});
     auto const by_ops = [&] {
