@@ -2,6 +2,7 @@
 // Normalisation, attention, random choices and recurrent layers of sizes that only the running program knows.
 #include "ops/compiled.hpp"
 
+#include <dfdx/transforms/eager.hpp>
 #include <dfdx/vocabulary/attention.hpp>
 #include <dfdx/vocabulary/channel_norm.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
@@ -85,6 +86,26 @@ TEST_CASE("attention and dropout of sequences of unknown length", "[vocabulary]"
                           scaled_dot_product_attention(a, b, b, no_mask, key, {.dropout = 0.2}));
       },
       q, k, Tensor<std::int64_t>(3));
+}
+TEST_CASE("attention of vectors of unknown size is scaled by it", "[vocabulary]") {
+  constexpr auto attended = [](auto const& q, auto const& k, auto const& v) {
+    return scaled_dot_product_attention(q, k, v, {.causal = true});
+  };
+  constexpr auto total = [](auto const& q, auto const& k, auto const& v) {
+    return sum(square(scaled_dot_product_attention(q, k, v)));
+  };
+  auto program = compile(attended);
+  auto slopes = grad(total, wrt<0, 1>);
+  auto const v = randn<double, 2, 4, 3>(Key{3});
+  for (index_t const n : {5, 1, 16, 0}) {
+    CAPTURE(n);
+    auto const known = [&](std::uint64_t k) { return randn({2, 4, n}, Key{k}, DType::f64); };
+    Tensor<double, 2, 4, dyn> const q(known(1)), k(known(2));
+    compiled::require_same(compiled::leaves(program(q, k, v)), compiled::leaves(attended(q, k, v)),
+                           "compiled");
+    compiled::require_same(compiled::leaves(slopes(q, k, v)),
+                           compiled::leaves(slopes(Array(q), Array(k), Array(v))), "gradients");
+  }
 }
 TEST_CASE("recurrent layers of batches of unknown size", "[vocabulary]") {
   Tensor<float, 3, dyn, 4> const x(Array(randn<float, 3, 5, 4>(Key{1})));

@@ -92,8 +92,6 @@ struct Attend {
       bool const shared = i == r - 3 && q[i] > 0 && k[i] > 0 && q[i] % k[i] == 0;
       if (!shared && !op::extents_agree(q[i], k[i])) return unfit();
     }
-    if (o.scale == 0 && q[r - 1] < 0)
-      return refuse(why, name, ": queries ", q, " of unknown size need a scale");
     Shape scores = q;
     scores[r - 1] = k[r - 2];
     if (!(o.dropout >= 0 && o.dropout <= 1))
@@ -125,6 +123,7 @@ struct Attend {
     scores_shape[r - 1] = places;
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
+    V const scaled = o.scale != 0 || size >= 0 ? q * factor : by_root_of_size(q);
     if (goes_by_blocks(q, k, v)) {
       auto const operand = [&](V const& x) {  // rounded where autocast asks for that
         Graph const* const g = recorder_of(q);
@@ -137,7 +136,7 @@ struct Attend {
       return cast_to(all, y.dtype);
     }
     V scores =
-        reshape_to(call(Matmul{}, reshape_to(q * factor, joint), call(Transpose{-2, -1}, k)), scores_shape);
+        reshape_to(call(Matmul{}, reshape_to(scaled, joint), call(Transpose{-2, -1}, k)), scores_shape);
     if (o.alibi) scores = scores + cast_to(call(Alibi{o.offset}, scores), scores.dtype());
     double const hidden = -std::numeric_limits<double>::infinity();
     if (o.causal)
@@ -173,6 +172,12 @@ struct Attend {
            q.shape()[last - 1] >= 32 && q.shape()[last] <= most && v.shape()[last] <= most;
   }
   static constexpr index_t least_weights = 64 * 64;
+
+  // A program that learns the size of vectors when it is called counts their elements.
+  template <class V>
+  static constexpr V by_root_of_size(V const& q) {
+    return q * rsqrt(reduce<op::sum, "scaled_dot_product_attention">(ones_like(q), Over{-1, true}));
+  }
 
   // A query that sees no keys has weights of zero.
   template <class V>
