@@ -120,6 +120,25 @@ TEST_CASE("rows of an argument by x[i], compiled as in memory", "[program]") {
   CHECK(array_equal(slope[2], ones<double, 2, 3>()));
 }
 
+TEST_CASE("clone in a compiled function is the value without a gradient, as on the tape", "[program]") {
+  using Layer = nn::Linear<2, 3>;
+  constexpr auto f = [](auto const& layer, auto const& x) {
+    auto const before = clone(layer);
+    return sum(square(layer(clone(x)) - 0.5 * before(x)));
+  };
+  auto const layer = init<Layer>(3);
+  auto const x = randn<float, 4, 2>(Key{1});
+  auto const [value, slope] = value_and_grad(f)(layer, x);
+  CHECK(allclose(value, f(layer, x)));
+  Layer taped = clone(layer);
+  watch(taped);
+  f(taped, x).backward();
+  CHECK(allclose(slope.weight, taped.weight.grad()));
+  CHECK(allclose(slope.bias, taped.bias.grad()));
+  auto const of_integers = compile([](auto const& n) { return clone(n) * 2; });
+  auto const doubled = of_integers(Tensor<std::int32_t, 2>{3, 4});
+  CHECK((doubled(0) == 6 && doubled(1) == 8));
+}
 TEST_CASE("control flow: errors", "[program][control]") {
   auto const says = [](auto const& f, std::string const& words) {
     try {

@@ -11,7 +11,8 @@ namespace dfdx {
 namespace detail {
 
 template <class = void>
-Array cloned(Array const& x) {
+constexpr Array cloned(Array const& x) {
+  if (x.recorded()) return is_floating(x.dtype()) ? stop_gradient(x) : x;
   if (x.bytes() == nullptr) return x;
   Array const d = x.detach();
   return d.device().is_cpu() ? d.clone() : moved(d.device(), d);
@@ -35,6 +36,7 @@ void each_pair(char const* name, T& a, T const& b, F const& f) {
 
 /// clone(value) - a value, or a model leaf by leaf, in memory of its own, where the other lies; not watched by a tape.
 /// `auto best = clone(model);` keeps what `auto best = model;` would see changed by the next step.
+/// In a compiled function, where nothing shares memory, it is the value without a gradient.
 ///
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    any
@@ -42,7 +44,7 @@ void each_pair(char const* name, T& a, T const& b, F const& f) {
 /// Errors    those of an allocation
 /// Source    PyTorch's clone; copy.deepcopy of a module
 template <tree T>
-T clone(T const& value) {
+constexpr T clone(T const& value) {
   Vec<Array> copies;
   visit(value, [&](auto const& leaf) { copies.push_back(detail::cloned(leaf)); });
   std::size_t i = 0;
