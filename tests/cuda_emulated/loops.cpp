@@ -39,6 +39,10 @@ struct OuterSums {
 struct Everything {
   constexpr auto operator()(auto const& x) const { return sum(exp(x)); }
 };
+// One row of two dims, as what is added repeats along the first.
+struct Biased {
+  constexpr auto operator()(auto const& x, auto const& b) const { return sum(square(x + b)); }
+};
 struct Largest {
   constexpr auto operator()(auto const& x) const { return std::tuple(max<0>(x), min<0>(x), prod<0>(x)); }
 };
@@ -224,6 +228,7 @@ TEST_CASE("extents that are known when it runs", "[cuda]") {
   REQUIRE(apart(Halves{}, filled<Half>(1, 0, 5)) == 0);
   REQUIRE(apart(Halves{}, filled<Brain>(1, 5, 257)) < 1e-2);
   REQUIRE(apart(RowSums{}, filled<Tensor<double, dyn, 3, dyn>>(1, 5, 3, 31)) < 1e-12);
+  REQUIRE(apart(Biased{}, filled<Tensor<double, dyn, 9>>(1, 40, 9), filled<Tensor<double, 9>>(2)) < 1e-12);
 }
 TEST_CASE("sums over rows are combined in order", "[cuda]") {
   REQUIRE(apart(ColumnSums{}, filled<Tensor<float, 67, 45>>(1)) < 1e-5);

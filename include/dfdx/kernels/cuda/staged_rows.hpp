@@ -42,7 +42,7 @@ class StagedPlan {
     index_t step = 1;
     for (int d = facts.dims; d-- > facts.split;) {
       if (facts.extent_code(d) != 1 && facts.stride_code(k, d) != step) return false;
-      step *= facts.extent_code(d);
+      step = extent::mul(step, facts.extent_code(d));
     }
     return true;
   }
