@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Elementwise work: a fused expression forward and backward, a sum, an exponential.
+// Elementwise work: a fused expression forward and backward, a sum, an exponential, differences of all pairs.
 #include "works.hpp"
 
 namespace {
@@ -30,6 +30,19 @@ void exponential() {
       {"elementwise", "exp, " + std::to_string(N), "exp"}, [&] { return f(x); }, bench::plain(x));
 }
 
+// The likeness of all pairs of points of D numbers, of a Gaussian process and of what has neighbours.
+template <std::size_t N, std::size_t D>
+void pairs() {
+  auto const x = bench::numbers<Tensor<float, N, D>>(8), y = bench::numbers<Tensor<float, N, D>>(9);
+  auto const ct = bench::numbers<Tensor<float, N, N>>(10);
+  auto f = vjp([](auto const& p, auto const& q) {
+    return exp(-0.5 * sum<2>(square(unsqueeze<1>(p) - unsqueeze<0>(q))));
+  });
+  bench::compare_works(
+      {"elementwise", "pairs of " + std::to_string(N) + " points of " + std::to_string(D) + ", vjp", "pairs"},
+      [&] { return f(x, y, ct); }, bench::wanted(x), bench::wanted(y), bench::plain(ct));
+}
+
 }  // namespace
 
 int main() {
@@ -38,6 +51,8 @@ int main() {
   fused_gelu<10'000'000>();
   exponential<10'000>();
   exponential<10'000'000>();
+  pairs<1000, 3>();
+  pairs<1000, 8>();
   auto const x = bench::numbers<Tensor<float, 10'000'000>>(7);
   auto total = compile([](auto const& v) { return sum(v); });
   bench::compare_works(

@@ -49,6 +49,11 @@ Function function_of(std::string const& name) {
       {"cross_entropy", [](Tensors const& in) { return F::cross_entropy(in[0], in[1]); }},
       {"sum", [](Tensors const& in) { return torch::sum(in[0]); }},
       {"exp", [](Tensors const& in) { return torch::exp(in[0]); }},
+      {"pairs",
+       [](Tensors const& in) {
+         auto const between = in[0].unsqueeze(1) - in[1].unsqueeze(0);
+         return torch::exp(-0.5 * torch::sum(torch::square(between), 2));
+       }},
       {"attention", [](Tensors const& in) { return attention(in, false); }},
       {"causal_attention", [](Tensors const& in) { return attention(in, true); }},
       {"embedding", [](Tensors const& in) { return torch::embedding(in[0], in[1]); }},

@@ -6,6 +6,7 @@
 
 #include <dfdx/graph/absorb.hpp>
 #include <dfdx/graph/casts.hpp>
+#include <dfdx/graph/components.hpp>
 #include <dfdx/graph/scalars.hpp>
 #include <dfdx/graph/verify.hpp>
 #include <dfdx/testing/run_plan.hpp>
@@ -44,7 +45,8 @@ void check_plan(Graph const& g, std::vector<Array> const& inputs, std::vector<Ar
   require_same(testing::run_plan(ready, inputs).results, want, d, "plan");
 }
 
-int scalarized = 0;  // graphs with loops that were small enough for it
+// Graphs with loops that were small enough, and with vectors that only sums read.
+int scalarized = 0, split = 0;
 
 void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
   REQUIRE(std::string(graph::verify(g).c_str()) == "");
@@ -56,6 +58,13 @@ void check_passes(Graph const& g, std::vector<Array> const& inputs, DType d) {
   Graph const cast = graph::place_casts(small);
   REQUIRE(std::string(graph::verify(cast).c_str()) == "");
   require_same(testing::interpret(cast, inputs), want, d, "casts");
+  Graph const components = graph::split_components(cast, 1, 1);
+  if (components.size() != cast.size()) {
+    ++split;
+    REQUIRE(std::string(graph::verify(components).c_str()) == "");
+    require_same(testing::interpret(components, inputs), want, d, "components");
+    check_plan(components, inputs, want, d);
+  }
   Graph const absorbed = graph::absorb(cast, 1);
   REQUIRE(std::string(graph::verify(absorbed).c_str()) == "");
   require_same(testing::interpret(absorbed, inputs), want, d, "absorb");
@@ -201,10 +210,12 @@ std::vector<int> seeds(int otherwise, std::initializer_list<int> known) {
 }  // namespace
 
 TEST_CASE("random graphs in f64", "[graph]") {
+  split = 0;
   for (int seed = 0; seed < rounds(300); ++seed) {
     INFO("seed " << seed);
     check_sample(random_graph::make(static_cast<std::uint64_t>(seed), 4 + seed % 23, DType::f64), DType::f64);
   }
+  CHECK(split > rounds(300) / 100);
 }
 
 TEST_CASE("random graphs with empty arrays", "[graph]") {

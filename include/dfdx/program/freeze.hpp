@@ -6,6 +6,7 @@
 
 #include <dfdx/graph/absorb.hpp>
 #include <dfdx/graph/casts.hpp>
+#include <dfdx/graph/components.hpp>
 #include <dfdx/graph/plan.hpp>
 #include <dfdx/graph/scalars.hpp>
 #include <dfdx/program/trace.hpp>
@@ -154,8 +155,8 @@ constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
 template <class F, class... A>
 constexpr Graph build_graph() {
   auto const ready = [](Graph g) {
-    return graph::prepare(graph::scalarize(graph::absorb(graph::place_casts(std::move(g)))),
-                          aliases_of<F, A...>());
+    Graph split = graph::split_components(graph::place_casts(std::move(g)));
+    return graph::prepare(graph::scalarize(graph::absorb(std::move(split))), aliases_of<F, A...>());
   };
   if constexpr (requires { F::template graph<A...>(); }) return ready(F::template graph<A...>());
   else return ready(graph::simplify(trace<F, A...>()));
