@@ -50,6 +50,7 @@ void check_distances(double tolerance) {
   taped.backward();
   CHECK(allclose(value, taped, 100 * tolerance, 100 * tolerance));
   CHECK(allclose(std::get<0>(gradients), u.grad(), 100 * tolerance, 100 * tolerance));
+  CHECK(std::get<0>(gradients).data()[D + 1] == std::get<0>(gradients)(1, 1));  // lies in order
   CHECK(allclose(std::get<1>(gradients), v.grad(), 100 * tolerance, 100 * tolerance));
 }
 

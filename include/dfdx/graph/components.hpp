@@ -36,7 +36,7 @@ class Splitter {
     for (int id = 0; id < g_.size(); ++id) {
       Node n = g_[id];
       if (split_[id] != 0) split(id);
-      else if (is_sum(n) && split_[n.in[0]] != 0) to_[id] = sum(n);
+      else if (is_sum(n) && split_[n.in[0]] != 0) to_[id] = sum(n, id);
       else {
         for (int k = 0; k < n.op->arity; ++k) n.in[k] = to_[n.in[k]];
         to_[id] = r_.add(n);
@@ -150,7 +150,7 @@ class Splitter {
     return r_.add(Node{n.op, n.attrs, without_last(n.meta), {from}});
   }
 
-  constexpr int sum(Node const& n) {
+  constexpr int sum(Node const& n, int self) {
     Meta const small = without_last(n.meta);
     index_t const c = components(g_[n.in[0]]), last = n.meta.shape.rank - 1;
     bool const of_components = (n.attrs.i[0] >> last & 1) != 0;
@@ -173,7 +173,15 @@ class Splitter {
       int const next = reshaped(over_others(part(n.in[0], k)), one);
       total = r_.add(Node{&info<op::concat>, Attrs{{0}}, rows, {total, next}});
     }
-    return r_.add(Node{&info<op::permute>, Attrs{{first_last(n.meta.shape.rank)}}, n.meta, {total}});
+    int const seen =
+        r_.add(Node{&info<op::permute>, Attrs{{first_last(n.meta.shape.rank)}}, n.meta, {total}});
+    return is_shown(self) ? r_.add(Node{&info<op::copy>, Attrs{}, n.meta, {seen}}) : seen;
+  }
+  // Whether a value is a result, or what one is a view of: these lie in order.
+  constexpr bool is_shown(int id) const {
+    for (int o : g_.outputs)
+      if (under_parts(g_, o) == id) return true;
+    return false;
   }
   static constexpr index_t last_first(int rank) {
     int axes[max_rank] = {rank - 1};
