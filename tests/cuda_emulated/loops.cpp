@@ -58,6 +58,23 @@ struct Choose {
 struct Counts {
   constexpr auto operator()(auto const& x) const { return sum<-1>(x) + 1; }
 };
+// An oscillator of two numbers, pushed and damped.
+struct Oscillator {
+  constexpr auto operator()(auto const& start, auto const& pushes) const {
+    return scan(
+        [](auto const& u, auto const& push) {
+          auto const [x, v] = unbind(u);
+          auto const next = u + 0.1f * stack(v, push - x - 0.2f * v);
+          return std::pair(next, sum(next * next));
+        },
+        start, pushes);
+  }
+};
+struct Pairs {
+  constexpr auto operator()(auto const& x, auto const& y) const {
+    return sum(exp(-0.5f * sum<2>(square(unsqueeze<1>(x) - unsqueeze<0>(y)))));
+  }
+};
 // One value from the row before: a scan over single numbers is one kernel.
 struct Running {
   constexpr auto operator()(auto const& first, auto const& x) const {
@@ -259,6 +276,11 @@ TEST_CASE("integers, truths, and numbers that are none", "[cuda]") {
 }
 TEST_CASE("values handed from row to row", "[cuda]") {
   REQUIRE(apart(Running{}, filled<Tensor<float>>(1), filled<Tensor<float, 23>>(4)) < 1e-6);
+  REQUIRE(apart(Oscillator{}, filled<Tensor<float, 2>>(1), filled<Tensor<float, 23>>(4)) < 1e-6);
+}
+TEST_CASE("vectors between pairs of points", "[cuda]") {
+  REQUIRE(apart(grad(Pairs{}, wrt<0, 1>), filled<Tensor<float, 40, 3>>(1), filled<Tensor<float, 33, 3>>(2)) <
+          1e-4);
 }
 TEST_CASE("a barrier that is missing shows", "[cuda][emulated]") {
   auto const x = filled<Tensor<float, 5, 200>>(3);
