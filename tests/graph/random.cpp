@@ -196,6 +196,38 @@ std::vector<std::vector<Array>> derivatives(random_graph::Sample const& s) {
 }
 
 // More with DFDX_FUZZ=N in the environment.
+// Vectors of 2 to 8 numbers between all of 4 and 5 points, of which sums over some axes are taken, and used again.
+random_graph::Sample pairs(std::uint64_t seed, int size, DType d) {
+  random_graph::Sample s;
+  random_graph::detail::Builder b{random_graph::Dice(seed), d, {}, {}};
+  index_t const c = b.dice.once_in(2) ? 3 : 2 + b.dice(7);
+  Shape const shapes[] = {make_shape(4, 1, c), make_shape(1, 5, c), make_shape(4, 5, 1), make_shape(c),
+                          make_shape(4, 1, 1)};
+  std::vector<Array> few, many, sums;
+  s.parameters = 5;
+  for (Shape const& shape : shapes) {
+    s.inputs.push_back(randn(shape, Key{seed * 16 + s.inputs.size()}, d));
+    few.push_back(testing::add_input(s.graph, Meta{d, shape}));
+  }
+  auto const one_of = [&](std::vector<Array> const& v) {
+    return v[static_cast<std::size_t>(b.dice(static_cast<int>(v.size())))];
+  };
+  many.push_back(few[0] - few[1]);
+  for (int i = 0; i < size; ++i) switch (b.dice(4)) {
+      case 0: many.push_back(b.unary(one_of(many))); break;
+      case 1: many.push_back(b.binary(one_of(many), one_of(few))); break;
+      case 2: many.push_back(b.binary(one_of(few), one_of(many))); break;
+      default:
+        few.push_back(dfdx::detail::reduce_mask<op::sum, void>(one_of(many), 1 + b.dice(7), true) * 0.25);
+        sums.push_back(few.back());
+    }
+  sums.push_back(dfdx::detail::reduce_mask<op::sum, void>(many.back(), 4, b.dice.once_in(2)));
+  for (int k = 1 + b.dice(3); k > 0; --k) s.graph.outputs.push_back(one_of(sums).id());
+  s.graph.outputs.push_back(sums.back().id());
+  if (b.dice.once_in(8)) s.graph.outputs.push_back(one_of(many).id());
+  return s;
+}
+
 int rounds(int otherwise) {
   char const* n = std::getenv("DFDX_FUZZ");
   return n != nullptr ? std::atoi(n) : otherwise;
@@ -210,12 +242,19 @@ std::vector<int> seeds(int otherwise, std::initializer_list<int> known) {
 }  // namespace
 
 TEST_CASE("random graphs in f64", "[graph]") {
-  split = 0;
   for (int seed = 0; seed < rounds(300); ++seed) {
     INFO("seed " << seed);
     check_sample(random_graph::make(static_cast<std::uint64_t>(seed), 4 + seed % 23, DType::f64), DType::f64);
   }
-  CHECK(split > rounds(300) / 100);
+}
+
+TEST_CASE("random sums of vectors between pairs of points", "[graph]") {
+  split = 0;
+  for (int seed = 0; seed < rounds(200); ++seed) {
+    INFO("seed " << seed);
+    check_sample(pairs(120000 + static_cast<std::uint64_t>(seed), 3 + seed % 13, DType::f64), DType::f64);
+  }
+  CHECK(split > rounds(200));  // of graphs and of those of their derivatives
 }
 
 TEST_CASE("random graphs with empty arrays", "[graph]") {
