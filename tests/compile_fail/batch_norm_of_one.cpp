@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: batch_norm: more than one value for each channel required to train, got \[1, 4\]
 // error[clang]: batch_norm: more than one .*value for each channel .*required to train, got \[1, 4\]
-// max-lines: 9
+// max-lines: 10
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -72,6 +72,8 @@ TEST_CASE("a step tied to its state and arguments", "[program]") {
   CHECK_THROWS_WITH(stateful(add)(across, one), "stateful: a state must be contiguous");
 }
 
+namespace {
+
 // A program tied to its arguments as a member, and several of these in a list.
 class Counter {
  public:
@@ -90,6 +92,8 @@ class Counter {
   decltype(stateful(count).bind(std::declval<Tensor<float>&>(), fixed(std::declval<Tensor<float> const&>()),
                                 std::declval<Tensor<float, 1> const&>())) step_;
 };
+
+}  // namespace
 
 TEST_CASE("what is tied can be moved", "[program]") {
   std::vector<Counter> all;

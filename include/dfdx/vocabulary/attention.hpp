@@ -123,7 +123,8 @@ struct Attend {
     scores_shape[r - 1] = places;
     double const size = static_cast<double>(joint[r - 1]);
     double const factor = o.scale != 0 ? o.scale : size > 0 ? 1 / constant_math::sqrt(size) : 1;
-    V const scaled = o.scale != 0 || size >= 0 ? q * factor : by_root_of_size(q);
+    V const scaled =
+        either(o.scale != 0 || size >= 0, [&] { return q * factor; }, [&] { return by_root_of_size(q); });
     if (goes_by_blocks(q, k, v)) {
       auto const operand = [&](V const& x) {  // rounded where autocast asks for that
         Graph const* const g = recorder_of(q);

@@ -12,7 +12,8 @@ namespace detail {
 
 template <class = void>
 constexpr Array cloned(Array const& x) {
-  if (x.recorded()) return is_floating(x.dtype()) ? stop_gradient(x) : x;
+  if (x.recorded() && !is_floating(x.dtype())) return x;
+  if (x.recorded()) return stop_gradient(x);
   if (x.bytes() == nullptr) return x;
   Array const d = x.detach();
   return d.device().is_cpu() ? d.clone() : moved(d.device(), d);
