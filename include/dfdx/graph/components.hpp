@@ -12,6 +12,9 @@ namespace dfdx::graph {
 /// The longest vectors that are taken apart, from so many of them on, and how many times more there must be than of
 /// what they are made of and of what is made of them.
 inline constexpr index_t most_components = 8, worth_components = 256, times_more_vectors = 8;
+/// What one kernel takes of them: arrays that are computed, and sums of components; of more vectors than `most_kept`,
+/// an array of which is no matter beside the time, so few sums of rows that it certainly has registers for them.
+inline constexpr index_t most_split = 32, most_split_sums = 12, sure_row_sums = 3, most_kept = 1 << 20;
 
 namespace detail {
 
@@ -66,7 +69,8 @@ class Splitter {
     return n.meta.shape.is_static() && n.meta.shape.numel() * times_ <= than.meta.shape.numel();
   }
 
-  // Marks what maps such arrays, or repeats what is less; then takes back what others need, or what is made of more.
+  // Marks what maps such arrays, or repeats what is less; then takes back what others need, or what is made of more,
+  // and what one kernel does not take: arrays between several would be in memory.
   constexpr bool mark() {
     bool any = false;
     for (Node const& n : g_.nodes) any = any || (sums_vectors(n) && are_many(g_[n.in[0]]));
@@ -74,6 +78,13 @@ class Splitter {
     split_.assign(g_.nodes.size(), 0);
     for (int id = 0; id < g_.size(); ++id)
       split_[id] = are_many(g_[id]) && (maps(g_[id]) || g_[id].op->code == Code::expand);
+    settle();
+    if (keep_small()) settle();
+    any = false;
+    for (Node const& n : g_.nodes) any = any || (sums_vectors(n) && split_[n.in[0]] != 0);
+    return any;
+  }
+  constexpr void settle() {
     for (bool again = true; again;) {
       again = false;
       for (int o : g_.outputs) again = take_back(o) || again;
@@ -90,8 +101,37 @@ class Splitter {
         }
       }
     }
-    any = false;
-    for (Node const& n : g_.nodes) any = any || (sums_vectors(n) && split_[n.in[0]] != 0);
+  }
+  // Takes back those that read one another where they are too many for a kernel; whether there were such.
+  constexpr bool keep_small() {
+    Vec<int> first(g_.nodes.size(), 0);  // of those that read one another, the first
+    for (int id = 0; id < g_.size(); ++id) first[id] = id;
+    for (bool again = true; again;) {
+      again = false;
+      for (int id = 0; id < g_.size(); ++id)
+        for (int k = 0; k < g_[id].op->arity && split_[id] != 0; ++k) {
+          int const x = g_[id].in[k];
+          if (split_[x] == 0 || first[x] == first[id]) continue;
+          (first[x] < first[id] ? first[id] : first[x]) = first[x] < first[id] ? first[x] : first[id];
+          again = true;
+        }
+    }
+    Vec<index_t> arrays(g_.nodes.size(), 0), sums(g_.nodes.size(), 0), row_sums(g_.nodes.size(), 0);
+    for (int id = 0; id < g_.size(); ++id) {
+      Node const& n = g_[id];
+      if (split_[id] != 0 && n.op->code != Code::expand) arrays[first[id]] += components(n);
+      if (!is_sum(n) || split_[n.in[0]] == 0) continue;
+      index_t const now = sums_vectors(n) ? 1 : components(g_[n.in[0]]);
+      sums[first[n.in[0]]] += now;
+      if ((n.attrs.i[0] >> (n.meta.shape.rank - 2) & 1) != 0) row_sums[first[n.in[0]]] += now;
+    }
+    bool any = false;
+    for (int id = 0; id < g_.size(); ++id) {
+      int const all = first[id];
+      bool const large = split_[id] != 0 && g_[id].meta.shape.numel() > components(g_[id]) * most_kept;
+      if (arrays[all] > most_split || sums[all] > most_split_sums || (large && row_sums[all] > sure_row_sums))
+        any = take_back(id) || any;
+    }
     return any;
   }
   constexpr bool take_back(int id) {
