@@ -320,4 +320,58 @@ TEST_CASE("a label that is no class stops a program before it changes anything",
                     "nll_loss: label 5 out of range for 5 classes");
 }
 
+namespace {
+
+// Two models that are trained against each other: each loss reads both.
+struct Generator {
+  nn::Linear<4, 8, true, double> in;
+  nn::Linear<8, 2, true, double> out;
+  DFDX_FIELDS(in, out)
+  constexpr auto operator()(auto const& z) const { return out(tanh(in(z))); }
+};
+struct Judge {
+  nn::Linear<2, 8, true, double> in;
+  nn::Linear<8, 1, true, double> out;
+  DFDX_FIELDS(in, out)
+  constexpr auto operator()(auto const& x) const { return squeeze<1>(out(tanh(in(x)))); }
+};
+constexpr auto judged = [](Judge const& judge, Generator const& made, Tensor<double, 16, 4> const& z,
+                           Tensor<double, 16, 2> const& x) {
+  return mean(softplus(-judge(x))) + mean(softplus(judge(stop_gradient(made(z)))));
+};
+constexpr auto believed = [](Generator const& made, Judge const& judge, Tensor<double, 16, 4> const& z) {
+  return mean(softplus(-judge(made(z))));
+};
+
+}  // namespace
+
+TEST_CASE("two models trained against each other, as on the tape", "[program]") {
+  auto made = init<Generator>(1), taped_made = clone(made);
+  auto judge = init<Judge>(2), taped_judge = clone(judge);
+  auto judge_step = train_step(judged, optim::Adam{.lr = 0.02});
+  auto made_step = train_step(believed, optim::AdamW{.lr = 0.01});
+  optim::Optimizer judge_rule(optim::Adam{.lr = 0.02});
+  optim::Optimizer made_rule(optim::AdamW{.lr = 0.01});
+  watch(taped_made);
+  watch(taped_judge);
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    auto const z = randn<double, 16, 4>(Key{10 + i});
+    auto const x = randn<double, 16, 2>(Key{50 + i});
+    double const first = judge_step(judge, made, z, x), second = made_step(made, judge, z);
+    auto const taped_first = judged(taped_judge, taped_made, z, x);
+    taped_first.backward();
+    judge_rule.step(taped_judge);
+    zero_grad(taped_judge);
+    auto const taped_second = believed(taped_made, taped_judge, z);
+    taped_second.backward();
+    made_rule.step(taped_made);
+    zero_grad(taped_made);
+    zero_grad(taped_judge);
+    CHECK(std::fabs(first - taped_first.item()) < 1e-12);
+    CHECK(std::fabs(second - taped_second.item()) < 1e-12);
+  }
+  CHECK(allclose(made.in.weight, taped_made.in.weight, 1e-9, 1e-11));
+  CHECK(allclose(judge.out.bias, taped_judge.out.bias, 1e-9, 1e-11));
+}
+
 }  // namespace tests::program_training
