@@ -68,6 +68,17 @@ TEST_CASE("distances of all pairs of points and their gradients") {
   CHECK(Longer::kernels == 1);
 }
 
+TEST_CASE("no array of all pairs of many points is stored") {
+  // Of four components a kernel has no registers for the sums of all rows: then they stay together.
+  using Three =
+      decltype(value_and_grad(likeness))::program_for<Tensor<float, 1200, 3>, Tensor<float, 1200, 3>>;
+  using Four =
+      decltype(value_and_grad(likeness))::program_for<Tensor<float, 1200, 4>, Tensor<float, 1200, 4>>;
+  CHECK(Three::kernels > 1);
+  CHECK(Three::arena_bytes < 100'000);
+  CHECK(Four::arena_bytes < 100'000);
+}
+
 TEST_CASE("sums of vectors over pairs") {
   auto const x = randn<double, points, 3>(Key{3});
   auto const m = uniform<double, points>(Key{4});

@@ -18,7 +18,7 @@ inline constexpr index_t most_split = 32, most_split_sums = 12, sure_row_sums = 
 
 namespace detail {
 
-/// Splitter - rewrites a graph without such arrays. (A template: programs that have none do not compile most of it.)
+/// Splitter - rewrites a graph without such arrays. (A template: files without programs do not compile it.)
 template <int = 0>
 class Splitter {
   Graph const& g_;
@@ -95,9 +95,6 @@ class Splitter {
           if (split_[id] != 0 && split_[n.in[k]] == 0 && !may_enter(n, x)) again = take_back(id) || again;
           if (split_[id] == 0 && split_[n.in[k]] != 0 && !may_leave(n, x))
             again = take_back(n.in[k]) || again;
-          bool const one_space = !is_sum(n) && n.op->code != Code::expand;
-          if (one_space && split_[id] != 0 && split_[n.in[k]] != 0 && !(x.meta.shape == n.meta.shape))
-            again = take_back(id) || again;
         }
       }
     }

@@ -20,7 +20,7 @@ inline constexpr index_t additions_of_a_cost = 3;
 
 namespace detail {
 
-/// Scalarizer - writes the values of one region as numbers. (A template: programs without loops do not compile it.)
+/// Scalarizer - writes the values of one region as numbers. (A template: files without programs do not compile it.)
 template <int = 0>
 class Scalarizer {
   Graph const& g_;
