@@ -12,6 +12,7 @@
 #include <dfdx/kernels/half.hpp>
 #include <dfdx/kernels/rvv/lanes.hpp>
 #include <dfdx/kernels/simd/bytes.hpp>
+#include <dfdx/kernels/simd/every.hpp>
 #include <dfdx/kernels/simd/functions.hpp>
 #include <dfdx/kernels/simd/integers.hpp>
 #include <dfdx/kernels/simd/prefetch.hpp>
@@ -189,10 +190,33 @@ struct VectorLanes {
     }
   }
 
+  /// loads_every, stores_every - whether all lanes are read, or written, by whole vectors where elements of type M lie
+  /// `step` apart (kernels/simd/every.hpp).
+  template <class M>
+  static constexpr bool as_they_are =
+      std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool> && !byte_number<M>;
+  template <class M>
+  static constexpr bool loads_every(index_t step) {
+    if constexpr (as_they_are<M>) return steps_by_vectors<type<M>>(step);
+    else return false;
+  }
+  template <class M>
+  static constexpr bool stores_every(index_t step) {
+    if constexpr (as_they_are<M>) return has_masked_stores<type<M>> && steps_by_vectors<type<M>>(step);
+    else return false;
+  }
+  template <index_t Step, class M>
+  static DFDX_INLINE type<M> load_every(M const* p) {
+    return detail::load_every<static_cast<int>(Step), type<M>>(p);
+  }
+  template <index_t Step, class M>
+  static DFDX_INLINE void store_every(M* p, type<M> const& x) {
+    detail::store_every<static_cast<int>(Step)>(p, x);
+  }
+
   /// can_stream - whether elements of type M can be stored past the caches: lanes as they are.
   template <class M>
-  static constexpr bool can_stream =
-      has_streams && std::is_same_v<M, compute_t<M>> && !std::is_same_v<M, bool> && !byte_number<M>;
+  static constexpr bool can_stream = has_streams && as_they_are<M>;
   template <class M>
   static DFDX_INLINE void stream(M* p, type<M> const& x) {
     if (reinterpret_cast<std::uintptr_t>(p) % sizeof x == 0) detail::stream(p, x);

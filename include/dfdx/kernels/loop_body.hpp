@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <dfdx/kernels/loop_values.hpp>
+#include <dfdx/kernels/loop_operands.hpp>
 
 namespace dfdx::kernels::inline DFDX_TARGET {
 
@@ -17,8 +17,9 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// handed over in registers (kernels/loop.hpp). Of the dim Divided, if there is one, there are as many iterations as
 /// the state says.
 template <class Code, index_t Width, int Given, int Stored, int Divided = -1>
-class LoopBody {
+class LoopBody : protected LoopOperands<Code, Width, Stored> {
  protected:
+  using Operands = LoopOperands<Code, Width, Stored>;
   static constexpr LoopFacts facts{Code::value};
   static constexpr int dims = facts.dims, split = facts.split, operands = facts.operands,
                        instructions = facts.instructions, phases = facts.phases;
@@ -26,7 +27,7 @@ class LoopBody {
   static constexpr std::make_index_sequence<static_cast<std::size_t>(instructions)> all_instructions{};
 
   template <int K>
-  using memory_t = element_t<static_cast<DType>(facts.record(K, loop_code::dtype))>;
+  using memory_t = typename Operands::template memory_t<K>;
   template <int P>
   static constexpr auto runs_in = facts.runs_of<instructions>(P);
   template <int P, std::size_t N>
@@ -51,7 +52,7 @@ class LoopBody {
   template <int K, int D>
   static constexpr index_t stride = facts.stride_code(K, D);
   template <int K>
-  static constexpr index_t lane_stride = facts.stride_code(K, dims - 1);
+  static constexpr index_t lane_stride = Operands::template lane_stride<K>;
 
   template <int D>
   static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
@@ -77,35 +78,6 @@ class LoopBody {
     else return detail::resolved(e, s.symbols);
   }
 
-  // Whether operand k lies across the rows, of elements that lanes are made of: it is read in square tiles.
-  template <int K>
-  static constexpr bool in_tiles() {
-    using M = memory_t<K>;
-    return facts.crosses(K) && detail::known_size<L> > 1 && std::is_same_v<M, compute_t<M>> &&
-           sizeof(M) == Width;
-  }
-  template <std::size_t... K>
-  static constexpr int count_tiles(int end, std::index_sequence<K...>) {
-    return (0 + ... + (static_cast<int>(K) < end && in_tiles<static_cast<int>(K)>()));
-  }
-  static constexpr int tiles_before(int end) {
-    return count_tiles(end, std::make_index_sequence<static_cast<std::size_t>(operands)>{});
-  }
-  static constexpr index_t tile_bytes = detail::known_size<L> * detail::known_size<L> * Width;
-
-  // What is so large that it is stored past the caches, if the loop's state says so.
-  template <int K>
-  static constexpr bool may_stream() {
-    if constexpr (K != Stored && facts.written_once(K) >= past_caches &&
-                  requires { L::template can_stream<memory_t<K>>; })
-      return L::template can_stream<memory_t<K>>;
-    else return false;
-  }
-  // What is asked for before it is written.
-  template <int K>
-  static constexpr bool asks_ahead() {
-    return K != Stored && facts.is_only_result(K) && requires(memory_t<K>* p) { L::ask_ahead(p); };
-  }
   template <int D, std::size_t... K>
   static DFDX_INLINE void advance(State& s, index_t times, std::index_sequence<K...>) {
     ((s.at[K] += times * detail::resolved(stride<static_cast<int>(K), D>, s.symbols)), ...);
@@ -251,13 +223,17 @@ class LoopBody {
     } else if constexpr (what.code == loop_code::load || is_kept) {
       constexpr int from = is_kept ? static_cast<int>(what.stash) : x;
       using M = memory_t<from>;
-      if constexpr (!Tail && in_tiles<from>())
+      if constexpr (!Tail && Operands::template in_tiles<from>())
         if (s.tiles != nullptr) {
-          auto const* const tile = reinterpret_cast<M const*>(s.tiles + tiles_before(from) * tile_bytes);
+          std::byte const* const place = s.tiles + Operands::tiles_before(from) * Operands::tile_bytes;
+          auto const* const tile = reinterpret_cast<M const*>(place);
           return L::template load<false>(tile + s.tile_row * detail::known_size<L>, 1, count);
         }
       index_t const by = detail::resolved(lane_stride<from>, s.symbols);
-      return L::template load<Tail>(detail::element_at<M>(s.base[from], s.at[from]) + i * by, by, count);
+      auto const* const at = detail::element_at<M>(s.base[from], s.at[from]) + i * by;
+      if constexpr (!Tail && Operands::template loads_every<from>())
+        return L::template load_every<lane_stride<from>>(at);
+      else return L::template load<Tail>(at, by, count);
     } else if constexpr (what.code == loop_code::iota) {
       index_t const by = detail::resolved(lane_stride<x>, s.symbols);
       return L::template positions<T>(s.at[x] + i * by, by);
@@ -268,11 +244,13 @@ class LoopBody {
     } else if constexpr (what.code == loop_code::store) {
       index_t const by = detail::resolved(lane_stride<x>, s.symbols);
       auto* const to = detail::element_at<memory_t<x>>(s.base[x], s.at[x]) + i * by;
-      if constexpr (!Tail && may_stream<x>()) {
+      if constexpr (!Tail && Operands::template may_stream<x>()) {
         if (s.streams) L::stream(to, lane_value<y, P>(s, v...));
         else L::template store<false>(to, by, lane_value<y, P>(s, v...), count);
+      } else if constexpr (!Tail && Operands::template stores_every<x>()) {
+        L::template store_every<lane_stride<x>>(to, lane_value<y, P>(s, v...));
       } else {
-        if constexpr (!Tail && asks_ahead<x>()) L::ask_ahead(to);
+        if constexpr (!Tail && Operands::template asks_ahead<x>()) L::ask_ahead(to);
         L::template store<Tail>(to, by, lane_value<y, P>(s, v...), count);
       }
       return detail::Absent{};
