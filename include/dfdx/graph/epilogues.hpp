@@ -29,8 +29,9 @@ class Epilogues {
   constexpr bool is_result(int id, int made) const {
     Node const& n = nodes_[id];
     Shape const& space = f_.groups[group_of(id)].space;
-    return stored_[id] != 0 && !is_view(n) && n.meta.dtype == nodes_[made].meta.dtype &&
-           is_matrix(n.meta.shape, nodes_[made].meta.shape) && walks_as(n.meta.shape, place_[id], space);
+    return stored_[id] != 0 && !is_view(n) && place_[id].apart == 1 &&
+           n.meta.dtype == nodes_[made].meta.dtype && is_matrix(n.meta.shape, nodes_[made].meta.shape) &&
+           walks_as(n.meta.shape, place_[id], space);
   }
 
  private:

@@ -42,6 +42,14 @@ struct Place {
   bool accumulated = false;
   /// The first phase of the group in which its value is there.
   int phase = 0;
+  /// How far apart its elements lie where it lives (graph/homes.hpp).
+  index_t apart = 1;
+
+  constexpr Strides strides_of(Shape const& shape) const {
+    Strides r = contiguous(shape);
+    for (int x = 0; x < r.rank && apart != 1; ++x) r[x] = extent::mul(r[x], apart);
+    return r;
+  }
 };
 
 struct Fusion {
@@ -56,14 +64,6 @@ struct Fusion {
 inline constexpr std::size_t max_members = 40;
 /// Sums of rows that a group has, and those of one phase, for which kernels have registers (kernels/loop_body.hpp).
 inline constexpr int max_row_sums = 5, max_phase_sums = 4;
-
-constexpr bool is_reduction(Node const& n) {
-  return n.op->code >= Code::reduce_sum && n.op->code <= Code::reduce_min;
-}
-/// Whether the node has neither memory nor a kernel: kernels make its elements where they need them.
-constexpr bool is_generated(Node const& n) {
-  return n.op->code == Code::constant || n.op->code == Code::iota;
-}
 
 namespace detail {
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where values live that have no buffer of their own. What lies side by side is one buffer. What enters a region, is
+// Where values live that have no buffer of their own. What lies side by side is one buffer, and columns of a matrix lie
+// in it with others between their elements. What enters a region, is
 // carried through it or is stacked is computed where it will be read: carries have a ring of two places, read from one
 // and written to the other, or, if all their values are stacked, one place more than there are iterations.
 #pragma once
 
 #include <dfdx/graph/fuse.hpp>
+#include <dfdx/graph/joins.hpp>
 #include <dfdx/ops/side_by_side.hpp>
 
 namespace dfdx::graph {
@@ -39,6 +41,13 @@ class Homes {
     for (int id = g.size() - 1; id >= 0; --id)  // a stack of stacks before what it is made of
       if (g[id].op->code == Code::stack) settle_stack(id);
       else if (is_joined(g[id])) settle_joined(id, f);
+    if (!any_columns_) return;
+    for (Access& a : f.access) {
+      index_t const by = f.place[a.root].apart;
+      if (by == 1) continue;
+      a.offset = extent::mul(a.offset, by);
+      for (int i = 0; i < a.strides.rank; ++i) a.strides[i] = extent::mul(a.strides[i], by);
+    }
   }
 
   /// Whether a value is two that lie side by side.
@@ -90,20 +99,27 @@ class Homes {
     else home(id) = {of.owner, extent::mul(turns_[of.turn].shift, size), -1};
   }
 
-  constexpr void settle_joined(int id, Fusion const& f) {
+  constexpr void settle_joined(int id, Fusion& f) {
     Home const mine = home(id);
     Home part{mine.owner < 0 ? id : mine.owner, mine.offset, mine.turn};
+    Shape const& all = g_[id].meta.shape;
+    bool const columns = joins_columns(g_[id]);
+    any_columns_ = any_columns_ || columns;
     for (int k = 0; k < 2; ++k) {
+      Shape const& shape = g_[g_[id].in[k]].meta.shape;
       parts_.push_back(f.access[g_[id].in[k]].root);
       home(parts_.back()) = part;
-      part.offset += g_[g_[id].in[k]].meta.shape.numel();
+      index_t const outer = f.place[id].apart;
+      if (columns) f.place[parts_.back()].apart = outer != 1 ? outer : all[all.rank - 1];
+      part.offset += columns ? shape[shape.rank - 1] : shape.numel();
     }
   }
 
   Graph const& g_;
   Vec<Turn>& turns_;
   Vec<Home> homes_;
-  Vec<int> parts_;       // of what lies side by side
+  Vec<int> parts_;  // of what lies side by side
+  bool any_columns_ = false;
   Vec<index_t> places_;  // for each node how many values its buffer holds
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What is joined along the first axis, without a kernel: both parts are computed where they will lie.
+// What is joined along the first axis, or of columns along the last, without a kernel: both parts are computed where
+// they will lie.
 #pragma once
 
 #include <dfdx/graph/views.hpp>
@@ -11,6 +12,15 @@ namespace dfdx::graph {
 
 /// Aliases - for each output the input whose memory it takes over when the program is done with that input, or -1.
 using Aliases = Vec<int>;
+
+/// most_columns - of so many one may write another's neighbour: elements of a column lie in few lines of memory.
+inline constexpr index_t most_columns = 8;
+
+/// joins_columns - whether a concat puts columns beside one another: along the last axis of a matrix of several rows.
+constexpr bool joins_columns(Node const& n) {
+  Shape const& s = n.meta.shape;
+  return n.attrs.i[0] == s.rank - 1 && s.numel() != s[s.rank - 1];
+}
 
 namespace detail {
 
@@ -40,13 +50,12 @@ class Joins {
     for (int id = 0; id < g.size(); ++id) {
       Node const& n = g[id];
       if (!may_join(n) || joined_[id] == never) continue;
+      bool const columns = joins_columns(n);
+      if (columns && !takes_columns(n, access)) continue;
       for (int k = 0; k < 2; ++k) {
-        Access const& a = access[n.in[k]];
-        Shape const& shape = g[n.in[k]].meta.shape;
-        bool const all = a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
-                         shape.numel() == g[a.root].meta.shape.numel();
-        if (!all || !is_computed(g[a.root]) || g[a.root].region != n.region || fixed_[a.root] != 0) continue;
-        fixed_[a.root] = 1;
+        int const root = access[n.in[k]].root;
+        if (!is_whole(n, k, access) || (columns && !is_column(n, k, root))) continue;
+        fixed_[root] = 1;
         joined_[id] = static_cast<signed char>(joined_[id] | (1 << k));
       }
     }
@@ -61,12 +70,46 @@ class Joins {
   static constexpr bool is_computed(Node const& n) {
     return n.op->arity > 0 && !is_view(n) && !is_exit(n) && n.op->code != Code::carry;
   }
-  // Whether both operands are one piece of the result each.
+  // Whether operand k is all of a value that may be computed anywhere.
+  constexpr bool is_whole(Node const& n, int k, Access const* access) const {
+    Access const& a = access[n.in[k]];
+    Shape const& shape = g_[n.in[k]].meta.shape;
+    Node const& root = g_[a.root];
+    return a.offset == 0 && a.turn < 0 && is_contiguous(shape, a.strides) &&
+           shape.numel() == root.meta.shape.numel() && is_computed(root) && root.region == n.region &&
+           fixed_[a.root] == 0;
+  }
+  // Whether both operands are one piece of the result each, or columns.
   constexpr bool may_join(Node const& n) const {
-    if (!is_op<op::concat>(*n.op) || !n.meta.shape.is_static() || n.meta.shape.numel() == 0) return false;
-    for (int i = 0; i < n.attrs.i[0]; ++i)
-      if (n.meta.shape[i] != 1) return false;
-    return g_[n.in[0]].meta.shape.numel() != 0 && g_[n.in[1]].meta.shape.numel() != 0;
+    Shape const& s = n.meta.shape;
+    if (!is_op<op::concat>(*n.op) || s.numel() == 0) return false;
+    if (g_[n.in[0]].meta.shape.numel() == 0 || g_[n.in[1]].meta.shape.numel() == 0) return false;
+    bool first = s.is_static();
+    for (int i = 0; i < n.attrs.i[0]; ++i) first = first && s[i] == 1;
+    return first || (joins_columns(n) && extent::is_static(s[s.rank - 1]) && s[s.rank - 1] <= most_columns);
+  }
+  // Of columns a loop writes each where it belongs. Several of them are themselves joined, and read here alone: nothing
+  // else has its elements where rows have gaps.
+  constexpr bool takes_columns(Node const& n, Access const* access) const {
+    bool ok = true;
+    for (int k = 0; k < 2; ++k)
+      ok = ok && (columns(n, k) == 1 || (is_whole(n, k, access) && is_column(n, k, access[n.in[k]].root)));
+    return ok;
+  }
+  constexpr index_t columns(Node const& n, int k) const {
+    Shape const& s = g_[n.in[k]].meta.shape;
+    return s[s.rank - 1];
+  }
+  constexpr bool is_column(Node const& n, int k, int root) const {
+    Node const& x = g_[root];
+    if (columns(n, k) == 1) return x.op->elementwise || x.op->code == Code::cast;
+    return n.in[k] == root && joined(root) && joins_columns(x) && uses_of(root) == 1;
+  }
+  constexpr int uses_of(int id) const {
+    int uses = 0;
+    for (Node const& n : g_.nodes)
+      for (int k = 0; k < n.op->arity; ++k) uses += n.in[k] == id;
+    return uses;
   }
 
   Graph const& g_;

@@ -171,8 +171,8 @@ class LoopBuilder {
     slot_[m] = mine;
     if (stored[id] == 0) return;
     Shape const& walked = is_view(n) ? nodes_[n.in[0]].meta.shape : n.meta.shape;
-    index_t const k =
-        operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true}, spread(contiguous(walked), walked, p));
+    index_t const k = operand(Memory{Memory::Kind::node, id, 0, n.meta.dtype, true},
+                              spread(p.strides_of(walked), walked, p));
     push({loop_code::store, n.meta.dtype, k, mine});
   }
 

@@ -130,7 +130,7 @@ class Lowerings {
     Place const &p = place_[a], &q = place_[b];
     for (int i = 0; i < max_rank; ++i)
       if (p.axis[i] != q.axis[i]) return false;
-    return p.accumulated == q.accumulated;
+    return p.accumulated == q.accumulated && p.apart == q.apart;
   }
   static constexpr bool same_constant(Node const& a, Node const& b) {
     return b.op->code == Code::constant &&

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <dfdx/graph/fuse.hpp>
+#include <dfdx/ops/side_by_side.hpp>
 
 namespace dfdx::graph::detail {
 
@@ -23,7 +24,7 @@ class Merger {
   }
 
  private:
-  static constexpr int nobody = -1, several = -2;
+  static constexpr int nobody = -1, several = -2, no_level = 1 << 30;
 
   // A loop that could be part of another.
   constexpr bool is_plain(Group const& x) const {
@@ -33,6 +34,7 @@ class Merger {
   constexpr void find_readers() {
     reader_.assign(f_.groups.size(), nobody);
     moved_to_.assign(f_.groups.size(), nobody);
+    beside_.assign(f_.groups.size(), no_level);
     int* const reader = reader_.data();
     for (int id = 0, size = g_.size(); id < size; ++id) {
       Node const& n = nodes_[id];
@@ -42,6 +44,11 @@ class Merger {
       for (int k = 0; k < n.op->arity; ++k) {
         int const made = place_[access_[n.in[k]].root].group;
         if (made < 0 || made == by) continue;
+        if (is_op<op::side_by_side>(*n.op)) {  // so may what lies beside others
+          int const level = f_.groups[by].level;
+          if (level < beside_[made]) beside_[made] = level;
+          continue;
+        }
         reader[made] = by >= 0 && (reader[made] == nobody || reader[made] == by) ? by : several;
       }
     }
@@ -118,7 +125,8 @@ class Merger {
     while (moved_to_[into] >= 0) into = moved_to_[into];
     Group &x = f_.groups[k], &y = f_.groups[into];
     if (y.kind != Group::Kind::loop || y.region != x.region) return false;
-    if (x.members.size() + y.members.size() > max_members) return false;
+    // A loop that reads what lies side by side comes after all loops that make it, and has a higher level.
+    if (x.members.size() + y.members.size() > max_members || beside_[k] < y.level) return false;
     Axes axes;
     for (int id : x.members)
       if (is_view(nodes_[id])) return false;
@@ -136,6 +144,8 @@ class Merger {
         if (a >= 0) a = axes.to[static_cast<int>(a)];
     }
     x.members = Vec<int>{};
+    if (beside_[k] < beside_[into]) beside_[into] = beside_[k];
+    y.read_by_others = y.read_by_others || beside_[k] != no_level;
     moved_to_[k] = into;
     return true;
   }
@@ -182,6 +192,7 @@ class Merger {
   Place* place_;
   Fusion& f_;
   Vec<int> reader_, moved_to_;
+  Vec<int> beside_;  // for each group the least level of what joins its values with others, without a kernel
 };
 
 }  // namespace dfdx::graph::detail

@@ -13,6 +13,14 @@ constexpr bool is_view(Node const& n) {
   return c >= Code::reshape && c <= Code::each;
 }
 
+constexpr bool is_reduction(Node const& n) {
+  return n.op->code >= Code::reduce_sum && n.op->code <= Code::reduce_min;
+}
+/// Whether the node has neither memory nor a kernel: kernels make its elements where they need them.
+constexpr bool is_generated(Node const& n) {
+  return n.op->code == Code::constant || n.op->code == Code::iota;
+}
+
 /// Turn - how a value moves through memory as a region goes through its iterations: at position p it lies
 /// `(p + shift) mod wrap` times `step` elements further on (wrap 0 for no mod). `next` is another turn, of a region
 /// around it, or -1: turns are kept in lists. With region -1 it is `shift` times `step` throughout: what an offset
