@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Elementwise work: a fused expression forward and backward, a sum, an exponential, differences of all pairs.
+// Elementwise work: a fused expression forward and backward, a sum, an exponential, differences of all pairs,
+// directions.
 #include "works.hpp"
 
 namespace {
@@ -43,6 +44,17 @@ void pairs() {
       [&] { return f(x, y, ct); }, bench::wanted(x), bench::wanted(y), bench::plain(ct));
 }
 
+// The directions of points, as of the normals of a mesh or of quaternions.
+template <std::size_t N, std::size_t D>
+void directions() {
+  auto const x = bench::numbers<Tensor<float, N, D>>(11), ct = bench::numbers<Tensor<float, N, D>>(12);
+  auto f = vjp([](auto const& v) { return v / sqrt(sum<-1>(square(v), keepdim)); });
+  bench::compare_works(
+      {"elementwise", "directions of " + std::to_string(N) + " points of " + std::to_string(D) + ", vjp",
+       "directions"},
+      [&] { return f(x, ct); }, bench::wanted(x), bench::plain(ct));
+}
+
 }  // namespace
 
 int main() {
@@ -53,6 +65,8 @@ int main() {
   exponential<10'000'000>();
   pairs<1000, 3>();
   pairs<1000, 8>();
+  directions<10'000, 3>();
+  directions<1'000'000, 3>();
   auto const x = bench::numbers<Tensor<float, 10'000'000>>(7);
   auto total = compile([](auto const& v) { return sum(v); });
   bench::compare_works(

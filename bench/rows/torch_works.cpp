@@ -54,6 +54,8 @@ Function function_of(std::string const& name) {
          auto const between = in[0].unsqueeze(1) - in[1].unsqueeze(0);
          return torch::exp(-0.5 * torch::sum(torch::square(between), 2));
        }},
+      {"directions",
+       [](Tensors const& in) { return in[0] / torch::sqrt(torch::sum(torch::square(in[0]), -1, true)); }},
       {"attention", [](Tensors const& in) { return attention(in, false); }},
       {"causal_attention", [](Tensors const& in) { return attention(in, true); }},
       {"embedding", [](Tensors const& in) { return torch::embedding(in[0], in[1]); }},

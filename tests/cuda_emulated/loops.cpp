@@ -70,6 +70,9 @@ struct Oscillator {
         start, pushes);
   }
 };
+struct Directions {
+  constexpr auto operator()(auto const& x) const { return x / sqrt(sum<-1>(square(x), keepdim) + 0.1f); }
+};
 struct Pairs {
   constexpr auto operator()(auto const& x, auto const& y) const {
     return sum(exp(-0.5f * sum<2>(square(unsqueeze<1>(x) - unsqueeze<0>(y)))));
@@ -281,6 +284,12 @@ TEST_CASE("values handed from row to row", "[cuda]") {
 TEST_CASE("vectors between pairs of points", "[cuda]") {
   REQUIRE(apart(grad(Pairs{}, wrt<0, 1>), filled<Tensor<float, 40, 3>>(1), filled<Tensor<float, 33, 3>>(2)) <
           1e-4);
+}
+TEST_CASE("many vectors of a few numbers", "[cuda]") {
+  auto const sum_of = [](auto const& x) { return sum(cos(Directions{}(x)*x)); };
+  REQUIRE(apart(Directions{}, filled<Tensor<float, 300, 3>>(1)) < 1e-6);
+  REQUIRE(apart(Directions{}, filled<Tensor<double, dyn, 4>>(2, 517, 4)) < 1e-14);
+  REQUIRE(apart(grad(sum_of), filled<Tensor<float, 300, 3>>(3)) < 1e-5);
 }
 TEST_CASE("a barrier that is missing shows", "[cuda][emulated]") {
   auto const x = filled<Tensor<float, 5, 200>>(3);

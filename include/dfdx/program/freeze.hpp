@@ -155,8 +155,9 @@ constexpr RoomyPlan<Most> keep_plan(graph::Plan const& p) {
 template <class F, class... A>
 constexpr Graph build_graph() {
   auto const ready = [](Graph g) {
-    Graph split = graph::split_components(graph::place_casts(std::move(g)));
-    return graph::prepare(graph::scalarize(graph::absorb(std::move(split))), aliases_of<F, A...>());
+    auto const aliases = aliases_of<F, A...>();
+    Graph split = graph::split_components(graph::place_casts(std::move(g)), aliases);
+    return graph::prepare(graph::scalarize(graph::absorb(std::move(split))), aliases);
   };
   if constexpr (requires { F::template graph<A...>(); }) return ready(F::template graph<A...>());
   else return ready(graph::simplify(trace<F, A...>()));
