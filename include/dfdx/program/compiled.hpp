@@ -358,7 +358,7 @@ class Compiled {
     using R = result_t<F, A...>;
     if constexpr (refused<R>) {
       return R{};
-    } else if constexpr (!detail::returns_tensors<R>()) {
+    } else if constexpr (!detail::returns_tensors<R, "program", F, A...>()) {
       return Refused{};
     } else if constexpr (!detail::is_recorded<program_for<A...>>) {
       return Refused{};

@@ -104,15 +104,33 @@ template <class T>
 constexpr bool has_static_leaves() {
   return leaf_kinds<T>().tensors && leaf_kinds<T>().counted;
 }
-// Whether it can return an R; says so, once, if not.
-template <class R>
+// What is said of a function that returned an Array; by what op the first Array came of Tensors.
+template <Literal By, class F, class... A>
+struct ReturnedArray {
+  static constexpr Meta infer(Text* why) {
+    Meta const no = refuse(why, By.text,
+                           ": the function returned an Array: give axes and shapes as template arguments, "
+                           "sum<0>(x), from which the compiler knows shapes");
+    if (why == nullptr) return no;
+    Graph g;
+    Symbols symbols(g);
+    auto const run = [&](auto... args) {
+      (symbols.bind_tree(args), ...);
+      static_cast<void>(record_call<F>(args...));
+    };
+    run(argument_t<A>{}...);
+    int at = g.first_untyped;
+    while (at >= 0 && at < g.size() && g[at].op->arity == 0) ++at;
+    if (at < 0 || at >= g.size()) return no;
+    return refuse(why, "; the first Array was made by ", g[at].op->name, " of ", g[g[at].in[0]].meta.shape);
+  }
+};
+// Whether F on arguments A... can return an R from a program; says so, once, if not.
+template <class R, Literal By, class F, class... A>
 constexpr bool returns_tensors() {
   static_assert(leaf_kinds<R>().counted,
                 "program: the function returned a std::vector: return a std::array or a tuple");
-  static_assert(
-      leaf_kinds<R>().tensors,
-      "program: the function returned an Array: give axes and shapes as template arguments, sum<0>(x), "
-      "from which the compiler knows shapes");
+  if constexpr (!leaf_kinds<R>().tensors) static_assert(told<Refusal<ReturnedArray<By, F, A...>>>::once);
   return has_static_leaves<R>();
 }
 
@@ -132,7 +150,7 @@ constexpr Graph trace(Graph g = {}) {
     g.nodes.reserve(static_cast<std::size_t>(16 * g.inputs + 16));  // growing is copying
     auto out = detail::record_call<F>(args...);
     static_assert(tree<decltype(out)>, "program: the function must return a Tensor or a tree of Tensors");
-    if constexpr (detail::returns_tensors<decltype(out)>()) {
+    if constexpr (detail::returns_tensors<decltype(out), "program", F, A...>()) {
       detail::bring_to(&g, "program", out);
       visit(out, [&](auto const& leaf) {
         if (!leaf.recorded()) raise("program: a result does not depend on the arguments");

@@ -105,7 +105,8 @@ class TrainStep {
     if constexpr (!detail::captures_nothing<Loss> || std::is_const_v<Model> ||
                   !detail::has_static_leaves<Model>())
       return Refused{};
-    else if constexpr (!detail::is_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>>())
+    else if constexpr (!detail::gives_scalar<detail::loss_t<decltype(Loss{}(std::as_const(model), args...))>,
+                                             Loss, Model, A...>())
       return Refused{};
     else if constexpr (!detail::is_recorded<program_for<Model, A...>>) return Refused{};
     else if constexpr (!detail::may_step<Loss, decltype(Loss{}(std::as_const(model), args...)), Model, O,

@@ -128,6 +128,13 @@ constexpr bool is_scalar() {
   }
 }
 
+// The same of what F returned for arguments A...; of an Array it says where that came from.
+template <class Y, class F, class... A>
+constexpr bool gives_scalar() {
+  if constexpr (std::is_same_v<Y, Array>) return returns_tensors<Y, "grad", F, A...>();
+  else return is_scalar<Y>();
+}
+
 // Stands for a transform that was refused, so that calling it is no second error.
 template <class R>
 struct RefusedFunction {
@@ -150,12 +157,13 @@ struct ValueAndGrad {
   template <class... A>
   static constexpr bool check() {
     return detail::are_continuous<W, argument_t<A>...> &&
-           detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+           detail::gives_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...)), F,
+                                argument_t<A>...>();
   }
   template <class... A>
   static constexpr auto record(A const&... args) {
     auto const y = detail::record_call<F>(args...);
-    if constexpr (!detail::is_scalar<std::remove_const_t<decltype(y)>>() ||
+    if constexpr (!detail::gives_scalar<std::remove_const_t<decltype(y)>, F, A...>() ||
                   !detail::are_continuous<W, A...>) {
       return std::pair<Refused, Refused>{};
     } else {
@@ -171,7 +179,8 @@ struct Grad {
   template <class... A>
   static constexpr bool check() {
     return detail::are_continuous<W, argument_t<A>...> &&
-           detail::is_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...))>();
+           detail::gives_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...)), F,
+                                argument_t<A>...>();
   }
   template <class... A>
   static constexpr auto record(A const&... args) {

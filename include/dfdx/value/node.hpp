@@ -23,6 +23,7 @@ enum class Code : std::int32_t {
   permute,
   expand,
   slice,
+  windows,
   each,
   reduce_sum,
   reduce_prod,
@@ -254,6 +255,9 @@ class Graph {
   int holders = -1;
   /// The region whose body is being recorded, -1 for none.
   int inside = -1;
+  /// Where the nodes begin that the first function made which was given Tensors and returned an Array, for it had
+  /// parameters that no type knows; -1 if none did.
+  int first_untyped = -1;
   /// The dtype that products of f32 are computed in while an autocast is being recorded; f32 for none.
   DType products = DType::f32;
   /// Finds the descriptor of an op by its name, for what is recorded at run time. Programs record in constant

@@ -117,6 +117,13 @@ struct CommonElement<X, Y, Rest...> {
   using type = std::conditional_t<std::is_same_v<typename X::value_type, rest>, rest, void>;
 };
 
+// What comes next is an Array, though its operands are Tensors: what a program that returns an Array is told.
+template <class V, class... More>
+constexpr void note_untyped(V const& x, More const&...) {
+  Graph* const g = recorder_of(x);
+  if (g != nullptr && g->first_untyped < 0) g->first_untyped = g->size();
+}
+
 /// call - the rule applied to operands. (Few functions deep: each is a line of the compiler's message.)
 template <class P, class... X>
 constexpr auto call(P const& p, X const&... x) {
@@ -124,6 +131,8 @@ constexpr auto call(P const& p, X const&... x) {
     return Refused{};
   } else if constexpr (!is_fixed<P> || !(typed<X> && ...)) {
     auto const rule = value_of(p);
+    if constexpr ((typed<X> && ...))
+      if (DFDX_IN_CONSTANT_EXPRESSION) note_untyped(untyped(x)...);
     return rule.template run<void>(inferred(rule, x...), untyped(x)...);
   } else if constexpr (!Inferred<CallRule<P, X...>>::value.valid()) {
     static_assert(told<Refusal<CallRule<P, X...>>>::once);
