@@ -2,6 +2,7 @@
 // Compiled programs of functions that lay elements out anew, put them in order, or measure them.
 #include "ops/compiled.hpp"
 
+#include <dfdx/program/vmap.hpp>
 #include <dfdx/vocabulary/embedding.hpp>
 #include <dfdx/vocabulary/margin_loss.hpp>
 #include <dfdx/vocabulary/measure.hpp>
@@ -28,6 +29,7 @@ constexpr auto parts = [](auto const& x) {
                     triu(x, 1), trace(select<0, 1>(x)), pixel_shuffle<2>(tile<1, 4, 1, 1>(unsqueeze<1>(x))),
                     unfold<2, 3, 1>(x), std::get<1>(split<2, 2>(x)));
 };
+constexpr auto scaled_row = [](Tensor<float, 100> const& x) { return unfold<0, 12, 8>(x) * 2.0f; };
 constexpr auto patches = [](auto const& x) {
   constexpr Patches p{{2, 3}, 1, {1, 0}, {2, 1}};
   auto const columns = unfold<p>(x);
@@ -105,6 +107,31 @@ TEST_CASE("compiled functions of an index", "[ops]") {
   CHECK_THROWS_WITH(lookup(table, bad), "embedding: index 9 out of range for axis 0 of [4, 5]");
   auto const pick = compile([](auto const& t, auto const& i) { return index_select<1>(t, i); });
   CHECK_THROWS_WITH(pick(table, bad), "index_select: index 9 out of range for axis 1 of [4, 5]");
+}
+
+TEST_CASE("windows are read where they lie", "[ops]") {
+  using Samples = Tensor<float, 3, 100>;
+  using Row = Tensor<float, 100>;
+  constexpr auto frames = [](Row const& x, Tensor<float, 20, 4> const& w) {
+    return matmul(unfold<0, 20, 8>(x), w);
+  };
+  constexpr auto scaled = [](Samples const& x) { return unfold<1, 12, 8>(x) * 2.0f; };
+  auto const x = randn<float, 3, 100>(Key{1});
+  auto const w = randn<float, 20, 4>(Key{2});
+  CHECK(array_equal(compile(scaled)(x), unfold(x, 1, 12, 8).clone() * 2.0f));
+  CHECK(allclose(compile(frames)(x[1], w), matmul(unfold(x[1], 0, 20, 8).clone(), w), 1e-5, 1e-5));
+  CHECK(decltype(compile(scaled))::program_for<Samples>::kernels == 1);
+  CHECK(decltype(compile(frames))::program_for<Row, Tensor<float, 20, 4>>::kernels == 1);
+  auto const together = compile([](Samples const& y) { return vmap(scaled_row)(y); })(x);
+  CHECK(array_equal(together, compile(scaled)(x)));
+  // What comes back is not a view, one element of which is in two places.
+  auto alone = compile([](Samples const& y) { return unfold<1, 12, 8>(y + 1.0f); })(x);
+  alone += 1.0f;
+  CHECK(array_equal(alone, unfold(x + 1.0f, 1, 12, 8).clone() + 1.0f));
+  // That of values in memory is one.
+  Array view = unfold(x, 1, 12, 8);
+  CHECK(view.data<float>() == x.data());
+  CHECK_THROWS_AS(view += 1.0, error);
 }
 
 TEST_CASE("compiled layouts with extents known when they are called", "[ops]") {

@@ -198,6 +198,26 @@ struct Record<op::slice> : RecordBase {
   }
 };
 template <>
+struct Record<op::windows> : RecordBase {
+  static Case of(Shape const& from, int axis, index_t size, index_t step) {
+    Shape to = from;
+    to[axis] = (from[axis] - size) / step + 1;
+    to.push_back(size);
+    return {[=](V v) { return bound<op::windows>(Attrs{{axis, size, step}}, v); },
+            moved(to,
+                  [=](index_t const* i, index_t* j) {
+                    std::copy_n(i, from.rank, j);
+                    j[axis] = step * i[axis] + i[from.rank];
+                  }),
+            {draw(from, {}, 5, DType::f64)}};
+  }
+  static Cases cases() {
+    return {of(make_shape(2, 7, 3), 1, 4, 2), of(make_shape(2, 7, 3), 1, 3, 2), of(make_shape(7), 0, 2, 3),
+            of(make_shape(2, 13), 1, 11, 1),  of(make_shape(2, 13), 1, 5, 9),   of(make_shape(5), 0, 0, 2),
+            of(make_shape(0, 4), 1, 2, 2),    of(make_shape(3, 20), 1, 9, 1),   of(make_shape(1), 0, 1, 1)};
+  }
+};
+template <>
 struct Record<op::pad> : RecordBase {
   static Case of(Shape const& from, int axis, index_t before, index_t after, index_t gap, double with) {
     Shape to = from;

@@ -88,7 +88,8 @@ constexpr auto moved = [](Tensor<double, 2, 3> const& w, Tensor<double, 6> const
     auto const spread = pad<1, 2>(every_other, 0.5);
     auto const rows = sum<1>(m * wide);
     auto const next = concat<0>(tanh(reshape<4>(slice<1, 1, 3>(wide))), rows) * 0.5 + 0.1 * spread;
-    return std::pair(next, stack(rows, x));
+    auto const windows = unfold<0, 4, 1>(next);  // [3, 4]
+    return std::pair(next + 0.1 * sum(windows * slice<0, 1, 5>(next)), stack(rows, x));
   };
   return scan(step, start, xs).second;
 };

@@ -257,7 +257,7 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   auto const is_aliased = [&](std::size_t k) { return k < aliases.size() && aliases[k] >= 0; };
   auto const has_memory = [&](int id) {
     Code const under = code_under(id);
-    return under != Code::input && under != Code::constant && under != Code::iota;
+    return under != Code::input && under != Code::constant && under != Code::iota && !accessed[id].overlaps;
   };
   for (bool const aliased : {true, false})
     for (std::size_t k = 0; k < g.outputs.size(); ++k) {

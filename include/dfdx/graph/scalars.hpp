@@ -56,7 +56,8 @@ class Scalarizer {
   static constexpr bool is_concat(Node const& n) { return is_op<op::concat>(*n.op); }
   static constexpr bool only_moves(Node const& n) {
     Code const c = n.op->code;
-    bool const is_view = c == Code::reshape || c == Code::permute || c == Code::expand || c == Code::slice;
+    bool const is_view = c == Code::reshape || c == Code::permute || c == Code::expand || c == Code::slice ||
+                         c == Code::windows;
     return is_view || is_padding(n) || is_concat(n);
   }
   // Of the region, with arithmetic.
@@ -199,6 +200,9 @@ class Scalarizer {
       } else if (n.op->code == Code::slice) {
         int const axis = op::slice::axis(n.attrs);
         at[axis] = n.attrs.i[1] + op::slice::step(n.attrs) * at[axis];
+      } else if (n.op->code == Code::windows) {
+        int const axis = op::windows::axis(n.attrs);
+        at[axis] = op::windows::step(n.attrs) * at[axis] + at[to.rank - 1];
       } else if (is_padding(n)) {
         int const axis = op::pad::axis(n.attrs);
         index_t const step = op::pad::gap(n.attrs) + 1, behind = at[axis] - n.attrs.i[1];

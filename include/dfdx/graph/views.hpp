@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// How a value is read through views: the memory a chain of reshape, permute, expand and slice comes down to, and
-// which axis of the view drives which axis of the value under it. One forward pass each; nothing is copied by
+// How a value is read through views: the memory a chain of reshape, permute, expand, slice and windows comes down to,
+// and which axis of the view drives which axis of the value under it. One forward pass each; nothing is copied by
 // either.
 #pragma once
 
@@ -49,6 +49,8 @@ struct Access {
   signed char driver[max_rank] = {0, 1, 2, 3, 4, 5, 6, 7};
   /// Whether `driver` tells all: false once a slice or a merging reshape lies between.
   bool aligned = true;
+  /// Whether an element is seen in several windows.
+  bool overlaps = false;
   /// How it moves with the regions that it is read in, -1 if it does not.
   int turn = -1;
 };
@@ -122,6 +124,12 @@ constexpr Vec<Access> accesses(Graph const& g, Vec<Turn>& turns) {
       detail::move_by(a.offset, a.turn, turns, n.attrs.i[1], old[axis]);
       a.strides[axis] = extent::mul(op::slice::step(n.attrs), old[axis]);
       a.aligned = false;
+    } else if (n.op->code == Code::windows) {
+      int const axis = op::windows::axis(n.attrs);
+      a.strides.push_back(old[axis]);
+      a.strides[axis] = extent::mul(op::windows::step(n.attrs), old[axis]);
+      a.aligned = false;
+      a.overlaps = a.overlaps || op::windows::step(n.attrs) < n.attrs.i[1];
     } else if (n.op->code == Code::each) {
       a.turn = add_turn(turns, Turn{n.region, old[0], 0, 0, a.turn});
       a.strides.rank = to.rank;

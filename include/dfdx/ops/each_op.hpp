@@ -20,5 +20,5 @@
   next(determinant) next(cofactors) next(cofactors_slope) next(solve_triangular) next(cholesky) next(qr) \
   next(eigh) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) \
   next(grid_sample) next(grid_sample_images) next(grid_sample_places) next(draw) next(standardize) \
-  next(standardize_back) next(attend) next(attend_sums) next(attend_back)
+  next(standardize_back) next(windows) next(attend) next(attend_sums) next(attend_back)
 // clang-format on

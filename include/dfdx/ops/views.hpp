@@ -220,4 +220,48 @@ struct slice : operation {
   }
 };
 
+/// windows - parts of an axis that may overlap, their elements along a new last axis: attrs.i = {axis, size, step}.
+///
+/// Math      y[.., i, .., k] = x[.., step i + k, ..]
+/// Shapes    x: [.., N, ..] -> [.., (N - size) / step + 1, .., size]
+/// Dtypes    any
+/// Errors    "unfold: windows of 5 by steps of 1 do not fit axis 0 of [4]"; "unfold: axis 0 of [dyn] has no fixed
+///           extent"
+/// Source    PyTorch's Tensor.unfold
+struct windows : operation {
+  static constexpr char const* name = "windows";
+  static constexpr Examples examples = Examples::axis;
+  static constexpr unsigned reads(int) { return 0; }
+  static constexpr Code code = Code::windows;
+  static constexpr int axis(Attrs const& a) { return static_cast<int>(a.i[0]); }
+  static constexpr index_t step(Attrs const& a) { return a.i[2]; }
+  static constexpr Meta infer(Attrs const& a, Meta const* in, Text* why) {
+    Meta r = in[0];
+    index_t& n = r.shape[axis(a)];
+    index_t const size = a.i[1];
+    if (n < 0) return refuse(why, "unfold: axis ", axis(a), " of ", r.shape, " has no fixed extent");
+    if (r.shape.rank == max_rank || size < 0 || step(a) < 1 || n < size)
+      return refuse(why, "unfold: windows of ", Position{size}, " by steps of ", Position{step(a)},
+                    " do not fit axis ", axis(a), " of ", r.shape);
+    n = (n - size) / step(a) + 1;
+    r.shape.push_back(size);
+    return r;
+  }
+  /// part - the view of x in memory.
+  static Array part(Attrs const& a, Meta const& result, Array const& x) {
+    Strides t = x.strides();
+    t.push_back(t[axis(a)]);
+    t[axis(a)] *= step(a);
+    return x.view(result.shape, t);
+  }
+  template <int I, class V>
+  static constexpr V vjp(V const& ct, Site<V> const& s) {
+    return windows_added(ct, s.x[0].shape(), s.attrs);
+  }
+  template <int I, class V>
+  static constexpr V jvp(V const& t, Site<V> const& s) {
+    return bind<windows>(s.attrs, t);
+  }
+};
+
 }  // namespace dfdx::op

@@ -183,7 +183,8 @@ Array run_now(Meta const& meta, Attrs const& attrs, Array const* const* x) {
   else if constexpr (Op::code == Code::custom_vjp) return a.detach();
   else if constexpr (std::is_same_v<Op, op::permute>) return run_permute(attrs, meta, a);
   else if constexpr (std::is_same_v<Op, op::expand>) return run_expand(meta, a);
-  else if constexpr (std::is_same_v<Op, op::slice>) return op::slice::part(attrs, meta, a);
+  else if constexpr (std::is_same_v<Op, op::slice> || std::is_same_v<Op, op::windows>)
+    return Op::part(attrs, meta, a);
   else {
     for (int k = 0; k < Op::arity; ++k)
       if (is_elsewhere(*x[k])) [[unlikely]]
