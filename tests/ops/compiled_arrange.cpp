@@ -109,6 +109,15 @@ TEST_CASE("compiled functions of an index", "[ops]") {
   CHECK_THROWS_WITH(pick(table, bad), "index_select: index 9 out of range for axis 1 of [4, 5]");
 }
 
+TEST_CASE("parts of positions", "[ops]") {
+  constexpr auto f = [](auto const& x) {
+    auto const column = positions<1, 4>(x), table = expand<5, 4>(column);
+    return std::tuple(slice<1, 1, 3>(table) + slice<1, 0, 2>(x), slice<1, 0, 4, 2>(column) * 2.0,
+                      unfold<1, 2, 1>(column) + unfold<1, 2, 1>(x), flatten(table) + flatten(x));
+  };
+  compiled::check(f, randn<double, 5, 4>(Key{1}));
+}
+
 TEST_CASE("windows are read where they lie", "[ops]") {
   using Samples = Tensor<float, 3, 100>;
   using Row = Tensor<float, 100>;

@@ -217,9 +217,12 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     int in[max_arity] = {-1, -1, -1, -1, -1};
     bool const opaque = n.op->code == Code::opaque && !joins.joined(id);
     bool const reads_memory = n.op->code == Code::each || opaque || n.op->code == Code::matmul;
+    // A loop knows positions along axes of its own; parts of them, and axes that were merged, are read from memory.
+    bool const is_part = is_view(n) && !accessed[id].aligned && accessed[n.in[0]].aligned;
     for (int k = 0; k < n.op->arity; ++k) {
       int const x = n.in[k];
-      if (reads_memory && (code_under(x) == Code::constant || code_under(x) == Code::iota))
+      Code const under = code_under(x);
+      if ((reads_memory && under == Code::constant) || ((reads_memory || is_part) && under == Code::iota))
         in[k] = copy_of(x);
       else in[k] = g.regions.empty() ? to[x] : loops.operand(out, id, k, to[x]);
     }
