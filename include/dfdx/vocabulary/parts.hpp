@@ -190,7 +190,13 @@ struct Triangle {
   template <class, class V>
   constexpr V run(Meta const& y, V const& x) const {
     int const rank = y.shape.rank;
-    constexpr index_t far = index_t{1} << 60;  // beyond every extent, and a sum with one does not overflow
+    index_t const rows = y.shape[rank - 2], columns = y.shape[rank - 1];
+    // Places in 32 bits, of which a vector has as many as of most numbers, if all of them are.
+    constexpr index_t half = index_t{1} << 30;
+    bool const narrow = rows >= 0 && rows < half && columns >= 0 && columns < half;
+    DType const places = narrow ? DType::i32 : DType::i64;
+    index_t const far =
+        narrow ? half : index_t{1} << 60;  // beyond every extent, and a sum with one is no overflow
     index_t const diagonal = k > far ? far : k < -far ? -far : k;
     if constexpr (std::is_same_v<V, Array>)
       if (wants_values(x)) {
@@ -198,8 +204,8 @@ struct Triangle {
         kernels::copy_triangle(from.operand(), r.operand(), diagonal, lower);
         return r;
       }
-    V const row = iota_as(x, Meta{DType::i64, make_shape(y.shape[rank - 2], 1)}, 0),
-            column = iota_as(x, Meta{DType::i64, make_shape(1, y.shape[rank - 1])}, 1);
+    V const row = iota_as(x, Meta{places, make_shape(rows, 1)}, 0),
+            column = iota_as(x, Meta{places, make_shape(1, columns)}, 1);
     V const end = row + diagonal;
     V const kept = either(lower, [&] { return column <= end; }, [&] { return column >= end; });
     return where(kept, x, full_as(x, Meta{y.dtype, {}}, 0));
