@@ -160,6 +160,23 @@ TEST_CASE("compiled programs draw by a key that is an argument, as memory does",
   CHECK(!equal(program(x, Tensor<std::int64_t>(13)), dropout(x, 0.4, Key{12})));
 }
 
+TEST_CASE("shapes are drawn by a key that is an argument, too, and keys are made of it", "[vocabulary]") {
+  constexpr auto f = [](auto const& key) {
+    auto const other = fold_in(key, 1);
+    return std::tuple(randn<float, 3, 4>(key), uniform<double, 5>(other), uniform<float, 2, 2>(key, -3, -1),
+                      randn<double>(other), other, fold_in(key, 2), randn<float16, 3>(key));
+  };
+  Tensor<std::int64_t> const key(12);
+  compiled::check(f, key);
+  auto const [normal, numbers, scaled, one, other, third, narrow] = compile(f)(key);
+  CHECK(equal(normal, randn<float, 3, 4>(Key{12})));
+  CHECK(equal(numbers, uniform<double, 5>(Key{static_cast<std::uint64_t>(other.item())})));
+  CHECK(min(scaled).item() >= -3);
+  CHECK(max(scaled).item() < -1);
+  CHECK(other.item() != third.item());
+  CHECK(other.item() != 12);
+}
+
 TEST_CASE("random choices refuse what does not fit", "[vocabulary]") {
   auto const says = [](auto const& f, char const* text) { CHECK_THROWS_MATCHES(f(), error, Message(text)); };
   Array const x = ones({2, 3});

@@ -13,7 +13,7 @@ namespace detail {
 /// part_key(key, n) - the key of a module's n-th part: unrelated to the others, and to those of other keys.
 template <dfdx::detail::random_key K>
 constexpr auto part_key(K const& key, std::int64_t n) {
-  if constexpr (operand<K>) return cast<std::int64_t>(uniform_like(cast<double>(key), key, n) * 0x1p53);
+  if constexpr (operand<K>) return fold_in(key, n);
   else return fold_in(key, static_cast<std::uint64_t>(n));
 }
 

@@ -174,6 +174,56 @@ constexpr auto randn_like(X const& x, K const& key, std::int64_t stream = 0) {
   return detail::drawn<"randn_like">(x, key, stream, true);
 }
 
+/// fold_in(key, n) - of a key that is a value, as programs have it: one that depends on (key, n) and is unrelated to
+/// others. (Of a Key: core/random.hpp.)
+///
+/// Shapes    key: [S...] -> [S...]
+/// Dtypes    i64
+/// Errors    those of uniform_like
+/// Source    elementary
+template <operand K>
+constexpr auto fold_in(K const& key, std::int64_t n) {
+  return cast<std::int64_t>(uniform_like(cast<double>(key), key, n) * 0x1p53);
+}
+
+namespace detail {
+
+// What numbers of a Tensor type are drawn for, by a key that is a value: only its shape and dtype count.
+template <class Y, class K>
+constexpr auto drawn_places(K const& key) {
+  static_assert(
+      Y::static_shape.is_static(),
+      "uniform, randn: of a key that is a value every extent must be known; uniform_like takes those of x");
+  using Wide = std::conditional_t<std::is_same_v<typename Y::value_type, double>, double, float>;
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if constexpr (sizeof...(I) == 0) return cast<Wide>(key);
+    else return expand<Y::static_shape[I]...>(reshape<(static_cast<index_t>(I) * 0 + 1)...>(cast<Wide>(key)));
+  }(std::make_index_sequence<Y::static_rank>{});
+}
+
+}  // namespace detail
+
+/// uniform<T, Dims...>(key, low, high), randn<T, Dims...>(key) - the draws of draw.hpp by a key that is a value, a
+/// number of i64, as programs have it.
+///
+/// Shapes    key: [] -> [Dims...], which are known
+/// Dtypes    T: floating
+/// Errors    those of uniform_like
+/// Source    Salmon et al., SC 2011 (Philox); Box and Muller 1958
+template <class T, std::size_t... Dims, operand K>
+constexpr auto uniform(K const& key, double low = 0, double high = 1) {
+  using Y = detail::created<T, Dims...>;
+  auto const u = uniform_like(detail::drawn_places<Y>(key), key);
+  auto const y = u * (high - low) + low;
+  return cast<typename Y::value_type>(
+      where(y < high, y, full_like(y, low)));  // of a number next to 1 it may be high
+}
+template <class T, std::size_t... Dims, operand K>
+constexpr auto randn(K const& key) {
+  using Y = detail::created<T, Dims...>;
+  return cast<typename Y::value_type>(randn_like(detail::drawn_places<Y>(key), key));
+}
+
 /// bernoulli(p, key) - 1 with probability p for each element, else 0; in the dtype of p.
 ///
 /// Shapes    p: [S...] -> [S...]
