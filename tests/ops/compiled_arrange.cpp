@@ -111,7 +111,8 @@ TEST_CASE("compiled functions of an index", "[ops]") {
 
 TEST_CASE("parts of positions", "[ops]") {
   constexpr auto f = [](auto const& x) {
-    auto const column = positions<1, 4>(x), table = expand<5, 4>(column);
+    auto const column = positions<1, 4>(x);
+    auto const table = expand<5, 4>(column);
     return std::tuple(slice<1, 1, 3>(table) + slice<1, 0, 2>(x), slice<1, 0, 4, 2>(column) * 2.0,
                       unfold<1, 2, 1>(column) + unfold<1, 2, 1>(x), flatten(table) + flatten(x));
   };
