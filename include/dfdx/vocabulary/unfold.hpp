@@ -163,7 +163,13 @@ struct Fold : PatchPlan {
 
 }  // namespace detail
 
-/// windows_added - what the rule of op::windows looks for: the gradient of x from that of its windows.
+/// windows_added(y, shape, attrs) - the sum of windows where they lie in an array of a shape: the transpose of
+/// op::windows, for which its rule looks.
+///
+/// Math      x[.., step i + k, ..] += y[.., i, .., k]
+/// Shapes    y: [.., (N - size) / step + 1, .., size] -> x: [.., N, ..]
+/// Dtypes    all but bool
+/// Source    elementary
 template <class V>
 constexpr V windows_added(V const& ct, Shape const& x, Attrs const& attrs) {
   return detail::sum_of_windows(ct, x, attrs);
