@@ -34,7 +34,8 @@ hardsigmoid hardswish hardtanh tanhshrink softshrink hardshrink threshold glu ge
 sum mean prod max min amax amin argmax argmin var std norm logsumexp cumsum cumprod cummax any all count_nonzero median
 quantile
 matmul dot outer mm bmm addmm baddbmm linear bilinear einsum tril triu diag trace cholesky solve_triangular solve inverse
-det logdet qr
+det logdet qr eigh svd pinv lstsq matrix_rank matrix_norm
+matrix_exp cdist
 reshape view flatten transpose permute swapaxes squeeze unsqueeze expand tile repeat_interleave flip roll concat cat
 stack split chunk slice select pad unfold fold pixel_shuffle meshgrid
 gather scatter scatter_add index_select index_add take embedding embedding_bag one_hot topk sort argsort searchsorted

@@ -62,6 +62,13 @@ constexpr auto both_of_qr = [](auto const& m) {
   return concat<-2>(q, r);
 };
 constexpr auto eigenvalues = [](auto const& m) { return std::get<0>(eigh(m)); };
+constexpr auto orthogonal = [](auto const& m) {
+  auto const [u, s, vt] = svd(m);
+  return matmul(u, vt);
+};
+constexpr auto singular = [](auto const& m) { return svdvals(m); };
+constexpr auto pseudoinverse = [](auto const& m) { return pinv(m); };
+constexpr auto to_exponential = [](auto const& m) { return matrix_exp(m); };
 
 }  // namespace
 
@@ -77,4 +84,13 @@ int main() {
           bench::numbers<Tensor<float, 200, 16, 4>>(10));
   of_one("eigenvalues 64", "eigenvalues", symmetric<Tensor<float, 64, 64>>(11), eigenvalues);
   of_one("eigenvalues 1000 of 3", "eigenvalues", symmetric<Tensor<float, 1000, 3, 3>>(12), eigenvalues);
+  of_one("eigenvalues 256", "eigenvalues", symmetric<Tensor<float, 256, 256>>(13), eigenvalues, 1e-3);
+  of_one("u v^T of svd 64", "orthogonal", regular<Tensor<float, 64, 64>>(14), orthogonal, 1e-3);
+  of_one("u v^T of svd 256", "orthogonal", regular<Tensor<float, 256, 256>>(15), orthogonal, 1e-3);
+  of_one("u v^T of svd 1000 of 3", "orthogonal", regular<Tensor<float, 1000, 3, 3>>(16), orthogonal, 1e-3);
+  of_one("singular values 64", "singular values", regular<Tensor<float, 64, 64>>(14), singular);
+  of_one("pinv 200 x 30", "pseudoinverse", bench::numbers<Tensor<float, 200, 30>>(17), pseudoinverse, 1e-3);
+  of_one("exponential 64", "exponential", bench::numbers<Tensor<float, 64, 64>>(18), to_exponential);
+  of_one("exponential 1000 of 3", "exponential", bench::numbers<Tensor<float, 1000, 3, 3>>(19),
+         to_exponential);
 }

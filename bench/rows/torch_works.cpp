@@ -69,6 +69,15 @@ Function function_of(std::string const& name) {
       {"inverse", [](Tensors const& in) { return at::linalg_inv(in[0]); }},
       {"solve", [](Tensors const& in) { return at::linalg_solve(in[0], in[1]); }},
       {"eigenvalues", [](Tensors const& in) { return std::get<0>(at::linalg_eigh(in[0])); }},
+      {"orthogonal",
+       [](Tensors const& in) {
+         auto const [u, s, vt] = at::linalg_svd(in[0], false);
+         return torch::matmul(u, vt);
+       }},
+      {"singular values", [](Tensors const& in) { return at::linalg_svdvals(in[0]); }},
+      {"pseudoinverse", [](Tensors const& in) { return at::linalg_pinv(in[0]); }},
+      {"exponential", [](Tensors const& in) { return at::linalg_matrix_exp(in[0]); }},
+      {"distances", [](Tensors const& in) { return torch::cdist(in[0], in[1]); }},
       {"dropout", [](Tensors const& in) { return torch::dropout(in[0], 0.5, true); }},
       {"randn", [](Tensors const& in) { return torch::randn(in[0].sizes()); }},
   };

@@ -95,5 +95,6 @@
 #include <dfdx/vocabulary/recurrent.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>
+#include <dfdx/vocabulary/svd.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
 #include <dfdx/vocabulary/tree_map.hpp>

@@ -2,7 +2,10 @@
 // Compiled matrix products: all transpositions, vectors, batches, epilogues, element types.
 #include "ops/compiled.hpp"
 
-#include <dfdx/vocabulary/linalg.hpp>
+#include <limits>
+
+#include <dfdx/vocabulary/margin_loss.hpp>
+#include <dfdx/vocabulary/svd.hpp>
 
 namespace tests::ops_compiled_matmul {
 
@@ -82,10 +85,37 @@ TEST_CASE("compiled linear algebra", "[ops]") {
 TEST_CASE("compiled eigenvalues and eigenvectors", "[ops]") {
   constexpr auto f = [](auto const& a) {
     auto const [values, vectors] = eigh(a + transpose(a));
-    return std::tuple(values, square(vectors));
+    return std::tuple(values, square(vectors), eigvalsh(a));
   };
   check(f, uniform<float, 2, 4, 4>(Key{3}, -1, 1));
   check_vjp(f, uniform<double, 4, 4>(Key{3}, -1, 1));
+}
+
+TEST_CASE("compiled singular values and pseudoinverses", "[ops]") {
+  constexpr auto f = [](auto const& a) {
+    auto const [u, s, vt] = svd(a);
+    return std::tuple(square(u), s, square(vt), svdvals(a), pinv(a), matrix_norm(a, 2), matrix_norm(a, "nuc"),
+                      cond(a));
+  };
+  check(f, uniform<float, 2, 4, 3>(Key{3}, -1, 1));
+  check([](auto const& a) { return std::tuple(matrix_rank(a), std::get<1>(svd(a)), pinv(a)); },
+        uniform<float, 2, 4, 3>(Key{3}, -1, 1));
+  check_vjp(f, uniform<double, 3, 4>(Key{3}, -1, 1));
+}
+
+TEST_CASE("compiled exponentials of matrices", "[ops]") {
+  constexpr auto f = [](auto const& a) { return std::tuple(matrix_exp(a), matrix_exp(transpose(a) * 3.0)); };
+  check(f, uniform<float, 2, 3, 3>(Key{3}, -1, 1));
+  check_vjp(f, uniform<double, 4, 4>(Key{3}, -1, 1));
+}
+
+TEST_CASE("compiled distances of all pairs", "[ops]") {
+  constexpr auto f = [](auto const& a, auto const& b) {
+    return std::tuple(cdist(a, b), cdist(a, b, 1), cdist(a, b, std::numeric_limits<double>::infinity()),
+                      cdist(a, a, 3));
+  };
+  check(f, uniform<float, 2, 5, 3>(Key{3}, -1, 1), uniform<float, 4, 3>(Key{4}, -1, 1));
+  check_vjp(f, uniform<double, 2, 5, 3>(Key{3}, -1, 1), uniform<double, 4, 3>(Key{4}, -1, 1));
 }
 
 TEST_CASE("compiled second derivatives of determinants", "[ops]") {

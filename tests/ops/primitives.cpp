@@ -1206,7 +1206,9 @@ struct Record<op::qr> : Analytic {
 template <>
 struct Record<op::eigh> : Analytic {
   // Of symmetric matrices, and squared, for the signs of vectors are any.
-  static Array call(V v) { return square(bind<op::eigh>(Attrs{}, (v[0] + transpose(v[0])) * 0.5)); }
+  static Array call(bool alone, V v) {
+    return square(bind<op::eigh>(Attrs{{alone}}, (v[0] + transpose(v[0])) * 0.5));
+  }
   // By rotations of two rows and columns after another, each of which makes one element 0 (Jacobi).
   static Rows squares(Rows const& given, Rows const&) {
     std::size_t const n = given.size();
@@ -1239,10 +1241,117 @@ struct Record<op::eigh> : Analytic {
   static Cases cases() {
     Cases r;
     for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)}) {
-      Shape to = s;
-      ++to[s.rank - 2];
-      r.push_back({call, by_matrices(to, squares), {well_behaved(s, 4)}});
+      for (bool const alone : {false, true}) {
+        Shape to = s;
+        index_t const n = s[s.rank - 2];
+        to[s.rank - 2] = alone ? 1 : n + 1;
+        r.push_back({[=](V v) { return call(alone, v); },
+                     by_matrices(to,
+                                 [=](Rows const& a, Rows const&) {
+                                   Rows const y = squares(a, {});
+                                   return alone ? Rows{y.back()} : y;
+                                 }),
+                     {well_behaved(s, 4)}});
+      }
     }
+    return r;
+  }
+};
+
+template <>
+struct Record<op::svd> : Analytic {
+  // Squared, for the signs of vectors are any.
+  static Array call(bool alone, V v) { return square(bind<op::svd>(Attrs{{alone}}, v[0])); }
+  static Rows product_of(Rows const& a, bool of_columns) {
+    Rows const t = of_columns ? turned(a) : a;
+    Rows r(t.size(), Line(t.size()));
+    for (std::size_t i = 0; i < t.size(); ++i)
+      for (std::size_t j = 0; j < t.size(); ++j)
+        for (std::size_t k = 0; k < t[i].size(); ++k) r[i][j] += t[i][k] * t[j][k];
+    return r;
+  }
+  static Rows turned(Rows const& a) {
+    Rows r(a.empty() ? 0 : a[0].size(), Line(a.size()));
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::size_t j = 0; j < a[i].size(); ++j) r[j][i] = a[i][j];
+    return r;
+  }
+  // Eigenvalues and vectors of a a^T and a^T a.
+  static Rows squares(Rows const& a, bool alone) {
+    std::size_t const k = std::min(a.size(), a[0].size());
+    Rows const left = Record<op::eigh>::squares(product_of(a, false), {}),
+               right = Record<op::eigh>::squares(product_of(a, true), {});
+    Rows y;
+    auto const add = [&](Line line, bool is_value) {
+      std::reverse(line.begin(), line.end());
+      line.resize(k);
+      for (double& x : line) x = is_value ? std::sqrt(x) : x;
+      y.push_back(line);
+    };
+    for (std::size_t i = 0; !alone && i < a.size(); ++i) add(left[i], false);
+    add(left[a.size()], true);
+    for (std::size_t i = 0; !alone && i < a[0].size(); ++i) add(right[i], false);
+    return y;
+  }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s :
+         {make_shape(3, 3), make_shape(1, 1), make_shape(4, 2), make_shape(2, 2, 3), make_shape(0, 2, 2)})
+      for (bool alone : {false, true}) {
+        Shape to = s;
+        index_t const m = s[s.rank - 2], n = s[s.rank - 1];
+        to[s.rank - 2] = alone ? 1 : m + 1 + n, to[s.rank - 1] = std::min(m, n);
+        r.push_back({[=](V v) { return call(alone, v); },
+                     by_matrices(to, [=](Rows const& a, Rows const&) { return squares(a, alone); }),
+                     {well_behaved(s, 4)}});
+      }
+    return r;
+  }
+};
+template <>
+struct Record<op::pinv> : Analytic {
+  static Array call(V v) { return bind<op::pinv>(Attrs{{}, {-1}}, v[0]); }
+  // (a^T a)^-1 a^T, or a^T (a a^T)^-1.
+  static Rows inverse(Rows const& a, Rows const&) {
+    bool const tall = a.size() >= a[0].size();
+    Rows const b = tall ? Record<op::svd>::turned(a) : a;
+    Rows const x = solved(Record<op::svd>::product_of(a, tall), b, [](auto, auto) { return true; });
+    return tall ? x : Record<op::svd>::turned(x);
+  }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s :
+         {make_shape(3, 3), make_shape(1, 1), make_shape(4, 2), make_shape(2, 2, 3), make_shape(0, 2, 2)}) {
+      Shape to = s;
+      std::swap(to[s.rank - 2], to[s.rank - 1]);
+      r.push_back({call, by_matrices(to, inverse), {well_behaved(s, 4)}});
+    }
+    return r;
+  }
+};
+template <>
+struct Record<op::matrix_exp> : Analytic {
+  static Array call(V v) { return bind<op::matrix_exp>(Attrs{}, v[0]); }
+  // The series.
+  static Rows series(Rows const& a, Rows const&) {
+    std::size_t const n = a.size();
+    Rows y(n, Line(n)), term = y;
+    for (std::size_t i = 0; i < n; ++i) y[i][i] = term[i][i] = 1;
+    for (int step = 1; step < 80; ++step) {
+      Rows next(n, Line(n));
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < n; ++k)
+          for (std::size_t j = 0; j < n; ++j) next[i][j] += term[i][k] * a[k][j] / step;
+      term = next;
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j) y[i][j] += term[i][j];
+    }
+    return y;
+  }
+  static Cases cases() {
+    Cases r;
+    for (Shape const& s : {make_shape(3, 3), make_shape(1, 1), make_shape(2, 2, 2), make_shape(0, 2, 2)})
+      r.push_back({call, by_matrices(s, series), {draw(s, {-1, 1}, 4, DType::f64)}});
     return r;
   }
 };

@@ -188,6 +188,74 @@ void rotate_rows(double* x, double* y, double c, double s, index_t n) {
   });
 }
 
+/// rotate_neighbours - rotations of each of `count` rows of n numbers and the next, the last row first, by c and s of
+/// that row, and after them a second lot, by what is `next` behind c and s; so many such pairs, 2 next apart. A few
+/// numbers of all rows at a time, which stay in the first cache.
+template <int = 0>
+void rotate_neighbours(double* x, index_t row, double const* c, double const* s, index_t next, index_t pairs,
+                       index_t count, index_t n) {
+  detail::along_doubles<double>(n, [&]<class V>(std::type_identity<V>, index_t i) DFDX_INLINE_LAMBDA {
+    double* const p = x + i;
+    auto const up = [](V const& high, V const& low, double const* cs, double const* ss) DFDX_INLINE_LAMBDA {
+      return V::all(0).plus(V::all(*ss), high).plus(V::all(*cs), low);
+    };
+    auto const down = [](V const& high, V const& low, double const* cs, double const* ss) DFDX_INLINE_LAMBDA {
+      return V::all(0).plus(V::all(*cs), high).less(V::all(*ss), low);
+    };
+    for (index_t pair = 0; pair < pairs; ++pair) {
+      double const *const c1 = c + 2 * pair * next, *const s1 = s + 2 * pair * next;
+      double const *const c2 = c1 + next, *const s2 = s1 + next;
+      index_t k = count - 1;
+      V const last = V::at(p + count * row), before = V::at(p + k * row);
+      V one = down(before, last, c1 + k, s1 + k), other = up(before, last, c1 + k, s1 + k);
+      for (--k; k >= 0; --k) {
+        V const high = V::at(p + k * row), middle = up(high, one, c1 + k, s1 + k);
+        one = down(high, one, c1 + k, s1 + k);
+        up(middle, other, c2 + k + 1, s2 + k + 1).store(p + (k + 2) * row);
+        other = down(middle, other, c2 + k + 1, s2 + k + 1);
+      }
+      up(one, other, c2, s2).store(p + row);
+      down(one, other, c2, s2).store(p);
+    }
+  });
+}
+
+/// subtract_two_rows - x -= f v + g w for so many rows x of n numbers, a factor f and g for each, and sums = what they
+/// make with y then.
+template <int = 0>
+void subtract_two_rows(double* sums, double* x, index_t row, double const* f, double const* v,
+                       double const* g, double const* w, double const* y, index_t rows, index_t n) {
+  auto const of = [&](auto several) DFDX_INLINE_LAMBDA {
+    constexpr index_t count = decltype(several)::value;
+    double ends[count] = {};
+    index_t i = 0;
+    auto const take = [&]<class V>(std::type_identity<V>) DFDX_INLINE_LAMBDA {
+      if (i + V::size > n) return;
+      V all[count];
+      DFDX_UNROLL for (V& z : all) z = V::all(0);
+      for (; i + V::size <= n; i += V::size) {
+        V const a = V::at(v + i), b = V::at(w + i), z = V::at(y + i);
+        DFDX_UNROLL for (index_t k = 0; k < count; ++k) {
+          V const r = V::at(x + k * row + i).less(V::all(f[k]), a).less(V::all(g[k]), b);
+          r.store(x + k * row + i);
+          all[k] = all[k].plus(z, r);
+        }
+      }
+      DFDX_UNROLL for (index_t k = 0; k < count; ++k) ends[k] += all[k].total();
+    };
+#if !defined(__CUDACC__)
+    if constexpr (lane_size<double> > 1) take(std::type_identity<detail::RowLanes<lane<double>>>{});
+    if constexpr (lane_size<double> > 4 && !std::is_void_v<detail::four_doubles>)
+      take(std::type_identity<detail::RowLanes<detail::four_doubles>>{});
+#endif
+    take(std::type_identity<detail::RowNumber<double>>{});
+    DFDX_UNROLL for (index_t k = 0; k < count; ++k) sums[k] = ends[k];
+  };
+  for (; rows >= 4; rows -= 4, x += 4 * row, f += 4, g += 4, sums += 4)
+    of(std::integral_constant<index_t, 4>{});
+  for (; rows > 0; --rows, x += row, ++f, ++g, ++sums) of(std::integral_constant<index_t, 1>{});
+}
+
 /// divide_row - y /= by, of n numbers.
 template <int = 0>
 void divide_row(double* y, double by, index_t n) {

@@ -18,7 +18,8 @@
   next(index_copy) next(argmax) next(pad) next(concat) next(flip) next(cumsum) next(recurrence) \
   next(argcummax) next(argsort) next(searchsorted) next(lu) next(solve) next(inverse) \
   next(determinant) next(cofactors) next(cofactors_slope) next(solve_triangular) next(cholesky) next(qr) \
-  next(eigh) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) \
-  next(grid_sample) next(grid_sample_images) next(grid_sample_places) next(draw) next(standardize) \
-  next(standardize_back) next(windows) next(attend) next(attend_sums) next(attend_back)
+  next(eigh) next(svd) next(pinv) next(matrix_exp) next(conv) next(conv_input) next(conv_weight) \
+  next(window_argmax) next(resample) next(grid_sample) next(grid_sample_images) next(grid_sample_places) \
+  next(draw) next(standardize) next(standardize_back) next(windows) next(attend) next(attend_sums) \
+  next(attend_back)
 // clang-format on

@@ -38,6 +38,15 @@ void row_products(double* sums, E const* x, index_t row, double const* y, index_
 /// rotate_rows - x, y = c x - s y, s x + c y.
 template <int = 0>
 void rotate_rows(double* x, double* y, double c, double s, index_t n);
+/// rotate_neighbours - rotations of each of `count` rows and the next, the last row first, by c and s of that row, and
+/// after them a second lot, by what is `next` behind c and s; so many such pairs, 2 next apart.
+template <int = 0>
+void rotate_neighbours(double* x, index_t row, double const* c, double const* s, index_t next, index_t pairs,
+                       index_t count, index_t n);
+/// subtract_two_rows - x -= f v + g w for so many rows x, a factor f and g for each; sums = what they make with y then.
+template <int = 0>
+void subtract_two_rows(double* sums, double* x, index_t row, double const* f, double const* v,
+                       double const* g, double const* w, double const* y, index_t rows, index_t n);
 /// divide_row - y /= by.
 template <int = 0>
 void divide_row(double* y, double by, index_t n);

@@ -41,7 +41,7 @@ class ReflectionsOf {
       subtract_rows(products, x.row(k), panel, x.row(k) + k, panel, rows - k, panel);
       double const norm = std::sqrt(-products[k]), own = x(k, k);
       double const head = std::signbit(own) ? norm : -norm;  // as in LAPACK
-      if (!(norm > 0)) continue;
+      if (!(norm > 1e-150)) continue;                        // squares that would vanish make no reflection
       double const scale = 1 / std::sqrt(norm * (norm + std::fabs(own)));
       for (index_t i = k; i < rows; ++i) v[i] = x(i, k) * scale;
       v[k] = (own - head) * scale;

@@ -26,6 +26,7 @@
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/scan.hpp>
 #include <dfdx/vocabulary/split.hpp>
+#include <dfdx/vocabulary/svd.hpp>
 
 #if defined(DFDX_SEPARATE)
 

@@ -5,6 +5,7 @@
 
 #include <dfdx/ops/eigh.hpp>
 #include <dfdx/ops/linalg.hpp>
+#include <dfdx/ops/matrix_exp.hpp>
 #include <dfdx/vocabulary/join.hpp>
 #include <dfdx/vocabulary/linear.hpp>
 #include <dfdx/vocabulary/parts.hpp>
@@ -275,7 +276,19 @@ constexpr auto eigh(A const& a) {
 }
 template <operand A>
 constexpr auto eigvalsh(A const& a) {
-  return std::get<0>(eigh(a));
+  constexpr detail::Fixed<detail::Plain<op::eigh>{Attrs{{1}}}> values{};
+  return squeeze<-2>(detail::call(detail::named<"eigvalsh">(values), a));
+}
+
+/// matrix_exp(a) - the exponentials of matrices: 1 + a + a^2 / 2! + a^3 / 3! + ...
+///
+/// Shapes    a: [B..., N, N] -> [B..., N, N]
+/// Dtypes    f32 f64 f16 bf16; computed in double
+/// Errors    "matrix_exp: square matrices required, got [2, 3]"
+/// Source    Higham 2005; Mathias 1996, for the gradient
+template <operand A>
+constexpr auto matrix_exp(A const& a) {
+  return detail::call(detail::Fixed<detail::Plain<op::matrix_exp>{}>{}, a);
 }
 
 namespace detail {
@@ -326,19 +339,10 @@ template <operand A, operand B>
 constexpr auto least_squares(A const& a, B const& b) {
   return by_width(a, [&](auto is_wide) { return least_squares_by<is_wide()>(a, b); });
 }
-template <bool Wide, operand A>
-constexpr auto pinv_by(A const& a) {
-  if constexpr (Wide) {
-    return transpose(pinv_by<false>(transpose(a)));
-  } else {
-    auto const [q, r] = tall_qr(a);
-    return solve_triangular(r, transpose(q), true);
-  }
-}
 }  // namespace detail
 
 /// lstsq(a, b) - x for which the length of a x - b is least; where a has more columns than rows, of those with a x = b
-/// the shortest. The columns, or the rows, must be independent.
+/// the shortest. The columns, or the rows, must be independent (by qr; pinv(a) b takes any matrix).
 ///
 /// Math      a = q r: x = r^-1 q^T b; a^T = q r: x = q r^-T b
 /// Shapes    a: [B..., M, N], b: [B..., M, K] or [B..., M] -> [B..., N, K] or [B..., N]
@@ -362,25 +366,6 @@ constexpr auto lstsq(A const& a, B const& b) {
         return detail::rounded_as(detail::untyped(detail::least_squares(x, y)), a);
       return detail::rounded_as(detail::untyped(squeeze(detail::least_squares(x, unsqueeze(y, -1)), -1)), a);
     }
-  }
-}
-
-/// pinv(a) - the pseudoinverse of Moore and Penrose, for which pinv(a) b = lstsq(a, b); of matrices whose columns, or
-/// rows, are independent.
-///
-/// Shapes    a: [B..., M, N] -> [B..., N, M]
-/// Dtypes    f32 f64 f16 bf16; 16 bits in f32
-/// Errors    "pinv: floating dtype required, got i32"; "pinv: matrices required, got [3]"
-/// Source    Penrose 1955
-template <operand A>
-constexpr auto pinv(A const& a) {
-  auto const checked = detail::call(detail::Fixed<detail::Rectangular<"pinv">{}>{}, a, a);
-  if constexpr (refused<decltype(checked)>) {
-    return Refused{};
-  } else {
-    auto const x = detail::in_f32(checked);
-    return detail::rounded_as(
-        detail::by_width(x, [&](auto is_wide) { return detail::pinv_by<is_wide()>(x); }), a);
   }
 }
 

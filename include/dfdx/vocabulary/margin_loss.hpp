@@ -58,6 +58,45 @@ constexpr auto pairwise_distance(A const& a, B const& b, double p = 2, double ep
   return detail::distance<"pairwise_distance">(a, b, p, eps);
 }
 
+namespace detail {
+// The points a, if there are distances from them to points b.
+struct PointsBeside {
+  static constexpr Meta infer(Meta const* in, Text* why) {
+    Shape a = in[0].shape, b = in[1].shape;
+    bool fits = a.rank >= 2 && b.rank >= 2 && op::extents_agree(a[a.rank - 1], b[b.rank - 1]);
+    a.rank = a.rank < 2 ? 0 : a.rank - 2, b.rank = b.rank < 2 ? 0 : b.rank - 2;
+    fits = fits && op::broadcast_shapes("cdist", a, b, nullptr).valid();
+    if (!fits) return refuse(why, "cdist: points ", in[0].shape, " do not fit points ", in[1].shape);
+    return in[0];
+  }
+  template <class, class V>
+  static constexpr V run(Meta const&, V const& a, V const&) {
+    return a;
+  }
+};
+}  // namespace detail
+
+/// cdist(a, b, p) - the distances from all points a to all points b: the p-norm of their differences, p may be
+/// infinity. The gradient of points at distance 0 is 0. Programs store no array of all differences.
+///
+/// Math      y_ij = |a_i - b_j|_p
+/// Shapes    a: [B..., N, D], b: [B..., M, D], leading axes broadcast -> [B..., N, M]
+/// Dtypes    f32 f64 f16 bf16, promoted; integers in f32
+/// Errors    "cdist: points [3, 2] do not fit points [4, 5]"
+/// Source    PyTorch's cdist
+template <operand A, operand B>
+constexpr auto cdist(A const& a, B const& b, double p = 2) {
+  auto const checked = detail::call(detail::Fixed<detail::PointsBeside{}>{}, a, b);
+  if constexpr (refused<decltype(checked)>) {
+    return Refused{};
+  } else {
+    auto const apart =
+        detail::real(unsqueeze<-2>(detail::in_f32(checked)) - unsqueeze<-3>(detail::in_f32(b)));
+    return detail::rounded_as(detail::norm_over<"cdist">(apart, p, detail::Fixed<detail::Over{-1, false}>{}),
+                              a, b);
+  }
+}
+
 /// Margin - options of the losses below.
 struct Margin {
   double margin = 0;

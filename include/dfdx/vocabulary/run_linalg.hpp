@@ -46,6 +46,16 @@ void rotate_rows(double* x, double* y, double c, double s, index_t n) {
   kernels::rotate_rows(x, y, c, s, n);
 }
 template <int>
+void rotate_neighbours(double* x, index_t row, double const* c, double const* s, index_t next, index_t pairs,
+                       index_t count, index_t n) {
+  kernels::rotate_neighbours(x, row, c, s, next, pairs, count, n);
+}
+template <int>
+void subtract_two_rows(double* sums, double* x, index_t row, double const* f, double const* v,
+                       double const* g, double const* w, double const* y, index_t rows, index_t n) {
+  kernels::subtract_two_rows(sums, x, row, f, v, g, w, y, rows, n);
+}
+template <int>
 void divide_row(double* y, double by, index_t n) {
   kernels::divide_row(y, by, n);
 }
