@@ -30,6 +30,7 @@ class ExponentialOf {
 
   /// a becomes its exponential; NaN if not all elements are finite.
   void of(Matrix& a) {
+    if (n_ == 0) return;
     // Up to which norm degree 3, 7 and 13 are within rounding (Higham, table 2.3; 7 is the last of floats).
     double const most[] = {wide_ ? 0.014955852179 : 0.42587300169, wide_ ? 0.950417899616 : 3.92572478313,
                            5.3719203511};
@@ -54,7 +55,7 @@ class ExponentialOf {
   double largest_column(Matrix const& a) {
     double* const sums = sum_.row(0);
     double r = 0;
-    if (n_ > 0) std::fill_n(sums, n_, 0.0);
+    std::fill_n(sums, n_, 0.0);
     for (index_t i = 0; i < n_; ++i)
       for (index_t j = 0; j < n_; ++j) sums[j] += std::fabs(a(i, j));
     for (index_t j = 0; j < n_; ++j) r = sums[j] <= r ? r : sums[j];  // NaN too

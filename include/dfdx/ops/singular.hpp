@@ -29,11 +29,12 @@ class SingularOf {
     index_t wide, value, narrow;
   };
 
-  SingularOf(index_t n, index_t m, bool with_vectors)
+  SingularOf(index_t n, index_t m, bool with_vectors, bool as_doubles)
       : n_(n),
         m_(m),
         triangular_(m > 2 * n && n > Reflections::panel),
         vectors_(with_vectors),
+        floats_(!as_doubles),
         width_(triangular_ ? n : m),
         x_(n, width_ + (with_vectors ? n : 0)),
         lengths_(3, n) {}
@@ -50,8 +51,8 @@ class SingularOf {
       std::copy_n(a.row(i), triangular_ ? i + 1 : m_, x_.row(i));
       if (vectors_) x_(i, width_ + i) = 1;
     }
-    bool const is_near = n_ > few && bring_near();
-    rotate(is_near);
+    Found const found = n_ > few ? bring_near() : Found::nothing;
+    if (found != Found::values) rotate(found == Found::vectors);
     for (index_t k = 0; k < n_; ++k) y(k, to.value) = length(k) * scale;
     if (!vectors_) return true;
     for (index_t k = 0; k < n_; ++k) {
@@ -70,6 +71,8 @@ class SingularOf {
   }
 
  private:
+  enum class Found { nothing, values, vectors };  // or what is near them
+
   // Squares below count as 0: products of two of them would vanish.
   static constexpr double least = 1e-290;
 
@@ -94,29 +97,33 @@ class SingularOf {
     return scale;
   }
   // (That leaves errors beside the longest row in all: not where rows are short beside others.)
-  bool bring_near() {
+  Found bring_near() {
     double least_square = HUGE_VAL, most = 0;
     for (index_t k = 0; k < n_; ++k) {
       double const s = square(k, k);
       least_square = std::min(least_square, s), most = std::max(most, s);
     }
-    if (!(least_square > 1e-6 * most)) return false;
+    if (!(least_square > 1e-6 * most)) return Found::nothing;
     Matrix products(n_, n_), vectors(n_, n_ + 1, Matrix::Whole{}), turned(n_, width_);
     products.clear(), turned.clear();
     Factor const x{x_.row(0), x_.pitch, 1};
     // Less the products, whose eigenvalues ascend, and rows times -1: signs are any.
     subtract_product(n_, n_, width_, x, {x.at, 1, x.row}, products.row(0), n_);
-    if (!Eigen(n_).of(products, vectors)) return false;
+    // Of floats their values do: the least is off by no more than 2^-26 of the largest.
+    bool const is_enough = !vectors_ && floats_;
+    if (!Eigen(n_, !is_enough).of(products, vectors)) return Found::nothing;
+    for (index_t k = 0; is_enough && k < n_; ++k) lengths_(1, k) = std::sqrt(std::max(0.0, -vectors(k, 0)));
+    if (is_enough) return Found::values;
     subtract_product(n_, width_, n_, {vectors.row(0), vectors.pitch, 1}, x, turned.row(0), width_);
     for (index_t k = 0; k < n_; ++k) {
       std::copy_n(turned.row(k), width_, x_.row(k));
       for (index_t i = 0; vectors_ && i < n_; ++i) x_(k, width_ + i) = -vectors(k, i);
     }
-    return true;
+    return Found::vectors;
   }
   // Until a sweep finds all rows orthogonal, the longest first. (By the last sweep they are as far as they ever get.)
   void rotate(bool is_near) {
-    double const near = std::sqrt(static_cast<double>(width_)) * 0x1p-52;
+    double const near = std::sqrt(static_cast<double>(width_)) * (floats_ ? 0x1p-34 : 0x1p-52);
     double *const squares = lengths_.row(0), *const lengths = lengths_.row(1),
                   *const products = lengths_.row(2);
     for (int sweep = 0, rotated = 1; sweep < 40 && rotated != 0; ++sweep) {
@@ -173,7 +180,7 @@ class SingularOf {
   }
 
   index_t n_, m_;
-  bool triangular_, vectors_;
+  bool triangular_, vectors_, floats_;
   index_t width_;
   Matrix x_, lengths_;  // rows, and behind them what the rotations make of the unit matrix
 };
