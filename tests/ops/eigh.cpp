@@ -72,6 +72,16 @@ TEST_CASE("eigenvalues and eigenvectors of any size", "[ops]") {
   CHECK(close(square(Array(q)), full({2, 2}, 0.5, DType::f64)));
 }
 
+TEST_CASE("eigenvalues of matrices of low rank", "[ops]") {
+  // Most values are rounding, in which there is nothing to find.
+  for (index_t const n : {20, 43, 77})
+    for (index_t rank = 1; rank < 16; ++rank) {
+      INFO(n << " rows of rank " << rank);
+      Array const a = drawn({n, rank}, static_cast<std::uint64_t>(n + rank));
+      check_factors(matmul(a, transpose(a)), 2e-15);
+    }
+}
+
 TEST_CASE("derivatives of eigenvalues and eigenvectors", "[ops]") {
   auto const f = [](auto const& x) {
     auto const [l, q] = eigh(x + transpose(x));

@@ -134,12 +134,19 @@ class EigenOf {
       waiting = 0;
     };
     if (n_ > 0) beside[n_ - 1] = 0;
+    // What is as small as rounding of the whole matrix counts as 0: of matrices of low rank the rest is noise, among
+    // which steps would find no end.
+    double most = 0;
+    for (index_t i = 0; i < n_; ++i) most = std::max(most, std::fabs(value[i]) + std::fabs(beside[i]));
+    double const least = 0x1p-54 * most;
+    auto const is_apart = [&](index_t i) {
+      double const b = std::fabs(beside[i]);
+      return b <= least || b <= 0x1p-53 * (std::fabs(value[i]) + std::fabs(value[i + 1]));
+    };
     for (index_t first = 0; first < n_; ++first)
       for (int steps = 0;; ++steps) {
         index_t last = first;  // where what follows is apart
-        while (last + 1 < n_ &&
-               !(std::fabs(beside[last]) <= 0x1p-53 * (std::fabs(value[last]) + std::fabs(value[last + 1]))))
-          ++last;
+        while (last + 1 < n_ && !is_apart(last)) ++last;
         if (last == first) break;
         if (steps == 60) return false;
         if (!vectors_) {
