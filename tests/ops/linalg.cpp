@@ -93,6 +93,14 @@ TEST_CASE("cholesky and qr", "[ops]") {
     check_rules([](V v) { return std::get<1>(qr(v[0])); }, {a}, DType::f64);
     CHECK(std::get<0>(qr(cast_to(a, DType::f16))).dtype() == DType::f16);
   }
+  // Numbers whose squares vanish or overflow.
+  for (double const size : {1e-300, 1e-155, 1e160, 1e290})
+    for (index_t const n : {3, 20}) {
+      Array const a = general(make_shape(n + 2, n)) * size;
+      auto const [q, r] = qr(a);
+      CHECK(close(matmul(q, r) / size, a / size));
+      CHECK(close(matmul(transpose(q), q), cast_to(eye(n), DType::f64)));
+    }
   CHECK(std::get<1>(qr(zeros({3, 2}))).shape() == make_shape(2, 2));
   CHECK_THROWS_WITH(qr(zeros({3})), "qr: matrices with at least as many rows as columns required, got [3]");
 }

@@ -6,15 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include <dfdx/ops/matrices.hpp>
+#include <dfdx/ops/reflections.hpp>
 
 namespace dfdx::op::detail {
-
-/// power_of_two - one near |x|, by which numbers up to x are divided so that their squares neither overflow nor vanish.
-template <int = 0>
-double power_of_two(double x) {
-  return x > 0 && x < HUGE_VAL ? std::exp2(std::clamp(std::floor(std::log2(x)), -1000.0, 1000.0)) : 1;
-}
 
 /// Eigen - of one symmetric matrix after the other: reflections make it tridiagonal, rotations then diagonal (the
 /// implicit QL steps). What is called a row of vectors is an eigenvector.

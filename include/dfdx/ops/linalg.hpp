@@ -233,15 +233,19 @@ struct qr : operation {
     using detail::Matrix;
     index_t const m = from.meta.shape[from.meta.shape.rank - 1], n = to.meta.shape[to.meta.shape.rank - 2];
     if (m < n) raise(name, too_wide, in[0].meta.shape);
-    bool const with_r = !is_q(at);
+    bool const with_r = !is_q(at), is_wide = out.meta.dtype == DType::f64;
     detail::Reflections all(m, n);
     if (n <= detail::Reflections::panel) {
       Matrix a(in[0], Matrix::Whole{}), y(out, Matrix::Whole{});
       return detail::for_matrices(x, [&](index_t const(&o)[2]) {
         a.read(in[0], o[0]);
+        double const scale = is_wide ? detail::scaled_for_squares(a) : 1;
         all.make(a, 0, m);
         y.clear();
-        for (index_t i = 0; with_r && i < n; ++i) std::copy(a.row(i) + i, a.row(i) + n, y.row(m + i) + i);
+        for (index_t i = 0; with_r && i < n; ++i) {
+          std::copy(a.row(i) + i, a.row(i) + n, y.row(m + i) + i);
+          if (scale != 1) detail::divide_row(y.row(m + i), 1 / scale, n);
+        }
         all.orthogonal_panel(y);
         y.write(out, o[1]);
       });
@@ -250,9 +254,13 @@ struct qr : operation {
     Matrix a(from), y(to);
     detail::for_matrices(x, [&](index_t const(&o)[2]) {
       a.read(from, o[0]);
+      double const scale = is_wide ? detail::scaled_for_squares(a) : 1;
       all.triangulate(a);
       y.clear();
-      for (index_t i = 0; with_r && i < n; ++i) std::copy_n(a.row(i), i + 1, y.row(i) + m);
+      for (index_t i = 0; with_r && i < n; ++i) {
+        std::copy_n(a.row(i), i + 1, y.row(i) + m);
+        if (scale != 1) detail::divide_row(y.row(i) + m, 1 / scale, i + 1);
+      }
       all.orthogonal(y);
       y.write(to, o[1]);
     });

@@ -9,6 +9,30 @@
 
 namespace dfdx::op::detail {
 
+/// power_of_two - one near |x|, by which numbers up to x are divided so that their squares neither overflow nor vanish.
+template <int = 0>
+double power_of_two(double x) {
+  return x > 0 && x < HUGE_VAL ? std::exp2(std::clamp(std::floor(std::log2(x)), -1000.0, 1000.0)) : 1;
+}
+
+/// scaled_for_squares - divides a by a power of two, which is the result, if squares of its elements could overflow or
+/// vanish.
+template <int = 0>
+double scaled_for_squares(Matrix& a) {
+  double squares = 0, most = 0;
+  for (index_t i = 0; i < a.rows; ++i) {
+    double r = 0;
+    row_products(&r, a.row(i), a.pitch, a.row(i), 1, a.columns);
+    squares += r;
+  }
+  if (squares > 0x1p-800 && squares < 0x1p800) return 1;
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.columns; ++j) most = std::max(most, std::fabs(a(i, j)));
+  double const scale = power_of_two(most);
+  for (index_t i = 0; i < a.rows; ++i) divide_row(a.row(i), scale, a.columns);
+  return scale;
+}
+
 /// Reflections - those that make a matrix of m rows and n columns, m >= n, upper triangular: 1 - v v^T for each column,
 /// |v|^2 = 2, or v = 0.
 ///

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include <dfdx/ops/eigen.hpp>
-#include <dfdx/ops/reflections.hpp>
 
 namespace dfdx::op::detail {
 
