@@ -20,6 +20,7 @@ template <class Code, index_t Width, int Given, int Stored, int Divided = -1>
 class LoopBody : protected LoopOperands<Code, Width, Stored> {
  protected:
   using Operands = LoopOperands<Code, Width, Stored>;
+  using typename Operands::State;
   static constexpr LoopFacts facts{Code::value};
   static constexpr int dims = facts.dims, split = facts.split, operands = facts.operands,
                        instructions = facts.instructions, phases = facts.phases;
@@ -54,23 +55,6 @@ class LoopBody : protected LoopOperands<Code, Width, Stored> {
   template <int K>
   static constexpr index_t lane_stride = Operands::template lane_stride<K>;
 
-  template <int D>
-  static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
-    constexpr index_t e = facts.extent_code(D);
-    return detail::resolved(e, symbols);
-  }
-
-  struct State {
-    void* const* base;
-    index_t const* symbols;
-    index_t at[operands + 1] = {};
-    detail::Cell cells[instructions + 1] = {};
-    index_t part = 0;
-    bool streams = false;
-    // Where a tile of each operand that lies across the rows begins, transposed, and which of its rows is due.
-    std::byte const* tiles = nullptr;
-    index_t tile_row = 0;
-  };
   template <int D>
   static DFDX_INLINE index_t iterations(State const& s) {
     constexpr index_t e = facts.extent_code(D);
@@ -186,10 +170,15 @@ class LoopBody : protected LoopOperands<Code, Width, Stored> {
 #else
       Values all{};  // g++ -O0 warns where they are handed on before they have values
 #endif
-      ((static_cast<row_t<run<P, N>>&>(all).values[Values::template place<run<P, N>>] =
-            step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, all)),
-       ...);
+      run_on<P, Tail>(s, i, count, a0, a1, a2, a3, all, std::index_sequence<N...>{});
     }
+  }
+  template <int P, bool Tail, class A0, class A1, class A2, class A3, std::size_t... N>
+  static DFDX_INLINE void run_on(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3, Values& all,
+                                 std::index_sequence<N...>) {
+    ((static_cast<row_t<run<P, N>>&>(all).values[Values::template place<run<P, N>>] =
+          step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, all)),
+     ...);
   }
   template <int N, int P, bool Tail, class A0, class A1, class A2, class A3, class... V>
   static DFDX_INLINE void in_turn(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3,
@@ -269,6 +258,27 @@ class LoopBody : protected LoopOperands<Code, Width, Stored> {
     }
   }
 
+  // A function of a function waits for it, and the instructions of both are as many as a processor looks ahead: it
+  // would do little meanwhile. So a phase with such functions runs part by part, each on some vectors.
+  template <int P>
+  static constexpr auto parts = facts.parts_of(P, runs_in<P>, functions_of<Code>(all_instructions).data());
+  template <int P>
+  static constexpr bool in_parts() {
+    if constexpr (detail::known_size<L> > 1 && !detail::self_applying<L>) return parts<P>.number > 1;
+    else return false;
+  }
+  template <int P, int Part, class A0, class A1, class A2, class A3>
+  static DFDX_INLINE void run_parts(State& s, index_t i, index_t vectors, Values* all, A0& a0, A1& a1, A2& a2,
+                                    A3& a3) {
+    constexpr int begin = parts<P>.begin[Part], end = parts<P>.begin[Part + 1];
+    [&]<std::size_t... N>(std::index_sequence<N...>) DFDX_INLINE_LAMBDA {
+      for (index_t v = 0; v < vectors; ++v)
+        run_on<P, false>(s, i + v * L::size, L::size, a0, a1, a2, a3, all[v],
+                         std::index_sequence<begin + N...>{});
+    }(std::make_index_sequence<static_cast<std::size_t>(end - begin)>{});
+    if constexpr (Part + 1 < parts<P>.number) run_parts<P, Part + 1>(s, i, vectors, all, a0, a1, a2, a3);
+  }
+
   // The inner dims from D on; the last of them in lanes. Several chains of sums take turns, a0 to a3 being those of the
   // first.
   template <int D, int P, class A0, class A1, class A2, class A3, class... More>
@@ -288,7 +298,18 @@ class LoopBody : protected LoopOperands<Code, Width, Stored> {
         for (index_t const at_once = (1 + static_cast<index_t>(sizeof...(More)) / 4) * size; i + at_once <= n;
              i += at_once)
           chains<P>(s, i, a0, a1, a2, a3, more...);
-      if constexpr (e < 0 || e >= known)
+      if constexpr ((e < 0 || e >= 8 * known) && in_parts<P>()) {
+        // As many as hide that each part begins by waiting; their values lie in the first cache.
+        constexpr index_t room = index_t{1} << 14, each = static_cast<index_t>(sizeof(Values)),
+                          most = each * 16 <= room  ? 16
+                                 : each * 4 >= room ? 4
+                                                    : room / each;
+        Values all[most];
+        for (index_t vectors = 0; i + size <= n; i += vectors * size) {
+          vectors = (n - i) / size < most ? (n - i) / size : most;
+          run_parts<P, 0>(s, i, vectors, all, a0, a1, a2, a3);
+        }
+      } else if constexpr (e < 0 || e >= known)
         for (; i + size <= n; i += size)
           lanes<P, false>(s, i, static_cast<int>(size), a0, a1, a2, a3, all_runs<P>);
       if constexpr (known == 0 || (known != 1 && (e < 0 || e % (known == 0 ? 1 : known) != 0)))

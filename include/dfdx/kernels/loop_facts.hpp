@@ -3,6 +3,7 @@
 // a backend has to know before it divides the work. All of it is constant.
 #pragma once
 
+#include <array>
 #include <utility>
 
 #include <dfdx/core/dtype.hpp>
@@ -84,6 +85,35 @@ class LoopFacts {
     int n = 0;
     for (int j = 0; j < i; ++j) n += runs(j, p);
     return n;
+  }
+
+  // Where parts of a phase begin, among what runs in it: no function of a part waits for another of that part.
+  // `is_function` tells of each instruction whether it takes long.
+  template <int N>
+  struct Parts {
+    int number = 0;
+    int begin[N + 2] = {};
+  };
+  template <int N>
+  constexpr Parts<N> parts_of(int p, Runs<N> const& runs, bool const* is_function) const {
+    Parts<N> r;
+    int last[N + 1] = {};  // the part of the last function that a value waits for, from 1 on
+    r.number = 1;
+    for (int at = 0; at < runs.number; ++at) {
+      int const i = runs.at[at];
+      loop_code::Instruction const x = instruction(i);
+      bool const reads = x.code == loop_code::load || x.code == loop_code::iota ||
+                         (x.stash >= 0 && p > static_cast<int>(x.phase));
+      if (reads) continue;
+      bool const stores = x.code == loop_code::store || x.code == loop_code::accumulate;
+      for (index_t v : {stores ? index_t{-1} : x.a, x.b, x.c})
+        if (v >= 0 && last[v] > last[i]) last[i] = last[v];
+      if (!is_function[i]) continue;
+      if (last[i] == r.number) r.begin[r.number++] = at;
+      last[i] = r.number;
+    }
+    r.begin[r.number] = runs.number;
+    return r;
   }
 
   constexpr bool has_lanes(int i) const {
@@ -295,6 +325,17 @@ inline constexpr int cost_of = op::fused<static_cast<int>(What)>::type::cost;
 template <index_t What>
   requires(What < loop_code::first_op)
 inline constexpr int cost_of<What> = 0;
+
+/// costly - what an op costs that is a function of the C library where it is computed of one number.
+inline constexpr int costly = 8;
+
+/// functions_of - which instructions of a description are such functions. (And one place more, for there may be none.)
+template <class Code, std::size_t... I>
+constexpr auto functions_of(std::index_sequence<I...>) {
+  constexpr LoopFacts facts(Code::value);
+  return std::array<bool, sizeof...(I) + 1>{
+      (cost_of<facts.field(static_cast<int>(I), loop_code::code)> >= costly)...};
+}
 
 /// loop_cost - that of all instructions of a description; of those of one phase.
 template <class Code, int Phase = -1, std::size_t... I>

@@ -17,7 +17,7 @@ template <class Code, index_t Width, int Stored>
 class LoopOperands {
  protected:
   static constexpr LoopFacts facts{Code::value};
-  static constexpr int dims = facts.dims, operands = facts.operands;
+  static constexpr int dims = facts.dims, operands = facts.operands, instructions = facts.instructions;
   using L = Lanes<Width>;
 
   template <int K>
@@ -25,6 +25,24 @@ class LoopOperands {
   // A variable, since a compiler has less work with it than with a function.
   template <int K>
   static constexpr index_t lane_stride = facts.stride_code(K, dims - 1);
+
+  template <int D>
+  static DFDX_INLINE constexpr index_t extent_of(index_t const* symbols) {
+    constexpr index_t e = facts.extent_code(D);
+    return detail::resolved(e, symbols);
+  }
+
+  struct State {
+    void* const* base;
+    index_t const* symbols;
+    index_t at[operands + 1] = {};
+    detail::Cell cells[instructions + 1] = {};
+    index_t part = 0;
+    bool streams = false;
+    // Where a tile of each operand that lies across the rows begins, transposed, and which of its rows is due.
+    std::byte const* tiles = nullptr;
+    index_t tile_row = 0;
+  };
 
   // Whether operand k lies across the rows, of elements that lanes are made of: it is read in square tiles.
   template <int K>

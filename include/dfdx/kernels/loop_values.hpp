@@ -181,9 +181,6 @@ concept self_applying = sizeless<L> || L::applies_itself;
 template <class L>
 concept blockwise = L::is_block;
 
-// What an op costs that is a function of the C library where it is computed of one number.
-inline constexpr int costly = 8;
-
 /// fill_with_identity - n numbers at p.
 template <index_t Do, class M>
 DFDX_INLINE void fill_with_identity(void* p, index_t n) {
