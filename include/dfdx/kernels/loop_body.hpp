@@ -174,7 +174,8 @@ class LoopBody : protected LoopOperands<Code, Width, Stored> {
     }
   }
   template <int P, bool Tail, class A0, class A1, class A2, class A3, std::size_t... N>
-  static DFDX_INLINE void run_on(State& s, index_t i, int count, A0& a0, A1& a1, A2& a2, A3& a3, Values& all,
+  static DFDX_INLINE void run_on([[maybe_unused]] State& s, [[maybe_unused]] index_t i,
+                                 [[maybe_unused]] int count, A0& a0, A1& a1, A2& a2, A3& a3, Values& all,
                                  std::index_sequence<N...>) {
     ((static_cast<row_t<run<P, N>>&>(all).values[Values::template place<run<P, N>>] =
           step<run<P, N>, P, (Tail && ends<P, N>)>(s, i, count, a0, a1, a2, a3, all)),
