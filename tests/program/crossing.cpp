@@ -70,6 +70,36 @@ TEST_CASE("maps across the rows of an operand, with axes around", "[program]") {
   CHECK(equal_numbers(compile(grow)(y), grow(Array(y))));
 }
 
+// Lanes run along another axis than a short last one, and write it with gaps.
+template <class E, std::size_t C>
+bool channels_last() {
+  auto const x = counted<E, 3, C, 5, 37>(11);
+  auto const row = counted<E, C>(3);
+  auto const f = [](auto const& v, auto const& w) { return permute<0, 2, 3, 1>(v) * w + w; };
+  using P = typename decltype(compile(f))::template program_for<Tensor<E, 3, C, 5, 37>, Tensor<E, C>>;
+  // The last dim of the loop is that of the lanes.
+  auto const& code = P::plan.code;
+  index_t const lanes = code[static_cast<std::size_t>(loop_code::header_size) +
+                             static_cast<std::size_t>(code[loop_code::dims]) - 1];
+  return lanes == 185 && equal_numbers(compile(f)(x, row), f(Array(x), Array(row)));
+}
+TEST_CASE("channels that become the last axis", "[program]") {
+  CHECK(channels_last<float, 2>());
+  CHECK(channels_last<float, 3>());
+  CHECK(channels_last<double, 4>());
+  CHECK(channels_last<std::int32_t, 3>());
+  CHECK(channels_last<std::uint8_t, 3>());
+  auto const pixels = [](auto const& v) { return pixel_shuffle<2>(v) + pixel_shuffle<2>(v * v); };
+  auto const x = counted<float, 2, 8, 19, 21>(7);
+  CHECK(equal_numbers(compile(pixels)(x), pixels(Array(x))));
+  Array const planes = Array(counted<float, 3, 777>(5));
+  auto const turn = [](auto const& v) { return permute<1, 0>(v) * 2.0f; };
+  for (index_t n : {777, 16, 5, 1, 0}) {
+    Tensor<float, 3, dyn> const some(slice(planes, 1, 0, n).contiguous());
+    CHECK(equal_numbers(compile(turn)(some), turn(Array(some))));
+  }
+}
+
 TEST_CASE("maps across the rows of an operand of dynamic extents", "[program]") {
   Array const x = Array(counted<float, 130, 90>(3)), y = Array(counted<float, 90, 130>(17));
   auto const f = [](auto const& a, auto const& b) { return exp(-abs(a)) + permute<1, 0>(b); };

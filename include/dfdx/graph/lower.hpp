@@ -7,6 +7,7 @@
 #include <bit>
 
 #include <dfdx/core/loop_code.hpp>
+#include <dfdx/graph/loop_parts.hpp>
 #include <dfdx/graph/lowered.hpp>
 #include <dfdx/graph/sink.hpp>
 
@@ -15,6 +16,10 @@ namespace dfdx::graph {
 namespace detail {
 
 class LoopBuilder {
+  using Record = LoopRecord;
+  using Instruction = LoopInstruction;
+  using Role = LoopInstruction::Role;
+
  public:
   constexpr LoopBuilder(Graph const& g, Fusion const& f, Group const& group, Vec<char> const& stored,
                         bool by_rows)
@@ -22,9 +27,12 @@ class LoopBuilder {
         access_(f.access.data()),
         place_(f.place.data()),
         group_(group),
+        space_(group.space),
         by_rows_(by_rows) {
     slot_.assign(group.members.size(), -1);
     for (std::size_t m = 0; m < group.members.size(); ++m) add(m, stored);
+    bool const may_turn = group_.split < 0 && !by_rows_;
+    if (int const a = may_turn ? better_lanes(space_, code_, records_) : -1; a >= 0) move_last(a);
     split_ = group_.split >= 0 ? group_.split : by_rows_ ? last_axis() : first_of_last_walk();
     settle_levels();
     settle_phases();
@@ -35,29 +43,16 @@ class LoopBuilder {
   Lowered result;
 
  private:
-  struct Record {
-    DType dtype;
-    index_t fill, combine;
-    Strides strides;
-  };
-  // What an instruction does, so that it is found out once.
-  enum class Role : unsigned char { constant, reads, computes, reduces, stores };
-  struct Instruction {
-    index_t code;
-    DType type;
-    index_t a = -1, b = -1, c = -1, immediate = 0;
-    index_t level = loop_code::element_level;
-    int phase = 0;
-    unsigned mask = 0;
-    index_t stash = -1;
-    int cost = 1;
-    Role role = Role::computes;
-  };
-
-  constexpr int last_axis() const {
-    int a = group_.space.rank - 1;
-    while (a > 0 && group_.space[a] == 1) --a;
-    return a < 0 ? 0 : a;
+  constexpr int last_axis() const { return last_long_axis(space_); }
+  // Makes an axis the last, and those before it that all operands walk as one with it.
+  constexpr void move_last(int axis) {
+    int first = axis;
+    while (first > 0 && one_walk(first - 1, first)) --first;
+    for (int moved = first; moved <= axis; ++moved)
+      for (int a = first, last = last_axis(); a < last; ++a) {
+        std::swap(space_.dims[a], space_.dims[a + 1]);
+        for (Record& r : records_) std::swap(r.strides.dims[a], r.strides.dims[a + 1]);
+      }
   }
   constexpr int rank() const { return group_.space.rank; }
 
@@ -72,7 +67,7 @@ class LoopBuilder {
 
   constexpr int push(Instruction const& i) {
     code_.push_back(i);
-    code_.back().role = role_of(i.code);
+    code_.back().role = LoopInstruction::role_of(i.code);
     return static_cast<int>(code_.size()) - 1;
   }
   // The same instruction again is the one there is.
@@ -83,13 +78,6 @@ class LoopBuilder {
         return static_cast<int>(i);
     return push(x);
   }
-  static constexpr Role role_of(index_t c) {
-    if (c == loop_code::constant) return Role::constant;
-    if (c == loop_code::load || c == loop_code::iota) return Role::reads;
-    if (c == loop_code::store || c == loop_code::accumulate) return Role::stores;
-    return c >= loop_code::reduce_sum && c <= loop_code::reduce_min ? Role::reduces : Role::computes;
-  }
-
   constexpr index_t operand(Memory m, Strides const& strides, index_t fill = 0, index_t combine = 0) {
     for (std::size_t k = 0; k < records_.size(); ++k) {
       Memory const& o = result.memory[k];
@@ -208,7 +196,7 @@ class LoopBuilder {
 
   constexpr bool varies_inside(Strides const& s) const {
     for (int a = split_; a < s.rank; ++a)
-      if (s.dims[a] != 0 && group_.space.dims[a] != 1) return true;
+      if (s.dims[a] != 0 && space_.dims[a] != 1) return true;
     return false;
   }
 
@@ -275,7 +263,7 @@ class LoopBuilder {
     for (Instruction const& i : code_)
       if (i.code == loop_code::store && i.b == value && i.level == loop_code::element_level) return i.a;
     Instruction const of = code_[value];
-    Shape row = group_.space;
+    Shape row = space_;
     for (int a = 0; a < split_; ++a) row[a] = 1;
     Strides s = contiguous(row);
     for (int a = 0; a < split_; ++a) s[a] = 0;
@@ -296,7 +284,7 @@ class LoopBuilder {
   constexpr int first_of_last_walk() const {
     int first = last_axis();
     for (int a = first - 1; a >= 0; --a) {
-      if (group_.space[a] == 1) continue;
+      if (space_[a] == 1) continue;
       if (!one_walk(a, first)) break;
       first = a;
     }
@@ -304,7 +292,7 @@ class LoopBuilder {
   }
   constexpr bool one_walk(int outer, int inner) const {
     for (Record const& r : records_)
-      if (r.strides.dims[outer] != extent::mul(r.strides.dims[inner], group_.space.dims[inner])) return false;
+      if (r.strides.dims[outer] != extent::mul(r.strides.dims[inner], space_.dims[inner])) return false;
     return true;
   }
 
@@ -313,34 +301,16 @@ class LoopBuilder {
     return !(outer < split_ && inner >= split_) && one_walk(outer, inner);
   }
 
-  // Bytes are read, written and compared by vectors of wider numbers, but no other bytes are made of them.
-  constexpr index_t lane_width() const {
-    bool four = true, eight = true;
-    auto const consider = [&](DType d) {
-      bool const any = d == DType::boolean || is_byte(d);
-      four = four && (any || d == DType::f32 || is_half(d) || d == DType::i32);
-      eight = eight && (any || d == DType::f64 || d == DType::i64);
-    };
-    for (Instruction const& i : code_) {
-      consider(i.type);
-      bool const moves = i.code == loop_code::load || i.code == loop_code::store ||
-                         i.code == loop_code::cast || i.code == loop_code::constant;
-      if (is_byte(i.type) && (!moves || i.stash >= 0)) return loop_code::scalar;
-    }
-    for (Record const& r : records_) consider(r.dtype);
-    return four ? loop_code::four_bytes : eight ? loop_code::eight_bytes : loop_code::scalar;
-  }
-
   constexpr void write() {
     int merged[max_rank] = {}, count = 0, split = 0;
     index_t extents[max_rank] = {};
     for (int a = 0; a < rank(); ++a) {
-      if (group_.space[a] == 1) continue;
+      if (space_[a] == 1) continue;
       if (count > 0 && mergeable(merged[count - 1], a)) {
-        extents[count - 1] = extent::mul(extents[count - 1], group_.space[a]);
+        extents[count - 1] = extent::mul(extents[count - 1], space_[a]);
         merged[count - 1] = a;
       } else {
-        extents[count] = group_.space[a];
+        extents[count] = space_[a];
         merged[count++] = a;
       }
       if (a < split_) split = count;
@@ -358,8 +328,9 @@ class LoopBuilder {
     result.code.resize(loop_code::header_size + n + records_.size() * (loop_code::operand_size + n) +
                        code_.size() * loop_code::instruction_size);
     index_t* out = result.code.data();
-    for (index_t x : {lane_width(), index_t{count}, index_t{split}, static_cast<index_t>(records_.size()),
-                      static_cast<index_t>(code_.size()), index_t{phases}, index_t{0}})
+    for (index_t x :
+         {lane_width(code_, records_), index_t{count}, index_t{split}, static_cast<index_t>(records_.size()),
+          static_cast<index_t>(code_.size()), index_t{phases}, index_t{0}})
       *out++ = x;
     for (int d = 0; d < count; ++d) *out++ = extents[d];
     for (Record const& r : records_) {
@@ -380,6 +351,7 @@ class LoopBuilder {
   Access const* access_;
   Place const* place_;
   Group const& group_;
+  Shape space_;  // its dims, in the order of the nest
   bool by_rows_;
   int split_ = 0;
   int member_ = -1, operand_ = -1;  // what is being added
