@@ -9,6 +9,7 @@
 
 #include <dfdx/core/config.hpp>
 #include <dfdx/kernels/simd/partial.hpp>
+#include <dfdx/kernels/simd/prefetch.hpp>
 
 #if !defined(__CUDACC__)
 
@@ -91,6 +92,7 @@ DFDX_INLINE void store_every(typename B::value_type* p, B const& x, std::index_s
   using E = Every<Step, static_cast<int>(B::size)>;
   if constexpr (Vector < Step) {
     auto* const to = p + E::begin(Vector);
+    ask_to_write(to, stores_ahead);  // stores of parts of lines wait for these, and fill up what they wait in
     native_t<B> const all = native(x);
     native_t<B> const spread = __builtin_shufflevector(all, all, E::lane_at(Vector, static_cast<int>(I))...);
     if constexpr (sizeof(*p) == 4)
