@@ -13,7 +13,7 @@ namespace dfdx::graph {
 
 /// The longest vectors that are taken apart, from so many of them on; and how many times more there must be than of
 /// those that they repeat, and of sums that are made of them.
-inline constexpr index_t most_components = 8, worth_components = 256, times_more_vectors = 8;
+inline constexpr index_t most_components = most_columns, worth_components = 256, times_more_vectors = 8;
 /// What one kernel takes of them: arrays that are computed (fewer of those that repeat others, which would be large
 /// between several), and sums of components; of more vectors than `most_kept`, an array of which is no matter beside
 /// the time, so few sums of rows that it certainly has registers for them.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where values live that have no buffer of their own. What lies side by side is one buffer, and columns of a matrix lie
-// in it with others between their elements. What enters a region, is
-// carried through it or is stacked is computed where it will be read: carries have a ring of two places, read from one
-// and written to the other, or, if all their values are stacked, one place more than there are iterations.
+// in it with others between their elements. What enters a region, is carried through it or is stacked is computed where
+// it will be read: carries have a ring of two places, read from one and written to the other, or, if all their values
+// are stacked, one place more than there are iterations.
 #pragma once
 
 #include <dfdx/graph/fuse.hpp>
