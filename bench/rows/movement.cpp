@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Work that moves numbers or makes them: an embedding and the gradient of its table, a transpose, dropout, random
-// normal numbers.
+// Work that moves numbers or makes them: an embedding and the gradient of its table, elements by index and sums at
+// places, a transpose, dropout, random normal numbers.
 #include "works.hpp"
 
 namespace {
@@ -28,6 +28,28 @@ void embedding_table() {
         return std::pair(r.first, std::get<0>(r.second));
       },
       bench::wanted(table.weight), bench::plain(index), bench::plain(ct));
+}
+
+void by_index() {
+  auto const x = bench::numbers<Tensor<float, 512, 1000>>(1);
+  auto const columns = bench::integers<Tensor<std::int32_t, 500>>(2, 1000);
+  auto some = compile([](auto const& v, auto const& i) { return index_select<1>(v, i); });
+  bench::compare_works(
+      {"movement", "index_select, 500 columns of 512x1000", "columns"}, [&] { return some(x, columns); },
+      bench::plain(x), bench::plain(columns));
+  auto const places = bench::integers<Tensor<std::int32_t, 512, 200>>(3, 1000);
+  auto const parts = bench::numbers<Tensor<float, 512, 200>>(4);
+  auto add = compile([](auto const& v, auto const& i, auto const& w) { return scatter_add<1>(v, i, w); });
+  bench::compare_works(
+      {"movement", "scatter_add, 512x200 to 512x1000", "scatter_add"}, [&] { return add(x, places, parts); },
+      bench::plain(x), bench::plain(places), bench::plain(parts));
+  auto const labels = bench::integers<Tensor<std::int32_t, 10000>>(5, 128);
+  auto hot = compile([](auto const& i) { return one_hot<128>(i); });
+  bench::compare_works(
+      {"movement", "one_hot, 10000 of 128", "one_hot"}, [&] { return hot(labels); }, bench::plain(labels));
+  auto counts = compile([](auto const& v) { return histc<100>(v, -3, 3); });
+  bench::compare_works(
+      {"movement", "histc 100 of 512x1000", "histc"}, [&] { return counts(x); }, bench::plain(x));
 }
 
 void transposed() {
@@ -71,6 +93,7 @@ void normals() {
 
 int main() {
   embedding_table();
+  by_index();
   transposed();
   drop();
   normals();
