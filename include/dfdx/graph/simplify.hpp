@@ -3,6 +3,7 @@
 // local algebra below; then drops what no output needs. Linear in the number of nodes.
 #pragma once
 
+#include <dfdx/graph/narrow.hpp>
 #include <dfdx/graph/patterns.hpp>
 
 namespace dfdx::graph {
@@ -126,7 +127,7 @@ constexpr Graph simplify(Graph g) {
       if (product.op->code == Code::cast && uses[under] == 1)
         swapped = detail::transposed_cast(r, n, product);
       else swapped = detail::transposed_product(r, n, product);
-    }
+    } else if (code == Code::cast || detail::is_comparison(code)) swapped = detail::narrowed(r, g, n);
     to[i] = swapped >= 0 ? swapped : r.add(n);
   }
   for (int o : g.outputs) r.graph.outputs.push_back(to[o]);

@@ -260,10 +260,12 @@ struct VectorLanes {
   template <class T>
   static DFDX_INLINE type<T> positions(index_t first, index_t step) {
     alignas(64) T buffer[size];
-    if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
-      // Compilers put lanes together one by one, which took longer than the exponential of a softmax.
+    if constexpr (sizeof(T) == 4) {
+      // Compilers put lanes together one by one, which took longer than the exponential of a softmax. f32 has all of
+      // these integers.
       for (int i = 0; i < size; ++i) buffer[i] = static_cast<T>(i);
-      if (step == 1) return type<T>(static_cast<T>(first)) + type<T>::load_aligned(buffer);
+      if (step == 1 && (std::is_integral_v<T> || (first >= 0 && first < (index_t{1} << 24) - size)))
+        return type<T>(static_cast<T>(first)) + type<T>::load_aligned(buffer);
     }
     for (int i = 0; i < size; ++i) buffer[i] = static_cast<T>(first + i * step);
     if constexpr (std::is_same_v<T, bool>) return load<false>(buffer, 1, size);
