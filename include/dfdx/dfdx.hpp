@@ -87,6 +87,7 @@
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/methods.hpp>
 #include <dfdx/vocabulary/norm.hpp>
+#include <dfdx/vocabulary/one_hot.hpp>
 #include <dfdx/vocabulary/order.hpp>
 #include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/pool_by_size.hpp>

@@ -48,7 +48,8 @@ struct Ordered {
 };
 struct Moved {
   constexpr auto operator()(auto const& x, auto const& at, auto const& src) const {
-    return std::tuple(index_copy<1>(x, at, src), concat<0>(flip<0>(x), x), pad<1, 2>(x, 0.5));
+    return std::tuple(index_copy<1>(x, at, src), concat<0>(flip<0>(x), x), pad<1, 2>(x, 0.5),
+                      index_add<1>(x, at, src), index_add<0>(transpose(x), at, transpose(src)));
   }
 };
 struct Drawn {

@@ -7,6 +7,7 @@
 
 #include <dfdx/vocabulary/conv.hpp>
 #include <dfdx/vocabulary/in_place.hpp>
+#include <dfdx/vocabulary/one_hot.hpp>
 #include <dfdx/vocabulary/pool.hpp>
 
 #include <algorithm>

@@ -128,6 +128,15 @@ TEST_CASE("places and sums along an axis, of every dtype, called on a device") {
   }
   CHECK(called([](auto const& y, auto const& i, auto const& v) { return index_add(y, 0, i, v); }, x,
                zeros({0}, DType::i64), zeros({0, 2, 6, 2, 4})) == 0);
+  // Some of many axes, onto what is there.
+  Array const few_places = randint({2, 1, 9, 2, 3}, Key{4}, 0, 6),
+              few_parts = drawn(make_shape(2, 1, 9, 2, 3), 5);
+  CHECK(called([](auto const& y, auto const& i, auto const& v) { return scatter_add(y, 2, i, v); }, x,
+               few_places, few_parts) < 1e-6);
+  CHECK(called([](auto const& y, auto const& i, auto const& v) { return scatter(y, 2, i, v); }, x, few_places,
+               few_parts) == 0);
+  CHECK(called([](auto const& y, auto const& i, auto const& v) { return index_add(y, 2, i, v); }, x,
+               randint({9}, Key{5}, 0, 6), drawn(make_shape(3, 2, 9, 2, 4), 6)) < 1e-6);
   // What meets at a place is added up, or the last of it stays.
   Array const at = randint({500, 3}, Key{5}, 0, 4), rows = randint({500}, Key{6}, 0, 4);
   for (DType const d : every) {

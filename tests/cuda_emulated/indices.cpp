@@ -92,6 +92,47 @@ TEST_CASE("elements along an axis, and their gradients in order", "[cuda]") {
                 indices<Tensor<std::int32_t, 5000, 3>>(2)) == 0);
   REQUIRE(apart(grad(entropy), x, indices<Tensor<std::int32_t, 6>>(13)) < 1e-6);
 }
+// Rows and elements added to a value, or put there: by a program, and in the place of a state.
+template <class F, class X, class I, class S>
+bool same_onto(F const& f, X const& x, I const& at, S const& src, double bound) {
+  bool same = apart(f, x, at, src) <= bound;
+  for (auto const turns : {cuda_fake::Turns::forward, cuda_fake::Turns::shuffled}) {
+    InTurns const order(turns);
+    auto here = x.clone();
+    auto there = to(cuda(), here);
+    auto on_cpu = stateful(f), on_gpu = stateful(f);
+    for (int k = 0; k < 3; ++k) {
+      on_cpu(here, at, src);
+      on_gpu(there, to(cuda(), at), to(cuda(), src));
+      same = same && difference(numbers(there), numbers(here)) <= 3 * bound;
+    }
+  }
+  return same;
+}
+TEST_CASE("elements and rows are added to a value", "[cuda]") {
+  auto const add_rows = [](auto const& x, auto const& i, auto const& src) { return index_add<0>(x, i, src); };
+  auto const add_columns = [](auto const& x, auto const& i, auto const& src) {
+    return index_add<1>(x, i, src, 0.5);
+  };
+  auto const add = [](auto const& x, auto const& i, auto const& src) { return scatter_add<1>(x, i, src); };
+  auto const put = [](auto const& x, auto const& i, auto const& src) { return scatter<0>(x, i, src); };
+  auto const x = filled<Tensor<float, 40, 13>>(1);
+  CHECK(same_onto(add_rows, x, indices<Tensor<std::int32_t, 300>>(40), filled<Tensor<float, 300, 13>>(2),
+                  1e-6));
+  CHECK(same_onto(add_columns, x, indices<Tensor<std::int64_t, 30>>(13), filled<Tensor<float, 40, 30>>(2),
+                  1e-6));
+  CHECK(same_onto(add, x, indices<Tensor<std::int64_t, 21, 30>>(13), filled<Tensor<float, 21, 30>>(2), 1e-6));
+  CHECK(same_onto(put, x, indices<Tensor<std::uint8_t, 5, 11>>(40), filled<Tensor<float, 5, 11>>(2), 0));
+  CHECK(same_onto(add_rows, filled<Tensor<bfloat16, 2, 13>>(1), indices<Tensor<std::int32_t, 900>>(2),
+                  ones<bfloat16, 900, 13>(), 0));
+  // Derivatives of what is kept, and of what replaces it.
+  constexpr auto loss = [](auto const& x_, auto const& src, auto const& i) {
+    return sum(square(scatter<0>(x_, i, src))) + sum(exp(index_add<1>(x_, i[0], transpose(src))));
+  };
+  auto const at = Tensor<std::int64_t, 1, 3>::from({{2, 0, 1}});
+  CHECK(apart(grad(loss, wrt<0, 1>), filled<Tensor<double, 3, 3>>(1), filled<Tensor<double, 3, 3>>(3), at) <
+        1e-12);
+}
 TEST_CASE("an index out of range is said when a result is read", "[cuda]") {
   auto const table = to(cuda(), filled<Tensor<float, 11, 35>>(1));
   auto index = indices<Tensor<std::int32_t, 300>>(11);

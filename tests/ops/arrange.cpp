@@ -2,6 +2,7 @@
 // Functions that lay elements out anew, against the place from which each element comes.
 #include "ops/places.hpp"
 
+#include <dfdx/vocabulary/one_hot.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>

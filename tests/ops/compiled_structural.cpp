@@ -4,6 +4,7 @@
 
 #include <dfdx/transforms/eager.hpp>
 #include <dfdx/vocabulary/norm.hpp>
+#include <dfdx/vocabulary/one_hot.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 

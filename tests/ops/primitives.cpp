@@ -465,6 +465,13 @@ struct Along {
     });
     return y;
   }
+  // Which elements of x are named.
+  Array hits(Array const& at) const {
+    Array const ones = doubles(index.shape());
+    for_indices(index.shape(), [&](index_t const* i) { cell(ones, i) = 1; });
+    Array const moved[] = {ones, at};
+    return scattered(moved, true);
+  }
   Array scattered(V v, bool replace) const {
     Array const y = doubles(x);
     for_indices(index.shape(), [&](index_t const* i) {
@@ -507,6 +514,47 @@ struct Record<op::scatter> : RecordBase {
     for (Along const& a : alongs()) add(a, false);
     add({1, make_shape(2, 4), places({3, 0, 1, 2}, {2, 2})}, true);
     return r;
+  }
+};
+
+template <>
+struct Record<op::scatter_onto> : RecordBase {
+  static Case of(Along const& a, bool replace) {
+    return {[=](V v) { return bound<op::scatter_onto>(Attrs{{a.axis, replace}}, v); },
+            [=](V v) {
+              Array const moved[] = {v[2], v[1]}, y = a.scattered(moved, replace), hit = a.hits(v[1]);
+              for_indices(a.x, [&](index_t const* i) {
+                cell(y, i) += replace && value_at(hit, i) != 0 ? 0 : value_at(v[0], i);
+              });
+              return y;
+            },
+            {draw(a.x, {}, 1, DType::f64), a.index, draw(a.index.shape(), {}, 2, DType::f64)}};
+  }
+  static Cases cases() {
+    Cases r;
+    for (Along const& a : alongs()) r.push_back(of(a, false));
+    r.push_back(of({1, make_shape(2, 4), places({3, 0, 1, 2}, {2, 2})}, true));
+    r.push_back(of({0, make_shape(3, 4), places({2, 0, 1, 1}, {1, 4})}, true));
+    return r;
+  }
+};
+template <>
+struct Record<op::rows_onto> : RecordBase {
+  static Case of(index_t rows, Shape const& rest, Array const& index) {
+    Case const sums = Record<op::rows_add>::of(rows, rest, index);
+    Shape x = make_shape(rows);
+    for (int a = 0; a < rest.rank; ++a) x.push_back(rest[a]);
+    return {[=](V v) { return bound<op::rows_onto>(Attrs{}, v); },
+            [=](V v) {
+              Array const rows_of[] = {v[2], v[1]}, y = sums.reference(rows_of);
+              for_indices(x, [&](index_t const* i) { cell(y, i) += value_at(v[0], i); });
+              return y;
+            },
+            {draw(x, {}, 3, DType::f64), index, sums.x[0]}};
+  }
+  static Cases cases() {
+    return {of(5, make_shape(3), places({4, 0, 4, 2}, {2, 2})), of(3, {}, places({1}, {})),
+            of(2, make_shape(3), places({}, {0})), of(4, make_shape(1, 20), places({3, 3, 0}, {3}))};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/norm.hpp>
+#include <dfdx/vocabulary/one_hot.hpp>
 
 #include <catch2/matchers/catch_matchers.hpp>
 

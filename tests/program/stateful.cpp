@@ -136,6 +136,45 @@ TEST_CASE("rows are written where they belong and nothing else is", "[program]")
   CHECK(moves<P>() == 0);
 }
 
+// What is added to parts of a large state, or to elements of it, or put there, is written where it belongs.
+template <class F, class... X>
+void check_onto(F const& f, X const&... x) {
+  using Table = Tensor<float, 512, 48>;
+  using P = typename Stateful<F>::template program_for<Table, X...>;
+  static_assert(P::arena_bytes < 16384);
+  CHECK(moves<P>() == 0);
+  auto table = randn<float, 512, 48>(Key{1});
+  float const* const memory = table.data();
+  auto step = stateful(f);
+  for (int i = 0; i < 3; ++i) {
+    Array const expected = Array(f(table, x...)).clone();
+    step(table, x...);
+    CHECK(array_equal(table, expected));
+  }
+  CHECK(table.data() == memory);
+}
+TEST_CASE("elements are added to a state in its place", "[program]") {
+  auto const rows = Tensor<std::int64_t, 5>::from({3, 511, 3, 0, 3});
+  auto const columns = Tensor<std::int32_t, 3>::from({47, 0, 47});
+  check_onto([](auto const& s, auto const& at, auto const& x) { return index_add<0>(s, at, x); }, rows,
+             randn<float, 5, 48>(Key{2}));
+  check_onto([](auto const& s, auto const& at, auto const& x) { return index_add<1>(s, at, x, -0.5); },
+             columns, randn<float, 512, 3>(Key{3}));
+  auto const places = randint<std::int64_t, 9, 48>(Key{4}, 0, 512);
+  check_onto([](auto const& s, auto const& at, auto const& x) { return scatter_add<0>(s, at, x); }, places,
+             randn<float, 9, 48>(Key{5}));
+  check_onto([](auto const& s, auto const& at, auto const& x) { return scatter<0>(s, at, x); }, places,
+             randn<float, 9, 48>(Key{6}));
+  // All indices are looked at before anything is written.
+  constexpr auto add = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 3> const& at,
+                          Tensor<float, 3, 2> const& x) { return index_add<0>(s, at, x); };
+  auto state = ones<float, 4, 2>();
+  auto step = stateful(add);
+  CHECK_THROWS_WITH((step(state, Tensor<std::int64_t, 3>::from({0, 1, 4}), ones<float, 3, 2>())),
+                    "index_add: index 4 out of range for axis 0 of [4, 2]");
+  CHECK(array_equal(state, ones<float, 4, 2>()));
+}
+
 TEST_CASE("a state that is read after it was changed is moved at the end", "[program]") {
   // What replaces rows of a state by other rows of it.
   constexpr auto turn = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 4> const& at) {

@@ -2,6 +2,7 @@
 // Functions of the reference cases that move elements.
 #include "refs/axes.hpp"
 
+#include <dfdx/vocabulary/one_hot.hpp>
 #include <dfdx/vocabulary/split.hpp>
 
 namespace refs {

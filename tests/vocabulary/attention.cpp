@@ -4,6 +4,7 @@
 
 #include <dfdx/testing/gradcheck.hpp>
 #include <dfdx/vocabulary/attention.hpp>
+#include <dfdx/vocabulary/one_hot.hpp>
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 

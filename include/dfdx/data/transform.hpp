@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What is done to batches before they are trained on: normalization, and changes at random that a key settles, the same
-// in every run. (one_hot is an op, vocabulary/index.hpp.) They run when called and are not differentiated.
+// in every run. (one_hot is an op, vocabulary/one_hot.hpp.) They run when called and are not differentiated.
 #pragma once
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 #include <dfdx/graph/views.hpp>
 #include <dfdx/ops/index_copy.hpp>
 #include <dfdx/ops/matmul.hpp>
+#include <dfdx/ops/onto.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/vocabulary/apply.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -176,6 +177,7 @@ class Batching {
       return matrix_times_each(n);
     if (is_op<op::take>(*n.op)) return take(n);
     if (is_op<op::rows_add>(*n.op)) return rows_add(n);
+    if (is_op<op::rows_onto>(*n.op)) return rows_onto(n);
     if (is_op<op::index_copy>(*n.op) && !batched(n.in[1])) return index_copy(n);
     if (n.op->examples == Examples::one_by_one || n.op->examples == Examples::join) return one_by_one(n);
     Node m = n;
@@ -240,6 +242,12 @@ class Batching {
     rows.shape[1] = graph_[n.in[1]].meta.shape.numel();
     Sym const x = bind_as<op::reshape>(rows, Attrs{}, all(n.in[0]));
     return bind_as<op::scatter>(more(n.meta), of_rows(n), x, for_rows(all(n.in[1]), rows.shape));
+  }
+  constexpr Sym rows_onto(Node const& n) {
+    Meta rows = more(n.meta);
+    rows.shape[1] = graph_[n.in[1]].meta.shape.numel();
+    Sym const src = bind_as<op::reshape>(rows, Attrs{}, all(n.in[2]));
+    return bind<op::scatter_onto>(of_rows(n), all(n.in[0]), for_rows(all(n.in[1]), rows.shape), src);
   }
   constexpr Sym index_copy(Node const& n) {
     return bind_as<op::index_copy>(more(n.meta), moved_on(Examples::axis, n.attrs), all(n.in[0]),

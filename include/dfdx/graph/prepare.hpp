@@ -5,6 +5,7 @@
 
 #include <dfdx/graph/joins.hpp>
 #include <dfdx/ops/join.hpp>
+#include <dfdx/ops/onto.hpp>
 #include <dfdx/ops/region.hpp>
 #include <dfdx/ops/slide.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
@@ -115,8 +116,10 @@ constexpr int remaining_window(Graph const& g, Aliases const& aliases, std::size
 // A sum or product in 16 bits, to be made in f32 and rounded once: it may add up in memory, and in bf16 256 + 1 is 256.
 constexpr bool is_narrow_sum(Node const& n) {
   if (!is_floating(n.meta.dtype) || size_of(n.meta.dtype) != 2) return false;
-  if (is_op<op::scatter>(*n.op)) return n.attrs.i[1] == 0;  // else nothing is added
-  return n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod || is_op<op::rows_add>(*n.op);
+  if (is_op<op::scatter>(*n.op) || is_op<op::scatter_onto>(*n.op))
+    return n.attrs.i[1] == 0;  // else nothing is added
+  return n.op->code == Code::reduce_sum || n.op->code == Code::reduce_prod || is_op<op::rows_add>(*n.op) ||
+         is_op<op::rows_onto>(*n.op);
 }
 constexpr int push_widened(Graph& out, Node n, int const* in) {
   auto const cast = [&](int x, DType to) {
@@ -126,7 +129,8 @@ constexpr int push_widened(Graph& out, Node n, int const* in) {
   };
   DType const narrow = n.meta.dtype;
   n.meta.dtype = DType::f32;
-  for (int k = 0; k < n.op->arity; ++k) n.in[k] = k == 0 ? cast(in[k], n.meta.dtype) : in[k];
+  for (int k = 0; k < n.op->arity; ++k)
+    n.in[k] = k != 1 ? cast(in[k], n.meta.dtype) : in[k];  // but the index, if there is one
   return cast(out.push(n).id, narrow);
 }
 
@@ -188,7 +192,8 @@ class TakenMemory {
 constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
   Vec<Turn> turns;
   Vec<Access> const access = accesses(g, turns);
-  Vec<int> moved(g.nodes.size(), -1), copied(g.nodes.size(), -1), reshaped(g.nodes.size(), -1);
+  Vec<int> moved(g.nodes.size(), -1), copied(g.nodes.size(), -1), reshaped(g.nodes.size(), -1),
+      numbers(g.nodes.size(), -1);
   Node const* const nodes = g.nodes.data();
   Access const* const accessed = access.data();
   int* const to = moved.data();
@@ -204,6 +209,15 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     int& c = copied[id];
     if (c < 0) c = bind<op::copy>(Attrs{}, Sym{&out, to[id]}).id;
     return c;
+  };
+  // A number that stands for many elements is one in memory.
+  auto const number_of = [&](int id) {
+    int& c = numbers[id];
+    if (c >= 0) return c;
+    Meta const &all = nodes[id].meta, one{all.dtype, op::reduced_shape(all.shape, -1)};
+    double const value = nodes[accessed[id].root].attrs.f[0];
+    Sym const number = bind<op::copy>(Attrs{}, full_as(Sym{&out, to[id]}, one, value));
+    return c = out.push(Node{&info<op::expand>, Attrs{}, all, {number.id}}).id;
   };
   // Whose memory a value is in: that of the first of two reshapes that share their copy.
   Vec<int> copied_by(g.nodes.size(), -1);
@@ -222,7 +236,9 @@ constexpr Graph prepare(Graph const& g, Aliases const& aliases) {
     for (int k = 0; k < n.op->arity; ++k) {
       int const x = n.in[k];
       Code const under = code_under(x);
-      if ((reads_memory && under == Code::constant) || ((reads_memory || is_part) && under == Code::iota))
+      if (opaque && under == Code::constant && slides[id] < 0) in[k] = number_of(x);
+      else if ((reads_memory && under == Code::constant) ||
+               ((reads_memory || is_part) && under == Code::iota))
         in[k] = copy_of(x);
       else in[k] = g.regions.empty() ? to[x] : loops.operand(out, id, k, to[x]);
     }

@@ -36,6 +36,61 @@ void for_slices(Shape const& shape, int but, F const& f) {
   f(shape, 0, 0);
 }
 
+/// gather_dense - y[i] = x[places[i]]: four at once, which compilers do not see by themselves.
+template <class E>
+void gather_dense(E* y, E const* x, Places const& places, index_t n) {
+  index_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    E const a = x[places[i]], b = x[places[i + 1]], c = x[places[i + 2]], d = x[places[i + 3]];
+    y[i] = a, y[i + 1] = b, y[i + 2] = c, y[i + 3] = d;
+  }
+  for (; i < n; ++i) y[i] = x[places[i]];
+}
+
+/// put_elements - adds elements to those of `out` at places along axis attrs.i[0]; with attrs.i[1] = 1 replaces them.
+template <int = 0>
+void put_elements(Attrs const& a, Operand const& from, Operand const& places, Operand const& out) {
+  auto const axis = static_cast<int>(a.i[0]);
+  Strides others = out.strides;
+  others[axis] = 0;
+  Strides const strides[3] = {from.strides, places.strides, others};
+  Shape const &s = out.meta.shape, &index = places.meta.shape;
+  if (index.numel() == 0) return;
+  bool const replace = a.i[1] != 0;
+  char const* const by = called(a, "gather");
+  index_t const extent = s[axis], along = out.strides[axis];
+  auto const place = [&](index_t at) { return checked_index(by, read_index(places, at), extent, axis, s); };
+  // Threads have slices of other axes than the one along which places may meet: all is added in the same order.
+  dispatch(out.meta.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto const add = [&](Shape const& some, int sliced, index_t first) {
+      RowWalk row(some, strides, 3);
+      Places at(places, extent);
+      index_t const step[] = {row.step[0], row.step[1], row.step[2]};
+      index_t begin[3] = {};
+      for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
+      do {
+        for (index_t done = 0; done < row.size; done += Places::most) {
+          index_t const n = std::min(row.size - done, Places::most);
+          auto const from_here = [&](int i) { return begin[i] + row.offset[i] + done * step[i]; };
+          if (!at.read(from_here(1), step[1], n))
+            for (index_t k = 0; k < n; ++k) place(from_here(1) + k * step[1]);  // raises
+          T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + from_here(0);
+          T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + from_here(2);
+          if (!replace && step[0] == 1 && step[1] == 0 && step[2] == 1)  // an index for the row
+            add_dense(y + at[0] * along, x, n);
+          else
+            for (index_t k = 0; k < n; ++k) {
+              T& to = y[k * step[2] + at[k] * along];
+              to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
+            }
+        }
+      } while (row.next());
+    };
+    for_slices(index, axis, add);
+  });
+}
+
 }  // namespace detail
 
 /// scatter - adds elements into zeros at places along one axis: the transpose of gather. attrs.i[0] is the axis;
@@ -63,46 +118,10 @@ struct scatter : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const run = [&](Operand const& x, Operand const& y) { put(a, x, in[1], y); };
-    if (a.i[1] != 0) run(in[0], out);
-    else detail::summed_wide(in[0], out, run);
-  }
-
- private:
-  template <int = 0>
-  static void put(Attrs const& a, Operand const& from, Operand const& places, Operand const& out) {
+    auto const put = [&](Operand const& x, Operand const& y) { detail::put_elements(a, x, in[1], y); };
+    if (a.i[1] == 0) return detail::summed_wide(in[0], nullptr, out, put);
     detail::set_zero(out);
-    auto const axis = static_cast<int>(a.i[0]);
-    Strides others = out.strides;
-    others[axis] = 0;
-    Strides const strides[3] = {from.strides, places.strides, others};
-    Shape const &s = out.meta.shape, &index = places.meta.shape;
-    if (index.numel() == 0) return;
-    bool const replace = a.i[1] != 0;
-    char const* const by = detail::called(a, "gather");
-    index_t const extent = s[axis], along = out.strides[axis];
-    auto const place = [&](index_t at) {
-      return detail::checked_index(by, read_index(places, at), extent, axis, s);
-    };
-    // Threads have slices of other axes than the one along which places may meet: all is added in the same order.
-    dispatch(out.meta.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      auto const add = [&](Shape const& some, int sliced, index_t first) {
-        RowWalk row(some, strides, 3);
-        index_t const step[] = {row.step[0], row.step[1], row.step[2]};
-        index_t begin[3] = {};
-        for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
-        do {
-          T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + begin[0] + row.offset[0];
-          T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + begin[2] + row.offset[2];
-          for (index_t k = 0; k < row.size; ++k) {
-            T& to = y[k * step[2] + place(begin[1] + row.offset[1] + k * step[1]) * along];
-            to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
-          }
-        } while (row.next());
-      };
-      detail::for_slices(index, axis, add);
-    });
+    put(in[0], out);
   }
 };
 
@@ -170,6 +189,7 @@ struct gather : operation {
     };
     auto const take = [&](Shape const& some, int sliced, index_t first) {
       RowWalk row(some, strides, 3);
+      detail::Places places(in[1], s[axis]);
       index_t const step = row.step[0], index_step = row.step[1], to_step = row.step[2];
       index_t begin[3] = {};
       for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
@@ -177,23 +197,25 @@ struct gather : operation {
         E* const y = static_cast<E*>(out.data) + begin[2] + row.offset[2];
         E const* const x = static_cast<E const*>(in[0].data) + begin[0] + row.offset[0];
         index_t const at = begin[1] + row.offset[1];
-        auto const source = [&](index_t k) { return x + place(k) * in[0].strides[axis]; };
+        index_t const along = in[0].strides[axis];
+        auto const source = [&](index_t k) { return x + place(k) * along; };
         if (index_step != 0) {
           index_t k = 0;
 #if defined(__riscv_vector)
-          index_t const along = in[0].strides[axis];
           k = detail::run_gather_row<E>(in[1],
                                         {x, y, along, step, s[axis], at, index_step, to_step, row.size});
 #endif
-          if (k == 0)
-            k = known_places(in[1], at, index_step, s[axis], row.size, [&](auto place_of) {
-              index_t const along = in[0].strides[axis];
-              if (to_step == 1 && step == 0)
-                for (index_t i = 0; i < row.size; ++i) y[i] = x[place_of(i) * along];
-              else
-                for (index_t i = 0; i < row.size; ++i) y[i * to_step] = x[place_of(i) * along + i * step];
-            });
-          for (; k < row.size; ++k) y[k * to_step] = source(at + k * index_step)[k * step];
+          while (k < row.size) {
+            index_t const n = std::min(row.size - k, detail::Places::most);
+            if (!places.read(at + k * index_step, index_step, n))
+              for (index_t i = 0; i < n; ++i) source(at + (k + i) * index_step);  // raises
+            E* const to = y + k * to_step;
+            E const* const from = x + k * step;
+            if (to_step == 1 && step == 0 && along == 1) detail::gather_dense(to, from, places, n);
+            else
+              for (index_t i = 0; i < n; ++i) to[i * to_step] = from[places[i] * along + i * step];
+            k += n;
+          }
           continue;
         }
         // One index for the row, as where an index was expanded.
@@ -204,46 +226,6 @@ struct gather : operation {
       } while (row.next());
     };
     detail::for_slices(index, -1, take);
-  }
-
-  // Whether n integers are at least 0 and less than the extent: neither they nor what they lack to the last have a
-  // sign, which compilers find by vectors in blocks of known size.
-  template <class I>
-  static bool all_places(I const* p, index_t step, index_t extent, index_t n) {
-    auto const last = static_cast<std::uint64_t>(extent - 1);
-    constexpr index_t block = 64, lanes = 8;
-    std::uint64_t signs[lanes] = {};
-    auto const look = [&](std::uint64_t& sign, I place) {
-      auto const v = static_cast<std::uint64_t>(static_cast<std::int64_t>(place));
-      sign |= v | (last - v);
-    };
-    index_t i = 0;
-    if (step == 1)
-      for (; i + block <= n; i += block)
-        for (index_t k = 0; k < block; k += lanes)
-          for (index_t j = 0; j < lanes; ++j) look(signs[j], p[i + k + j]);
-    for (; i < n; ++i) look(signs[0], p[i * step]);
-    for (index_t j = 1; j < lanes; ++j) signs[0] |= signs[j];
-    return signs[0] >> 63 == 0;
-  }
-
-  // f(place of element i) if all n places, from `at` on, are among `extent`; how many that was, n or 0. They are asked
-  // for what they are once, and for being places all together.
-  template <class F>
-  static index_t known_places(Operand const& index, index_t at, index_t step, index_t extent, index_t n,
-                              F const& f) {
-    auto const of = [&](auto const* p) {
-      p += at;
-      if (!all_places(p, step, extent, n)) return index_t{0};
-      if (step == 1) f([p](index_t i) { return static_cast<index_t>(p[i]); });
-      else f([p, step](index_t i) { return static_cast<index_t>(p[i * step]); });
-      return n;
-    };
-    switch (index.meta.dtype) {
-      case DType::i32: return of(static_cast<std::int32_t const*>(index.data));
-      case DType::u8: return of(static_cast<std::uint8_t const*>(index.data));
-      default: return of(static_cast<std::int64_t const*>(index.data));
-    }
   }
 };
 

@@ -124,14 +124,25 @@ struct searchsorted : operation {
       using T = typename decltype(type)::type;
       walk<3>(out.meta.shape, strides, [&](index_t const(&o)[3]) {
         auto const x = static_cast<compute_t<T>>(static_cast<T const*>(in[1].data)[o[1]]);
-        index_t low = 0, high = n;
-        while (low < high) {
-          index_t const middle = low + (high - low) / 2;
-          auto const v = static_cast<compute_t<T>>(static_cast<T const*>(in[0].data)[o[0] + middle * step]);
-          if (a.i[0] != 0 ? !detail::before(x, v) : detail::before(v, x)) low = middle + 1;
-          else high = middle;
-        }
-        static_cast<std::int64_t*>(out.data)[o[2]] = low;
+        T const* const list = static_cast<T const*>(in[0].data) + o[0];
+        // How many of the first elements `holds` is true of, and of none behind them: by halves without a branch, which
+        // could not be foretold, so that several searches run at once.
+        auto const first = [&](auto const& holds) {
+          index_t low = 0;
+          for (index_t left = n; left > 0;) {
+            index_t const half = (left + 1) / 2;
+            auto const v = static_cast<compute_t<T>>(list[(low + half - 1) * step]);
+            low = holds(v) ? low + half : low;
+            left -= half;
+          }
+          return low;
+        };
+        using V = compute_t<T>;
+        index_t y = n;
+        if (x != x) y = a.i[0] != 0 ? n : first([](V v) { return v == v; });  // NaN belong to the end
+        else if (a.i[0] != 0) y = first([x](V v) { return v <= x; });
+        else y = first([x](V v) { return v < x; });
+        static_cast<std::int64_t*>(out.data)[o[2]] = y;
       });
     });
   }

@@ -24,6 +24,85 @@ inline index_t checked_index(char const* name, index_t i, index_t n, int axis, S
   return i;
 }
 
+/// Places - of indices `step` apart up to 512 at once, as integers of one width. They are asked for what they are once
+/// and for being places all together, so that loops over elements depend on no dtype of an index.
+class Places {
+ public:
+  static constexpr index_t most = 512;
+
+  Places(Operand const& index, index_t extent) : index_(index), extent_(extent) {}
+  index_t operator[](index_t i) const { return place_[i]; }
+
+  /// Reads n <= most of them, from element `at` on; false if one is none of 0 .. extent - 1. Those that were read last
+  /// are known: of an index that was expanded many lines are one.
+  template <int = 0>
+  bool read(index_t at, index_t step, index_t n) {
+    if (at == at_ && n == n_) return true;
+    switch (index_.meta.dtype) {
+      case DType::i32: copy(static_cast<std::int32_t const*>(index_.data) + at, step, n); break;
+      case DType::u8: copy(static_cast<std::uint8_t const*>(index_.data) + at, step, n); break;
+      default: {
+        auto const* const p = static_cast<index_t const*>(index_.data) + at;
+        if (step != 1) copy(p, step, n);
+        else place_ = p;
+      }
+    }
+    if (!all_hold(n)) return false;
+    at_ = at, n_ = n;
+    return true;
+  }
+
+ private:
+  // Of blocks of known size compilers make vectors.
+  static constexpr index_t block = 16, lanes = 8;
+
+  template <class I>
+  void copy(I const* p, index_t step, index_t n) {
+    index_t* DFDX_RESTRICT const to = copied_;
+    index_t i = 0;
+    if (step == 1)
+      for (; i + block <= n; i += block)
+        for (index_t j = 0; j < block; ++j) to[i + j] = static_cast<index_t>(p[i + j]);
+    for (; i < n; ++i) to[i] = static_cast<index_t>(p[i * step]);
+    place_ = to;
+  }
+  // Neither a place nor what it lacks to the last one has a sign.
+  template <int = 0>
+  bool all_hold(index_t n) const {
+    std::uint64_t signs[lanes] = {};
+    auto const last = static_cast<std::uint64_t>(extent_ - 1);
+    auto const look = [&](std::uint64_t& sign, index_t i) {
+      auto const v = static_cast<std::uint64_t>(place_[i]);
+      sign |= v | (last - v);
+    };
+    index_t i = 0;
+    for (; i + block <= n; i += block)
+      for (index_t k = 0; k < block; k += lanes)
+        for (index_t j = 0; j < lanes; ++j) look(signs[j], i + k + j);
+    for (; i < n; ++i) look(signs[0], i);
+    for (index_t j = 1; j < lanes; ++j) signs[0] |= signs[j];
+    return signs[0] >> 63 == 0;
+  }
+
+  Operand const& index_;
+  index_t extent_, at_ = 0, n_ = -1, copied_[most];
+  index_t const* place_ = copied_;
+};
+
+/// add_dense - y += x for n elements side by side. Of a known number of sums, which x and y do not share, compilers
+/// make vectors; g++ 12 at -O2 of no others.
+template <class T>
+void add_dense(T* DFDX_RESTRICT y, T const* DFDX_RESTRICT x, index_t n) {
+  constexpr index_t block = 16;
+  index_t i = 0;
+  for (; i + block <= n; i += block) {
+    T sums[block];
+    for (index_t k = 0; k < block; ++k) sums[k] = static_cast<T>(math::plus(y[i + k], x[i + k]));
+    std::copy_n(sums, block, y + i);
+  }
+  for (; i < n; ++i) y[i] = static_cast<T>(math::plus(y[i], x[i]));
+}
+
 // dst += src for one dtype, f16 and bf16 rounded once an addition.
 template <int = 0>
 void add_elements(Operand const& from, Operand const& to) {
@@ -37,29 +116,36 @@ void add_elements(Operand const& from, Operand const& to) {
   });
 }
 
-// run(x, y) for sums y of elements of x, in f32 where they are of 16 bits: rounded once and not at every addition, for
-// 256 + 1 is 256 in bf16. y is dense.
-template <class T, class Run>
-void run_in_f32(Operand const& x, Operand const& y, Run const& run) {
-  auto const count = [](Operand const& o) { return static_cast<std::size_t>(o.meta.shape.numel()); };
-  kernels::Scratch<float> const wide(count(x)), sums(count(y));
-  float* to = wide.get();
+inline void set_zero(Operand const& x) {
+  std::memset(x.data, 0, static_cast<std::size_t>(x.meta.shape.numel()) * size_of(x.meta.dtype));
+}
+
+// run(x, y) adds elements of x to sums y, which are zeros first, or elements of `onto`: in f32 where they are of 16
+// bits, rounded once and not at every addition, for 256 + 1 is 256 in bf16. y is dense.
+template <class T>
+void widen(Operand const& x, float* to) {
   Strides const strides[1] = {x.strides};
   walk<1>(x.meta.shape, strides,
           [&](index_t const(&o)[1]) { *to++ = static_cast<float>(static_cast<T const*>(x.data)[o[0]]); });
-  run(Operand{wide.get(), Meta{DType::f32, x.meta.shape}, contiguous(x.meta.shape)},
-      Operand{sums.get(), Meta{DType::f32, y.meta.shape}, contiguous(y.meta.shape)});
+}
+template <class T, class Run>
+void run_in_f32(Operand const& x, Operand const* onto, Operand const& y, Run const& run) {
+  auto const count = [](Operand const& o) { return static_cast<std::size_t>(o.meta.shape.numel()); };
+  kernels::Scratch<float> const wide(count(x)), sums(count(y));
+  widen<T>(x, wide.get());
+  Operand const sum{sums.get(), Meta{DType::f32, y.meta.shape}, contiguous(y.meta.shape)};
+  if (onto != nullptr) widen<T>(*onto, sums.get());
+  else set_zero(sum);
+  run(Operand{wide.get(), Meta{DType::f32, x.meta.shape}, contiguous(x.meta.shape)}, sum);
   for (std::size_t i = 0; i < count(y); ++i) static_cast<T*>(y.data)[i] = static_cast<T>(sums.get()[i]);
 }
 template <class Run>
-void summed_wide(Operand const& x, Operand const& y, Run const& run) {
-  if (y.meta.dtype == DType::f16) run_in_f32<float16>(x, y, run);
-  else if (y.meta.dtype == DType::bf16) run_in_f32<bfloat16>(x, y, run);
-  else run(x, y);
-}
-
-inline void set_zero(Operand const& x) {
-  std::memset(x.data, 0, static_cast<std::size_t>(x.meta.shape.numel()) * size_of(x.meta.dtype));
+void summed_wide(Operand const& x, Operand const* onto, Operand const& y, Run const& run) {
+  if (y.meta.dtype == DType::f16) return run_in_f32<float16>(x, onto, y, run);
+  if (y.meta.dtype == DType::bf16) return run_in_f32<bfloat16>(x, onto, y, run);
+  if (onto == nullptr) set_zero(y);
+  else if (onto->data != y.data) copy_elements(*onto, y);
+  run(x, y);
 }
 
 constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || d == DType::u8; }
@@ -75,6 +161,58 @@ struct GatherRow {
 /// RISC-V has a kernel, defined where kernels are known: how many elements, from the first on, it has done.
 template <class E>
 index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
+
+/// add_rows - adds the rows of the first operand to those of `out` that the index names; an error says that these were
+/// axis `axis` when they were given.
+template <int = 0>
+void add_rows(char const* by, int axis, Operand const& rows_of, Operand const& index, Operand const& out) {
+  Shape const given = as_given(out.meta.shape, axis);
+  int const axes = index.meta.shape.rank;
+  Strides rows = rows_of.strides;
+  rows.rank = axes;
+  Strides const strides[2] = {index.strides, rows};
+  Operand const row = part(rows_of, 0, axes);
+  index_t const n = row.meta.shape.numel();
+  bool const dense = is_contiguous(row.meta.shape, row.strides);
+  auto const row_at = [&](index_t at) {
+    return checked_index(by, read_index(index, at), out.meta.shape[0], axis, given);
+  };
+  // Each thread adds to rows of its own, in the order of the indices, which have been checked before.
+  int const parts = kernels::parts_of(2 * rows_of.meta.shape.numel(), out.meta.shape[0]);
+  if (parts > 1) walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o[0]); });
+  auto const add = [&](auto type, kernels::Part const& mine) {
+    using T = typename decltype(type)::type;
+    auto const add_row = [&](index_t r, index_t at) {
+      if (r < mine.begin || r >= mine.end) return;
+      if (!dense) return add_elements(part(rows_of, at, axes), part(out, r * out.strides[0], 1));
+      add_dense(static_cast<T*>(out.data) + r * out.strides[0], static_cast<T const*>(rows_of.data) + at, n);
+    };
+    auto const* const numbers = static_cast<T const*>(rows_of.data);
+    auto* const sums = static_cast<T*>(out.data);
+    Places places(index, out.meta.shape[0]);
+    RowWalk line(index.meta.shape, strides, 2);
+    if (line.empty()) return;
+    do {
+      index_t const step = line.step[0], rows_step = line.step[1];
+      for (index_t first = 0; first < line.size; first += Places::most) {
+        index_t const at = line.offset[0] + first * step, from = line.offset[1] + first * rows_step,
+                      count = std::min(line.size - first, Places::most);
+        if (!places.read(at, step, count))
+          for (index_t i = 0; i < count; ++i) row_at(at + i * step);  // raises
+        if (n == 1 && parts == 1)
+          for (index_t i = 0; i < count; ++i) {
+            T& sum = sums[places[i] * out.strides[0]];
+            sum = static_cast<T>(math::plus(sum, numbers[from + i * rows_step]));
+          }
+        else
+          for (index_t i = 0; i < count; ++i) add_row(places[i], from + i * rows_step);
+      }
+    } while (line.next());
+  };
+  dispatch(out.meta.dtype, [&](auto type) {
+    kernels::in_parallel(parts, [&](int i) { add(type, kernels::part_of(out.meta.shape[0], i, parts)); });
+  });
+}
 
 }  // namespace detail
 
@@ -110,50 +248,8 @@ struct rows_add : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::summed_wide(in[0], out, [&](Operand const& x, Operand const& y) { sum(a, x, in[1], y); });
-  }
-
- private:
-  template <int = 0>
-  static void sum(Attrs const& a, Operand const& rows_of, Operand const& index, Operand const& out) {
-    detail::set_zero(out);
-    char const* const by = detail::called(a, "take");
-    Shape const given = detail::as_given(out.meta.shape, a.i[1]);
-    int const axes = index.meta.shape.rank;
-    Strides rows = rows_of.strides;
-    rows.rank = axes;
-    Strides const strides[2] = {index.strides, rows};
-    Operand const row = part(rows_of, 0, axes);
-    index_t const n = row.meta.shape.numel();
-    bool const dense = is_contiguous(row.meta.shape, row.strides);
-    auto const row_at = [&](index_t const(&o)[2]) {
-      return detail::checked_index(by, read_index(index, o[0]), out.meta.shape[0], static_cast<int>(a.i[1]),
-                                   given);
-    };
-    // Each thread adds to rows of its own, in the order of the indices, which have been checked before.
-    int const parts = kernels::parts_of(2 * rows_of.meta.shape.numel(), out.meta.shape[0]);
-    if (parts > 1) walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o); });
-    auto const add = [&](auto type, kernels::Part const& mine) {
-      using T = typename decltype(type)::type;
-      walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) {
-        index_t const r = row_at(o);
-        if (r < mine.begin || r >= mine.end) return;
-        if (!dense) return detail::add_elements(part(rows_of, o[1], axes), part(out, r * out.strides[0], 1));
-        T const* DFDX_RESTRICT x = static_cast<T const*>(rows_of.data) + o[1];
-        T* DFDX_RESTRICT y = static_cast<T*>(out.data) + r * out.strides[0];
-        index_t i = 0;
-        // Of a known number of sums, which x and y do not share, compilers make vectors; g++ 12 at -O2 of no others.
-        constexpr index_t block = 16;
-        for (; i + block <= n; i += block) {
-          T sums[block];
-          for (index_t k = 0; k < block; ++k) sums[k] = static_cast<T>(math::plus(y[i + k], x[i + k]));
-          std::copy_n(sums, block, y + i);
-        }
-        for (; i < n; ++i) y[i] = static_cast<T>(math::plus(y[i], x[i]));
-      });
-    };
-    dispatch(out.meta.dtype, [&](auto type) {
-      kernels::in_parallel(parts, [&](int i) { add(type, kernels::part_of(out.meta.shape[0], i, parts)); });
+    detail::summed_wide(in[0], nullptr, out, [&](Operand const& x, Operand const& y) {
+      detail::add_rows(detail::called(a, "take"), static_cast<int>(a.i[1]), x, in[1], y);
     });
   }
 };

@@ -14,6 +14,7 @@
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/index_copy.hpp>
+#include <dfdx/ops/onto.hpp>
 #include <dfdx/ops/pool.hpp>
 #include <dfdx/program/called_maps.hpp>
 #include <dfdx/vocabulary/dense.hpp>
@@ -30,6 +31,9 @@ struct Rows {
   using TableFirst = dfdx::kernels::Numbers<2, n, r, r, 1, 1, i, 1, 2, i, r, r, 1>;
   /// Places fit in 32 bits: of 64 ptxas spills one.
   struct RowsFirst : dfdx::kernels::Numbers<2, i, r, r, 1, 1, i, 1, 2, n, r, r, 1> {
+    static constexpr bool is_small = true;
+  };
+  struct Onto : dfdx::kernels::Numbers<2, n, r, r, 1, 1, i, 1, 2, i, r, r, 1, 2, n, r, r, 1> {
     static constexpr bool is_small = true;
   };
   Array table, index, rows;
@@ -61,6 +65,18 @@ inline bool rows_add_on_device(CalledOp const& c) {
     using K =
         dfdx::kernels::cuda::RowsAddKernel<Rows::RowsFirst, typename decltype(type)::type, std::int64_t>;
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.rows, r.index, r.table);
+  });
+}
+inline bool rows_onto_on_device(CalledOp const& c) {
+  if (!c.lies_there() || !is_small(c[2]) || !is_small(c.out)) return false;
+  if (is_narrow(c.out.dtype())) return in_wider_there(c, rows_onto_on_device, sum_dtype(c.out.dtype()));
+  copy_values(c[0], c.out);
+  Rows const r = as_rows(c, c.out, c[2]);
+  return for_one_of<float, double, std::int64_t>(c.out.dtype(), [&](auto type) {
+    using K =
+        dfdx::kernels::cuda::RowsAddKernel<Rows::Onto, typename decltype(type)::type, std::int64_t, true>;
+    return start_with<K>(c, op::detail::called(c.attrs, c.name), r.slots(), r.table, r.index, r.rows,
+                         r.table);
   });
 }
 // The operands of gather and of its transpose, all of one rank: those before the axis and those behind it are one each
@@ -106,6 +122,28 @@ inline bool scatter_on_device(CalledOp const& c) {
                            index, around_axis(c.out, axis, places));
   };
   return replaces ? for_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run);
+}
+inline bool scatter_onto_on_device(CalledOp const& c) {
+  if (!c.lies_there()) return false;
+  DType const d = c.out.dtype();
+  auto const axis = static_cast<int>(c.attrs.i[0]);
+  bool const replaces = c.attrs.i[1] != 0;
+  if (!replaces && is_narrow(d)) return in_wider_there(c, scatter_onto_on_device, sum_dtype(d));
+  copy_values(c[0], c.out);
+  Shape reached = c[1].shape();
+  reached[axis] = c.out.shape()[axis];
+  bool const in_part = c.out.ndim() > 4 && !(reached == c.out.shape());
+  Array const part = in_part ? moved(c.device(), c.out.view(reached, c.out.strides())) : c.out,
+              index = around_axis(as_i64(c, c[1]), axis, reached), src = around_axis(c[2], axis, reached),
+              y = around_axis(part, axis, reached);
+  auto const run = [&](auto type) {
+    using K = dfdx::kernels::cuda::ScatterKernel<dfdx::kernels::cuda::AnyWalks<4, 4, 4, 4>,
+                                                 typename decltype(type)::type, std::int64_t, 0, true>;
+    return start_called<K>(c, op::detail::called(c.attrs, c.name), y, index, src, y);
+  };
+  if (!(replaces ? for_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run))) return false;
+  if (in_part) copy_values(part, c.out.view(reached, c.out.strides()));
+  return true;
 }
 inline bool check_label_on_device(CalledOp const& c) {
   if (!c.lies_there()) return false;

@@ -44,6 +44,8 @@ class CalledKernels {
     add<op::rows_add>(&rows_add_on_device);
     add<op::gather>(&gather_on_device);
     add<op::scatter>(&scatter_on_device);
+    add<op::scatter_onto>(&scatter_onto_on_device);
+    add<op::rows_onto>(&rows_onto_on_device);
     add<op::check_label>(&check_label_on_device);
     add<op::conv>(&conv_on_device<dfdx::kernels::cuda::ConvDoes::result>);
     add<op::conv_input>(&conv_on_device<dfdx::kernels::cuda::ConvDoes::input>);

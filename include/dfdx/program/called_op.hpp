@@ -76,7 +76,7 @@ bool start_with(CalledOp const& c, char const* by, Put const& put, A const&... o
   x.fault = cuda_runtime::fault(c.device());
   Array const workspace = bytes_on(c.device(), dfdx::kernels::cuda::workspace_of<Kernel>(x.symbols));
   x.workspace = workspace.bytes();
-  if constexpr (requires { Kernel::into_zeros; })
+  if constexpr (dfdx::kernels::cuda::into_zeros<Kernel>())
     cuda_runtime::zero(c.out.bytes(), static_cast<std::size_t>(c.out.size()) * size_of(c.out.dtype()),
                        c.device());
   return c.started(dfdx::kernels::cuda::start_own<Kernel>(x, c.stream()));

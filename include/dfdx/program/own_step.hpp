@@ -21,6 +21,7 @@
 #include <dfdx/ops/index.hpp>
 #include <dfdx/ops/index_copy.hpp>
 #include <dfdx/ops/join.hpp>
+#include <dfdx/ops/onto.hpp>
 #include <dfdx/ops/order.hpp>
 #include <dfdx/ops/pool.hpp>
 #include <dfdx/ops/random.hpp>
@@ -67,6 +68,8 @@ class OwnStep {
     else if constexpr (is<op::rows_add>) return by<k::RowsAddKernel<Code, E, Second>>;
     else if constexpr (is<op::gather>) return by<k::GatherKernel<Code, Bits, Second, axis>>;
     else if constexpr (is<op::scatter>) return by<k::ScatterKernel<Code, E, Second, axis>>;
+    else if constexpr (is<op::scatter_onto>) return by<k::ScatterKernel<Code, E, Second, axis, true>>;
+    else if constexpr (is<op::rows_onto>) return by<k::RowsAddKernel<Code, E, Second, true>>;
     else if constexpr (is<op::check_label>) return by<k::LabelKernel<Code, E>>;
     else if constexpr (is<op::index_copy>) return by<k::IndexCopyKernel<Code, Bits, Second, axis>>;
     else if constexpr (is<op::pad>) return by<k::PadKernel<Code, E, axis & 15, (first >> 4)>>;
@@ -140,8 +143,11 @@ class OwnStep {
       x.fault = cuda_runtime::fault(device);
       if constexpr (is<op::take> || is<op::rows_add>) x.by = op::detail::called(own.attrs, op::take::name);
       if constexpr (is<op::gather> || is<op::scatter>) x.by = op::detail::called(own.attrs, op::gather::name);
+      if constexpr (is<op::scatter_onto> || is<op::rows_onto>)
+        x.by = op::detail::called(own.attrs,
+                                  program_graph<P>.nodes[static_cast<std::size_t>(step.node)].op->name);
       if constexpr (is<op::check_label>) x.by = op::detail::called(own.attrs, op::check_label::name);
-      if constexpr (requires { Kernel::into_zeros; }) {
+      if constexpr (dfdx::kernels::cuda::into_zeros<Kernel>()) {
         constexpr int result = static_cast<int>(arguments) - 1;
         index_t const n = dfdx::kernels::cuda::Walks<Code>::template count<result>(x.symbols);
         auto const bytes = static_cast<std::size_t>(n) * sizeof(element_of<result>);

@@ -63,7 +63,7 @@ constexpr auto histogram(X const& x, P const& parts, double low, double high) {
     auto const flat = reshape<-1>(v);
     auto const part =
         minimum(floor((flat - low) * static_cast<double>(n) / (high - low)), static_cast<double>(n - 1));
-    auto const at = cast<std::int64_t>(where(flat >= low && flat <= high, part, static_cast<double>(n)));
+    auto const at = cast<std::int32_t>(where(flat >= low && flat <= high, part, static_cast<double>(n)));
     if constexpr (is_fixed<P>)
       return rounded_as(slice<0, 0, P::value>(call(Fixed<Counts{P::value + 1}>{}, at, ones_like(flat))), x);
     else return rounded_as(slice(call(Counts{n + 1}, at, ones_like(flat)), 0, 0, n), x);

@@ -143,29 +143,32 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   }
   detail::check_target("index_add_", a);
   int const at = normalize_axis(axis, a.ndim());
-  Array list = detail::packed(cast_to(detail::lazy<sizeof(A)>(index), DType::i64)), parts = src;
+  Array const list = detail::packed(cast_to(detail::lazy<sizeof(A)>(index), DType::i64));
   auto const* const to = list.template data<std::int64_t>();
   bool ascends = true;
   for (index_t i = 0; i < list.size(); ++i) {
     op::detail::checked_index("index_add_", to[i], a.shape()[at], at, a.shape());
     ascends = ascends && (i == 0 || to[i - 1] < to[i]);
   }
-  // Parts for one place are added up first, as they are where this is recorded.
-  if (Unique u; !ascends && (u = unique_all(detail::lazy<sizeof(A)>(list))).values.size() < list.size()) {
-    Meta each = a.meta();
-    each.shape[at] = u.values.size();
-    parts = detail::call(rule, detail::lazy<sizeof(A)>(Array(each)), u.inverse, parts);
-    list = u.values;
-  }
   // What is added has memory of its own where src is a part of a.
-  Array const added = alpha == 1 && parts.storage() != a.storage()
-                          ? parts
-                          : detail::lazy<sizeof(A)>(parts) * full_like(detail::lazy<sizeof(A)>(parts), alpha);
-  auto const* const places = list.template data<std::int64_t>();
-  for (index_t i = 0; i < list.size(); ++i) {
-    Array part = select(detail::lazy<sizeof(A)>(a), at, places[i]);
-    part += select(detail::lazy<sizeof(A)>(added), at, i);
+  Array const added = alpha == 1 && src.storage() != a.storage()
+                          ? src
+                          : detail::lazy<sizeof(A)>(src) * full_like(detail::lazy<sizeof(A)>(src), alpha);
+  auto const part_of = [at](auto const& x, index_t i) { return select(detail::lazy<sizeof(A)>(x), at, i); };
+  if (ascends) {
+    for (index_t i = 0; i < list.size(); ++i) {
+      Array part = part_of(a, to[i]);
+      part += part_of(added, i);
+    }
+    return a;
   }
+  // Parts for one place are rounded once, as they are where this is recorded.
+  Unique const u = unique_all(detail::lazy<sizeof(A)>(list));
+  Array const before = index_select(detail::lazy<sizeof(A)>(Array(a)), at, u.values),
+              sums = detail::call(rule, detail::lazy<sizeof(A)>(before), u.inverse, added);
+  for (index_t i = 0; i < u.values.size(); ++i)
+    detail::copy_values(part_of(sums, i), part_of(a, u.values.template data<std::int64_t>()[i]));
+  a.storage()->changed();
   return a;
 }
 

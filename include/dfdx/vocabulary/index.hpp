@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Elements at computed places: take, gather, scatter and their kin, embeddings, one_hot.
+// Elements at computed places: take, gather, scatter and their kin, embeddings.
 #pragma once
 
 #include <algorithm>
 
 #include <dfdx/kernels/rvv/gather.hpp>
+#include <dfdx/ops/onto.hpp>
 #include <dfdx/vocabulary/argmax.hpp>
 
 namespace dfdx {
@@ -93,6 +94,13 @@ struct TakeAlong {
   }
 };
 
+// A list of places along an axis as the index of each element of the parts that it names.
+template <class V>
+constexpr V for_parts(char const* by, V const& index, Shape const& parts, int axis) {
+  Shape const list = with_extent(op::reduced_shape(parts, -1), axis, parts[axis]);
+  return broadcast_to(reshape_to(index, list), parts, by);
+}
+
 struct IndexSelect {
   int axis;
   constexpr Meta infer(Meta const* in, Text* why) const {
@@ -104,14 +112,19 @@ struct IndexSelect {
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index) const {
-    return transpose(bind<op::take>(attrs_for(Caller::index_select, 0, normalize_axis(axis, x.shape().rank)),
-                                    transpose(x, axis, 0), index),
-                     axis, 0);
+    int const a = normalize_axis(axis, x.shape().rank);
+    Attrs const of_rows = attrs_for(Caller::index_select), of_parts = attrs_for(Caller::index_select, a);
+    return either(
+        a <= 0, [&] { return bind<op::take>(of_rows, x, index); },
+        [&] {
+          V const places = for_parts("index_select", index, with_extent(x.shape(), a, index.shape()[0]), a);
+          return bind<op::gather>(of_parts, x, places);
+        });
   }
 };
 
-// What scatter_add adds to x: the index fits as gather has it, and each of its elements has one of src; the rest of src
-// does not count. With `set` elements that meet replace one another instead.
+// x and what is added to it: the index fits as gather has it, and each of its elements has one of src; the rest of src
+// does not count. With `set` elements are replaced instead.
 struct Scattered {
   int axis;
   bool set = false;
@@ -150,21 +163,9 @@ struct Scattered {
     for (int i = 0; i < src.shape().rank; ++i)
       if (index.shape()[i] >= 0 && (src.shape()[i] < 0 || index.shape()[i] < src.shape()[i]))
         used = slice_axis(used, i, 0, index.shape()[i]);
-    return bind_as<op::scatter>(x.meta(), attrs, used, index);
+    return bind<op::scatter_onto>(attrs, x, index, used);
   }
 };
-template <class P>
-constexpr auto setting(P const& axis) {
-  if constexpr (is_fixed<P>) return Fixed<Scattered{P::value, true}>{};
-  else return Scattered{axis, true};
-}
-template <class P, operand X, operand I, operand S>
-constexpr auto scatter_over(X const& x, I const& index, S const& src, P const& axis) {
-  auto const put = call(setting(axis), x, index, src);
-  auto const hit = call(setting(axis), zeros_like(x), index, ones_like(src));
-  return where(hit != 0, put, x);
-}
-
 struct Positions {
   int axis;
   index_t n;
@@ -193,30 +194,6 @@ struct PositionsIn {
     return iota_as(x, y, normalize_axis(axis, y.shape.rank));
   }
 };
-struct LastPositions : Positions {
-  constexpr explicit LastPositions(index_t count) : Positions{-1, count} {}
-};
-// There may be more places than an index of u8 has values.
-template <class P, operand I>
-constexpr auto is_hot(I const& index, P const& n) {
-  auto const wide = unsqueeze<-1>(summable(index));
-  return wide == call(made<LastPositions>(n), wide);
-}
-
-// Indices in memory that are no place are refused.
-template <class I>
-constexpr void require_places(char const* name, I const& index, index_t n) {
-  if constexpr (!refused<I>) {
-    if (!op::detail::is_index(index.dtype())) raise(name, ": integer index required, got ", index.dtype());
-    if (index.shape().rank == max_rank) raise(name, ": at most 7 axes, got ", index.shape());
-    if (n < 0) return;  // which `positions` refuses
-    each_in_memory(index, [&](Operand const& o, index_t at) {
-      index_t const i = read_index(o, at);
-      if (i < 0 || i >= n) raise(name, ": index ", Position{i}, " out of range for ", n, " places");
-    });
-  }
-}
-
 }  // namespace detail
 
 /// take - rows of a table by index, as an embedding does.
@@ -279,7 +256,8 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 }
 
 /// scatter_add<Axis>(x, index, src), scatter_add(x, axis, index, src) - x plus the elements of src added at given
-/// places along an axis. Of a source that is larger than the index the rest does not count.
+/// places along an axis. Of a source that is larger than the index the rest does not count. Of a state that `stateful`
+/// keeps, a program writes these elements only.
 ///
 /// Math      y = x, then y[.., index[i], ..] += src[i]
 /// Shapes    x: [S...], index: [I...] of equal rank, I <= S off the axis, src: [J...] with J >= I -> [S...]
@@ -288,11 +266,11 @@ constexpr auto index_select(X const& x, int axis, I const& index) {
 /// Source    PyTorch's scatter_add
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, I const& index, S const& src) {
-  return x + detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
+  return detail::call(detail::Fixed<detail::Scattered{Axis}>{}, x, index, src);
 }
 template <operand X, operand I, operand S>
 constexpr auto scatter_add(X const& x, int axis, I const& index, S const& src) {
-  return x + detail::call(detail::Scattered{axis}, x, index, src);
+  return detail::call(detail::Scattered{axis}, x, index, src);
 }
 
 /// scatter<Axis>(x, index, src), scatter(x, axis, index, src) - x with elements replaced by those of src. Where an
@@ -305,11 +283,11 @@ constexpr auto scatter_add(X const& x, int axis, I const& index, S const& src) {
 /// Source    PyTorch's scatter
 template <int Axis, operand X, operand I, operand S>
 constexpr auto scatter(X const& x, I const& index, S const& src) {
-  return detail::scatter_over(x, index, src, detail::Fixed<Axis>{});
+  return detail::call(detail::Fixed<detail::Scattered{Axis, true}>{}, x, index, src);
 }
 template <operand X, operand I, operand S>
 constexpr auto scatter(X const& x, int axis, I const& index, S const& src) {
-  return detail::scatter_over(x, index, src, axis);
+  return detail::call(detail::Scattered{axis, true}, x, index, src);
 }
 
 /// positions<Axis, N>(like) - 0 .. N-1 along an axis, of the dtype and rank of `like`, extent 1 elsewhere: what a
@@ -326,24 +304,6 @@ constexpr auto positions(I const& like) {
 template <operand I>
 constexpr auto positions(I const& like, int axis, index_t n) {
   return detail::call(detail::Positions{axis, n}, like);
-}
-
-/// one_hot<N>(index), one_hot(index, n) - 1 at the index, 0 elsewhere, along a new last axis.
-///
-/// Math      y[.., n] = [index = n]
-/// Shapes    index: [I...] -> y: [I..., N]
-/// Dtypes    index: i32 i64 u8; the result f32, unless another is named
-/// Errors    "one_hot: index 5 out of range for 3 places", of indices in memory
-/// Source    PyTorch's one_hot
-template <index_t N, element T = float, operand I>
-constexpr auto one_hot(I const& index) {
-  detail::require_places("one_hot", index, N);
-  return cast<T>(detail::is_hot(index, detail::Fixed<N>{}));
-}
-template <operand I>
-constexpr auto one_hot(I const& index, index_t n, DType dtype = DType::f32) {
-  detail::require_places("one_hot", index, n);
-  return cast_to(detail::untyped(detail::is_hot(index, n)), dtype);
 }
 
 /// embedding(index, weight, padding) - rows of a table; the row `padding`, from the end if negative, gets no gradient.

@@ -21,7 +21,7 @@ struct IndexCopy {
   }
 };
 
-// What index_add adds to x: the parts of src along an axis, summed by their places.
+// x and the parts of src along an axis, added at their places.
 struct IndexSum {
   int axis;
   constexpr Meta infer(Meta const* in, Text* why) const {
@@ -43,16 +43,19 @@ struct IndexSum {
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
-    V const rows = transpose(src, axis, 0);
     int const a = normalize_axis(axis, x.shape().rank);
-    Attrs const attrs = attrs_for(Caller::index_add, x.shape()[a], a);
-    return transpose(bind<op::rows_add>(attrs, rows, index), axis, 0);
+    return either(
+        a <= 0, [&] { return bind<op::rows_onto>(attrs_for(Caller::index_add), x, index, src); },
+        [&] {
+          return bind<op::scatter_onto>(attrs_for(Caller::index_add, a), x,
+                                        for_parts("index_add", index, src.shape(), a), src);
+        });
   }
 };
 template <class P, operand X, operand I, operand S>
 constexpr auto index_add_over(X const& x, I const& index, S const& src, P const& axis, double alpha) {
-  auto const added = call(made<IndexSum>(axis), x, index, src);
-  return alpha == 1 ? x + added : x + added * full_like(added, alpha);
+  auto const sum = [&](auto const& parts) { return call(made<IndexSum>(axis), x, index, parts); };
+  return alpha == 1 ? sum(src) : sum(src * full_like(src, alpha));
 }
 
 }  // namespace detail
@@ -76,7 +79,7 @@ constexpr auto index_copy(X const& x, int axis, I const& index, S const& src) {
 }
 
 /// index_add<Axis>(x, index, src, alpha), index_add(x, axis, index, src, alpha) - x plus alpha times the parts of src,
-/// each added at its place along an axis.
+/// each added at its place along an axis. Of a state that `stateful` keeps, a program writes these parts only.
 ///
 /// Math      y = x, then y[.., index_i, ..] += alpha src[.., i, ..]
 /// Shapes    x: [S...], index: [I], src: [S...] with I on the axis -> [S...]

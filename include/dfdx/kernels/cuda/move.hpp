@@ -120,16 +120,6 @@ struct IndexCopyKernel {
     return W::template extent<3, Axis>(s) * static_cast<index_t>(sizeof(int));
   }
 
-  struct CopyAll {
-    static constexpr int threads = own_threads;
-    static DFDX_INLINE void run(OwnArguments const& x) {
-      index_t const* const s = x.symbols;
-      index_t const n = W::template count<3>(s);
-      for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads)
-        static_cast<E*>(x.base[3])[W::template offset<3, 0, rank>(t, s)] =
-            static_cast<E const*>(x.base[0])[W::template offset<3, 0, rank, 0>(t, s)];
-    }
-  };
   /// Which part is the last for each place, -1 before there is one.
   struct FindLast {
     static constexpr int threads = own_threads;
@@ -162,10 +152,7 @@ struct IndexCopyKernel {
     index_t const* const s = x.symbols;
     index_t const n = W::template count<1>(s);
     if (n > INT32_MAX) return cudaErrorInvalidValue;
-    if (x.base[3] != x.base[0])
-      if (auto const said = start<CopyAll>(x, blocks_for(W::template count<3>(s), own_threads), stream);
-          said != cudaSuccess)
-        return said;
+    if (auto const said = CopyFirst<Code, E>::start_unless_there(x, stream); said != cudaSuccess) return said;
     if (n == 0) return cudaSuccess;
     if (auto const bytes = static_cast<std::size_t>(workspace(s)); bytes != 0)
       if (auto const said = cudaMemsetAsync(x.workspace, 0xff, bytes, stream); said != cudaSuccess)

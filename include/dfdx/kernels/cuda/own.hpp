@@ -169,6 +169,32 @@ constexpr index_t workspace_of(index_t const* symbols) {
   else return 0;
 }
 
+/// into_zeros - whether a kernel wants a result of zeros before it starts.
+template <class Kernel>
+constexpr bool into_zeros() {
+  if constexpr (requires { Kernel::into_zeros; }) return Kernel::into_zeros;
+  else return false;
+}
+
+/// CopyFirst - the first of four operands where the last, of its shape, lies: what kernels begin with that change a
+/// part of a value, unless it keeps its place.
+template <class Code, class E>
+struct CopyFirst {
+  using W = Walks<Code>;
+  static constexpr int threads = own_threads, rank = W::template rank<3>;
+  static DFDX_INLINE void run(OwnArguments const& x) {
+    index_t const* const s = x.symbols;
+    index_t const n = W::template count<3>(s);
+    for (index_t t = block() * threads + thread(); t < n; t += blocks() * threads)
+      static_cast<E*>(x.base[3])[W::template offset<3, 0, rank>(t, s)] =
+          static_cast<E const*>(x.base[0])[W::template offset<3, 0, rank, 0>(t, s)];
+  }
+  static cudaError_t start_unless_there(OwnArguments const& x, cudaStream_t stream) {
+    if (x.base[3] == x.base[0]) return cudaSuccess;
+    return start<CopyFirst>(x, blocks_for(W::template count<3>(x.symbols), threads), stream);
+  }
+};
+
 /// start_own - starts one of them; returns what the runtime says.
 template <class Kernel>
 cudaError_t start_own(OwnArguments const& x, cudaStream_t stream) {
