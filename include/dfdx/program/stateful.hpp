@@ -113,8 +113,9 @@ class Stateful {
 
 /// stateful(f) - f(state, args...), which returns std::pair(result, next state), as a function object that is called
 /// with a state of the caller's and changes it: step(state, args...) returns the result. f may return the next state
-/// alone, as a step of a simulation does; the call returns nothing then. Parts of the state that index_copy replaces
-/// are written and nothing else of it; what is read of a state is as it was before the call.
+/// alone, as a step of a simulation does; the call returns nothing then. Parts of the state that index_copy, index_add,
+/// scatter and scatter_add change are written and nothing else of it; what is read of a state is as it was before the
+/// call.
 ///
 /// Math      (y, state) = f(state, args...)
 /// Errors    "stateful: the function must return the next state, of the state's type, or a pair of a result and it" at
