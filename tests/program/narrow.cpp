@@ -39,7 +39,8 @@ constexpr auto compared = [](auto const& x) {
 };
 constexpr auto reckoned = [](auto const& x) {
   auto const row = unsqueeze<1>(x);
-  auto const place = positions<1, 7>(row), line = positions<0, 12>(row);
+  auto const place = positions<1, 7>(row);
+  auto const line = positions<0, 12>(row);
   // From -18 to 46, and 0 to 66.
   auto const sum = place * 7 - line * 2 + 4, product = place * line;
   return std::tuple(sum == row, product > row, sum - product <= row, row < place * 3 + line,

@@ -80,6 +80,22 @@ void repeat(T* y, index_t n, T x) {
   std::memcpy(y + i, full, static_cast<std::size_t>(n - i) * sizeof(T));
 }
 
+/// copy_dense - y[i] = x[i] for n elements; a short row by a few pieces, the last of which may overlap the one before,
+/// for a call of memcpy costs as much as several of them.
+template <std::size_t Bytes, class E>
+DFDX_INLINE void copy_pieces(E* DFDX_RESTRICT y, E const* DFDX_RESTRICT x, index_t n) {
+  constexpr auto piece = static_cast<index_t>(Bytes / sizeof(E));
+  for (index_t i = 0; i + piece < n; i += piece) std::memcpy(y + i, x + i, Bytes);
+  std::memcpy(y + n - piece, x + n - piece, Bytes);
+}
+template <class E>
+DFDX_INLINE void copy_dense(E* y, E const* x, index_t n) {
+  index_t const bytes = n * static_cast<index_t>(sizeof(E));
+  if (bytes >= 64 && bytes <= 256) copy_pieces<32>(y, x, n);
+  else if (bytes >= 16 && bytes < 64) copy_pieces<16>(y, x, n);
+  else if (bytes > 0) std::memcpy(y, x, static_cast<std::size_t>(bytes));
+}
+
 /// mirror - y[i] = x[-i] for n elements that lie apart: eight at once, of which compilers make a vector.
 template <class E>
 void mirror(E* DFDX_RESTRICT y, E const* DFDX_RESTRICT x, index_t n) {
@@ -106,7 +122,7 @@ void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, inde
         mirror(y - (n - 1), x + (n - 1), n);
         continue;
       }
-    if (to_step == 1 && step == 1) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(E));
+    if (to_step == 1 && step == 1) copy_dense(y, x, n);
     else if (to_step == 1 && step == 0) repeat(y, n, *x);
     else
       for (index_t i = 0; i < n; ++i) y[i * to_step] = x[i * step];
