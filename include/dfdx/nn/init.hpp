@@ -119,19 +119,24 @@ namespace detail {
 template <class M>
 concept resettable = requires(M& m, Key key) { m.reset(key); };
 
+// One for all Tensors of a model, which are of many types.
+template <class = void>
+[[gnu::noinline]] void initialize_leaf(Array& m, Array const& begin) {
+  if (!begin.empty()) {
+    if (!(m.meta() == begin.meta()) || m.bytes() == nullptr || m.bytes() == begin.bytes())
+      m = Array(begin.meta());
+    copy_elements(begin.operand(), m.operand());
+  } else if (m.shape().is_static() && m.ndim() >= 0) {
+    nn::init::zeros(m);
+  }
+}
+
 // Parts before the whole, so that a module's own rule can refine those of its parts. Every rule draws from a key of
 // its own. `begin` has the values that types give their members.
 template <class M>
 void initialize(M& m, M const& begin, Key key, std::uint64_t& count) {
-  if constexpr (leaf<M>) {
-    if (!begin.empty()) {
-      if (!(m.meta() == begin.meta()) || m.bytes() == nullptr || m.bytes() == begin.bytes())
-        m = filled(begin, [&] { return Array(begin.meta()); });
-      copy_elements(begin.operand(), m.operand());
-    } else if (m.shape().is_static() && m.ndim() >= 0) {
-      nn::init::zeros(m);
-    }
-  } else if constexpr (keeps_leaves<M>) {
+  if constexpr (leaf<M>) initialize_leaf(m, begin);
+  else if constexpr (keeps_leaves<M>) {
     m.allocate();
     for (std::size_t i = 0; i < m.size(); ++i) {
       auto part = m[static_cast<index_t>(i)];
@@ -151,8 +156,8 @@ void initialize(M& m, M const& begin, Key key, std::uint64_t& count) {
   } else if constexpr (!has_fields<M>) {
     visit(m, [](auto&) {});  // which says what a field may be
   } else {
-    boost::hana::unpack(boost::hana::accessors<M>(), [&](auto const&... a) {
-      (initialize(boost::hana::second(a)(m), boost::hana::second(a)(begin), key, count), ...);
+    with_parts(m, [&](auto&... part) {
+      with_parts(begin, [&](auto const&... from) { (initialize(part, from, key, count), ...); });
     });
     if constexpr (resettable<M>) m.reset(fold_in(key, count++));
   }

@@ -23,14 +23,25 @@ decltype(auto) on_cpu(Tree const& tree) {
   }
 }
 
+// Memory of its own and zeros for a leaf of an optimizer's state.
+template <class = void>
+[[gnu::noinline]] void make_zeros(Array& leaf) {
+  if (leaf.empty())
+    raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory; init gives it some");
+  auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
+  leaf = Array(leaf.meta(), leaf.device());
+  if (leaf.device().is_cpu()) std::memset(leaf.bytes(), 0, bytes);
+  else device_memory->zero(leaf.bytes(), bytes, leaf.device());
+}
+
 // What a step writes may not share memory: of two updates of it one would be lost.
 template <class = void>
-void require_apart(std::vector<Array> leaves) {
+void require_apart(std::vector<Array const*> leaves) {
   auto const begin = [](Array const& x) { return reinterpret_cast<std::uintptr_t>(x.bytes()); };
   std::sort(leaves.begin(), leaves.end(),
-            [&](Array const& a, Array const& b) { return begin(a) < begin(b); });
+            [&](Array const* a, Array const* b) { return begin(*a) < begin(*b); });
   for (std::size_t i = 1; i < leaves.size(); ++i) {
-    Array const &a = leaves[i - 1], &b = leaves[i];
+    Array const &a = *leaves[i - 1], &b = *leaves[i];
     if (begin(b) < begin(a) + static_cast<std::uintptr_t>(a.size()) * size_of(a.dtype()))
       raise("train_step: parameters of shape ", a.shape(), " and ", b.shape(),
             " share memory, so that one of their updates would be lost; clone one, or use one field twice");
@@ -120,7 +131,7 @@ class TrainStep {
     detail::require_values_of_type(model);  // before the state, which is like the model
     auto& state = state_for(model);
     std::uint64_t where = 1;
-    visit(model, [&](auto const& leaf) {
+    visit(model, [&](Array const& leaf) {
       if (!leaf.empty() && !leaf.contiguous_memory()) raise("train_step: parameters must be contiguous");
       where = (where ^ reinterpret_cast<std::uintptr_t>(leaf.bytes())) * 0x9e3779b97f4a7c15u;
     });
@@ -171,15 +182,7 @@ class TrainStep {
       auto* s = new State{};
       auto const make = [&model](Model& slot) {
         slot = model;
-        visit(slot, [](auto& leaf) {
-          using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          if (leaf.empty())
-            raise("train_step: a parameter of shape ", leaf.shape(), " holds no memory; init gives it some");
-          auto const bytes = static_cast<std::size_t>(leaf.size()) * size_of(leaf.dtype());
-          leaf = Leaf(typename Leaf::Unchecked{}, Array(leaf.meta(), leaf.device()));
-          if (leaf.device().is_cpu()) std::memset(leaf.bytes(), 0, bytes);
-          else detail::device_memory->zero(leaf.bytes(), bytes, leaf.device());
-        });
+        visit(slot, [](Array& leaf) { detail::make_zeros(leaf); });
       };
       std::apply([&](auto&... slot) { (make(slot), ...); }, *s);
       state_ = s;
@@ -233,9 +236,9 @@ class TrainStep {
   // Once for each place where a model lies.
   template <class Model>
   void look_at_memory(Model const& model, std::uint64_t where) {
-    std::vector<Array> leaves;
-    visit(model, [&](auto const& leaf) {
-      if (leaf.size() != 0) leaves.push_back(leaf);
+    std::vector<Array const*> leaves;
+    visit(model, [&](Array const& leaf) {
+      if (leaf.size() != 0) leaves.push_back(&leaf);
     });
     detail::require_apart(std::move(leaves));
     apart_ = where;

@@ -34,6 +34,17 @@
       return ::boost::hana::make_tuple(                                                                      \
           BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(DFDX_FIELD_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))); \
     }                                                                                                        \
+    static constexpr auto parts() {                                                                          \
+      return [](auto& self, auto const& f) -> decltype(auto) {                                               \
+        return f(BOOST_PP_SEQ_ENUM(                                                                          \
+            BOOST_PP_SEQ_TRANSFORM(DFDX_MEMBER_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))));                \
+      };                                                                                                     \
+    }                                                                                                        \
+    static constexpr char const* name(std::size_t i) {                                                       \
+      constexpr char const* names[] = {                                                                      \
+          BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(DFDX_NAME_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))};  \
+      return names[i];                                                                                       \
+    }                                                                                                        \
   };
 #define DFDX_FIELD_(r, data, field)                                                       \
   ::boost::hana::make_pair(BOOST_HANA_STRING(#field), [](auto&& self) -> decltype(auto) { \
@@ -50,6 +61,7 @@
                                 DFDX_MEMBER_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))); \
   }
 #define DFDX_MEMBER_(r, data, member) self.member
+#define DFDX_NAME_(r, data, member) #member
 
 namespace dfdx {
 
@@ -82,6 +94,40 @@ concept is_optional = !std::is_base_of_v<Array, T> && requires(T& t, typename T:
 // A tree that keeps its leaves in another form than its fields (value/stacked.hpp).
 template <class T>
 concept keeps_leaves = requires { typename T::leaves_type; };
+
+// f(part...) of the fields of a struct. Those that DFDX_FIELDS names it hands over itself: Boost.Hana's way to them,
+// which all others go, takes as long to compile as what is done with them.
+template <class T, class F>
+constexpr decltype(auto) with_parts(T& t, F const& f) {
+  using U = std::remove_cv_t<T>;
+  if constexpr (requires { U::hana_accessors_impl::parts(); }) return U::hana_accessors_impl::parts()(t, f);
+  else
+    return boost::hana::unpack(boost::hana::accessors<U>(), [&](auto const&... a) -> decltype(auto) {
+      return f(boost::hana::second(a)(t)...);
+    });
+}
+// The name of field i.
+template <class T>
+constexpr char const* part_name(std::size_t i) {
+  if constexpr (requires { T::hana_accessors_impl::name(i); }) return T::hana_accessors_impl::name(i);
+  else
+    return boost::hana::unpack(boost::hana::accessors<T>(), [&](auto const&... a) {
+      char const* r = nullptr;
+      static_cast<void>(((i-- == 0 && (r = boost::hana::first(a).c_str(), true)) || ...));
+      return r;
+    });
+}
+// The types of the fields of a struct.
+template <class... T>
+struct Types {};
+struct ToTypes {
+  template <class... T>
+  constexpr auto operator()(T const&...) const {
+    return Types<T...>{};
+  }
+};
+template <class T>
+using part_types = decltype(with_parts(std::declval<T const&>(), ToTypes{}));
 
 // The places of a tuple's or pair's parts. Not std::apply: for each function it asks besides whether that may throw,
 // which takes longer to compile than the call.
@@ -122,8 +168,7 @@ constexpr void visit(T& t, F const& f) {
       (visit(std::get<I>(t), f), ...);
     }(detail::part_indices<U>);
   } else if constexpr (detail::has_fields<U>) {
-    boost::hana::unpack(boost::hana::accessors<U>(),
-                        [&](auto const&... a) { (visit(boost::hana::second(a)(t), f), ...); });
+    detail::with_parts(t, [&](auto&... part) { (visit(part, f), ...); });
   }
 }
 
@@ -185,9 +230,9 @@ constexpr void visit_paths(T& t, F const& f, Path const& path) {
       (visit_paths<How>(std::get<I>(t), f, path_below(path, I)), ...);
     }(part_indices<U>);
   } else if constexpr (has_fields<U>) {
-    boost::hana::unpack(boost::hana::accessors<U>(), [&](auto const&... a) {
-      (visit_paths<How>(boost::hana::second(a)(t), f, path_below(path, boost::hana::first(a).c_str())), ...);
-    });
+    std::size_t i = 0;
+    with_parts(t,
+               [&](auto&... part) { (visit_paths<How>(part, f, path_below(path, part_name<U>(i++))), ...); });
   }
 }
 

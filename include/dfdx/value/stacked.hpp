@@ -36,10 +36,7 @@ constexpr auto tuple_of_leaves(T const& t, F const& f) {
   else if constexpr (keeps_leaves<T>) return tuple_of_leaves(t.leaves, f);
   else if constexpr (is_std_array<T> || is_std_tuple<T>)
     return std::apply([&](auto const&... e) { return std::tuple_cat(tuple_of_leaves(e, f)...); }, t);
-  else
-    return boost::hana::unpack(boost::hana::accessors<T>(), [&](auto... a) {
-      return std::tuple_cat(tuple_of_leaves(boost::hana::second(a)(t), f)...);
-    });
+  else return with_parts(t, [&](auto const&... part) { return std::tuple_cat(tuple_of_leaves(part, f)...); });
 }
 
 // The leaf types of a tree, as the type of a tuple.

@@ -112,22 +112,12 @@ bool same_value(T const& a, T const& b) {
   else return true;
 }
 
-// Calls f with the fields of a struct that DFDX_FIELDS names.
-template <class T, class F>
-constexpr decltype(auto) with_fields(T const& t, F const& f) {
-  return boost::hana::unpack(boost::hana::accessors<T>(), [&](auto const&... a) -> decltype(auto) {
-    return f(boost::hana::second(a)(t)...);
-  });
-}
-
 // Whether a struct has members besides its fields. Where these fill it there is no need to count.
 template <class T>
 consteval bool has_unlisted() {
-  constexpr auto listed = [](auto const&... a) {
-    return std::pair<std::size_t, int>((sizeof(boost::hana::second(a)(std::declval<T const&>())) + ... + 0),
-                                       static_cast<int>(sizeof...(a)));
-  };
-  constexpr auto fields = boost::hana::unpack(boost::hana::accessors<T>(), listed);
+  constexpr auto fields = []<class... X>(Types<X...>) {
+    return std::pair<std::size_t, int>((sizeof(X) + ... + 0), static_cast<int>(sizeof...(X)));
+  }(part_types<T>{});
   if constexpr (std::is_empty_v<T> || fields.first == sizeof(T)) return false;
   else return member_count<T>() > fields.second;
 }
@@ -142,11 +132,8 @@ consteval bool may_differ() {
       return (may_differ<std::tuple_element_t<I, T>>() || ...);
     }(part_indices<T>);
   else if constexpr (has_fields<T>) {
-    return has_unlisted<T>() || boost::hana::unpack(boost::hana::accessors<T>(), [](auto const&... a) {
-             return (may_differ<
-                         std::remove_cvref_t<decltype(boost::hana::second(a)(std::declval<T const&>()))>>() ||
-                     ...);
-           });
+    return has_unlisted<T>() ||
+           []<class... X>(Types<X...>) { return (may_differ<X>() || ...); }(part_types<T>{});
   } else return false;
 }
 
@@ -192,8 +179,8 @@ void require_same(T const& t, T const& of_type) {
       (require_same(std::get<I>(t), std::get<I>(of_type)), ...);
     }(part_indices<T>);
   } else {
-    with_fields(t, [&](auto const&... a) {
-      with_fields(of_type, [&](auto const&... b) { (require_same(a, b), ...); });
+    with_parts(t, [&](auto const&... a) {
+      with_parts(of_type, [&](auto const&... b) { (require_same(a, b), ...); });
     });
     if constexpr (has_unlisted<T>()) {
       int i = 0;
@@ -203,7 +190,7 @@ void require_same(T const& t, T const& of_type) {
           if (!same_value(a, b)) raise_differs(short_type_name<T>(), i, false);
         } else {  // fields are among the members
           auto const is_a = [&](auto const&... f) { return ((static_cast<void const*>(&f) == &a) || ...); };
-          if (!with_fields(t, is_a) && !same_numbers(a, b)) raise_differs(short_type_name<T>(), i, true);
+          if (!with_parts(t, is_a) && !same_numbers(a, b)) raise_differs(short_type_name<T>(), i, true);
         }
       };
       with_members(t, [&](auto const&... a) {
