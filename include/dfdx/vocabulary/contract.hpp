@@ -14,6 +14,7 @@ struct MatmulPlan {
   bool fold = false;  // b is one matrix: the batch of a joins its rows
 };
 
+template <int = 0>
 constexpr MatmulPlan plan_matmul(Meta const& x, Meta const& y, Text* why) {
   MatmulPlan p;
   Shape a = x.shape, b = y.shape;
@@ -51,6 +52,7 @@ constexpr MatmulPlan plan_matmul(Meta const& x, Meta const& y, Text* why) {
 }
 
 struct Matmul {
+  template <int = 0>
   constexpr Meta infer(Meta const* in, Text* why) const {
     DType const dtype = product_dtype(in[0].dtype, in[1].dtype);
     if (dtype == DType::boolean) return refuse(why, "matmul: one numeric dtype required, got bool x bool");
