@@ -211,7 +211,8 @@ int pooled(char const* how, int times) {
   return run(
       how, times, samples * half * half,
       [&](float* out, bool last) {
-        kernels::window_argmax(x.data(), places.data(), samples, n, m, windows);
+        kernels::window_argmax(x.data(), places.data(), static_cast<int>(sizeof places[0]), samples, n, m,
+                               windows);
         if (last)
           for (std::size_t i = 0; i < places.size(); ++i) out[i] = static_cast<float>(places[i]);
       },

@@ -40,7 +40,7 @@ index_t wrong_places(Case const& c, bool special) {
   }
   constexpr Y untouched = static_cast<Y>(99);
   std::vector<Y> y(static_cast<std::size_t>(c.batch * made + 1), untouched);
-  kernels::window_argmax(x.data(), y.data(), c.batch, c.n, m, packed);
+  kernels::window_argmax(x.data(), y.data(), static_cast<int>(sizeof(Y)), c.batch, c.n, m, packed);
   index_t wrong = y.back() != untouched;
   std::size_t at = 0;
   for (index_t b = 0; b < c.batch; ++b)

@@ -69,13 +69,21 @@ struct Result {
 /// OwnKernel - the kernel of an op that has one of its own, and the attributes it is called with; or that of two ops,
 /// the `second` of which is made with the first (OpInfo::run_both).
 struct OwnKernel {
-  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  OwnRun run = nullptr;
   Attrs attrs{};
   Sized sized = Sized::none;
 
   constexpr OwnKernel() = default;
-  constexpr explicit OwnKernel(Node const& n)
-      : run(makes_floats(n) ? n.op->run_as_floats : n.op->run), attrs(n.attrs), sized(n.op->sized) {}
+  /// Of a node among those that it reads.
+  template <class Nodes>
+  constexpr OwnKernel(Node const& n, Nodes const& nodes)
+      : run(n.op->run), attrs(n.attrs), sized(n.op->sized) {
+    if (!n.op->has_run_for) return;
+    Meta metas[max_arity + 1];
+    for (int i = 0; i < n.op->arity; ++i) metas[i] = nodes[n.in[i]].meta;
+    metas[n.op->arity] = n.meta;
+    run = n.op->run_for(n.attrs, metas);
+  }
   constexpr OwnKernel(Node const& n, OpInfo const& second)
       : run(makes_floats(n) ? second.run_both_as_floats : second.run_both), attrs(n.attrs) {}
 

@@ -311,7 +311,7 @@ class Planner {
       bool const has_second = x.members.size() > 1;
       if (has_second) put_result(nodes_[x.members[1]]), plan.arguments.push_back(argument(x.members[1], 0));
       plan.own_kernels.push_back(has_second ? OwnKernel(nodes_[id], *nodes_[x.members[1]].op)
-                                            : OwnKernel(nodes_[id]));
+                                            : OwnKernel(nodes_[id], nodes_));
     }
     end_step(s);
   }

@@ -21,7 +21,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 template <class E>
 class DepthwiseConv {
  public:
-  explicit DepthwiseConv(ConvGeometry const& geometry) : g(geometry), taps(g.w_size()) {}
+  constexpr explicit DepthwiseConv(ConvGeometry const& geometry) : g(geometry), taps(g.w_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
     if (Short::fits(g)) {
@@ -65,7 +65,7 @@ class DepthwiseConv {
     });
   }
   /// Whether input() is for this geometry: no window lies beyond the input altogether.
-  bool has_input() const {
+  constexpr bool has_input() const {
     bool r = true;
     for (Window const& w : g.w) r = r && w.dilation * (w.size - 1) >= w.before;
     return r;

@@ -65,7 +65,7 @@ struct Frame {
 template <class E>
 class GatheredConv {
  public:
-  explicit GatheredConv(ConvGeometry const& geometry)
+  constexpr explicit GatheredConv(ConvGeometry const& geometry)
       : g(geometry), places(g.w_size()), depth(g.in * places), positions(g.y_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
@@ -126,7 +126,7 @@ class GatheredConv {
 
   /// Whether input() is for this geometry: there are channels enough to make its lists for, and
   /// PhasedConv is not the better way.
-  bool has_input() const {
+  constexpr bool has_input() const {
     bool const strided = g.w[0].stride * g.w[1].stride * g.w[2].stride > 1;
     return g.in >= 2 * W && has_elements() &&
            (!strided || positions < PhasedConv<E>::fewest || much_outside());
@@ -144,9 +144,11 @@ class GatheredConv {
   using Table = Scratch<index_t>;
 
   // Whether lists of each element of a window at each position stay in a cache.
-  bool has_elements() const { return places * samples_for(element_rows / 2) * positions <= index_t{1} << 17; }
+  constexpr bool has_elements() const {
+    return places * samples_for(element_rows / 2) * positions <= index_t{1} << 17;
+  }
   // Whether of the elements of all windows much lies beyond x.
-  bool much_outside() const {
+  constexpr bool much_outside() const {
     double share = 1;
     for (int i = 0; i < 3; ++i) {
       index_t inside = 0;
@@ -268,7 +270,7 @@ class GatheredConv {
   }
 
   // How many samples have at least so many positions.
-  index_t samples_for(index_t rows) const {
+  constexpr index_t samples_for(index_t rows) const {
     return std::max<index_t>(1, std::min(g.batch, (rows + positions - 1) / std::max<index_t>(positions, 1)));
   }
   // Rows of sums that stay in the second cache beside a panel.

@@ -20,7 +20,7 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 template <class E>
 class PlaneConv {
  public:
-  explicit PlaneConv(ConvGeometry const& geometry)
+  constexpr explicit PlaneConv(ConvGeometry const& geometry)
       : g(geometry), taps(g.w_size()), depth(g.in * taps), positions(g.y_size()) {}
 
   void forward(E const* x, E const* w, E* y) const {
@@ -30,7 +30,7 @@ class PlaneConv {
   }
 
   /// Whether windows are single elements of the input.
-  bool is_pointwise() const {
+  constexpr bool is_pointwise() const {
     bool r = taps == 1;
     for (int i = 0; i < 3; ++i) r = r && g.w[i].before == 0 && g.w[i].stride * (g.y[i] - 1) < g.x[i];
     return r;

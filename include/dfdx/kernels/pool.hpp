@@ -16,10 +16,10 @@ namespace dfdx::kernels::inline DFDX_TARGET {
 /// window_argmax - y[b, p] = the place of the largest element in window p of x[b], the first if several, of a NaN if
 /// there is one. n and m are extents of a sample and of its windows, `windows` what the op's attributes hold. Which
 /// element is larger is hard to predict, so there is no branch on it. E is float or double; for float a sample has
-/// less than 2^30 elements. Y is wide enough for a place.
-template <class E, class Y>
-void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index_t const (&m)[3],
-                   index_t const (&windows)[3]) {
+/// less than 2^30 elements. Places are integers of 1, 4 or 8 bytes, as y has them, enough for each.
+template <class E>
+void window_argmax(E const* x, void* y, int bytes, index_t batch, index_t const (&n)[3],
+                   index_t const (&m)[3], index_t const (&windows)[3]) {
   using I = std::conditional_t<sizeof(E) == 4, std::int32_t, std::int64_t>;
 #if defined(__CUDACC__) || defined(DFDX_RVV)
   constexpr index_t width = 1;
@@ -38,6 +38,13 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
   auto const element = [&](int axis, index_t p, index_t k) {
     Span const& s = spans[axis][static_cast<std::size_t>(p)];
     return s.first + std::min(k, s.count - 1) * s.step;
+  };
+
+  [[maybe_unused]] auto const put = []<class Y>(Y* to, I const* found, index_t n_found) {
+    if (n_found == width)
+      for (index_t i = 0; i < width; ++i) to[i] = static_cast<Y>(found[i]);
+    else
+      for (index_t i = 0; i < n_found; ++i) to[i] = static_cast<Y>(found[i]);
   };
 
   // Lines of windows in blocks, for which the places of the elements are the same in each sample.
@@ -61,9 +68,14 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
 
     auto const sample_of = [&](index_t b) {
       E const* const sample = x + b * n[0] * n[1] * n[2];
-      Y* const result = y + b * lines * m[2] + from;
+      index_t const result = b * lines * m[2] + from;
 #if defined(DFDX_RVV)
-      rvv::gather_most(sample, table.data(), room, elements, result, size);
+      if (bytes == 1)
+        rvv::gather_most(sample, table.data(), room, elements, static_cast<std::uint8_t*>(y) + result, size);
+      else if (bytes == 4)
+        rvv::gather_most(sample, table.data(), room, elements, static_cast<std::int32_t*>(y) + result, size);
+      else
+        rvv::gather_most(sample, table.data(), room, elements, static_cast<std::int64_t*>(y) + result, size);
 #else
       for (index_t p = 0; p < size; p += width) {
         I const* place = table.data() + p;
@@ -87,7 +99,10 @@ void window_argmax(E const* x, Y* y, index_t batch, index_t const (&n)[3], index
           if (v > top || (v != v && top == top)) found[0] = *place;
         }
 #endif
-        for (index_t i = 0; i < std::min(width, size - p); ++i) result[p + i] = static_cast<Y>(found[i]);
+        auto const rest = std::min(width, size - p);
+        if (bytes == 1) put(static_cast<std::uint8_t*>(y) + result + p, found, rest);
+        else if (bytes == 4) put(static_cast<std::int32_t*>(y) + result + p, found, rest);
+        else put(static_cast<std::int64_t*>(y) + result + p, found, rest);
       }
 #endif
     };

@@ -17,6 +17,8 @@ template <class Op>
 void run_conv(Attrs const& a, Operand const* in, Operand const& out);
 template <class Op, class E>
 void run_conv_as(Attrs const& a, Operand const* in, Operand const& out);
+template <class Op>
+constexpr OwnRun run_conv_for(Attrs const& a, Meta const* metas);
 
 // attrs.i[axis] is the window of that axis. Groups follow from the numbers of channels.
 constexpr ConvGeometry conv_geometry(Attrs const& a, Shape const& x, Shape const& w, Shape const& y) {
@@ -62,38 +64,35 @@ void for_conv(ConvGeometry const& g, F const& f) {
     for (index_t c = 0; c < g.in; ++c) axis(axis, 0, o, c);
 }
 
-// The plain loops of all three: the operand Result is summed from the others.
-template <int Result>
+// The plain loops of all three: the operand Result is summed from the others, all of type T.
+template <int Result, class T>
 void conv_loops(Attrs const& a, Operand const& x, Operand const& w, Operand const& y) {
   ConvGeometry const g = conv_geometry(a, x.meta.shape, w.meta.shape, y.meta.shape);
   Operand const& made = Result == 0 ? x : Result == 1 ? w : y;
-  dispatch(made.meta.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    using Sum = std::conditional_t<is_floating(dtype_v<T>), double, std::uint64_t>;  // integers wrap
-    kernels::ScratchVector<Sum> sums(static_cast<std::size_t>(made.meta.shape.numel()));
-    auto const view = [&](Operand const& v) { return ConvOperand<T const>(v.data, v.strides); };
-    ConvOperand<T const> const xs = view(x), ws = view(w), ys = view(y);
-    ConvOperand<Sum> const to(sums.data(), contiguous(made.meta.shape));
-    for (index_t n = 0; n < g.batch; ++n)
-      for (index_t group = 0; group < g.groups; ++group)
-        for_conv(
-            g, [&](index_t out, index_t c, index_t const(&p)[3], index_t const(&k)[3], index_t const(&i)[3]) {
-              index_t const o = group * g.out + out, in = group * g.in + c;
-              auto const times = [](T u, T v) {
-                return static_cast<Sum>(static_cast<compute_t<T>>(u)) *
-                       static_cast<Sum>(static_cast<compute_t<T>>(v));
-              };
-              if constexpr (Result == 0) to(n, in, i) += times(ws(o, c, k), ys(n, o, p));
-              else if constexpr (Result == 1) to(o, c, k) += times(xs(n, in, i), ys(n, o, p));
-              else to(n, o, p) += times(xs(n, in, i), ws(o, c, k));
-            });
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      static_cast<T*>(made.data)[i] = static_cast<T>(static_cast<compute_t<T>>(sums[i]));
-  });
+  using Sum = std::conditional_t<is_floating(dtype_v<T>), double, std::uint64_t>;  // integers wrap
+  kernels::ScratchVector<Sum> sums(static_cast<std::size_t>(made.meta.shape.numel()));
+  auto const view = [&](Operand const& v) { return ConvOperand<T const>(v.data, v.strides); };
+  ConvOperand<T const> const xs = view(x), ws = view(w), ys = view(y);
+  ConvOperand<Sum> const to(sums.data(), contiguous(made.meta.shape));
+  for (index_t n = 0; n < g.batch; ++n)
+    for (index_t group = 0; group < g.groups; ++group)
+      for_conv(g,
+               [&](index_t out, index_t c, index_t const(&p)[3], index_t const(&k)[3], index_t const(&i)[3]) {
+                 index_t const o = group * g.out + out, in = group * g.in + c;
+                 auto const times = [](T u, T v) {
+                   return static_cast<Sum>(static_cast<compute_t<T>>(u)) *
+                          static_cast<Sum>(static_cast<compute_t<T>>(v));
+                 };
+                 if constexpr (Result == 0) to(n, in, i) += times(ws(o, c, k), ys(n, o, p));
+                 else if constexpr (Result == 1) to(o, c, k) += times(xs(n, in, i), ys(n, o, p));
+                 else to(n, o, p) += times(xs(n, in, i), ws(o, c, k));
+               });
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    static_cast<T*>(made.data)[i] = static_cast<T>(static_cast<compute_t<T>>(sums[i]));
 }
 
 struct convolution : operation {
-  static constexpr bool is_product = true;
+  static constexpr bool is_product = true, keeps_dtype = true;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
   static constexpr unsigned reads(int which) { return which == 0 ? 2 : 1; }
@@ -121,7 +120,11 @@ struct conv : detail::convolution {
   }
   template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::conv_loops<2>(a, in[0], in[1], out);
+    dispatch(out.meta.dtype, [&](auto type) { reference_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void reference_as(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::conv_loops<2, T>(a, in[0], in[1], out);
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
@@ -130,6 +133,10 @@ struct conv : detail::convolution {
   template <int = 0>
   static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv_as<conv, float>(a, in, out);
+  }
+  template <int = 0, class Op = conv>
+  static constexpr OwnRun run_for(Attrs const& a, Meta const* metas) {
+    return detail::run_conv_for<Op>(a, metas);
   }
 };
 
@@ -152,7 +159,11 @@ struct conv_input : detail::convolution {
   }
   template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::conv_loops<0>(a, out, in[1], in[0]);
+    dispatch(out.meta.dtype, [&](auto type) { reference_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void reference_as(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::conv_loops<0, T>(a, out, in[1], in[0]);
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
@@ -161,6 +172,10 @@ struct conv_input : detail::convolution {
   template <int = 0>
   static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv_as<conv_input, float>(a, in, out);
+  }
+  template <int = 0, class Op = conv_input>
+  static constexpr OwnRun run_for(Attrs const& a, Meta const* metas) {
+    return detail::run_conv_for<Op>(a, metas);
   }
 };
 
@@ -182,7 +197,11 @@ struct conv_weight : detail::convolution {
   }
   template <int = 0>
   static void reference(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::conv_loops<1>(a, in[0], out, in[1]);
+    dispatch(out.meta.dtype, [&](auto type) { reference_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void reference_as(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::conv_loops<1, T>(a, in[0], out, in[1]);
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
@@ -191,6 +210,10 @@ struct conv_weight : detail::convolution {
   template <int = 0>
   static void run_as_floats(Attrs const& a, Operand const* in, Operand const& out) {
     detail::run_conv_as<conv_weight, float>(a, in, out);
+  }
+  template <int = 0, class Op = conv_weight>
+  static constexpr OwnRun run_for(Attrs const& a, Meta const* metas) {
+    return detail::run_conv_for<Op>(a, metas);
   }
 };
 

@@ -29,6 +29,8 @@ struct operation {
   static constexpr bool elementwise = false;
   static constexpr bool has_caller = false;  ///< errors name the Caller in attrs.i[2]
   static constexpr bool is_product = false;  ///< of matrices, or a convolution
+  /// its rule uses nothing but ops whose operands and results are of the dtype of its own
+  static constexpr bool keeps_dtype = false;
   static constexpr Examples examples = Examples::one_by_one;
   static constexpr Moves moves = Moves::nothing;
   static constexpr int takes_over = -1;
@@ -133,6 +135,24 @@ constexpr double fold(double const* x) {
 template <class Op>
 constexpr void require(Graph& g, Attrs const& attrs, Meta const* metas);
 
+// Of some ops the kernel for what a program knows of a use. They choose by themselves (`run_for`), have one for each
+// dtype of their first operand (`run_as<T>`), or one for results of f32 and of 16 bits (`run_as_floats`).
+template <class Op>
+concept has_run_for = requires { &Op::template run_for<0>; } || requires { &Op::template run_as<float>; } ||
+                      requires { &Op::template run_as_floats<0>; };
+template <class Op>
+constexpr OwnRun run_for(Attrs const& attrs, Meta const* metas) {
+  if constexpr (requires { &Op::template run_for<0>; }) {
+    return Op::template run_for<0>(attrs, metas);
+  } else if constexpr (requires { &Op::template run_as<float>; }) {
+    return dispatch(metas[0].dtype,
+                    [](auto type) -> OwnRun { return &Op::template run_as<typename decltype(type)::type>; });
+  } else {
+    DType const made = metas[Op::arity].dtype;
+    return is_floating(made) && made != DType::f64 ? &Op::template run_as_floats<0> : &Op::template run<0>;
+  }
+}
+
 template <class Op>
 constexpr OpInfo make_info() {
   OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
@@ -148,9 +168,7 @@ constexpr OpInfo make_info() {
   // Kernels of the library are templates, so that programs compile those that they use.
   if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
-  if constexpr (requires { &Op::template run_as_floats<0>; })
-    r.run_as_floats = &Op::template run_as_floats<0>;
-  else r.run_as_floats = r.run;
+  if constexpr (has_run_for<Op>) r.has_run_for = true, r.run_for = &run_for<Op>;
   if constexpr (requires { &Op::template run_both<0>; }) {
     r.has_run_both = true;
     r.run_both = &Op::template run_both<0>;

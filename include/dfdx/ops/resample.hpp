@@ -23,6 +23,7 @@ struct resample : operation {
   static constexpr char const* name = "resample";
   static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
+  static constexpr bool keeps_dtype = true;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
   template <int I, class V>
@@ -37,6 +38,11 @@ struct resample : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
+  }
+  /// The same for elements of type T.
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     if (out.meta.shape.numel() == 0) return;
     Operand x = in[0];
     Array dense;
@@ -45,10 +51,7 @@ struct resample : operation {
       copy_elements(x, dense.operand());
       x = dense.operand();
     }
-    dispatch(out.meta.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      along<T>(a, static_cast<T const*>(x.data), x.meta.shape, static_cast<T*>(out.data), out.meta.shape);
-    });
+    along<T>(a, static_cast<T const*>(x.data), x.meta.shape, static_cast<T*>(out.data), out.meta.shape);
   }
 
  private:

@@ -144,6 +144,9 @@ enum class Sized : std::uint8_t {
   cholesky
 };
 
+/// OwnRun - the kernel of an op that has one of its own.
+using OwnRun = void (*)(Attrs const&, Operand const* in, Operand const& out);
+
 /// OpInfo - the static descriptor of an op: everything that an engine needs and a node does not hold.
 struct OpInfo {
   char const* name = "";
@@ -157,8 +160,9 @@ struct OpInfo {
   Sized sized = Sized::none;
   /// The operand in whose memory the result may be made, -1 if in none.
   int takes_over = -1;
-  /// Whether jvp and run_both are there: of pointers it cannot be asked while programs are compiled, see same_op.
-  bool has_jvp = false, has_run_both = false;
+  /// Whether jvp, run_for and run_both are there: of pointers it cannot be asked while programs are compiled, see
+  /// same_op.
+  bool has_jvp = false, has_run_for = false, has_run_both = false;
   /// Shape rule; `why` receives the text of a refusal and may be null.
   Meta (*infer)(Attrs const&, Meta const* in, Text* why) = nullptr;
   /// Cotangent of operand `which`, given the result's; a null Sym where nothing flows.
@@ -168,13 +172,13 @@ struct OpInfo {
   /// An elementwise op on numbers (booleans as 0 and 1): folds constants, and interprets scalar programs.
   double (*fold)(double const*) = nullptr;
   /// Reference kernel on memory, any dtype.
-  void (*run)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
-  /// The same for results of f32 and of 16 bits: `run`, or one for these only if that is much less to compile.
-  void (*run_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  OwnRun run = nullptr;
+  /// For what is known of a use, its attributes and the metas of the operands and then the result, a kernel that does
+  /// no more, which is less to compile.
+  OwnRun (*run_for)(Attrs const&, Meta const* metas) = nullptr;
   /// Of an op that costs little beside the one that makes its last operand, from the same others and attributes: makes
   /// that operand as well. Programs then have one step for both.
-  void (*run_both)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
-  void (*run_both_as_floats)(Attrs const&, Operand const* in, Operand const& out) = nullptr;
+  OwnRun run_both = nullptr, run_both_as_floats = nullptr;
   /// Notes which extents a call must find equal; operands, then the result.
   void (*require)(Graph&, Attrs const&, Meta const* metas) = nullptr;
 };

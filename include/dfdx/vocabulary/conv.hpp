@@ -37,8 +37,19 @@ Array dense_as(Operand const& x) {
   return y;
 }
 
+// Of the three shapes, operands then the result, the geometry.
+template <class Op>
+constexpr ConvGeometry geometry_of(Attrs const& a, Shape const& first, Shape const& second,
+                                   Shape const& made) {
+  if constexpr (std::is_same_v<Op, conv>) return conv_geometry(a, first, second, made);
+  else if constexpr (std::is_same_v<Op, conv_input>) return conv_geometry(a, made, second, first);
+  else return conv_geometry(a, first, made, second);
+}
+
+// By whatever way, of which a program brings as many as it has.
 template <class Op, class E>
-void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
+[[gnu::noinline]] void run_conv_on(Attrs const& a, Operand const* in, Operand const& out,
+                                   typename kernels::Conv<E>::Made how) {
   if (out.meta.shape.numel() == 0) return;
   Array const copies[] = {dense_as<E>(in[0]), dense_as<E>(in[1])};
   auto const data = [&](int k) {
@@ -47,21 +58,78 @@ void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
   bool const direct = out.meta.dtype == dtype_v<E>;
   Array const made = direct ? Array() : Array(Meta{dtype_v<E>, out.meta.shape});
   E* const y = direct ? static_cast<E*>(out.data) : made.template data<E>();
-  auto const kernel = [&](Shape const& xs, Shape const& ws, Shape const& ys) {
-    return kernels::Conv<E>(conv_geometry(a, xs, ws, ys));
-  };
-  Shape const &first = in[0].meta.shape, &second = in[1].meta.shape, &result = out.meta.shape;
-  if constexpr (std::is_same_v<Op, conv>) kernel(first, second, result).forward(data(0), data(1), y);
-  else if constexpr (std::is_same_v<Op, conv_input>) kernel(result, second, first).input(y, data(1), data(0));
-  else kernel(first, result, second).weight(data(0), y, data(1));
+  kernels::Conv<E> const c(geometry_of<Op>(a, in[0].meta.shape, in[1].meta.shape, out.meta.shape));
+  if constexpr (std::is_same_v<Op, conv>) c.forward(data(0), data(1), y, how);
+  else if constexpr (std::is_same_v<Op, conv_input>) c.input(y, data(1), data(0), how);
+  else c.weight(data(0), y, data(1), how);
   if (!direct) kernels::convert(made.operand(), out);
+}
+template <class Op, class E, typename kernels::Conv<E>::Made How>
+void run_conv_by(Attrs const& a, Operand const* in, Operand const& out) {
+  run_conv_on<Op, E>(a, in, out, How);
+}
+template <class Op, class E>
+void run_conv_as(Attrs const& a, Operand const* in, Operand const& out) {
+  using K = kernels::Conv<E>;
+  if constexpr (std::is_same_v<Op, conv>) run_conv_by<Op, E, &K::forward_any>(a, in, out);
+  else if constexpr (std::is_same_v<Op, conv_input>) run_conv_by<Op, E, &K::input_any>(a, in, out);
+  else run_conv_by<Op, E, &K::weight_any>(a, in, out);
+}
+
+// Where a program knows all extents, the kernels of one way, if that is the best of what every thread will do.
+template <class Op, class E>
+constexpr OwnRun run_conv_known(Attrs const& a, Meta const* m) {
+  using K = kernels::Conv<E>;
+  using enum kernels::ConvWay;
+  bool const is_known = m[0].shape.is_static() && m[1].shape.is_static() && m[2].shape.is_static();
+  if (is_known) {
+    K const c(geometry_of<Op>(a, m[0].shape, m[1].shape, m[2].shape));
+    if constexpr (std::is_same_v<Op, conv>) {
+      if (c.has_one_forward_way()) switch (c.forward_way()) {
+          case planes: return &run_conv_by<Op, E, &K::template forward_by<planes>>;
+          case gathered: return &run_conv_by<Op, E, &K::template forward_by<gathered>>;
+          case depthwise: return &run_conv_by<Op, E, &K::template forward_by<depthwise>>;
+          default: return &run_conv_by<Op, E, &K::template forward_by<columns>>;
+        }
+    } else if constexpr (std::is_same_v<Op, conv_input>) {
+      if (c.has_one_input_way()) switch (c.input_way()) {
+          case planes: return &run_conv_by<Op, E, &K::template input_by<planes>>;
+          case mirrored_planes: return &run_conv_by<Op, E, &K::template input_by<mirrored_planes>>;
+          case mirrored_gathered: return &run_conv_by<Op, E, &K::template input_by<mirrored_gathered>>;
+          case gathered: return &run_conv_by<Op, E, &K::template input_by<gathered>>;
+          case phased: return &run_conv_by<Op, E, &K::template input_by<phased>>;
+          case depthwise: return &run_conv_by<Op, E, &K::template input_by<depthwise>>;
+          default: return &run_conv_by<Op, E, &K::template input_by<columns>>;
+        }
+    } else {
+      switch (c.weight_way()) {
+        case dots: return &run_conv_by<Op, E, &K::template weight_by<dots>>;
+        case gathered: return &run_conv_by<Op, E, &K::template weight_by<gathered>>;
+        case depthwise: return &run_conv_by<Op, E, &K::template weight_by<depthwise>>;
+        default: return &run_conv_by<Op, E, &K::template weight_by<columns>>;
+      }
+    }
+  }
+  return &run_conv_as<Op, E>;
 }
 
 template <class Op>
 void run_conv(Attrs const& a, Operand const* in, Operand const& out) {
   if (out.meta.dtype == DType::f64) run_conv_as<Op, double>(a, in, out);
   else if (is_floating(out.meta.dtype)) run_conv_as<Op, float>(a, in, out);
-  else if (out.meta.shape.numel() != 0) Op::reference(a, in, out);
+  else if (out.meta.shape.numel() != 0) {
+    // Integers as those of 64 bits: modulo the range of others their sums are the same.
+    Array const x[] = {dense_as<std::int64_t>(in[0]), dense_as<std::int64_t>(in[1])};
+    Operand const wide[] = {x[0].empty() ? in[0] : x[0].operand(), x[1].empty() ? in[1] : x[1].operand()};
+    Array const made(Meta{DType::i64, out.meta.shape});
+    Op::template reference_as<std::int64_t>(a, wide, made.operand());
+    kernels::convert(made.operand(), out);
+  }
+}
+template <class Op>
+constexpr OwnRun run_conv_for(Attrs const& a, Meta const* m) {
+  bool const as_floats = is_floating(m[2].dtype) && m[2].dtype != DType::f64;
+  return as_floats ? run_conv_known<Op, float>(a, m) : &run_conv<Op>;
 }
 
 }  // namespace op::detail
@@ -136,10 +204,12 @@ struct Convolution {
         }
         V const rows = reshape_to(seen, make_shape(batched ? x.shape()[0] : 1, places));
         V const weights = reshape_to(w, make_shape(w.shape()[0], places));
-        return reshape_to(call(Matmul{}, rows, call(Transpose{-2, -1}, weights)), y.shape);
+        Meta const product{y.dtype, make_shape(rows.shape()[0], w.shape()[0])};
+        return reshape_to(Matmul{}.template run<T>(product, rows, call(Transpose{-2, -1}, weights)), y.shape);
       }
-    return reshape_to(
-        bind_as<Op>(Meta{y.dtype, with_batch(y.shape)}, a, reshape_to(x, with_batch(x.shape())), w), y.shape);
+    return reshape_to(bind_element_as<Op, T>(Meta{y.dtype, with_batch(y.shape)}, a,
+                                             reshape_to(x, with_batch(x.shape())), w),
+                      y.shape);
   }
   template <class T, class V>
   constexpr V run(Meta const& y, V const& x, V const& w, V const& bias) const {

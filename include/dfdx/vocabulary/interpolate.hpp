@@ -35,6 +35,7 @@ namespace detail {
 struct Interpolate {
   InterpolateOptions o;
 
+  template <int = 0>
   constexpr Meta infer(Meta const* in, Text* why) const {
     constexpr char const* names[] = {"nearest", "nearest_exact", "linear", "bilinear",
                                      "bicubic", "trilinear",     "area"};
@@ -62,13 +63,13 @@ struct Interpolate {
     }
     return y;
   }
-  template <class, class V>
+  template <class T, class V>
   constexpr V run(Meta const& y, V const& x) const {
     auto const factor = [&](int axis) { return o.scale_factor.n == 0 ? 0 : scale(axis - 2); };
     auto const stays = [&](int axis) {
       return axis < 2 || (x.shape()[axis] == y.shape[axis] && (factor(axis) == 0 || factor(axis) == 1));
     };
-    return resampled(x, y.shape, stays, [&](int axis) {
+    return resampled<T>(x, y.shape, stays, [&](int axis) {
       return Attrs{{axis, static_cast<index_t>(sampling())}, {factor(axis)}};
     });
   }

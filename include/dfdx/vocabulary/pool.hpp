@@ -13,18 +13,15 @@ namespace dfdx {
 
 namespace op::detail {
 
-template <class Op>
+template <class Op, class T>
 bool run_window_argmax(Attrs const& a, Operand const& x, Operand const& out) {
   Shape const &from = x.meta.shape, &to = out.meta.shape;
-  bool const narrow = x.meta.dtype == DType::f32, wide = x.meta.dtype == DType::f64;
-  if ((!narrow && !wide) || to.numel() == 0 || !is_contiguous(from, x.strides)) return false;
+  if (to.numel() == 0 || !is_contiguous(from, x.strides)) return false;
   index_t n[3] = {1, 1, 1}, m[3] = {1, 1, 1}, windows[3] = {};
   Op::extents(a, from, to, n, m, windows);
-  if (narrow && n[0] * n[1] * n[2] > index_t{1} << 30) return false;
-  Op::with_places(out, [&](auto* y) {
-    if (narrow) kernels::window_argmax(static_cast<float const*>(x.data), y, to[0], n, m, windows);
-    else kernels::window_argmax(static_cast<double const*>(x.data), y, to[0], n, m, windows);
-  });
+  if (sizeof(T) == 4 && n[0] * n[1] * n[2] > index_t{1} << 30) return false;
+  kernels::window_argmax(static_cast<T const*>(x.data), out.data, static_cast<int>(size_of(out.meta.dtype)),
+                         to[0], n, m, windows);
   return true;
 }
 
@@ -133,12 +130,12 @@ struct MaxPlaces {
            : n > 256                                             ? DType::i32
                                                                  : DType::u8;
   }
-  template <class, class V>
+  template <class T, class V>
   constexpr V run(Meta const& y, V const& x) const {
     Attrs a;
     for (int i = 0; i < N; ++i) a.i[i] = pools.packed(i);
-    return reshape_to(bind_as<op::window_argmax>(Meta{y.dtype, joined_shape<N>(y.shape)}, a,
-                                                 reshape_to(x, joined_shape<N>(x.shape()))),
+    return reshape_to(bind_element_as<op::window_argmax, T>(Meta{y.dtype, joined_shape<N>(y.shape)}, a,
+                                                            reshape_to(x, joined_shape<N>(x.shape()))),
                       y.shape);
   }
 };
@@ -187,8 +184,8 @@ struct Mean {
              (pools.adaptive() && x.shape()[axis] == y.shape[axis]);
     };
     auto const of_axis = [&](int axis) { return Attrs{{axis, index_t(how), pools.packed(axis - first)}}; };
-    if (divisor == 0) return resampled(x, y.shape, stays, of_axis);
-    V const r = resampled(in_f32(x), y.shape, stays, of_axis);
+    if (divisor == 0) return resampled<T>(x, y.shape, stays, of_axis);
+    V const r = resampled<T>(in_f32(x), y.shape, stays, of_axis);
     V const part = full_as(r, r.meta(), 1 / static_cast<double>(divisor));
     return rounded_as(bind_element<op::mul, compute_t<T>>(Attrs{}, r, part), x);
   }

@@ -45,15 +45,17 @@ struct NameByAxes {
 };
 
 // x with the extents `to`: resampled by rule(axis) along each axis that does not stay. Along several, 16 bits are
-// rounded at the end alone.
-template <class V, class Stays, class Rule>
+// rounded at the end alone. T is the type of the elements, or void.
+template <class T, class V, class Stays, class Rule>
 constexpr V resampled(V const& x, Shape const& to, Stays const& stays, Rule const& rule) {
+  using E = std::conditional_t<std::is_floating_point_v<T>, T, void>;
   int steps = 0;
   for (int axis = 0; axis < to.rank; ++axis) steps += stays(axis) ? 0 : 1;
   V r = either(steps > 1, [&] { return in_f32(x); }, [&] { return x; });
   for (int axis = 0; axis < to.rank; ++axis)
     if (!stays(axis))
-      r = bind_as<op::resample>(Meta{r.dtype(), with_extent(r.shape(), axis, to[axis])}, rule(axis), r);
+      r = bind_element_as<op::resample, E>(Meta{r.dtype(), with_extent(r.shape(), axis, to[axis])},
+                                           rule(axis), r);
   return rounded_as(r, x);
 }
 
