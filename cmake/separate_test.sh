@@ -6,7 +6,7 @@ set -eu
 nm=$1
 shift
 op='dfdx::op::[a-z0-9_]+'
-declared="run_now<$op, (void|float|double)>|apply_to_dense<$op, (float|double)>|tape_rule<$op>"
+declared="run_now<$op, (void|float|double)>|apply_to_dense<$op, (float|double)>|tape_rule<$op, (void|float|double)>"
 declared="$declared|reduce_in_memory<$op, (void|float|double)>|(copy_values|(uniform|normal|integers)_array)<0>"
 declared="$declared|(convert|copy_transposed)<0>|Array::backward<0>"
 symbols=$("$nm" -C "$@" | grep -E "[ :]($declared)\(") || symbols=''

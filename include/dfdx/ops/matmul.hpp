@@ -19,7 +19,7 @@ struct matmul : operation {
   static constexpr Examples examples = Examples::same;
   static constexpr unsigned reads(int which) { return which == 0 ? 2 : 1; }
   static constexpr Code code = Code::matmul;
-  static constexpr bool is_product = true;
+  static constexpr bool is_product = true, keeps_dtype = true;
   static constexpr int arity = 2;
   static constexpr int cost = 1000;
 

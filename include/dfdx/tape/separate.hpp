@@ -47,6 +47,16 @@ namespace dfdx::detail {
 DFDX_EACH_OP(DFDX_ONE, DFDX_ONE)
 #undef DFDX_ONE
 
+#define DFDX_ONE(name)                                      \
+  DFDX_EXTERN TapeRule const& tape_rule<op::name, float>(); \
+  DFDX_EXTERN TapeRule const& tape_rule<op::name, double>();
+DFDX_ONE(matmul)
+DFDX_ONE(conv)
+DFDX_ONE(conv_input)
+DFDX_ONE(conv_weight)
+DFDX_ONE(resample)
+#undef DFDX_ONE
+
 #define DFDX_ONE(name)                                                        \
   DFDX_EXTERN Array reduce_in_memory<op::name, void>(Array const&, index_t);  \
   DFDX_EXTERN Array reduce_in_memory<op::name, float>(Array const&, index_t); \

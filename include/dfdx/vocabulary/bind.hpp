@@ -200,6 +200,8 @@ Array run_now(Meta const& meta, Attrs const& attrs, Array const* const* x) {
       if constexpr ((std::is_same_v<T, float> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) &&
                     requires { &Op::template run_as_floats<0>; })
         Op::run_as_floats(attrs, in, out.operand());
+      else if constexpr (!std::is_void_v<T> && requires { &Op::template run_as<T>; })
+        Op::template run_as<T>(attrs, in, out.operand());
       else Op::run(attrs, in, out.operand());
     }
     return out;
@@ -260,6 +262,10 @@ constexpr Sym record_product(Meta const& meta, Attrs const& attrs, Sym const& x,
   return as(bind_as<Op>(Meta{narrow, meta.shape}, attrs, as(x, narrow), as(rest, narrow)...), meta.dtype);
 }
 
+// The element type by which an op's rule differs.
+template <class Op, class T>
+using rule_type = std::conditional_t<Op::keeps_dtype, T, void>;
+
 template <class Op, class T, class... X>
 constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... x) {
   static_assert(sizeof...(X) == Op::arity);
@@ -277,7 +283,7 @@ constexpr Array record_or_run(Meta const& meta, Attrs const& attrs, X const&... 
   Array const* const operands[] = {&x...};
   if ((x.recorded() || ...)) return record_now(Op::name, meta, attrs, operands, sizeof...(X));
   Array y = run_now<Op, T>(meta, attrs, operands);
-  if (on_tape(x...)) record_on_tape(tape_rule<Op>(), attrs, y, operands, sizeof...(X));
+  if (on_tape(x...)) record_on_tape(tape_rule<Op, rule_type<Op, T>>(), attrs, y, operands, sizeof...(X));
   return y;
 }
 
@@ -299,6 +305,18 @@ constexpr Array bind(Attrs const& attrs, Array const& x, X const&... rest) {
       detail::require_same<Op>(*g, attrs, in, 1 + sizeof...(X));
     }
   return detail::record_or_run<Op, T>(detail::checked_infer<Op>(attrs, in), attrs, x, rest...);
+}
+
+/// The same for what rules know the elements of.
+template <class Op, class T, class... X>
+detail::Known<T> bind_as(Meta const& meta, Attrs const& attrs, detail::Known<T> const& x, X const&... rest) {
+  return detail::Known<T>(detail::record_or_run<Op, T>(meta, attrs, static_cast<Array const&>(x),
+                                                       static_cast<Array const&>(rest)...));
+}
+template <class Op, class T, class... X>
+detail::Known<T> bind(Attrs const& attrs, detail::Known<T> const& x, X const&... rest) {
+  return detail::Known<T>(
+      bind<Op, T>(attrs, static_cast<Array const&>(x), static_cast<Array const&>(rest)...));
 }
 
 }  // namespace dfdx

@@ -38,13 +38,34 @@ constexpr auto part_rule() {
   if constexpr (requires { &Op::part; }) return &Op::part;
   else return nullptr;
 }
-template <class Op>
-inline constinit TapeRule const constant_rule{
-    Op::name, Op::arity, &op::detail::vjp<Op, Array>, numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
+/// Known - an Array whose elements are known to be of type T. Rules of products compute with it where operands were
+/// Tensors: products of other dtypes, which are much to compile, are not brought with them.
+template <class T>
+struct Known : Array {
+  Known() = default;
+  explicit Known(Array const& x) : Array(x) {}
+};
+template <class Op, class T>
+Array vjp_of_known(Array const& ct, Site<Array> const& s, int which) {
+  Known<T> x[Op::arity];
+  for (int k = 0; k < Op::arity; ++k) static_cast<Array&>(x[k]) = s.x[k];
+  Site<Known<T>> const site{x, Known<T>(s.y), s.attrs};
+  return op::detail::vjp<Op>(Known<T>(ct), site, which);
+}
+template <class Op, class T>
+constexpr TapeRule::Vjp vjp_rule() {
+  if constexpr (std::is_void_v<T>) return &op::detail::vjp<Op, Array>;
+  else return &vjp_of_known<Op, T>;
+}
+
+template <class Op, class T>
+inline constinit TapeRule const constant_rule{Op::name,           Op::arity,        vjp_rule<Op, T>(),
+                                              numbers_rule<Op>(), reads_rule<Op>(), part_rule<Op>()};
 // Not inline, so that one source file may compile it for many (separate.hpp): rules call ops, whose rules call others.
-template <class Op>
+// T is the element type of all operands where that is known and helps.
+template <class Op, class T = void>
 TapeRule const& tape_rule() {
-  return constant_rule<Op>;
+  return constant_rule<Op, T>;
 }
 
 template <int = 0>
