@@ -15,10 +15,22 @@ namespace detail {
 
 #if !defined(__CUDACC__)
 
-/// out = in where elements of `in` lie side by side along one axis, and those of `out` along the last: as many
-/// transposes as the other axes have places. E is any type of their size that registers hold.
-template <class E>
-void copy_across(Shape shape, Strides (&strides)[2], int crossing, void const* in, void* out) {
+// Transposes of elements of E, or of any type of their size; past the caches if they are many.
+using Transpose = void (*)(void const* from, index_t from_row, index_t rows, index_t columns, void* to,
+                           index_t to_row);
+template <class E, bool Past>
+void transpose_any(void const* from, index_t from_row, index_t rows, index_t columns, void* to,
+                   index_t to_row) {
+  auto const* const x = static_cast<E const*>(from);
+  auto* const y = static_cast<E*>(to);
+  if constexpr (Past) transpose_past(x, from_row, rows, columns, y, to_row);
+  else transpose(x, from_row, rows, columns, y, to_row);
+}
+
+/// out = in where elements of `in`, of so many bytes, lie side by side along one axis, and those of `out` along the
+/// last: as many transposes as the other axes have places.
+template <int = 0>
+void copy_across(Shape shape, Strides (&strides)[2], int crossing, void const* in, void* out, index_t bytes) {
   index_t const all = shape.numel();
   int const last = shape.rank - 1;
   index_t const rows = shape[last], columns = shape[crossing], in_row = strides[0][last],
@@ -31,7 +43,10 @@ void copy_across(Shape shape, Strides (&strides)[2], int crossing, void const* i
     drop(shape, axis);
     for (Strides& s : strides) drop(s, axis);
   }
-  bool const is_large = all * static_cast<index_t>(sizeof(E)) >= past_caches;
+  bool const is_large = all * bytes >= past_caches;
+  Transpose const turn = bytes == 4 ? is_large ? &transpose_any<float, true> : &transpose_any<float, false>
+                         : is_large ? &transpose_any<double, true>
+                                    : &transpose_any<double, false>;
   constexpr index_t unit = 64;
   int const parts = parts_of(4 * all, (columns + unit - 1) / unit);
   in_parallel(parts, [&](int i) {
@@ -39,12 +54,11 @@ void copy_across(Shape shape, Strides (&strides)[2], int crossing, void const* i
     RowWalk walk(shape, strides, 2);
     if (walk.empty()) return;
     do {
-      for (index_t k = 0; k < walk.size; ++k) {
-        auto const* const x = static_cast<E const*>(in) + walk.offset[0] + k * walk.step[0] + p.begin;
-        auto* const y = static_cast<E*>(out) + walk.offset[1] + k * walk.step[1] + p.begin * out_row;
-        if (is_large) transpose_past(x, in_row, rows, p.end - p.begin, y, out_row);
-        else transpose(x, in_row, rows, p.end - p.begin, y, out_row);
-      }
+      for (index_t k = 0; k < walk.size; ++k)
+        turn(static_cast<std::byte const*>(in) + (walk.offset[0] + k * walk.step[0] + p.begin) * bytes,
+             in_row, rows, p.end - p.begin,
+             static_cast<std::byte*>(out) + (walk.offset[1] + k * walk.step[1] + p.begin * out_row) * bytes,
+             out_row);
     } while (walk.next());
   });
 }
@@ -106,8 +120,7 @@ bool copy_transposed(Operand const& in, Operand const& out) {
     detail::join_axes(shape, strides, 2);
     if (shape.rank > 1 && strides[1][shape.rank - 1] == 1)
       if (int const crossing = detail::crossing_axis(shape, strides, 1); crossing >= 0) {
-        if (size == 4) detail::copy_across<float>(shape, strides, crossing, in.data, out.data);
-        else detail::copy_across<double>(shape, strides, crossing, in.data, out.data);
+        detail::copy_across(shape, strides, crossing, in.data, out.data, static_cast<index_t>(size));
         return true;
       }
   }
