@@ -21,7 +21,8 @@ namespace op {
 /// result. A tape keeps no others. (Of elementwise ops it is found out.) `examples` says how vmap makes one use of
 /// the op of many, `moves` whether it reads or adds elements at places. An op whose result is one of its operands but
 /// for some elements says which, `takes_over`: a program may give its kernel the same memory for both. One that
-/// is best computed with the op whose result is its last operand has `run_both` (value/node.hpp).
+/// is best computed with the op whose result is its last operand has `run_both` (value/node.hpp). An op with a kernel
+/// of its own, `run`, may have `run_as<T>` besides, for a first operand of that type: programs bring it alone.
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
