@@ -95,6 +95,7 @@
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/recurrent.hpp>
 #include <dfdx/vocabulary/scan.hpp>
+#include <dfdx/vocabulary/scatter_reduce.hpp>
 #include <dfdx/vocabulary/split.hpp>
 #include <dfdx/vocabulary/svd.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>

@@ -7,6 +7,7 @@
 #include <dfdx/vocabulary/index_copy.hpp>
 #include <dfdx/vocabulary/norm.hpp>
 #include <dfdx/vocabulary/random.hpp>
+#include <dfdx/vocabulary/scatter_reduce.hpp>
 #include <dfdx/vocabulary/tensor_methods.hpp>
 
 namespace tests::ops_compiled_rest {
@@ -24,6 +25,18 @@ constexpr auto copies = [](auto const& x) {
 };
 constexpr auto parts = [](auto const& x, auto const& at, auto const& columns) {
   return std::tuple(index_copy<1>(x, at, columns), tanh(index_copy<0>(transpose(x), at, transpose(columns))));
+};
+constexpr auto joined = [](auto const& x, auto const& at, auto const& list, auto const& src) {
+  return std::tuple(scatter_reduce<1, Reduce::amax>(x, at, src),
+                    scatter_reduce<1, Reduce::mean, false>(x, at, src),
+                    index_reduce<1, Reduce::prod>(x, list, src));
+};
+constexpr auto joined_turned = [](auto const& x, auto const& at, auto const& list, auto const& src) {
+  auto const columns = transpose(x);
+  auto const added = transpose(src);
+  return std::tuple(scatter_reduce<0, Reduce::prod, false>(columns, transpose(at), added),
+                    index_reduce<0, Reduce::amin, false>(columns, list, added),
+                    scatter_reduce<0, Reduce::mean>(columns, transpose(at), added) * 2.0);
 };
 // Of any direction: cumprod and its gradient are made of it.
 template <index_t Axis, index_t From>
@@ -79,6 +92,17 @@ TEST_CASE("compiled parts put in", "[ops]") {
   check(parts, uniform<float, 3, 5>(Key{1}, -1, 1), at, uniform<float, 3, 2>(Key{2}, -1, 1));
   check(parts, randint<std::int32_t, 2, 6>(Key{1}, -9, 9), at, randint<std::int32_t, 2, 2>(Key{2}, -9, 9));
   check_vjp(parts, uniform<double, 3, 5>(Key{1}, -1, 1), at, uniform<double, 3, 2>(Key{2}, -1, 1));
+}
+
+TEST_CASE("compiled scatter_reduce and index_reduce", "[ops]") {
+  Tensor<std::int64_t, 3, 4> const at{{0, 4, 4, 2}, {1, 1, 1, 1}, {3, 0, 2, 0}};
+  Tensor<std::int32_t, 4> const list{4, 0, 4, 1};
+  auto const x = uniform<double, 3, 5>(Key{1}, -2, 2);
+  auto const src = uniform<double, 3, 4>(Key{2}, -2, 2);
+  check(joined, x, at, list, src);
+  check_vjp(joined, x, at, list, src);
+  check(joined, cast<bfloat16>(x), at, list, cast<bfloat16>(src));
+  check(joined_turned, x, at, list, src);
 }
 
 TEST_CASE("compiled recurrences", "[ops]") {

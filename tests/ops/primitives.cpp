@@ -557,6 +557,35 @@ struct Record<op::rows_onto> : RecordBase {
             of(2, make_shape(3), places({}, {0})), of(4, make_shape(1, 20), places({3, 3, 0}, {3}))};
   }
 };
+template <>
+struct Record<op::scatter_reduce> : RecordBase {
+  // The elements of src joined one by one to those of x, or with `alone` to the first that comes to the place.
+  static Array joined(Along const& a, V v, int which, bool alone) {
+    Array const y = doubles(a.x), met = doubles(a.x);
+    for_indices(a.x, [&](index_t const* i) { cell(y, i) = value_at(v[0], i); });
+    for_indices(a.index.shape(), [&](index_t const* i) {
+      index_t j[max_rank] = {};
+      std::copy_n(i, a.x.rank, j);
+      j[a.axis] = place_at(v[1], i);
+      double const x = value_at(v[2], i), before = cell(y, j);
+      bool const first = alone && cell(met, j)++ == 0;
+      cell(y, j) = first        ? x
+                   : which == 0 ? before * x
+                   : which == 1 ? std::max(before, x)
+                                : std::min(before, x);
+    });
+    return y;
+  }
+  static Cases cases() {
+    Cases r;
+    for (Along const& a : alongs())
+      for (int how : {0, 1, 2, 4, 5, 6})
+        r.push_back({[=](V v) { return bound<op::scatter_reduce>(Attrs{{a.axis, how}}, v); },
+                     [=](V v) { return joined(a, v, how & 3, how >= 4); },
+                     {draw(a.x, {}, 1, DType::f64), a.index, draw(a.index.shape(), {}, 2, DType::f64)}});
+    return r;
+  }
+};
 
 template <>
 struct Record<op::index_copy> : RecordBase {

@@ -15,11 +15,11 @@
   next(logical_and) next(logical_or) next(logical_not) next(where) next(stop_gradient) next(vanishing) \
   next(copy) next(cast) next(sum) next(prod) next(max) next(min) next(reshape) next(permute) \
   next(expand) next(slice) next(matmul) next(take) next(rows_add) next(check_label) next(gather) \
-  next(scatter) next(scatter_onto) next(rows_onto) next(index_copy) next(argmax) next(pad) next(concat) \
-  next(flip) next(cumsum) next(recurrence) next(argcummax) next(argsort) next(searchsorted) next(lu) \
-  next(solve) next(inverse) next(determinant) next(cofactors) next(cofactors_slope) \
-  next(solve_triangular) next(cholesky) next(qr) next(eigh) next(svd) next(pinv) next(matrix_exp) \
-  next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) next(grid_sample) \
-  next(grid_sample_images) next(grid_sample_places) next(draw) next(standardize) next(standardize_back) \
-  next(windows) next(attend) next(attend_sums) next(attend_back)
+  next(scatter) next(scatter_onto) next(rows_onto) next(index_copy) next(scatter_reduce) next(argmax) \
+  next(pad) next(concat) next(flip) next(cumsum) next(recurrence) next(argcummax) next(argsort) \
+  next(searchsorted) next(lu) next(solve) next(inverse) next(determinant) next(cofactors) \
+  next(cofactors_slope) next(solve_triangular) next(cholesky) next(qr) next(eigh) next(svd) next(pinv) \
+  next(matrix_exp) next(conv) next(conv_input) next(conv_weight) next(window_argmax) next(resample) \
+  next(grid_sample) next(grid_sample_images) next(grid_sample_places) next(draw) next(standardize) \
+  next(standardize_back) next(windows) next(attend) next(attend_sums) next(attend_back)
 // clang-format on

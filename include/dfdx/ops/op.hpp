@@ -60,12 +60,14 @@ enum class Caller : index_t {
   embedding,
   embedding_bag,
   index_add,
+  index_reduce,
   index_select,
   inv,
   multi_margin_loss,
   nll_loss,
   scatter,
   scatter_add,
+  scatter_reduce,
   sparse_rows,
   stack,
   take,
@@ -77,11 +79,11 @@ constexpr Code numbered(int n) { return static_cast<Code>(n); }
 namespace detail {
 
 constexpr char const* called(Attrs const& a, char const* itself) {
-  constexpr char const* names[] = {nullptr,        "at",          "bincount",          "cross_entropy",
-                                   "ctc_loss",     "embedding",   "embedding_bag",     "index_add",
-                                   "index_select", "inv",         "multi_margin_loss", "nll_loss",
-                                   "scatter",      "scatter_add", "sparse_rows",       "stack",
-                                   "take",         "take_along"};
+  constexpr char const* names[] = {nullptr,        "at",           "bincount",      "cross_entropy",
+                                   "ctc_loss",     "embedding",    "embedding_bag", "index_add",
+                                   "index_reduce", "index_select", "inv",           "multi_margin_loss",
+                                   "nll_loss",     "scatter",      "scatter_add",   "scatter_reduce",
+                                   "sparse_rows",  "stack",        "take",          "take_along"};
   return a.i[2] == 0 ? itself : names[a.i[2]];
 }
 constexpr Attrs attrs_for(Caller by, index_t i = 0, index_t j = 0) {

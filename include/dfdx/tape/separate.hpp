@@ -25,6 +25,7 @@
 #include <dfdx/vocabulary/pool.hpp>
 #include <dfdx/vocabulary/random.hpp>
 #include <dfdx/vocabulary/scan.hpp>
+#include <dfdx/vocabulary/scatter_reduce.hpp>
 #include <dfdx/vocabulary/split.hpp>
 #include <dfdx/vocabulary/svd.hpp>
 

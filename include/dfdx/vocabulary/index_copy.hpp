@@ -21,25 +21,31 @@ struct IndexCopy {
   }
 };
 
+// x, if the parts of src along an axis have a place each in a list, and join what has their shape and dtype.
+template <int = 0>
+constexpr Meta index_joined(char const* name, int axis, Meta const* in, Text* why) {
+  Meta const &x = in[0], &index = in[1], &src = in[2];
+  int const a = rule_axis(name, axis, x.shape, why);
+  if (a < 0) return refuse(nullptr);
+  if (index.shape.rank != 1 || !op::detail::is_index(index.dtype))
+    return refuse(why, name, ": a list of integers required, got ", index.dtype, " ", index.shape);
+  bool same = x.shape.rank == src.shape.rank;
+  for (int i = 0; same && i < src.shape.rank; ++i)
+    same = op::extents_agree(i == a ? index.shape[0] : x.shape[i], src.shape[i]);
+  if (!same)
+    return refuse(why, name, ": source ", src.shape, " does not fit ", x.shape, " at index ", index.shape);
+  if (x.dtype != src.dtype)
+    return refuse(why, name, ": one dtype required, got ", x.dtype, " and ", src.dtype);
+  if (x.dtype == DType::boolean) return refuse(why, name, ": numeric dtype required, got bool");
+  return x;
+}
+
 // x and the parts of src along an axis, added at their places.
 struct IndexSum {
   int axis;
+  template <int = 0>
   constexpr Meta infer(Meta const* in, Text* why) const {
-    Meta const &x = in[0], &index = in[1], &src = in[2];
-    int const a = rule_axis("index_add", axis, x.shape, why);
-    if (a < 0) return refuse(nullptr);
-    if (index.shape.rank != 1 || !op::detail::is_index(index.dtype))
-      return refuse(why, "index_add: a list of integers required, got ", index.dtype, " ", index.shape);
-    bool same = x.shape.rank == src.shape.rank;
-    for (int i = 0; same && i < src.shape.rank; ++i)
-      same = op::extents_agree(i == a ? index.shape[0] : x.shape[i], src.shape[i]);
-    if (!same)
-      return refuse(why, "index_add: source ", src.shape, " does not fit ", x.shape, " at index ",
-                    index.shape);
-    if (x.dtype != src.dtype)
-      return refuse(why, "index_add: one dtype required, got ", x.dtype, " and ", src.dtype);
-    if (x.dtype == DType::boolean) return refuse(why, "index_add: numeric dtype required, got bool");
-    return x;
+    return index_joined("index_add", axis, in, why);
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
