@@ -286,6 +286,48 @@ TEST_CASE("scan: refusals", "[program]") {
   REQUIRE(message([&] { static_cast<void>(blocks[3]); }) == "stacked: part 3 of 3");
 }
 
+// What a filter notes of each step: a struct within a struct, and what is no field.
+struct Moments {
+  Tensor<double, 3> mean;
+  Tensor<double> variance;
+  DFDX_FIELDS(mean, variance)
+};
+struct Note {
+  Tensor<double, 3> sample;
+  Moments moments;
+  Tensor<double, 3> scratch;
+  DFDX_FIELDS(sample, moments)
+};
+
+TEST_CASE("scan: the fields of the structs that it stacks", "[program]") {
+  constexpr auto notes = [](Input const& x) {
+    return scan(
+        [](State const& h, State const& part) {
+          Moments const now{0.5 * (h + part), sum(square(part))};
+          return std::pair(now.mean, Note{part, now, {}});
+        },
+        State{0, 0, 0}, x);
+  };
+  constexpr auto fields = [](Input const& x) {
+    auto const all = decltype(notes){}(x).second;
+    auto const moments = all[&Note::moments];
+    static_assert(std::is_same_v<std::remove_const_t<decltype(moments)>, Stacked<Moments, steps>>);
+    return std::tuple(all[&Note::sample], tanh(moments[&Moments::mean]), moments[&Moments::variance]);
+  };
+  auto const x = randn<double, steps, 3>(Key{3});
+  auto const all = notes(x).second;
+  auto const [samples, means, variances] = compile(fields)(x);
+  static_assert(std::is_same_v<decltype(all[&Note::sample]), Input>);
+  REQUIRE(array_equal(samples, x));
+  REQUIRE(array_equal(all[&Note::sample], x));
+  for (index_t i = 0; i < static_cast<index_t>(steps); ++i) {
+    REQUIRE(error_ratio(select(Array(means), 0, i), tanh(all[i].moments.mean), 1e-12, 1e-12) <= 1);
+    REQUIRE(error_ratio(select(Array(variances), 0, i), all[i].moments.variance, 1e-12, 1e-12) <= 1);
+  }
+  REQUIRE(all[&Note::sample].bytes() == all[0].sample.bytes());  // a view
+  REQUIRE_THROWS(all[&Note::scratch]);
+}
+
 TEST_CASE("scan with a batch of unknown size", "[program]") {
   constexpr auto sums = [](Tensor<float, dyn, 3> const& h0, Tensor<float, 4, 3> const& x) {
     return scan([](auto const& h, auto const& part) { return tanh(h + part); }, h0, x);

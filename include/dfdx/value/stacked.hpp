@@ -16,6 +16,11 @@ struct Stacked;
 
 namespace detail {
 
+template <class T, std::size_t N>
+struct stacked_type {
+  using type = Stacked<T, N>;
+};
+
 template <class T>
 struct with_axis;
 template <class T, std::size_t... D>
@@ -93,7 +98,8 @@ constexpr Vec<Array> leaves_of(T const& t) {
 ///
 /// Copies are shallow, as those of tensors: they view the same memory, and `set` changes the part in all of them.
 ///
-/// Errors    "stacked: leaves must be Tensors of static shapes" at compile time; "stacked: part 3 of 3"
+/// Errors    "stacked: leaves must be Tensors of static shapes" at compile time; "stacked: part 3 of 3"; "stacked: the
+///           member is none of the fields"
 template <class Tree, std::size_t N>
 struct Stacked {
   using part_type = Tree;
@@ -130,6 +136,25 @@ struct Stacked {
     Vec<Array> const all = detail::leaves_of(leaves);
     std::size_t k = 0;
     return detail::filled(Tree{}, [&] { return detail::at_first<detail::lazily<Tree>>(all[k++], i); });
+  }
+  /// s[&Net::weight] - what all parts have for one member, a Tensor or a tree, stacked in the same way: a view of this
+  /// memory, in programs too.
+  template <class M, class Owner>
+    requires std::is_base_of_v<Owner, Tree>
+  constexpr auto operator[](M Owner::* member) const {
+    Tree const part{};
+    void const* first = nullptr;
+    visit(part.*member, [&](auto const& leaf) { first = first == nullptr ? &leaf : first; });
+    std::size_t i = 0, at = 0;
+    bool found = false;
+    visit(part, [&](auto const& leaf) {
+      void const* const here = &leaf;
+      if (here == first) at = i, found = true;
+      ++i;
+    });
+    if (!found) raise("stacked: the member is none of the fields");
+    Vec<Array> const all = detail::leaves_of(leaves);
+    return detail::filled(typename detail::stacked_type<M, N>::type{}, [&] { return all[at++]; });
   }
   /// set - copies a tree into part i.
   void set(index_t i, Tree const& tree) {
@@ -194,10 +219,6 @@ constexpr bool is_of_arrays() {
 template <class T>
 concept of_arrays = is_of_arrays<T>();
 
-template <class T, std::size_t N>
-struct stacked_type {
-  using type = Stacked<T, N>;
-};
 template <of_arrays T, std::size_t N>
 struct stacked_type<T, N> {
   using type = T;

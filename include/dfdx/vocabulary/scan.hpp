@@ -276,7 +276,8 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
 /// carry and the values stacked; else the last carry. Differentiable in all it reads, to any order.
 ///
 /// Math      c_0 = init, (c_{i + 1}, y_i) = f(c_i, x_i); the result is (c_N, y)
-/// Shapes    xs: leaves [N, S...], or Stacked<Tree, N>; y: leaves [S...] -> [N, S...]
+/// Shapes    xs: leaves [N, S...], or Stacked<Tree, N>; y: leaves [S...] -> [N, S...], of a struct Stacked<Struct, N>:
+///           all[&Struct::field] is that field of all
 /// Dtypes    any; the carry keeps its own
 /// Cost      recorded: one copy of f, whatever N. Compiled, a loop of some hundred operations on numbers (those of
 ///           short vectors and small products counted one by one) is one kernel that has them in registers, and so is
