@@ -96,6 +96,10 @@ TEST_CASE("bernoulli, exponential and gumbel have their moments", "[vocabulary]"
   CHECK(value(min(e)) >= 0);
   CHECK(std::fabs(value(mean(g)) - 0.5772156649) < bound * 1.2825);
   CHECK(std::fabs(value(var(g, {0})) - 1.6449340668) < bound * 1.645 * std::sqrt(4.4));
+  // Of a type the same draws.
+  CHECK(array_equal(exponential<double, dyn>(Key{4}, 2, {n}), e));
+  CHECK(array_equal(gumbel<double, 2, 3>(Key{5}), gumbel({2, 3}, Key{5}, DType::f64)));
+  CHECK(array_equal(normal<float, 5>(Key{6}, 1, 0.5), normal({5}, Key{6}, 1, 0.5)));
 }
 
 TEST_CASE("multinomial chooses by weight, with and without replacement", "[vocabulary]") {

@@ -281,7 +281,8 @@ constexpr auto multinomial(X const& weights, index_t n, K const& key, bool repla
                       detail::key_beside("multinomial", weights, key));
 }
 
-/// normal(shape, key, mean, deviation) - independent draws from a normal distribution: those of randn, scaled, moved.
+/// normal(shape, key, mean, deviation), normal<T, Dims...>(key, mean, deviation) - independent draws from a normal
+/// distribution: those of randn, scaled, moved.
 ///
 /// Math      mean + deviation z, z from randn
 /// Shapes    -> [S...], as given
@@ -293,9 +294,15 @@ Array normal(Extents const& shape, Key key, double mean = 0, double deviation = 
   if (!(deviation >= 0)) raise("normal: a deviation that is not negative required");
   return detail::lazy<Lazy>(detail::normal_array("normal", shape.shape, dtype, key)) * deviation + mean;
 }
+template <class T, std::size_t... Dims>
+auto normal(Key key, double mean = 0, double deviation = 1,
+            Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      "normal", shape, [&](Shape const& s, DType d) { return normal(s, key, mean, deviation, d); });
+}
 
-/// exponential(shape, key, rate) - independent draws from the exponential distribution; gumbel(shape, key) - from the
-/// standard Gumbel distribution.
+/// exponential(shape, key, rate), exponential<T, Dims...>(key, rate) - independent draws from the exponential
+/// distribution; gumbel(shape, key), gumbel<T, Dims...>(key) - from the standard Gumbel distribution.
 ///
 /// Math      -log(1 - u) / rate; -log(-log u), u from uniform
 /// Shapes    -> [S...], as given
@@ -309,12 +316,22 @@ inline Array exponential(Extents const& shape, Key key, double rate = 1, DType d
     return -constant_math::log1p(-uniform_at(key, static_cast<std::uint64_t>(i))) / rate;
   });
 }
+template <class T, std::size_t... Dims>
+auto exponential(Key key, double rate = 1, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      "exponential", shape, [&](Shape const& s, DType d) { return exponential(s, key, rate, d); });
+}
 inline Array gumbel(Extents const& shape, Key key, DType dtype = DType::f32) {
   detail::require_floating("gumbel", dtype);
   return detail::generate_as("gumbel", shape.shape, dtype, [=](index_t i) {
     double const u = uniform_at(key, static_cast<std::uint64_t>(i)) + 0x1p-54;
     return -constant_math::log(-constant_math::log(u));
   });
+}
+template <class T, std::size_t... Dims>
+auto gumbel(Key key, Extents const& shape = detail::created<T, Dims...>::static_shape) {
+  return detail::typed_from<detail::created<T, Dims...>>(
+      "gumbel", shape, [&](Shape const& s, DType d) { return gumbel(s, key, d); });
 }
 
 }  // namespace dfdx
