@@ -374,4 +374,17 @@ TEST_CASE("two models trained against each other, as on the tape", "[program]") 
   CHECK(allclose(judge.out.bias, taped_judge.out.bias, 1e-9, 1e-11));
 }
 
+TEST_CASE("training: gradients made elsewhere move a model as its loss does", "[program]") {
+  auto whole = init<Small>(3), given = clone(whole);
+  auto step = train_step(loss, optim::ClipNorm{optim::Adam{.lr = 1e-2f}, 0.5});
+  auto gradient = value_and_grad(loss);
+  auto update = train_step(given_gradients, optim::ClipNorm{optim::Adam{.lr = 1e-2f}, 0.5});
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    step(whole, images(i), labels(i));
+    update(given, gradient(given, images(i), labels(i)).second);
+  }
+  CHECK(distance(whole, given) < 1e-6);
+  CHECK(distance(whole, init<Small>(3)) > 1e-3);
+}
+
 }  // namespace tests::program_training

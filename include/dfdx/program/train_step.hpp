@@ -8,6 +8,7 @@
 #include <dfdx/program/step_rules.hpp>
 #include <dfdx/program/transforms.hpp>
 #include <dfdx/vocabulary/clone.hpp>
+#include <dfdx/vocabulary/tree_map.hpp>
 
 namespace dfdx::detail::inline DFDX_TARGET {
 
@@ -269,5 +270,26 @@ TrainStep<Loss, O> train_step(Loss const&, O const& o) {
       "train_step: a lambda or function object without captures required; pass values as arguments");
   return TrainStep<Loss, O>(o);
 }
+
+/// given_gradients - the loss for gradients that were made elsewhere, by several threads, for each example
+/// (vmap(grad(f))), or projected: `auto update = train_step(given_gradients, optim::Adam{}); update(model, gradients)`
+/// moves the model by the optimizer's rule. What it returns is the sum of the products of parameters and gradients.
+///
+/// Math      sum_p p g_p, of which the gradient by p is g_p
+/// Shapes    model, gradients: trees of one type -> []
+/// Dtypes    floating; leaves of integers do not count
+/// Errors    those of tree_map
+/// Source    elementary
+inline constexpr auto given_gradients = []<class Model>(Model const& model, Model const& gradients) {
+  Tensor<element_t<detail::scalar_dtype<Model>>> total = 0;
+  auto const products =
+      tree_map([](auto const& p, auto const& g) { return p * stop_gradient(g); }, model, gradients);
+  visit(products, [&](auto const& leaf) {
+    using T = typename decltype(total)::value_type;
+    if constexpr (is_floating(std::remove_cvref_t<decltype(leaf)>::static_meta.dtype))
+      total = total + cast<T>(sum(leaf));
+  });
+  return total;
+};
 
 }  // namespace dfdx::inline DFDX_TARGET
