@@ -128,4 +128,31 @@ TEST_CASE("states begin with zeros if none are given", "[nn]") {
   CHECK(array_equal(std::get<0>(layer.train(Key{3}, x)), std::get<0>(layer.train(Key{3}, x, two, two))));
 }
 
+TEST_CASE("cells are one step of the layers", "[nn]") {
+  auto const x = randn<float, 1, 2, 3>(Key{1});
+  auto const h = randn<float, 2, 4>(Key{2}), c = randn<float, 2, 4>(Key{3});
+  auto const now = select<0, 0>(x);
+  auto const weights_of = [](auto const& layer, auto cell) {
+    cell.weight_ih = layer.weight_ih_l0, cell.weight_hh = layer.weight_hh_l0;
+    cell.bias_ih = layer.bias_ih_l0, cell.bias_hh = layer.bias_hh_l0;
+    return cell;
+  };
+  auto const rnn = init<nn::RNN<3, 4>>(1);
+  auto const gru = init<nn::GRU<3, 4>>(2);
+  auto const lstm = init<nn::LSTM<3, 4>>(3);
+  auto const rnn_cell = weights_of(rnn, nn::RNNCell<3, 4>{});
+  auto const gru_cell = weights_of(gru, nn::GRUCell<3, 4>{});
+  auto const lstm_cell = weights_of(lstm, nn::LSTMCell<3, 4>{});
+  CHECK(allclose(rnn_cell(now, h), std::get<1>(rnn(x, h)), 1e-6, 1e-7));
+  CHECK(allclose(gru_cell(now, h), std::get<1>(gru(x, h)), 1e-6, 1e-7));
+  auto const [next, memory] = lstm_cell(now, h, c);
+  CHECK(allclose(next, std::get<1>(lstm(x, h, c)), 1e-6, 1e-7));
+  CHECK(allclose(memory, std::get<2>(lstm(x, h, c)), 1e-6, 1e-7));
+  CHECK(allclose(gru_cell(now), std::get<1>(gru(x)), 1e-6, 1e-7));
+  CHECK(allclose(std::get<1>(lstm_cell(now)), std::get<2>(lstm(x)), 1e-6, 1e-7));
+  auto const fresh = init<nn::GRUCell<3, 4>>(4);
+  CHECK(max(abs(fresh.weight_hh)).item() <= 0.5f);
+  CHECK(max(abs(fresh.bias_ih)).item() > 0.1f);
+}
+
 }  // namespace tests::nn_recurrent

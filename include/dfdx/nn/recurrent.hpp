@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// nn::RNN, nn::GRU, nn::LSTM: one recurrent layer over time each, or several.
+// nn::RNN, nn::GRU, nn::LSTM: one recurrent layer over time each, or several; nn::RNNCell, nn::GRUCell, nn::LSTMCell:
+// one step of these.
 #pragma once
 
 #include <dfdx/nn/deep_recurrent.hpp>
@@ -82,6 +83,82 @@ struct LSTM<In, Hidden, T, Recurrent{}> {
   }
   constexpr auto operator()(operand auto const& x) const {
     auto const none = detail::zero_states<Hidden>(x);
+    return (*this)(x, none, none);
+  }
+
+  void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }
+};
+
+/// RNNCell - one step of RNN, for loops of one's own: decoders that read what they wrote, one sample after another.
+/// State: weight_ih [H, I], weight_hh [H, H], bias_ih [H], bias_hh [H]. Without h it begins with zeros.
+///
+/// Math      tanh(W_ih x + b_ih + W_hh h + b_hh)
+/// Shapes    x: [B, I], h: [B, H] -> [B, H]
+/// Dtypes    floating
+/// Errors    those of rnn_tanh_cell
+/// Source    Elman 1990; torch.nn.RNNCell, also for the initial values
+template <std::size_t In, std::size_t Hidden, element T = float>
+struct RNNCell {
+  Tensor<T, Hidden, In> weight_ih;
+  Tensor<T, Hidden, Hidden> weight_hh;
+  Tensor<T, Hidden> bias_ih, bias_hh;
+  DFDX_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+
+  constexpr auto operator()(operand auto const& x, operand auto const& h) const {
+    return rnn_tanh_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh);
+  }
+  constexpr auto operator()(operand auto const& x) const {
+    auto const none = detail::zero_states<Hidden>(unsqueeze<0>(x));
+    return (*this)(x, none);
+  }
+
+  void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }
+};
+
+/// GRUCell - one step of GRU. State: as RNNCell, with 3 H rows for the gates r, z, n.
+///
+/// Math      that of gru_cell
+/// Shapes    x: [B, I], h: [B, H] -> [B, H]
+/// Dtypes    floating
+/// Errors    those of gru_cell
+/// Source    Cho et al., EMNLP 2014; torch.nn.GRUCell, also for the initial values
+template <std::size_t In, std::size_t Hidden, element T = float>
+struct GRUCell {
+  Tensor<T, 3 * Hidden, In> weight_ih;
+  Tensor<T, 3 * Hidden, Hidden> weight_hh;
+  Tensor<T, 3 * Hidden> bias_ih, bias_hh;
+  DFDX_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+
+  constexpr auto operator()(operand auto const& x, operand auto const& h) const {
+    return gru_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh);
+  }
+  constexpr auto operator()(operand auto const& x) const {
+    auto const none = detail::zero_states<Hidden>(unsqueeze<0>(x));
+    return (*this)(x, none);
+  }
+
+  void reset(Key key) { detail::reset_recurrent(*this, Hidden, key); }
+};
+
+/// LSTMCell - one step of LSTM. State: as RNNCell, with 4 H rows for the gates i, f, g, o.
+///
+/// Math      that of lstm_cell
+/// Shapes    x: [B, I], h, c: [B, H] -> the tuple of [B, H] and [B, H]
+/// Dtypes    floating
+/// Errors    those of lstm_cell
+/// Source    Hochreiter and Schmidhuber 1997; torch.nn.LSTMCell, also for the initial values
+template <std::size_t In, std::size_t Hidden, element T = float>
+struct LSTMCell {
+  Tensor<T, 4 * Hidden, In> weight_ih;
+  Tensor<T, 4 * Hidden, Hidden> weight_hh;
+  Tensor<T, 4 * Hidden> bias_ih, bias_hh;
+  DFDX_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+
+  constexpr auto operator()(operand auto const& x, operand auto const& h, operand auto const& c) const {
+    return lstm_cell(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh);
+  }
+  constexpr auto operator()(operand auto const& x) const {
+    auto const none = detail::zero_states<Hidden>(unsqueeze<0>(x));
     return (*this)(x, none, none);
   }
 
