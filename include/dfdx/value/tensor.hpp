@@ -42,7 +42,8 @@ constexpr Array at_first(Array const& x, index_t i) {
 // function that is no constant expression in any way the compiler says that, in place of this text.)
 template <class E>
 constexpr E& refused_element(E* none, bool compiled = true) {
-  if (compiled) raise("item: no number while a function is compiled; use where, cond, scan, unbind(x)[0]");
+  if (compiled)
+    raise("item: no number while a function is compiled; use where, cond, scan, unbind(x)[0], index_copy");
   return *none;
 }
 }  // namespace detail
