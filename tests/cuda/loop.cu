@@ -7,6 +7,7 @@
 
 #include <dfdx/cuda.hpp>
 #include <dfdx/optim/adam.hpp>
+#include <dfdx/vocabulary/scatter_reduce.hpp>
 
 using namespace dfdx;
 
@@ -126,6 +127,28 @@ struct Running {
         .second;
   }
 };
+// Stacks a struct of each step; what comes to one place is joined.
+struct Noted {
+  Tensor<float> before, after;
+  DFDX_FIELDS(before, after)
+};
+struct Notes {
+  constexpr auto operator()(Tensor<float> const& first, Tensor<float, 40> const& x) const {
+    auto const all = scan(
+        [](Tensor<float> const& carry, Tensor<float> const& v) {
+          auto const next = carry * 0.5f + v;
+          return std::pair(next, Noted{carry, next});
+        },
+        first, x);
+    return all.second[&Noted::before] * all.second[&Noted::after];
+  }
+};
+struct Joined {
+  constexpr auto operator()(auto const& x, auto const& index, auto const& src) const {
+    return tanh(index_reduce<0, Reduce::amax, false>(x, index, src)) +
+           index_reduce<0, Reduce::mean>(x, index, src);
+  }
+};
 struct Dense {
   constexpr auto operator()(auto const& x, auto const& w, auto const& b) const {
     return gelu(matmul(x, w) + b);
@@ -190,6 +213,10 @@ int main() {
   good = agrees("sums of rows", RowSums{}, made<Tensor<double, rows, 3, columns>>()) && good;
   good = agrees("sums over rows", ColumnSums{}, made<Matrix>()) && good;
   good = agrees("a scan", Running{}, made<Tensor<float>>(), made<Tensor<float, 40>>()) && good;
+  good = agrees("a scan of structs", Notes{}, made<Tensor<float>>(), made<Tensor<float, 40>>()) && good;
+  good = agrees("parts joined at places", Joined{}, made<Tensor<float, 12, 20>>(), indices<Places>(12),
+                made<Tensor<float, 50, 20>>()) &&
+         good;
   good = agrees("a dense layer", Dense{}, made<Tensor<float, 33, 200>>(), made<Matrix2>(),
                 made<Tensor<float, 64>>()) &&
          good;

@@ -210,10 +210,10 @@ constexpr bool is_of_arrays() {
   if constexpr (leaf<T>) return !typed<T>;
   else if constexpr (!has_fields<T>) return false;
   else
-    return boost::hana::unpack(boost::hana::accessors<T>(), [](auto... a) {
-      return (
-          is_of_arrays<std::remove_cvref_t<decltype(boost::hana::second(a)(std::declval<T const&>()))>>() &&
-          ...);
+    return boost::hana::unpack(boost::hana::accessors<T>(), []<class... A>(A...) {
+      return (is_of_arrays<std::remove_cvref_t<decltype(boost::hana::second(std::declval<A const&>())(
+                  std::declval<T const&>()))>>() &&
+              ...);
     });
 }
 template <class T>
