@@ -121,7 +121,12 @@ constexpr bool is_scalar() {
         !std::is_same_v<Y, Array>,
         "grad: the function must return a scalar Tensor, and returned an Array: give axes as template "
         "arguments, sum<0>(x), from which the compiler knows shapes");
-    static_assert(typed<Y> || std::is_arithmetic_v<Y> || std::is_same_v<Y, Array>,
+    constexpr bool is_pair = requires { typename Y::first_type; };
+    static_assert(
+        !is_pair,
+        "grad: the function must return a scalar Tensor, and returned a pair, which train_step alone "
+        "takes, as a loss and the model that it changed: make a function that returns its first");
+    static_assert(is_pair || typed<Y> || std::is_arithmetic_v<Y> || std::is_same_v<Y, Array>,
                   "grad: the function must return a scalar Tensor");
     if constexpr (typed<Y>) return !refused<typename decltype(result_type<ScalarRule<Y>>())::type>;
     else return false;
