@@ -48,8 +48,10 @@ void gather_dense(E* y, E const* x, Places const& places, index_t n) {
 }
 
 /// put_elements - adds elements to those of `out` at places along axis attrs.i[0]; with attrs.i[1] = 1 replaces them.
+/// Places may have been looked at before.
 template <int = 0>
-void put_elements(Attrs const& a, Operand const& from, Operand const& places, Operand const& out) {
+void put_elements(Attrs const& a, Operand const& from, Operand const& places, Operand const& out,
+                  bool looked_at = false) {
   auto const axis = static_cast<int>(a.i[0]);
   Strides others = out.strides;
   others[axis] = 0;
@@ -73,7 +75,7 @@ void put_elements(Attrs const& a, Operand const& from, Operand const& places, Op
         for (index_t done = 0; done < row.size; done += Places::most) {
           index_t const n = std::min(row.size - done, Places::most);
           auto const from_here = [&](int i) { return begin[i] + row.offset[i] + done * step[i]; };
-          if (!at.read(from_here(1), step[1], n))
+          if (!at.read(from_here(1), step[1], n, looked_at))
             for (index_t k = 0; k < n; ++k) place(from_here(1) + k * step[1]);  // raises
           T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + from_here(0);
           T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + from_here(2);

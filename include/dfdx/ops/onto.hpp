@@ -74,7 +74,7 @@ struct scatter_onto : operation {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
     detail::check_places(detail::called(a, name), in[1], s, s[axis], axis);
-    auto const put = [&](Operand const& x, Operand const& y) { detail::put_elements(a, x, in[1], y); };
+    auto const put = [&](Operand const& x, Operand const& y) { detail::put_elements(a, x, in[1], y, true); };
     if (a.i[1] == 0) return detail::summed_wide(in[2], &in[0], out, put);
     if (out.data != in[0].data) copy_elements(in[0], out);
     put(in[2], out);

@@ -34,9 +34,9 @@ class Places {
   index_t operator[](index_t i) const { return place_[i]; }
 
   /// Reads n <= most of them, from element `at` on; false if one is none of 0 .. extent - 1. Those that were read last
-  /// are known: of an index that was expanded many lines are one.
+  /// are known: of an index that was expanded many lines are one. Who has looked at them before says so.
   template <int = 0>
-  bool read(index_t at, index_t step, index_t n) {
+  bool read(index_t at, index_t step, index_t n, bool looked_at = false) {
     if (at == at_ && n == n_) return true;
     switch (index_.meta.dtype) {
       case DType::i32: copy(static_cast<std::int32_t const*>(index_.data) + at, step, n); break;
@@ -47,14 +47,14 @@ class Places {
         else place_ = p;
       }
     }
-    if (!all_hold(n)) return false;
+    if (!looked_at && !all_hold(n)) return false;
     at_ = at, n_ = n;
     return true;
   }
 
  private:
   // Of blocks of known size compilers make vectors.
-  static constexpr index_t block = 16, lanes = 8;
+  static constexpr index_t block = 32;
 
   template <class I>
   void copy(I const* p, index_t step, index_t n) {
@@ -69,19 +69,20 @@ class Places {
   // Neither a place nor what it lacks to the last one has a sign.
   template <int = 0>
   bool all_hold(index_t n) const {
-    std::uint64_t signs[lanes] = {};
     auto const last = static_cast<std::uint64_t>(extent_ - 1);
-    auto const look = [&](std::uint64_t& sign, index_t i) {
+    auto const signs = [&](index_t i) {
       auto const v = static_cast<std::uint64_t>(place_[i]);
-      sign |= v | (last - v);
+      return v | (last - v);
     };
+    std::uint64_t all = 0;
     index_t i = 0;
-    for (; i + block <= n; i += block)
-      for (index_t k = 0; k < block; k += lanes)
-        for (index_t j = 0; j < lanes; ++j) look(signs[j], i + k + j);
-    for (; i < n; ++i) look(signs[0], i);
-    for (index_t j = 1; j < lanes; ++j) signs[0] |= signs[j];
-    return signs[0] >> 63 == 0;
+    for (; i + block <= n; i += block) {
+      std::uint64_t here = 0;
+      for (index_t k = 0; k < block; ++k) here |= signs(i + k);
+      all |= here;
+    }
+    for (; i < n; ++i) all |= signs(i);
+    return all >> 63 == 0;
   }
 
   Operand const& index_;
