@@ -49,7 +49,7 @@ void gather_dense(E* y, E const* x, Places const& places, index_t n) {
 
 /// put_elements - adds elements to those of `out` at places along axis attrs.i[0]; with attrs.i[1] = 1 replaces them.
 /// Places may have been looked at before.
-template <int = 0>
+template <class T>
 void put_elements(Attrs const& a, Operand const& from, Operand const& places, Operand const& out,
                   bool looked_at = false) {
   auto const axis = static_cast<int>(a.i[0]);
@@ -63,34 +63,31 @@ void put_elements(Attrs const& a, Operand const& from, Operand const& places, Op
   index_t const extent = s[axis], along = out.strides[axis];
   auto const place = [&](index_t at) { return checked_index(by, read_index(places, at), extent, axis, s); };
   // Threads have slices of other axes than the one along which places may meet: all is added in the same order.
-  dispatch(out.meta.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto const add = [&](Shape const& some, int sliced, index_t first) {
-      RowWalk row(some, strides, 3);
-      Places at(places, extent);
-      index_t const step[] = {row.step[0], row.step[1], row.step[2]};
-      index_t begin[3] = {};
-      for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
-      do {
-        for (index_t done = 0; done < row.size; done += Places::most) {
-          index_t const n = std::min(row.size - done, Places::most);
-          auto const from_here = [&](int i) { return begin[i] + row.offset[i] + done * step[i]; };
-          if (!at.read(from_here(1), step[1], n, looked_at))
-            for (index_t k = 0; k < n; ++k) place(from_here(1) + k * step[1]);  // raises
-          T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + from_here(0);
-          T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + from_here(2);
-          if (!replace && step[0] == 1 && step[1] == 0 && step[2] == 1)  // an index for the row
-            add_dense(y + at[0] * along, x, n);
-          else
-            for (index_t k = 0; k < n; ++k) {
-              T& to = y[k * step[2] + at[k] * along];
-              to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
-            }
-        }
-      } while (row.next());
-    };
-    for_slices(index, axis, add);
-  });
+  auto const add = [&](Shape const& some, int sliced, index_t first) {
+    RowWalk row(some, strides, 3);
+    Places at(places, extent);
+    index_t const step[] = {row.step[0], row.step[1], row.step[2]};
+    index_t begin[3] = {};
+    for (int i = 0; i < 3 && first > 0; ++i) begin[i] = first * strides[i][sliced];
+    do {
+      for (index_t done = 0; done < row.size; done += Places::most) {
+        index_t const n = std::min(row.size - done, Places::most);
+        auto const from_here = [&](int i) { return begin[i] + row.offset[i] + done * step[i]; };
+        if (!at.read(from_here(1), step[1], n, looked_at))
+          for (index_t k = 0; k < n; ++k) place(from_here(1) + k * step[1]);  // raises
+        T const* DFDX_RESTRICT const x = static_cast<T const*>(from.data) + from_here(0);
+        T* DFDX_RESTRICT const y = static_cast<T*>(out.data) + from_here(2);
+        if (!replace && step[0] == 1 && step[1] == 0 && step[2] == 1)  // an index for the row
+          add_dense(y + at[0] * along, x, n);
+        else
+          for (index_t k = 0; k < n; ++k) {
+            T& to = y[k * step[2] + at[k] * along];
+            to = replace ? x[k * step[0]] : static_cast<T>(math::plus(to, x[k * step[0]]));
+          }
+      }
+    } while (row.next());
+  };
+  for_slices(index, axis, add);
 }
 
 }  // namespace detail
@@ -120,10 +117,16 @@ struct scatter : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    auto const put = [&](Operand const& x, Operand const& y) { detail::put_elements(a, x, in[1], y); };
-    if (a.i[1] == 0) return detail::summed_wide(in[0], nullptr, out, put);
+    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
+    auto const put = [&](auto type, Operand const& x, Operand const& y) {
+      detail::put_elements<typename decltype(type)::type>(a, x, in[1], y);
+    };
+    if (a.i[1] == 0) return detail::summed_wide<T>(in[0], nullptr, out, put);
     detail::set_zero(out);
-    put(in[0], out);
+    put(std::type_identity<T>{}, in[0], out);
   }
 };
 
@@ -174,6 +177,13 @@ struct gather : operation {
       case 4: return copy<std::uint32_t>(a, in, out);
       default: return copy<std::uint64_t>(a, in, out);
     }
+  }
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
+    if constexpr (sizeof(T) == 1) copy<std::uint8_t>(a, in, out);
+    else if constexpr (sizeof(T) == 2) copy<std::uint16_t>(a, in, out);
+    else if constexpr (sizeof(T) == 4) copy<std::uint32_t>(a, in, out);
+    else copy<std::uint64_t>(a, in, out);
   }
 
  private:

@@ -71,13 +71,19 @@ struct scatter_onto : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
     detail::check_places(detail::called(a, name), in[1], s, s[axis], axis);
-    auto const put = [&](Operand const& x, Operand const& y) { detail::put_elements(a, x, in[1], y, true); };
-    if (a.i[1] == 0) return detail::summed_wide(in[2], &in[0], out, put);
+    auto const put = [&](auto type, Operand const& x, Operand const& y) {
+      detail::put_elements<typename decltype(type)::type>(a, x, in[1], y, true);
+    };
+    if (a.i[1] == 0) return detail::summed_wide<T>(in[2], &in[0], out, put);
     if (out.data != in[0].data) copy_elements(in[0], out);
-    put(in[2], out);
+    put(std::type_identity<T>{}, in[2], out);
   }
 
  private:
@@ -125,12 +131,17 @@ struct rows_onto : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
+    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[1]);
     char const* const by = detail::called(a, name);
     Shape const& s = out.meta.shape;
     detail::check_places(by, in[1], detail::as_given(s, a.i[1]), s[0], axis);
-    detail::summed_wide(in[2], &in[0], out,
-                        [&](Operand const& x, Operand const& y) { detail::add_rows(by, axis, x, in[1], y); });
+    detail::summed_wide<T>(in[2], &in[0], out, [&](auto type, Operand const& x, Operand const& y) {
+      detail::add_rows<typename decltype(type)::type>(by, axis, x, in[1], y);
+    });
   }
 };
 

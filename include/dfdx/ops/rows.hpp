@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include <dfdx/core/parallel.hpp>
 #include <dfdx/core/scratch.hpp>
@@ -140,13 +141,17 @@ void run_in_f32(Operand const& x, Operand const* onto, Operand const& y, Run con
   run(Operand{wide.get(), Meta{DType::f32, x.meta.shape}, contiguous(x.meta.shape)}, sum);
   for (std::size_t i = 0; i < count(y); ++i) static_cast<T*>(y.data)[i] = static_cast<T>(sums.get()[i]);
 }
-template <class Run>
+// The same for elements of type T, run(type, x, y), type that of the sums.
+template <class T, class Run>
 void summed_wide(Operand const& x, Operand const* onto, Operand const& y, Run const& run) {
-  if (y.meta.dtype == DType::f16) return run_in_f32<float16>(x, onto, y, run);
-  if (y.meta.dtype == DType::bf16) return run_in_f32<bfloat16>(x, onto, y, run);
-  if (onto == nullptr) set_zero(y);
-  else if (onto->data != y.data) copy_elements(*onto, y);
-  run(x, y);
+  if constexpr (is_half(dtype_v<T>)) {
+    run_in_f32<T>(x, onto, y,
+                  [&](Operand const& u, Operand const& v) { run(std::type_identity<float>{}, u, v); });
+  } else {
+    if (onto == nullptr) set_zero(y);
+    else if (onto->data != y.data) copy_elements(*onto, y);
+    run(std::type_identity<T>{}, x, y);
+  }
 }
 
 constexpr bool is_index(DType d) { return d == DType::i32 || d == DType::i64 || d == DType::u8; }
@@ -165,7 +170,7 @@ index_t run_gather_row(Operand const& index, GatherRow<E> const& row);
 
 /// add_rows - adds the rows of the first operand to those of `out` that the index names; an error says that these were
 /// axis `axis` when they were given.
-template <int = 0>
+template <class T>
 void add_rows(char const* by, int axis, Operand const& rows_of, Operand const& index, Operand const& out) {
   Shape const given = as_given(out.meta.shape, axis);
   int const axes = index.meta.shape.rank;
@@ -181,8 +186,7 @@ void add_rows(char const* by, int axis, Operand const& rows_of, Operand const& i
   // Each thread adds to rows of its own, in the order of the indices, which have been checked before.
   int const parts = kernels::parts_of(2 * rows_of.meta.shape.numel(), out.meta.shape[0]);
   if (parts > 1) walk<2>(index.meta.shape, strides, [&](index_t const(&o)[2]) { row_at(o[0]); });
-  auto const add = [&](auto type, kernels::Part const& mine) {
-    using T = typename decltype(type)::type;
+  auto const add = [&](kernels::Part const& mine) {
     auto const add_row = [&](index_t r, index_t at) {
       if (r < mine.begin || r >= mine.end) return;
       if (!dense) return add_elements(part(rows_of, at, axes), part(out, r * out.strides[0], 1));
@@ -210,9 +214,7 @@ void add_rows(char const* by, int axis, Operand const& rows_of, Operand const& i
       }
     } while (line.next());
   };
-  dispatch(out.meta.dtype, [&](auto type) {
-    kernels::in_parallel(parts, [&](int i) { add(type, kernels::part_of(out.meta.shape[0], i, parts)); });
-  });
+  kernels::in_parallel(parts, [&](int i) { add(kernels::part_of(out.meta.shape[0], i, parts)); });
 }
 
 }  // namespace detail
@@ -249,8 +251,13 @@ struct rows_add : operation {
   }
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::summed_wide(in[0], nullptr, out, [&](Operand const& x, Operand const& y) {
-      detail::add_rows(detail::called(a, "take"), static_cast<int>(a.i[1]), x, in[1], y);
+    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
+  }
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::summed_wide<T>(in[0], nullptr, out, [&](auto type, Operand const& x, Operand const& y) {
+      detail::add_rows<typename decltype(type)::type>(detail::called(a, "take"), static_cast<int>(a.i[1]), x,
+                                                      in[1], y);
     });
   }
 };
