@@ -29,6 +29,7 @@
 /// (value/unlisted.hpp). What programs are to know is a template argument, static constexpr or a Tensor; what none of
 /// them reads is Unread<T>. Not looked at: structs with base classes, private members or more than 16 members.
 #define DFDX_FIELDS(...)                                                                                     \
+  DFDX_MAYBE_UNUSED_BEGIN                                                                                    \
   struct hana_accessors_impl {                                                                               \
     static constexpr auto apply() {                                                                          \
       return ::boost::hana::make_tuple(                                                                      \
@@ -45,7 +46,16 @@
           BOOST_PP_SEQ_ENUM(BOOST_PP_SEQ_TRANSFORM(DFDX_NAME_, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))};  \
       return names[i];                                                                                       \
     }                                                                                                        \
-  };
+  };                                                                                                         \
+  DFDX_MAYBE_UNUSED_END
+// (nvcc says of functions that are not called that they are not, whatever attributes they have.)
+#if defined(__CUDACC__)
+#define DFDX_MAYBE_UNUSED_BEGIN _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 177")
+#define DFDX_MAYBE_UNUSED_END _Pragma("nv_diagnostic pop")
+#else
+#define DFDX_MAYBE_UNUSED_BEGIN
+#define DFDX_MAYBE_UNUSED_END
+#endif
 #define DFDX_FIELD_(r, data, field)                                                       \
   ::boost::hana::make_pair(BOOST_HANA_STRING(#field), [](auto&& self) -> decltype(auto) { \
     return (static_cast<decltype(self)&&>(self).field);                                   \

@@ -2,6 +2,7 @@
 // scatter_reduce and index_reduce: what meets at a computed place is added, multiplied, averaged, or its extreme taken.
 #pragma once
 
+#include <dfdx/ops/rounding.hpp>
 #include <dfdx/ops/scatter_reduce.hpp>
 #include <dfdx/vocabulary/index_copy.hpp>
 
