@@ -16,7 +16,7 @@ constexpr Meta onto(char const* by, Meta const* in, bool fits, Text* why) {
                 in[1].shape, " does not fit ", in[0].dtype, " ", in[0].shape);
 }
 
-// All of an index before anything is written. An error says that places are of axis `axis` of `shape`.
+// All of an index, before anything of a state is written. An error says that places are of axis `axis` of `shape`.
 template <int = 0>
 void check_places(char const* by, Operand const& index, Shape const& shape, index_t extent, int axis) {
   Places places(index, extent);
@@ -77,12 +77,13 @@ struct scatter_onto : operation {
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = out.meta.shape;
-    detail::check_places(detail::called(a, name), in[1], s, s[axis], axis);
+    bool const in_place = out.data == in[0].data;
+    if (in_place) detail::check_places(detail::called(a, name), in[1], s, s[axis], axis);
     auto const put = [&](auto type, Operand const& x, Operand const& y) {
-      detail::put_elements<typename decltype(type)::type>(a, x, in[1], y, true);
+      detail::put_elements<typename decltype(type)::type>(a, x, in[1], y, in_place);
     };
     if (a.i[1] == 0) return detail::summed_wide<T>(in[2], &in[0], out, put);
-    if (out.data != in[0].data) copy_elements(in[0], out);
+    if (!in_place) copy_elements(in[0], out);
     put(std::type_identity<T>{}, in[2], out);
   }
 
@@ -138,7 +139,7 @@ struct rows_onto : operation {
     auto const axis = static_cast<int>(a.i[1]);
     char const* const by = detail::called(a, name);
     Shape const& s = out.meta.shape;
-    detail::check_places(by, in[1], detail::as_given(s, a.i[1]), s[0], axis);
+    if (out.data == in[0].data) detail::check_places(by, in[1], detail::as_given(s, a.i[1]), s[0], axis);
     detail::summed_wide<T>(in[2], &in[0], out, [&](auto type, Operand const& x, Operand const& y) {
       detail::add_rows<typename decltype(type)::type>(by, axis, x, in[1], y);
     });
