@@ -165,13 +165,20 @@ TEST_CASE("elements are added to a state in its place", "[program]") {
              randn<float, 9, 48>(Key{5}));
   check_onto([](auto const& s, auto const& at, auto const& x) { return scatter<0>(s, at, x); }, places,
              randn<float, 9, 48>(Key{6}));
-  // All indices are looked at before anything is written.
-  constexpr auto add = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 3> const& at,
-                          Tensor<float, 3, 2> const& x) { return index_add<0>(s, at, x); };
+  // All indices are looked at before anything is written, more than one look takes in, and those of other lines.
+  constexpr auto add = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 1300> const& at,
+                          Tensor<float, 1300, 2> const& x) { return index_add<0>(s, at, x); };
   auto state = ones<float, 4, 2>();
-  auto step = stateful(add);
-  CHECK_THROWS_WITH((step(state, Tensor<std::int64_t, 3>::from({0, 1, 4}), ones<float, 3, 2>())),
+  auto far = zeros<std::int64_t, 1300>();
+  far(1299) = 4;
+  CHECK_THROWS_WITH((stateful(add)(state, far, ones<float, 1300, 2>())),
                     "index_add: index 4 out of range for axis 0 of [4, 2]");
+  CHECK(array_equal(state, ones<float, 4, 2>()));
+  constexpr auto put = [](Tensor<float, 4, 2> const& s, Tensor<std::int64_t, 3, 1> const& at,
+                          Tensor<float, 3, 1> const& x) { return scatter<1>(s, at, x); };
+  CHECK_THROWS_WITH(
+      (stateful(put)(state, Tensor<std::int64_t, 3, 1>::from({{0}, {1}, {-1}}), zeros<float, 3, 1>())),
+      "scatter: index -1 out of range for axis 1 of [4, 2]");
   CHECK(array_equal(state, ones<float, 4, 2>()));
 }
 

@@ -46,11 +46,7 @@ void copy_rows(DType type, void* to, void const* from, Rows const& r) {
                                 static_cast<double*>(to), r.to_row);
   }
 #endif
-  auto const copy = size == 1   ? &dfdx::detail::copy_rows<std::uint8_t, false>
-                    : size == 2 ? &dfdx::detail::copy_rows<std::uint16_t, false>
-                    : size == 4 ? &dfdx::detail::copy_rows<std::uint32_t, false>
-                                : &dfdx::detail::copy_rows<std::uint64_t, false>;
-  copy(to, r.to_row, r.to_step, from, r.from_row, r.from_step, r.rows, r.n);
+  dfdx::detail::copy_rows_of(size)(to, r.to_row, r.to_step, from, r.from_row, r.from_step, r.rows, r.n);
 }
 
 /// OddFloat - what a double is as a float on its way to 16 bits: one that is rounded to the odd number.

@@ -129,6 +129,15 @@ void copy_rows(void* to, index_t to_row, index_t to_step, void const* from, inde
   }
 }
 
+/// The same of elements of a size.
+template <bool Backwards = false>
+auto copy_rows_of(std::size_t size) {
+  return size == 1   ? &copy_rows<std::uint8_t, Backwards>
+         : size == 2 ? &copy_rows<std::uint16_t, Backwards>
+         : size == 4 ? &copy_rows<std::uint32_t, Backwards>
+                     : &copy_rows<std::uint64_t, Backwards>;
+}
+
 }  // namespace detail
 
 /// copy_elements - copies a strided view into another of the same shape; the dtype only matters for its size. Backwards
@@ -161,10 +170,7 @@ void copy_elements(Operand const& from, Operand const& to) {
   RowWalk rows(shape, strides, 2);
   if (rows.empty() || n == 0) return;
   auto const bytes = static_cast<index_t>(size);
-  auto const copy_rows = size == 1   ? &detail::copy_rows<std::uint8_t, Backwards>
-                         : size == 2 ? &detail::copy_rows<std::uint16_t, Backwards>
-                         : size == 4 ? &detail::copy_rows<std::uint32_t, Backwards>
-                                     : &detail::copy_rows<std::uint64_t, Backwards>;
+  auto const copy_rows = detail::copy_rows_of<Backwards>(size);
   do
     copy_rows(dst + rows.offset[1] * bytes, rows.step[1], step[1], src + rows.offset[0] * bytes, rows.step[0],
               step[0], rows.size, n);
