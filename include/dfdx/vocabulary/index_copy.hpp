@@ -41,6 +41,15 @@ constexpr Meta index_joined(char const* name, int axis, Meta const* in, Text* wh
 }
 
 // x and the parts of src along an axis, added at their places.
+template <class V>
+constexpr V with_parts_added(Caller by, V const& x, int axis, V const& index, V const& src) {
+  return either(
+      axis <= 0, [&] { return bind<op::rows_onto>(attrs_for(by), x, index, src); },
+      [&] {
+        V const places = for_parts("index_add", index, src.shape(), axis);
+        return bind<op::scatter_onto>(attrs_for(by, axis), x, places, src);
+      });
+}
 struct IndexSum {
   int axis;
   template <int = 0>
@@ -49,13 +58,7 @@ struct IndexSum {
   }
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
-    int const a = normalize_axis(axis, x.shape().rank);
-    return either(
-        a <= 0, [&] { return bind<op::rows_onto>(attrs_for(Caller::index_add), x, index, src); },
-        [&] {
-          return bind<op::scatter_onto>(attrs_for(Caller::index_add, a), x,
-                                        for_parts("index_add", index, src.shape(), a), src);
-        });
+    return with_parts_added(Caller::index_add, x, normalize_axis(axis, x.shape().rank), index, src);
   }
 };
 template <class P, operand X, operand I, operand S>

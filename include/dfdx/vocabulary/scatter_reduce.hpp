@@ -14,7 +14,7 @@ enum class Reduce { sum, prod, mean, amax, amin };
 namespace detail {
 
 // x and src joined: extremes and products by a kernel(which, x, src), the rest by sums(src) and counts(dtype) of what
-// comes to each place.
+// comes to each place. (Sums onto x itself are those of scatter_add and index_add.)
 template <class V, class Kernel, class Sums, class Counts>
 constexpr V joined(Reduce how, bool include_self, V const& x, V const& src, Kernel const& kernel,
                    Sums const& sums, Counts const& counts) {
@@ -23,7 +23,6 @@ constexpr V joined(Reduce how, bool include_self, V const& x, V const& src, Kern
   V const all = cast_to(x, wide), parts = cast_to(src, wide);  // rounded once, and counts are no bytes
   if (how == Reduce::prod) return cast_to(kernel(0, all, parts), given);
   V const total = sums(parts);
-  if (how == Reduce::sum && include_self) return cast_to(all + total, given);
   V const n = counts(wide), one = full_like(n, 1.0);
   auto const over = [&](V const& sum, V const& count) {
     return is_floating(given) ? apply<op::div>(sum, count) : apply<op::floor_divide>(sum, count);
@@ -53,13 +52,15 @@ struct ScatterReduce {
     for (int i = 0; i < fits.rank; ++i)
       if (fits[i] != src.shape()[i]) part = slice_axis(part, i, 0, fits[i]);
     Attrs const a = attrs_for(Caller::scatter_reduce, normalize_axis(axis, x.shape().rank));
+    Meta const in[] = {x.meta(), index.meta(), part.meta()};
+    bool const adds = how == Reduce::sum || how == Reduce::mean;  // by ops that ask less of shapes
+    if (Graph* const g = recorder_of(x); g != nullptr && adds) require_same<op::scatter_reduce>(*g, a, in, 3);
+    if (how == Reduce::sum && include_self) return bind<op::scatter_onto>(a, x, index, part);
     auto const kernel = [&](index_t which, V const& to, V const& from) {
       return bind<op::scatter_reduce>(Attrs{{a.i[0], which + (include_self ? 0 : 4), a.i[2]}}, to, index,
                                       from);
     };
     auto const sums = [&](V const& from) {
-      Meta const in[] = {x.meta(), index.meta(), from.meta()};
-      if (Graph* const g = recorder_of(x)) require_same<op::scatter_reduce>(*g, a, in, 3);
       return bind_as<op::scatter>(Meta{from.dtype(), x.shape()}, a, from, index);
     };
     auto const counts = [&](DType d) { return sums(full_as(part, Meta{d, part.shape()}, 1)); };
@@ -88,11 +89,8 @@ struct IndexReduce {
   template <class, class V>
   constexpr V run(Meta const&, V const& x, V const& index, V const& src) const {
     int const a = normalize_axis(axis, x.shape().rank);
-    auto const narrow = [a](Shape s) {
-      for (int i = 0; i < s.rank; ++i)
-        if (i != a) s[i] = 1;
-      return s;
-    };
+    if (how == Reduce::sum && include_self) return with_parts_added(Caller::index_reduce, x, a, index, src);
+    auto const narrow = [a](Shape const& s) { return with_extent(op::reduced_shape(s, -1), a, s[a]); };
     auto const sum = [&](Shape const& to, V const& from) {
       if (a <= 0) return bind<op::rows_add>(attrs_for(Caller::index_reduce, to[0]), from, index);
       return bind_as<op::scatter>(Meta{from.dtype(), to}, attrs_for(Caller::index_reduce, a), from,
