@@ -263,4 +263,22 @@ constexpr decltype(auto) dispatch(DType d, F&& f) {
   }
 }
 
+/// bits_of - the unsigned integer as wide as T: the type of what is only moved matters for its size.
+template <class T>
+using bits_of =
+    std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+/// dispatch_bits - f(std::type_identity<T>{}) with the unsigned integer as wide as a dtype.
+template <class F>
+constexpr decltype(auto) dispatch_bits(DType d, F&& f) {
+  switch (size_of(d)) {
+    case 1: return f(std::type_identity<std::uint8_t>{});
+    case 2: return f(std::type_identity<std::uint16_t>{});
+    case 4: return f(std::type_identity<std::uint32_t>{});
+    default: return f(std::type_identity<std::uint64_t>{});
+  }
+}
+
 }  // namespace dfdx

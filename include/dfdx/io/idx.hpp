@@ -18,10 +18,7 @@ namespace detail {
 // n numbers of T in big-endian order, as E.
 template <class T, class E>
 void read_big_endian(PackedFile& from, E* to, std::uint64_t n) {
-  using Word = std::conditional_t<
-      sizeof(T) == 1, std::uint8_t,
-      std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+  using Word = bits_of<T>;
   constexpr std::uint64_t step = 4096;
   unsigned char buffer[step * sizeof(T)];
   for (std::uint64_t i = 0; i < n; i += step) {

@@ -101,12 +101,8 @@ void copy_triangle(Operand const& in, Operand const& out, index_t k, bool lower)
 /// zeros; |k| is at most 2^62.
 template <int = 0>
 void copy_triangle(Operand const& in, Operand const& out, index_t k, bool lower) {
-  switch (size_of(out.meta.dtype)) {
-    case 1: return detail::copy_triangle<std::uint8_t>(in, out, k, lower);
-    case 2: return detail::copy_triangle<std::uint16_t>(in, out, k, lower);
-    case 4: return detail::copy_triangle<std::uint32_t>(in, out, k, lower);
-    default: return detail::copy_triangle<std::uint64_t>(in, out, k, lower);
-  }
+  dispatch_bits(out.meta.dtype,
+                [&](auto type) { detail::copy_triangle<typename decltype(type)::type>(in, out, k, lower); });
 }
 
 /// copy_transposed - out = in, of one shape and dtype, if an axis along which elements of `in` lie side by side is not

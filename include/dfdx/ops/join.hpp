@@ -65,18 +65,12 @@ void pad_all(Operand const& in, Operand const& out, index_t const* before, Beyon
     auto const c = math::convert_number<typename decltype(type)::type>(value);
     std::memcpy(constant, &c, sizeof c);
   });
-  auto const lay = [&](auto element) {
-    using E = decltype(element);
+  dispatch_bits(out.meta.dtype, [&](auto type) {
+    typename decltype(type)::type element;
     std::memcpy(&element, constant, sizeof element);
-    Padding<E>{in, out, before, beyond, element}.lay(0, static_cast<E const*>(in.data),
-                                                     static_cast<E*>(out.data));
-  };
-  switch (size_of(out.meta.dtype)) {
-    case 1: return lay(std::uint8_t{});
-    case 2: return lay(std::uint16_t{});
-    case 4: return lay(std::uint32_t{});
-    default: return lay(std::uint64_t{});
-  }
+    Padding<decltype(element)>{in, out, before, beyond, element}.lay(
+        0, static_cast<decltype(element) const*>(in.data), static_cast<decltype(element)*>(out.data));
+  });
 }
 
 }  // namespace detail

@@ -52,7 +52,7 @@ inline Rows as_rows(CalledOp const& c, Array const& table, Array const& rows) {
 inline bool take_on_device(CalledOp const& c) {
   if (!c.lies_there() || c[0].size() == 0) return false;
   Rows const r = as_rows(c, c[0], c.out);
-  return for_bits(c.out.dtype(), [&](auto type) {
+  return dispatch_bits(c.out.dtype(), [&](auto type) {
     using K = dfdx::kernels::cuda::TakeKernel<Rows::TableFirst, typename decltype(type)::type, std::int64_t>;
     return start_with<K>(c, op::detail::called(c.attrs, op::take::name), r.slots(), r.table, r.index, r.rows);
   });
@@ -91,7 +91,7 @@ inline bool gather_on_device(CalledOp const& c) {
   auto const axis = static_cast<int>(c.attrs.i[0]);
   Shape const places = c[1].shape();
   Array const index = around_axis(as_i64(c, c[1]), axis, places);
-  return for_bits(c.out.dtype(), [&](auto type) {
+  return dispatch_bits(c.out.dtype(), [&](auto type) {
     using K = dfdx::kernels::cuda::GatherKernel<dfdx::kernels::cuda::AnyWalks<4, 4, 4>,
                                                 typename decltype(type)::type, std::int64_t, 0>;
     return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), around_axis(c[0], axis, places),
@@ -121,7 +121,7 @@ inline bool scatter_on_device(CalledOp const& c) {
     return start_called<K>(c, op::detail::called(c.attrs, op::gather::name), around_axis(c[0], axis, places),
                            index, around_axis(c.out, axis, places));
   };
-  return replaces ? for_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run);
+  return replaces ? dispatch_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run);
 }
 inline bool scatter_onto_on_device(CalledOp const& c) {
   if (!c.lies_there()) return false;
@@ -141,7 +141,7 @@ inline bool scatter_onto_on_device(CalledOp const& c) {
                                                  typename decltype(type)::type, std::int64_t, 0, true>;
     return start_called<K>(c, op::detail::called(c.attrs, c.name), y, index, src, y);
   };
-  if (!(replaces ? for_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run))) return false;
+  if (!(replaces ? dispatch_bits(d, run) : for_one_of<float, double, std::int64_t>(d, run))) return false;
   if (in_part) copy_values(part, c.out.view(reached, c.out.strides()));
   return true;
 }
@@ -252,7 +252,7 @@ inline bool index_copy_on_device(CalledOp const& c) {
     slots[3] = index.size();
     slots[4] = to.strides()[0], slots[5] = from.strides()[0];
   };
-  return for_bits(c.out.dtype(), [&](auto type) {
+  return dispatch_bits(c.out.dtype(), [&](auto type) {
     using K =
         dfdx::kernels::cuda::IndexCopyKernel<Parts::Walks, typename decltype(type)::type, std::int64_t, 1>;
     return start_with<K>(c, c.name, put, to, index, from, to);

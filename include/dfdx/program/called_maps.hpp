@@ -36,7 +36,7 @@ bool map_on_device(CalledOp const& c) {
 
 inline bool copy_on_device(CalledOp const& c) {
   if (c[0].device().is_cpu()) return false;
-  return for_bits(c.out.dtype(), [&](auto type) {
+  return dispatch_bits(c.out.dtype(), [&](auto type) {
     return c.started(kernels::cuda::start_any<kernels::cuda::AnyCopy<typename decltype(type)::type>>(
         c.x, c.out, c.stream()));
   });

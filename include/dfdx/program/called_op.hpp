@@ -39,16 +39,6 @@ bool for_one_of(DType d, F const& f) {
   static_cast<void>((... || (d == dtype_v<T> ? (r = f(std::type_identity<T>{}), true) : false)));
   return r;
 }
-// The same for integers of the size of an element: what only moves elements asks no more of them.
-template <class F>
-bool for_bits(DType d, F const& f) {
-  switch (size_of(d)) {
-    case 1: return f(std::type_identity<std::uint8_t>{});
-    case 2: return f(std::type_identity<std::uint16_t>{});
-    case 4: return f(std::type_identity<std::uint32_t>{});
-    default: return f(std::type_identity<std::uint64_t>{});
-  }
-}
 
 // Extents and strides of operands, one after another, for a kernel that is described by AnyWalks.
 template <class... A>

@@ -41,12 +41,6 @@ class OwnStep {
   }
   template <int K>
   using element_of = element_t<dtype_of_operand(K)>;
-  // The dtype of what is only moved matters for its size.
-  template <class T>
-  using bits_of = std::conditional_t<
-      sizeof(T) == 1, std::uint8_t,
-      std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
   template <class Op>
   static constexpr bool is = is_op<Op>(*program_graph<P>.nodes[static_cast<std::size_t>(step.node)].op);
   using Code = step_code_t<P, S>;
