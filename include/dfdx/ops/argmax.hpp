@@ -75,14 +75,13 @@ struct argmax : operation {
       return refuse(why, a.i[1] != 0 ? "argmin" : name, ": empty axis ", axis, " of ", in[0].shape);
     return Meta{DType::i64, reduced_shape(in[0].shape, index_t{1} << axis)};
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     index_t const n = in[0].meta.shape[axis], step = in[0].strides[axis];
     bool const smallest = a.i[1] != 0;
     Operand const* const x[] = {in, &out};
-    auto const find = [&](auto type, detail::Lines<2> const& lines) {
-      using T = typename decltype(type)::type;
+    auto const find = [&](detail::Lines<2> const& lines) {
       auto const* const from = static_cast<T const*>(in[0].data) + lines.begin[0];
       auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1];
       if (lines.side_by_side() && n <= INT32_MAX)
@@ -102,7 +101,7 @@ struct argmax : operation {
       for (index_t j = 0; j < lines.count; ++j)
         to[j * lines.step[1]] = of_line(from + j * lines.step[0], n, step, smallest);
     };
-    detail::for_lines(in[0].meta.shape, axis, x, in[0].meta.dtype, 2, [&] { return find; });
+    detail::for_lines(in[0].meta.shape, axis, x, 2, [&] { return find; });
   }
 
  private:
@@ -157,14 +156,13 @@ struct argcummax : operation {
   static constexpr Examples examples = Examples::axis;
   static constexpr int cost = 100;
   static constexpr Meta infer(Attrs const&, Meta const* in, Text*) { return Meta{DType::i64, in[0].shape}; }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     index_t const n = out.meta.shape[axis], step = in[0].strides[axis], to_step = out.strides[axis];
     bool const smallest = a.i[1] != 0;
     Operand const* const x[] = {in, &out};
-    auto const find = [&](auto type, detail::Lines<2> const& lines) {
-      using T = typename decltype(type)::type;
+    auto const find = [&](detail::Lines<2> const& lines) {
       auto const* const from = static_cast<T const*>(in[0].data) + lines.begin[0];
       auto* const to = static_cast<std::int64_t*>(out.data) + lines.begin[1];
       // Count lines side by side, the first of them so far behind the first of all.
@@ -192,7 +190,7 @@ struct argcummax : operation {
         follow(std::integral_constant<index_t, 1>{}, j * lines.step[0], j * lines.step[1]);
       }
     };
-    detail::for_lines(out.meta.shape, axis, x, in[0].meta.dtype, 8, [&] { return find; });
+    detail::for_lines(out.meta.shape, axis, x, 8, [&] { return find; });
   }
 
  private:

@@ -115,10 +115,6 @@ struct scatter : operation {
     if constexpr (I == 0) return bind_as<scatter>(Meta{t.dtype(), s.y.shape()}, s.attrs, t, s.x[1]);
     else return V{};
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
-  }
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const put = [&](auto type, Operand const& x, Operand const& y) {
@@ -169,21 +165,9 @@ struct gather : operation {
     if constexpr (I == 0) return bind<gather>(s.attrs, t, s.x[1]);
     else return V{};
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    switch (size_of(out.meta.dtype)) {  // the dtype only matters for its size
-      case 1: return copy<std::uint8_t>(a, in, out);
-      case 2: return copy<std::uint16_t>(a, in, out);
-      case 4: return copy<std::uint32_t>(a, in, out);
-      default: return copy<std::uint64_t>(a, in, out);
-    }
-  }
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
-    if constexpr (sizeof(T) == 1) copy<std::uint8_t>(a, in, out);
-    else if constexpr (sizeof(T) == 2) copy<std::uint16_t>(a, in, out);
-    else if constexpr (sizeof(T) == 4) copy<std::uint32_t>(a, in, out);
-    else copy<std::uint64_t>(a, in, out);
+    copy<bits_of<T>>(a, in, out);
   }
 
  private:

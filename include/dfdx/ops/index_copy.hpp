@@ -54,9 +54,7 @@ struct index_copy : operation {
   template <int = 0>
   static void run(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
-    for (index_t k = 0; k < in[1].meta.shape[0]; ++k)  // all of them before anything is written
-      detail::checked_index(name, read_index(in[1], k * in[1].strides[0]), out.meta.shape[axis], axis,
-                            out.meta.shape);
+    detail::check_places(name, in[1], out.meta.shape, out.meta.shape[axis], axis);
     if (out.data != in[0].data) copy_elements(in[0], out);
     Operand from = in[2], to = out;
     from.meta.shape[axis] = to.meta.shape[axis] = 1;
@@ -65,8 +63,7 @@ struct index_copy : operation {
           static_cast<std::byte*>(base) + i * x.strides[axis] * static_cast<index_t>(size_of(x.meta.dtype));
     };
     for (index_t k = 0; k < in[1].meta.shape[0]; ++k) {
-      index_t const i = read_index(in[1], k * in[1].strides[0]);
-      move(to, out.data, detail::checked_index(name, i, out.meta.shape[axis], axis, out.meta.shape));
+      move(to, out.data, read_index(in[1], k * in[1].strides[0]));
       move(from, in[2].data, k);
       copy_elements(from, to);
     }

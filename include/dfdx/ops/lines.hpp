@@ -24,12 +24,10 @@ struct Lines {
 };
 inline constexpr index_t most_lines = 64;
 
-/// for_lines - for all lines along an axis of operands of one shape, f(type, lines), type that of the dtype. Each
-/// thread has an f = make() of its own, and lines of its own; f must not throw. `work` is that of an element
-/// (core/parallel.hpp).
+/// for_lines - f(lines) for all lines along an axis of operands of one shape. Each thread has an f = make() of its own,
+/// and lines of its own; f must not throw. `work` is that of an element (core/parallel.hpp).
 template <int N, class Make>
-void for_lines(Shape shape, int axis, Operand const* const (&x)[N], DType dtype, index_t work,
-               Make const& make) {
+void for_lines(Shape shape, int axis, Operand const* const (&x)[N], index_t work, Make const& make) {
   work *= shape.numel();
   if (shape.numel() == 0) return;
   // Without the axis: where it is the last, the one before is walked in rows.
@@ -47,20 +45,18 @@ void for_lines(Shape shape, int axis, Operand const* const (&x)[N], DType dtype,
     if (shape[i] > shape[longest]) longest = i;
   auto const run = [&](Shape const& some, index_t first) {
     auto f = make();
-    dispatch(dtype, [&](auto type) {
-      RowWalk row(some, strides, N);
-      if (row.empty()) return;
-      do {
-        for (index_t i = 0; i < row.size; i += most_lines) {
-          Lines<N> lines{{}, {}, row.size - i < most_lines ? row.size - i : most_lines};
-          for (int k = 0; k < N; ++k) {
-            lines.step[k] = row.step[k];
-            lines.begin[k] = row.offset[k] + first * strides[k][longest] + i * row.step[k];
-          }
-          f(type, lines);
+    RowWalk row(some, strides, N);
+    if (row.empty()) return;
+    do {
+      for (index_t i = 0; i < row.size; i += most_lines) {
+        Lines<N> lines{{}, {}, row.size - i < most_lines ? row.size - i : most_lines};
+        for (int k = 0; k < N; ++k) {
+          lines.step[k] = row.step[k];
+          lines.begin[k] = row.offset[k] + first * strides[k][longest] + i * row.step[k];
         }
-      } while (row.next());
-    });
+        f(lines);
+      }
+    } while (row.next());
   };
   if (shape.rank == 0) return run(shape, 0);
   int const parts = kernels::parts_of(work, shape[longest]);

@@ -16,23 +16,6 @@ constexpr Meta onto(char const* by, Meta const* in, bool fits, Text* why) {
                 in[1].shape, " does not fit ", in[0].dtype, " ", in[0].shape);
 }
 
-// All of an index, before anything of a state is written. An error says that places are of axis `axis` of `shape`.
-template <int = 0>
-void check_places(char const* by, Operand const& index, Shape const& shape, index_t extent, int axis) {
-  Places places(index, extent);
-  Strides const strides[1] = {index.strides};
-  RowWalk row(index.meta.shape, strides, 1);
-  if (row.empty()) return;
-  do {
-    for (index_t first = 0; first < row.size; first += Places::most) {
-      index_t const at = row.offset[0] + first * row.step[0], n = std::min(row.size - first, Places::most);
-      if (places.read(at, row.step[0], n)) continue;
-      for (index_t i = 0; i < n; ++i)
-        checked_index(by, read_index(index, at + i * row.step[0]), extent, axis, shape);
-    }
-  } while (row.next());
-}
-
 }  // namespace detail
 
 /// scatter_onto - x with elements of src added at places along axis attrs.i[0]; with attrs.i[1] = 1 they replace those
@@ -68,10 +51,6 @@ struct scatter_onto : operation {
     if constexpr (I == 0) return kept(t, s);
     else if constexpr (I == 2) return bind_as<scatter>(Meta{t.dtype(), s.y.shape()}, s.attrs, t, s.x[1]);
     else return V{};
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
   }
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
@@ -129,10 +108,6 @@ struct rows_onto : operation {
     else if constexpr (I == 2)
       return bind<rows_add>(Attrs{{s.y.shape()[0], s.attrs.i[1], s.attrs.i[2]}}, t, s.x[1]);
     else return V{};
-  }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
   }
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {

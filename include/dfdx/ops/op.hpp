@@ -22,7 +22,7 @@ namespace op {
 /// the op of many, `moves` whether it reads or adds elements at places. An op whose result is one of its operands but
 /// for some elements says which, `takes_over`: a program may give its kernel the same memory for both. One that
 /// is best computed with the op whose result is its last operand has `run_both` (value/node.hpp). An op with a kernel
-/// of its own, `run`, may have `run_as<T>` besides, for a first operand of that type: programs bring it alone.
+/// of its own has `run`, or `run_as<T>` for a first operand of that type, of which programs bring one alone; or both.
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
@@ -156,6 +156,15 @@ constexpr OwnRun run_for(Attrs const& attrs, Meta const* metas) {
   }
 }
 
+/// run_any - an op's kernel for operands of any dtype.
+template <class Op>
+void run_any(Attrs const& attrs, Operand const* in, Operand const& out) {
+  if constexpr (requires { &Op::template run<0>; } || requires { &Op::run; }) Op::run(attrs, in, out);
+  else
+    dispatch(in[0].meta.dtype,
+             [&](auto type) { Op::template run_as<typename decltype(type)::type>(attrs, in, out); });
+}
+
 template <class Op>
 constexpr OpInfo make_info() {
   OpInfo r{Op::name, Op::code, Op::arity, Op::cost, Op::elementwise};
@@ -171,6 +180,7 @@ constexpr OpInfo make_info() {
   // Kernels of the library are templates, so that programs compile those that they use.
   if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
+  else if constexpr (requires { &Op::template run_as<float>; }) r.run = &run_any<Op>;
   if constexpr (has_run_for<Op>) r.has_run_for = true, r.run_for = &run_for<Op>;
   if constexpr (requires { &Op::template run_both<0>; }) {
     r.has_run_both = true;

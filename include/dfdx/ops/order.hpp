@@ -31,23 +31,22 @@ struct argsort : operation {
     if (a.i[2] != 0) r.shape[static_cast<int>(a.i[0])] = a.i[2] < 0 ? 1 : a.i[2];
     return r;
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     Shape const& s = in[0].meta.shape;
     index_t const n = s[axis];
     Operand const* const x[] = {in, &out};
     // Each thread has lists of its own.
     auto const make = [&] {
-      return [&, room = Room()](auto type, detail::Lines<2> const& lines) mutable {
-        using T = typename decltype(type)::type;
+      return [&, room = Room()](detail::Lines<2> const& lines) mutable {
         using Key = decltype(detail::sort_key(T{}));
         if (sizeof(Key) == 4 && n > INT32_MAX)
           return sort_lines<T, std::uint64_t>(a, in[0], out, lines, room);
         return sort_lines<T, Key>(a, in[0], out, lines, room);
       };
     };
-    detail::for_lines(s, axis, x, in[0].meta.dtype, 64, make);
+    detail::for_lines(s, axis, x, 64, make);
   }
 
  private:
@@ -112,38 +111,35 @@ struct searchsorted : operation {
   static constexpr void require(Attrs const&, Meta const* in, Require const& must) {
     for (int i = 0; i + 1 < in[0].shape.rank; ++i) must(in[0].shape[i], in[1].shape[i], false);
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     int const last = in[0].meta.shape.rank - 1;
     index_t const n = in[0].meta.shape[last], step = in[0].strides[last];
     // Where the list of each value begins; one list serves all.
     Strides lists = out.meta.shape;
     for (int i = 0; i < lists.rank; ++i) lists[i] = i < last ? in[0].strides[i] : 0;
     Strides const strides[3] = {lists, in[1].strides, out.strides};
-    dispatch(in[0].meta.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      walk<3>(out.meta.shape, strides, [&](index_t const(&o)[3]) {
-        auto const x = static_cast<compute_t<T>>(static_cast<T const*>(in[1].data)[o[1]]);
-        T const* const list = static_cast<T const*>(in[0].data) + o[0];
-        // How many of the first elements `holds` is true of, and of none behind them: by halves without a branch, which
-        // could not be foretold, so that several searches run at once.
-        auto const first = [&](auto const& holds) {
-          index_t low = 0;
-          for (index_t left = n; left > 0;) {
-            index_t const half = (left + 1) / 2;
-            auto const v = static_cast<compute_t<T>>(list[(low + half - 1) * step]);
-            low = holds(v) ? low + half : low;
-            left -= half;
-          }
-          return low;
-        };
-        using V = compute_t<T>;
-        index_t y = n;
-        if (x != x) y = a.i[0] != 0 ? n : first([](V v) { return v == v; });  // NaN belong to the end
-        else if (a.i[0] != 0) y = first([x](V v) { return v <= x; });
-        else y = first([x](V v) { return v < x; });
-        static_cast<std::int64_t*>(out.data)[o[2]] = y;
-      });
+    walk<3>(out.meta.shape, strides, [&](index_t const(&o)[3]) {
+      auto const x = static_cast<compute_t<T>>(static_cast<T const*>(in[1].data)[o[1]]);
+      T const* const list = static_cast<T const*>(in[0].data) + o[0];
+      // How many of the first elements `holds` is true of, and of none behind them: by halves without a branch, which
+      // could not be foretold, so that several searches run at once.
+      auto const first = [&](auto const& holds) {
+        index_t low = 0;
+        for (index_t left = n; left > 0;) {
+          index_t const half = (left + 1) / 2;
+          auto const v = static_cast<compute_t<T>>(list[(low + half - 1) * step]);
+          low = holds(v) ? low + half : low;
+          left -= half;
+        }
+        return low;
+      };
+      using V = compute_t<T>;
+      index_t y = n;
+      if (x != x) y = a.i[0] != 0 ? n : first([](V v) { return v == v; });  // NaN belong to the end
+      else if (a.i[0] != 0) y = first([x](V v) { return v <= x; });
+      else y = first([x](V v) { return v < x; });
+      static_cast<std::int64_t*>(out.data)[o[2]] = y;
     });
   }
 };

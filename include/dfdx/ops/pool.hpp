@@ -31,11 +31,6 @@ struct window_argmax : operation {
   static constexpr int cost = 100;
   static constexpr unsigned reads(int) { return 0; }
   static constexpr Meta infer(Attrs const&, Meta const*, Text* why) { return refuse(why, name); }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    dispatch(in[0].meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
-  }
-  /// The same for elements of type T.
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)

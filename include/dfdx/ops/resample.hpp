@@ -36,11 +36,6 @@ struct resample : operation {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind_as<resample>(s.y.meta(), s.attrs, t);
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    dispatch(out.meta.dtype, [&](auto type) { run_as<typename decltype(type)::type>(a, in, out); });
-  }
-  /// The same for elements of type T.
   template <class T>
   static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     if (out.meta.shape.numel() == 0) return;

@@ -25,14 +25,13 @@ void with_each_line(Lines<N> const& lines, F const& f) {
 }
 
 /// scan - y_i = combine(y_{i-1}, x_i) along an axis, from `start` on; backwards y_{i+1} in the place of y_{i-1}.
-template <class Combine>
+template <class T, class Combine>
 void scan(int axis, bool backwards, Operand const& in, Operand const& out, int start,
           Combine const& combine) {
   Operand const* const operands[] = {&in, &out};
   index_t const n = out.meta.shape[axis], sign = backwards ? -1 : 1, first = backwards ? n - 1 : 0;
   index_t const x_step = sign * in.strides[axis], y_step = sign * out.strides[axis];
-  auto const lines_of = [&](auto type, Lines<2> const& lines) {
-    using T = typename decltype(type)::type;
+  auto const lines_of = [&](Lines<2> const& lines) {
     using A = carried_t<T>;
     auto const* const x = static_cast<T const*>(in.data) + lines.begin[0] + first * in.strides[axis];
     auto* const y = static_cast<T*>(out.data) + lines.begin[1] + first * out.strides[axis];
@@ -61,13 +60,16 @@ void scan(int axis, bool backwards, Operand const& in, Operand const& out, int s
       }
     });
   };
-  for_lines(out.meta.shape, axis, operands, out.meta.dtype, 4, [&] { return lines_of; });
+  for_lines(out.meta.shape, axis, operands, 4, [&] { return lines_of; });
 }
 
 /// running_products - y_i = x_0 ... x_i along an axis.
 template <int = 0>
 void running_products(int axis, Operand const& in, Operand const& out) {
-  scan(axis, false, in, out, 1, [](auto p, auto x) { return math::times(p, x); });
+  dispatch(out.meta.dtype, [&](auto type) {
+    scan<typename decltype(type)::type>(axis, false, in, out, 1,
+                                        [](auto p, auto x) { return math::times(p, x); });
+  });
 }
 
 }  // namespace detail
@@ -96,10 +98,10 @@ struct cumsum : operation {
   static constexpr V jvp(V const& t, Site<V> const& s) {
     return bind<cumsum>(s.attrs, t);
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
-    detail::scan(static_cast<int>(a.i[0]), a.i[1] != 0, in[0], out, 0,
-                 [](auto sum, auto x) { return math::plus(sum, x); });
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
+    detail::scan<T>(static_cast<int>(a.i[0]), a.i[1] != 0, in[0], out, 0,
+                    [](auto sum, auto x) { return math::plus(sum, x); });
   }
 };
 
@@ -145,16 +147,15 @@ struct recurrence : operation {
     else if ((s.attrs.i[1] & 2) == 0) return bind<recurrence>(s.attrs, s.x[0], t * before(s.y, s.attrs));
     else return bind<recurrence>(s.attrs, s.x[0], before(t * s.y, s.attrs));
   }
-  template <int = 0>
-  static void run(Attrs const& at, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& at, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(at.i[0]);
     bool const backwards = (at.i[1] & 1) != 0, of_before = (at.i[1] & 2) != 0;
     Operand const* const operands[] = {&in[0], &in[1], &out};
     index_t const n = out.meta.shape[axis], sign = backwards ? -1 : 1, first = backwards ? n - 1 : 0;
     index_t const a_step = sign * in[0].strides[axis], b_step = sign * in[1].strides[axis],
                   y_step = sign * out.strides[axis];
-    auto const lines_of = [&](auto type, detail::Lines<3> const& lines) {
-      using T = typename decltype(type)::type;
+    auto const lines_of = [&](detail::Lines<3> const& lines) {
       using A = detail::carried_t<T>;
       auto const* const a = static_cast<T const*>(in[0].data) + lines.begin[0] + first * in[0].strides[axis] -
                             (of_before ? a_step : 0);
@@ -189,7 +190,7 @@ struct recurrence : operation {
         }
       });
     };
-    detail::for_lines(out.meta.shape, axis, operands, out.meta.dtype, 8, [&] { return lines_of; });
+    detail::for_lines(out.meta.shape, axis, operands, 8, [&] { return lines_of; });
   }
 
  private:

@@ -53,8 +53,8 @@ struct scatter_reduce : operation {
     else if constexpr (I == 2) return added(t * slope_of_src(s), s);
     else return V{};
   }
-  template <int = 0>
-  static void run(Attrs const& a, Operand const* in, Operand const& out) {
+  template <class T>
+  static void run_as(Attrs const& a, Operand const* in, Operand const& out) {
     auto const axis = static_cast<int>(a.i[0]);
     if (out.data != in[0].data) copy_elements(in[0], out);
     Shape const& index = in[1].meta.shape;
@@ -64,50 +64,39 @@ struct scatter_reduce : operation {
     for (int i = 0; i < index.rank; ++i)
       if (in[1].strides[i] == 0) apart[i] = 1;
     kernels::Scratch<index_t> const places(static_cast<std::size_t>(apart.numel()));
-    auto const find = [&](auto const* p) {
-      index_t* next = places.get();
-      index_t const extent = out.meta.shape[axis], along = out.strides[axis];
-      Strides const from[1] = {in[1].strides};
-      walk<1>(apart, from, [&, p](index_t const(&o)[1]) {
-        auto const i = static_cast<index_t>(p[o[0]]);
-        if (i < 0 || i >= extent)
-          detail::checked_index(detail::called(a, name), i, extent, axis, out.meta.shape);
-        *next++ = along * i;
-      });
-    };
-    switch (in[1].meta.dtype) {
-      case DType::i32: find(static_cast<std::int32_t const*>(in[1].data)); break;
-      case DType::u8: find(static_cast<std::uint8_t const*>(in[1].data)); break;
-      default: find(static_cast<std::int64_t const*>(in[1].data));
-    }
+    Operand once = in[1];
+    once.meta.shape = apart;
+    index_t* next = places.get();
+    index_t const extent = out.meta.shape[axis], along = out.strides[axis];
+    detail::for_places(detail::called(a, name), once, out.meta.shape, extent, axis,
+                       [&](detail::Places const& from, index_t n) {
+                         for (index_t i = 0; i < n; ++i) *next++ = along * from[i];
+                       });
     Strides to = contiguous(apart), others = out.strides;
     for (int i = 0; i < index.rank; ++i)
       if (apart[i] != index[i]) to[i] = 0;
     others[axis] = 0;
     Strides const strides[3] = {in[2].strides, to, others};
-    dispatch(out.meta.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      auto const each = [&](auto const& join) {
-        join_rows(index, strides, static_cast<T const*>(in[2].data), places.get(), static_cast<T*>(out.data),
-                  join);
-      };
-      bool const alone = (a.i[1] & 4) != 0;
-      // An extreme begins with any of its elements, a product with one.
-      if (alone && which(a) == 0) each([](T, T) { return T(1); });
-      else if (alone) each([](T, T v) { return v; });
-      if (which(a) == 0) each([](T u, T v) { return math::times(u, v); });
-      // Choices without branches: of numbers that are none v by the second, u by the first.
-      else if (which(a) == 1)
-        each([](T u, T v) {
-          T const most = v > u ? v : u;
-          return v == v ? most : v;
-        });
-      else
-        each([](T u, T v) {
-          T const least = v < u ? v : u;
-          return v == v ? least : v;
-        });
-    });
+    auto const each = [&](auto const& join) {
+      join_rows(index, strides, static_cast<T const*>(in[2].data), places.get(), static_cast<T*>(out.data),
+                join);
+    };
+    bool const alone = (a.i[1] & 4) != 0;
+    // An extreme begins with any of its elements, a product with one.
+    if (alone && which(a) == 0) each([](T, T) { return T(1); });
+    else if (alone) each([](T, T v) { return v; });
+    if (which(a) == 0) each([](T u, T v) { return math::times(u, v); });
+    // Choices without branches: of numbers that are none v by the second, u by the first.
+    else if (which(a) == 1)
+      each([](T u, T v) {
+        T const most = v > u ? v : u;
+        return v == v ? most : v;
+      });
+    else
+      each([](T u, T v) {
+        T const least = v < u ? v : u;
+        return v == v ? least : v;
+      });
   }
 
  private:

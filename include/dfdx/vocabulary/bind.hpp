@@ -202,7 +202,7 @@ Array run_now(Meta const& meta, Attrs const& attrs, Array const* const* x) {
         Op::run_as_floats(attrs, in, out.operand());
       else if constexpr (!std::is_void_v<T> && requires { &Op::template run_as<T>; })
         Op::template run_as<T>(attrs, in, out.operand());
-      else Op::run(attrs, in, out.operand());
+      else op::detail::run_any<Op>(attrs, in, out.operand());
     }
     return out;
   }
