@@ -18,6 +18,11 @@ using namespace dfdx;
 
 constexpr auto wave = [](auto const& x) { return sum(sin(x) * square(x)); };
 constexpr auto field = [](auto const& x, auto const& w) { return tanh(matmul(w, x)) * sum(x); };
+constexpr auto with_more = [](auto const& x, auto const& w) {
+  auto const y = tanh(matmul(w, x));
+  return std::pair(sum(square(y)), std::pair(y, sum(x)));
+};
+constexpr auto without = [](auto const& x, auto const& w) { return with_more(x, w).first; };
 constexpr auto squares = [](auto const& y, auto const&) { return sum(square(square(y))); };
 constexpr auto two = [](auto const& x, auto const& y) { return std::pair(x * exp(y), sum(x * x)); };
 
@@ -28,6 +33,39 @@ Tensor<double, N> point(std::uint64_t k) {
 bool same(Array const& a, Array const& b) { return a.shape() == b.shape() && allclose(a, b, 1e-12, 1e-13); }
 
 }  // namespace
+
+TEST_CASE("grad: of functions that return more in a pair, compiled and not", "[program][eager]") {
+  auto const x = point<4>(1), v = point<4>(2);
+  auto const w = randn<double, 3, 4>(Key{3});
+  auto const [y, g] = value_and_grad(without, wrt<0, 1>)(x, w);
+  auto const [more, same_g] = value_and_grad(with_more, wrt<0, 1>)(x, w);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(more.second.first)>, Tensor<double, 3>>);
+  CHECK(same(more.first, y));
+  CHECK(same(more.second.first, tanh(matmul(w, x))));
+  CHECK(same(more.second.second, sum(x)));
+  CHECK(same(std::get<0>(same_g), std::get<0>(g)));
+  CHECK(same(std::get<1>(same_g), std::get<1>(g)));
+  Array const ax = x, aw = w, av = v;
+  auto const [eager_more, eager_g] = value_and_grad(with_more, wrt<0, 1>)(ax, aw);
+  CHECK(same(eager_more.first, y));
+  CHECK(same(eager_more.second.first, more.second.first));
+  CHECK(!eager_more.second.first.requires_grad());
+  CHECK(same(std::get<1>(eager_g), std::get<1>(g)));
+  CHECK(same(grad(with_more)(x, w), std::get<0>(g)));
+  CHECK(same(grad(with_more)(ax, aw), std::get<0>(g)));
+  CHECK(same(hessian(with_more)(x, w), hessian(without)(x, w)));
+  CHECK(same(hessian(with_more)(ax, aw), hessian(without)(x, w)));
+  CHECK(same(diagonal_hessian(with_more)(ax, aw), diagonal_hessian(without)(x, w)));
+  CHECK(same(hvp(with_more)(x, w, v), hvp(without)(x, w, v)));
+  CHECK(same(hvp(with_more)(ax, aw, av), hvp(without)(x, w, v)));
+  // Of each example its own.
+  auto const many = randn<double, 5, 4>(Key{4});
+  auto const [each, slopes] = vmap(value_and_grad(with_more), in_axes<0, unmapped>)(many, w);
+  CHECK(same(each.second.first, tanh(matmul(many, transpose(w)))));
+  CHECK(same(slice(slopes, 0, 2, 3), reshape(grad(without)(select<0, 2>(many), w), {1, 4})));
+  CHECK_THROWS_WITH(value_and_grad([](auto const& a) { return std::pair(a, a); })(ax),
+                    "grad: the function must return a scalar, got [4]");
+}
 
 TEST_CASE("eager transforms: gradients and products", "[program][eager]") {
   auto const x = point<4>(1), v = point<4>(2);

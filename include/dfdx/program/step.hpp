@@ -51,19 +51,6 @@ constexpr DType widest_dtype() {
 template <class Model>
 inline constexpr DType scalar_dtype = widest_dtype<Model>();
 
-// A loss may return the model as well, with new values of its buffers.
-template <class Y>
-inline constexpr bool has_model = false;
-template <class L, class M>
-inline constexpr bool has_model<std::pair<L, M>> = true;
-template <class Y>
-constexpr decltype(auto) loss_of(Y const& y) {
-  if constexpr (has_model<Y>) return (y.first);
-  else return (y);
-}
-template <class Y>
-using loss_t = std::remove_cvref_t<decltype(loss_of(std::declval<Y const&>()))>;
-
 // What an update computes with.
 constexpr Sym widened(Sym const& x) {
   return is_floating(x.dtype()) ? cast_to(x, promote(x.dtype(), DType::f32)) : x;
@@ -86,7 +73,7 @@ struct Step {
     } else {
       auto const loss = detail::loss_of(result);
       Vec<Sym> p = detail::syms_of(model), s = detail::syms_of(state);
-      if constexpr (detail::has_model<Result>) {
+      if constexpr (detail::has_more<Result>) {
         static_assert(std::is_same_v<typename Result::second_type, Model>,
                       "train_step: with the loss its model must be returned");
         Vec<Sym> const now = detail::syms_of(result.second);

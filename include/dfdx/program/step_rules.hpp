@@ -61,7 +61,7 @@ constexpr bool may_step() {
   bool may = true;
   if constexpr (optim::detail::by_name<O>())
     may = !refused<typename decltype(result_type<PatternsRule<Model, O>>())::type>;
-  if constexpr (!has_model<Result> && has_buffers<Model>())
+  if constexpr (!has_more<Result> && has_buffers<Model>())
     may = !refused<typename decltype(result_type<BuffersRule<Loss, Model, A...>>())::type> && may;
   return may;
 }

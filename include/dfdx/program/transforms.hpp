@@ -72,6 +72,19 @@ constexpr auto gradients(Wrt<I...>, Vec<Sym> const& ends, Vec<Sym> const& cts, A
   }(std::get<I>(all)...);
 }
 
+// A loss may return more in a pair: what was made on the way, of train_step the model with new values of its buffers.
+template <class Y>
+inline constexpr bool has_more = false;
+template <class L, class M>
+inline constexpr bool has_more<std::pair<L, M>> = true;
+template <class Y>
+constexpr decltype(auto) loss_of(Y const& y) {
+  if constexpr (has_more<Y>) return (y.first);
+  else return (y);
+}
+template <class Y>
+using loss_t = std::remove_cvref_t<decltype(loss_of(std::declval<Y const&>()))>;
+
 template <class Y>
 struct ScalarRule {
   static constexpr Meta infer(Text* why) {
@@ -121,13 +134,9 @@ constexpr bool is_scalar() {
         !std::is_same_v<Y, Array>,
         "grad: the function must return a scalar Tensor, and returned an Array: give axes as template "
         "arguments, sum<0>(x), from which the compiler knows shapes");
-    constexpr bool is_pair = requires { typename Y::first_type; };
     static_assert(
-        !is_pair,
-        "grad: the function must return a scalar Tensor, and returned a pair, which train_step alone "
-        "takes, as a loss and the model that it changed: make a function that returns its first");
-    static_assert(is_pair || typed<Y> || std::is_arithmetic_v<Y> || std::is_same_v<Y, Array>,
-                  "grad: the function must return a scalar Tensor");
+        typed<Y> || std::is_arithmetic_v<Y> || std::is_same_v<Y, Array>,
+        "grad: the function must return a scalar Tensor, or a pair of one and what it made besides");
     if constexpr (typed<Y>) return !refused<typename decltype(result_type<ScalarRule<Y>>())::type>;
     else return false;
   }
@@ -162,17 +171,18 @@ struct ValueAndGrad {
   template <class... A>
   static constexpr bool check() {
     return detail::are_continuous<W, argument_t<A>...> &&
-           detail::gives_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...)), F,
+           detail::gives_scalar<detail::loss_t<decltype(F{}(std::declval<argument_t<A> const&>()...))>, F,
                                 argument_t<A>...>();
   }
   template <class... A>
   static constexpr auto record(A const&... args) {
     auto const y = detail::record_call<F>(args...);
-    if constexpr (!detail::gives_scalar<std::remove_const_t<decltype(y)>, F, A...>() ||
+    if constexpr (!detail::gives_scalar<detail::loss_t<decltype(y)>, F, A...>() ||
                   !detail::are_continuous<W, A...>) {
       return std::pair<Refused, Refused>{};
     } else {
-      auto d = detail::gradients(W{}, {y.sym()}, {full_as(y.sym(), y.meta(), 1)}, args...);
+      Sym const loss = detail::loss_of(y).sym();
+      auto d = detail::gradients(W{}, {loss}, {full_as(loss, loss.meta(), 1)}, args...);
       return std::pair(y, std::move(d));
     }
   }
@@ -184,7 +194,7 @@ struct Grad {
   template <class... A>
   static constexpr bool check() {
     return detail::are_continuous<W, argument_t<A>...> &&
-           detail::gives_scalar<decltype(F{}(std::declval<argument_t<A> const&>()...)), F,
+           detail::gives_scalar<detail::loss_t<decltype(F{}(std::declval<argument_t<A> const&>()...))>, F,
                                 argument_t<A>...>();
   }
   template <class... A>
@@ -253,7 +263,8 @@ constexpr auto compile(F const&) {
 }
 
 /// value_and_grad(f)(args...) - the pair of f(args...) and its gradient with respect to the first argument (or
-/// those of wrt<...>, as a tuple if several). A gradient has the type of its argument: a model's is a model.
+/// those of wrt<...>, as a tuple if several). A gradient has the type of its argument: a model's is a model. f may
+/// return a pair, of which the first is differentiated; the second, any Tensor or struct of them, comes with it.
 ///
 /// Math      (f(x), df/dx)
 /// Errors    "grad: the function must return a scalar, got [3]" at compile time
@@ -266,7 +277,8 @@ constexpr auto value_and_grad(F const&, Wrt<I...> = {}) {
   return detail::transformed<F, ValueAndGrad<F, W>, std::pair<Refused, Refused>>();
 }
 
-/// grad(f)(args...) - the gradient alone. Numbers are allowed, also in constant expressions: grad(f)(3.0).
+/// grad(f)(args...) - the gradient alone, also of an f that returns a pair. Numbers are allowed, also in constant
+/// expressions: grad(f)(3.0).
 template <class F, std::size_t... I>
 constexpr auto grad(F const&, Wrt<I...> = {}) {
   static_assert(detail::captures_nothing<F>,

@@ -28,6 +28,12 @@ void put_on_tape(Leaf& leaf) {
   else leaf = fresh;
 }
 
+template <class V>
+void require_scalar(V const& y) {
+  if (y.ndim() != 0) raise("grad: the function must return a scalar, got ", y.shape());
+  if (!is_floating(y.dtype())) raise("grad: the function must return a floating value, got ", y.dtype());
+}
+
 // The arguments of a function that is about to be differentiated: copies of which the leaves of those named in W are
 // values of the tape. Inside of another transform some may have been already.
 template <class W, class... A>
@@ -46,6 +52,12 @@ struct Started<Wrt<I...>, A...> {
   template <class F>
   auto run() const {
     return std::apply([](auto const&... a) { return Eager<F>::call(a...); }, args);
+  }
+  template <class F>
+  auto loss() const {
+    auto y = loss_of(run<F>());
+    require_scalar(y);
+    return y;
   }
   // What a result depends on besides.
   template <class T>
@@ -124,11 +136,6 @@ T finished(T const& t, bool nested) {
   if (nested) return t;
   return filled(t, [all = arrays_of(t), k = std::size_t{0}]() mutable { return all[k++].detach(); });
 }
-template <class V>
-void require_scalar(V const& y) {
-  if (y.ndim() != 0) raise("grad: the function must return a scalar, got ", y.shape());
-  if (!is_floating(y.dtype())) raise("grad: the function must return a floating value, got ", y.dtype());
-}
 
 template <class F, class W>
 struct Eager<ValueAndGrad<F, W>> {
@@ -136,8 +143,8 @@ struct Eager<ValueAndGrad<F, W>> {
   static auto call(A const&... args) {
     Started<W, A...> const s(args...);
     auto const y = s.template run<F>();
-    require_scalar(y);
-    auto g = s.trees(slopes<Array>(y, s.wrt, s.options()));
+    require_scalar(loss_of(y));
+    auto g = s.trees(slopes<Array>(loss_of(y), s.wrt, s.options()));
     return std::pair(finished(y, s.nested), std::move(g));
   }
 };
@@ -249,8 +256,7 @@ struct Eager<HessianProduct<F, Wrt<I...>>> {
         [](auto const& x, auto const& directions) {
           auto s = started<Wrt<I...>>(x);
           s.look(directions);
-          auto const y = s.template run<F>();
-          require_scalar(y);
+          auto const y = s.template loss<F>();
           std::vector<Array> const g = slopes<Array>(y, s.wrt, s.keep());
           return s.trees(slopes(paired(g, arrays_of(directions)), s.wrt, s.options()));
         },
@@ -293,8 +299,7 @@ struct Eager<DiagonalHessian<F, I>> {
   template <class... A>
   static auto call(A const&... args) {
     Started<Wrt<I>, A...> const s(args...);
-    auto const y = s.template run<F>();
-    require_scalar(y);
+    auto const y = s.template loss<F>();
     Array const x = s.wrt[0], g = reshape_to(slopes<Array>(y, s.wrt, s.keep())[0], make_shape(x.size()));
     std::vector<Array> diagonal;
     for (index_t e = 0; e < x.size(); ++e) {
