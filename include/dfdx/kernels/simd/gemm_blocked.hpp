@@ -20,13 +20,16 @@
 
 namespace dfdx::kernels::inline DFDX_TARGET::detail {
 
-/// Where a tile's lanes go: rows of a buffer or of C.
+/// Where a tile's lanes go: rows of a buffer or of C; with `adds` to the sums there.
 template <class T>
 struct into_rows {
   static constexpr bool heavy = false;
   T* at;
   Index row;
-  DFDX_INLINE lane<T> finish(lane<T> sum, int, int) const { return sum; }
+  bool adds = false;
+  DFDX_INLINE lane<T> finish(lane<T> sum, int r, int j) const {
+    return adds ? sum + lane<T>::load_unaligned(at + r * row + j * lane_size<T>) : sum;
+  }
   DFDX_INLINE void store(lane<T> value, int r, int j) const {
     value.store_unaligned(at + r * row + j * lane_size<T>);
   }
@@ -34,14 +37,32 @@ struct into_rows {
 
 /// Asks for the lines of C (or of the partial sums) a tile will touch, long before it does.
 template <class T>
-DFDX_INLINE void prefetch_tile(T const* c, Index c_row, int rows) {
-#if defined(__GNUC__)
-  for (int r = 0; r < rows; ++r) {
+struct c_ahead {
+  T const* c;
+  Index row;
+  int left;
+  DFDX_INLINE void step() {
+    if (left == 0) return;
+    --left;
     DFDX_UNROLL for (int j = 0; j < blocking<T>::nr * static_cast<int>(sizeof(T)); j += 64)
-        __builtin_prefetch(reinterpret_cast<char const*>(c + r * c_row) + j, 1, 3);
+        ask_to_write(c, j);
+    c += row;
   }
-#endif
-}
+  DFDX_INLINE void all() {
+    while (left > 0) step();
+  }
+};
+/// The same, a row in each turn of the tile's loop, before what else is done there: all at once would take the places
+/// in which lines of B arrive, and the tile would wait (Sapphire Rapids, 1024 cubed: 4% of the time).
+template <class T, class Work>
+struct c_and_work {
+  c_ahead<T> rows_of_c;
+  Work work;
+  DFDX_INLINE void step() {
+    rows_of_c.step();
+    work.step();
+  }
+};
 
 /// Tiles below each other, of one panel of B and panels of A that are `next` apart, packed or in place. `tile` is the
 /// number of the first among those that do what is `ahead`.
@@ -52,6 +73,7 @@ struct tile_column {
   T const* b;
   Index b_row, k;
   into_rows<T> to;
+  into_rows<T> asked;  // the rows that the sums reach in the end, which a tile has come
   typename panel_ahead<T>::plan ahead;
   Index tile;
 };
@@ -67,24 +89,27 @@ void panel_tiles(tile_column<T> x) {
   // With columns of A in place there is little of B.
   constexpr bool looks_ahead = How == packed || How == by_rows;
   for (Index const end = x.tile + x.count; x.tile < end;
-       ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row) {
-    prefetch_tile(x.to.at, x.to.row, mr);
-    if constexpr (looks_ahead) {
-      auto const work = x.ahead(x.tile);
-      if (work.each > 0) {
-        gemm_tile<T, mr, C, W, a_row, a_col, b_row, unroll>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row,
-                                                            work);
+       ++x.tile, x.a.at += x.next, x.to.at += mr * x.to.row, x.asked.at += mr * x.asked.row) {
+    c_ahead<T> asked{x.asked.at, x.asked.row, mr};
+    if (x.k < mr * unroll) asked.all();
+    auto const multiply = [&](auto const& work) DFDX_INLINE_LAMBDA {
+      gemm_tile<T, mr, C, W, a_row, a_col, b_row, unroll>(
+          x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row,
+          c_and_work<T, std::remove_cvref_t<decltype(work)>>{asked, work});
+    };
+    if constexpr (looks_ahead)
+      if (auto const work = x.ahead(x.tile); work.each > 0) {
+        multiply(work);
         continue;
       }
-    }
-    gemm_tile<T, mr, C, W, a_row, a_col, b_row, unroll>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
+    multiply(nothing_ahead{});
   }
 }
 /// One tile of fewer rows: at least `rows` of them.
 template <class T, int C>
 void low_tile(int rows, tile_column<T> const& x) {
   constexpr int W = lane_size<T>;
-  prefetch_tile(x.to.at, x.to.row, rows);
+  c_ahead<T>{x.asked.at, x.asked.row, rows}.all();
   if (rows > 2) gemm_tile<T, 4, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
   else gemm_tile<T, 2, C, W, -1, -1, -1>(x.a.at, x.b, x.k, x.to, x.a.row, x.a.col, x.b_row);
 }
@@ -215,15 +240,16 @@ void multiply_blocks(blocked_product<T> const& all, Index rows, Index columns, I
         b_here ? b.at + j * b.col : packed_panel(number, j),
         b_here ? b.row : width,
         depth,
+        {out, out_row, !to.first},
         {out, out_row},
         ahead.of_tiles(count, depth / B::unroll),
         i / B::mr};
-    bool const in_place = to.first && (is_plain || !to.last) && valid == width;
+    bool const in_place = (is_plain || !to.last) && valid == width;
     if (in_place && height % 2 == 0) return any_tiles<T>(lanes, height, x);
-    x.count = 1, x.to = {buffer, width};
+    x.count = 1, x.to = {buffer, width, false};
     for (Index t = 0; t < count; ++t, ++x.tile, x.a.at += x.next) {
       Index const row = i + t * B::mr;
-      prefetch_tile(out + t * B::mr * out_row, out_row, height);
+      x.asked.at = out + t * B::mr * out_row;
       any_tiles<T>(lanes, height, x);
       finish_tile(buffer, width, height, valid, m + row, n + j, to, all.c, all.c_row, epilogue);
     }
