@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Exponentials of matrices, and distances of all pairs of points: known values, and what they satisfy.
+// Exponentials of matrices: known values, and what they satisfy.
 #include "ops/places.hpp"
 
 #include <limits>
@@ -73,42 +73,6 @@ TEST_CASE("derivatives of exponentials of matrices", "[ops]") {
   t.requires_grad(true);
   Array const y = at(m)(t);
   CHECK(close(gradients(select(y, 0, 0), {t})[0], select(matmul(m, y.detach()), 0, 0)));
-}
-
-TEST_CASE("distances of all pairs of points", "[ops]") {
-  Tensor<double, 2, 2> const a{{0, 0}, {3, 4}};
-  Tensor<double, 3, 2> const b{{0, 0}, {3, 0}, {-1, 7}};
-  static_assert(std::is_same_v<decltype(cdist(a, b)), Tensor<double, 2, 3>>);
-  CHECK(close(cdist(a, b), from<double>({0, 3, std::sqrt(50.0), 5, 4, 5}, {2, 3})));
-  CHECK(close(cdist(a, b, 1), from<double>({0, 3, 8, 7, 4, 7}, {2, 3})));
-  CHECK(close(cdist(a, b, inf), from<double>({0, 3, 7, 4, 4, 4}, {2, 3})));
-  CHECK(close(cdist(a, b, 3),
-              from<double>({0, 3, std::cbrt(344.0), std::cbrt(91.0), 4, std::cbrt(91.0)}, {2, 3})));
-  for (double const p : {1.0, 2.0, 2.5, inf})
-    for (auto const& [s, o] : {std::pair{make_shape(4, 3), make_shape(5, 3)},
-                               {make_shape(2, 3, 4), make_shape(2, 4)},
-                               {make_shape(2, 1), make_shape(3, 2, 1)}}) {
-      Array const x = drawn(s, 1), y = drawn(o, 2);
-      Array const d = cdist(x, y, p);
-      CHECK(close(d, norm(unsqueeze(x, -2) - unsqueeze(y, -3), p, {-1})));
-      CHECK(d.shape()[d.ndim() - 1] == o[o.rank - 2]);
-      check_rules([p](V v) { return cdist(v[0], v[1], p); }, {x, y}, DType::f64);
-    }
-  // At distance 0 the gradient is 0, also to itself; far from 0 nothing is lost.
-  for (double const p : {1.0, 2.0, inf}) {
-    Array x = ones({3, 2}, DType::f64);
-    x.requires_grad(true);
-    CHECK(most(gradients(sum(cdist(x, x, p)), {x})[0]) == 0);
-  }
-  CHECK(array_equal(cdist(Tensor<float, 1, 2>{{1e6f, 1}}, Tensor<float, 1, 2>{{1e6f, 2}}), ones({1, 1})));
-  CHECK(cdist(zeros({2, 0}), zeros({3, 0})).shape() == make_shape(2, 3));
-  CHECK(cdist(zeros({0, 2}), zeros({3, 2})).shape() == make_shape(0, 3));
-  CHECK(cdist(ones({2, 2}, DType::f16), ones({2, 2}, DType::f16)).dtype() == DType::f16);
-  CHECK(cdist(ones({2, 2}, DType::i32), ones({2, 2}, DType::f64)).dtype() == DType::f64);
-  CHECK_THROWS_WITH(cdist(zeros({3, 2}), zeros({4, 5})), "cdist: points [3, 2] do not fit points [4, 5]");
-  CHECK_THROWS_WITH(cdist(zeros({3}), zeros({4, 3})), "cdist: points [3] do not fit points [4, 3]");
-  CHECK_THROWS_WITH(cdist(zeros({2, 3, 2}), zeros({3, 4, 2})),
-                    "cdist: points [2, 3, 2] do not fit points [3, 4, 2]");
 }
 
 }  // namespace tests::ops_matrix_exp

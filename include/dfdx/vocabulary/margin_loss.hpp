@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include <dfdx/vocabulary/distances.hpp>
 #include <dfdx/vocabulary/loss.hpp>
 #include <dfdx/vocabulary/measure.hpp>
 #include <dfdx/vocabulary/order.hpp>
@@ -74,10 +75,16 @@ struct PointsBeside {
     return a;
   }
 };
+template <operand A, operand B>
+constexpr auto distances_of_all(A const& a, B const& b, double p) {
+  auto const apart = real(unsqueeze<-2>(in_f32(a)) - unsqueeze<-3>(in_f32(b)));
+  return rounded_as(norm_over<"cdist">(apart, p, Fixed<Over{-1, false}>{}), a, b);
+}
 }  // namespace detail
 
 /// cdist(a, b, p) - the distances from all points a to all points b: the p-norm of their differences, p may be
-/// infinity. The gradient of points at distance 0 is 0. Programs store no array of all differences.
+/// infinity. The gradient of points at distance 0 is 0. Programs store no array of all differences, nor do calls
+/// of other functions for p of 1, 2 and infinity, and their gradients for 1 and 2.
 ///
 /// Math      y_ij = |a_i - b_j|_p
 /// Shapes    a: [B..., N, D], b: [B..., M, D], leading axes broadcast -> [B..., N, M]
@@ -90,10 +97,11 @@ constexpr auto cdist(A const& a, B const& b, double p = 2) {
   if constexpr (refused<decltype(checked)>) {
     return Refused{};
   } else {
-    auto const apart =
-        detail::real(unsqueeze<-2>(detail::in_f32(checked)) - unsqueeze<-3>(detail::in_f32(b)));
-    return detail::rounded_as(detail::norm_over<"cdist">(apart, p, detail::Fixed<detail::Over{-1, false}>{}),
-                              a, b);
+    if constexpr (std::is_base_of_v<Array, A> && std::is_base_of_v<Array, B>)
+      if (detail::has_distances(a, b, p))
+        return detail::wrap<decltype(detail::distances_of_all(a, b, p))>(
+            detail::distances_by_kernel<Array>(a, b, p));
+    return detail::distances_of_all(a, b, p);
   }
 }
 
