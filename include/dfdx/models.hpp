@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Published models of language: what <dfdx/dfdx.hpp> leaves out because it needs a JSON library (nlohmann-json) and
-// zlib. CMake target: dfdx::models.
+// Published models of language, and those that draw: what <dfdx/dfdx.hpp> leaves out because it needs a JSON library
+// (nlohmann-json) and zlib. CMake target: dfdx::models.
 #pragma once
 
 #include <dfdx/dfdx.hpp>
@@ -14,3 +14,4 @@
 #include <dfdx/models/llama_step.hpp>
 #include <dfdx/models/lora.hpp>
 #include <dfdx/models/session.hpp>
+#include <dfdx/models/stable_diffusion.hpp>

@@ -185,20 +185,24 @@ inline Weights read_safetensors_index(std::filesystem::path const& path) {
   });
 }
 
-/// read_hugging_face - the weights in a folder of Hugging Face: model.safetensors or the shards of its index, and what
-/// its config.json says as metadata "config.hidden_size", "config.rope_scaling.factor".
+/// read_hugging_face - the weights in a folder of Hugging Face: model.safetensors or the shards of its index, in the
+/// parts of models that draw diffusion_pytorch_model.safetensors (of 16 bits where there are no others), and what its
+/// config.json says as metadata "config.hidden_size", "config.rope_scaling.factor".
 ///
 /// Errors    "safetensors: m has neither model.safetensors nor model.safetensors.index.json"; those of the above
 inline Weights read_hugging_face(std::filesystem::path const& folder) {
-  auto const index = folder / "model.safetensors.index.json", one = folder / "model.safetensors";
   std::error_code ignored;
-  bool const sharded = std::filesystem::exists(index, ignored);
-  if (!sharded && !std::filesystem::exists(one, ignored))
-    detail::raise_file("safetensors: " + folder.string() +
-                       " has neither model.safetensors nor model.safetensors.index.json");
-  Weights r = sharded ? read_safetensors_index(index) : read_safetensors(one);
-  detail::add_folder_config(r, folder);
-  return r;
+  for (char const* name : {"model.safetensors", "diffusion_pytorch_model.safetensors",
+                           "model.fp16.safetensors", "diffusion_pytorch_model.fp16.safetensors"}) {
+    auto const one = folder / name, index = folder / (std::string(name) + ".index.json");
+    bool const sharded = std::filesystem::exists(index, ignored);
+    if (!sharded && !std::filesystem::exists(one, ignored)) continue;
+    Weights r = sharded ? read_safetensors_index(index) : read_safetensors(one);
+    detail::add_folder_config(r, folder);
+    return r;
+  }
+  detail::raise_file("safetensors: " + folder.string() +
+                     " has neither model.safetensors nor model.safetensors.index.json");
 }
 
 }  // namespace dfdx

@@ -36,20 +36,20 @@ inline Image tiled(std::vector<Image> const& images, std::size_t columns, std::s
   return r;
 }
 
-/// save_png - an image in 256 greys; values outside of 0 .. 1 count as the nearer, a NaN as 0.
-///
-/// Errors    "save_png: an image of 0 x 3 points"; "figure: cannot write x.png: No such file or directory"; the old
-///           file stays
-/// Source    W3C, Portable Network Graphics (PNG) Specification, 2nd edition
-inline void save_png(std::string const& path, Image const& image) {
+namespace detail {
+
+// f(point, channel) is what is seen there, of as many channels: 1 grey, 3 red, green and blue.
+template <class F>
+void write_png(std::string const& path, std::size_t height, std::size_t width, std::size_t channels,
+               F const& f) {
   auto const extent = [&](std::size_t n) { return n > 0 && n < (std::size_t{1} << 31); };
-  if (!extent(image.height) || !extent(image.width) || image.values.size() != image.height * image.width)
-    raise("save_png: an image of ", static_cast<index_t>(image.height), " x ",
-          static_cast<index_t>(image.width), " points");
+  if (!extent(height) || !extent(width))
+    raise("save_png: an image of ", static_cast<index_t>(height), " x ", static_cast<index_t>(width),
+          " points");
   std::vector<unsigned char> raw;
-  for (std::size_t i = 0; i < image.values.size(); ++i) {
-    if (i % image.width == 0) raw.push_back(0);  // the line as it is, not differences
-    raw.push_back(static_cast<unsigned char>(grey_level(image.values[i])));
+  for (std::size_t i = 0; i < height * width; ++i) {
+    if (i % width == 0) raw.push_back(0);  // the line as it is, not differences
+    for (std::size_t c = 0; c < channels; ++c) raw.push_back(static_cast<unsigned char>(grey_level(f(i, c))));
   }
   std::vector<unsigned char> packed(compressBound(raw.size()));
   uLongf size = packed.size();
@@ -69,11 +69,38 @@ inline void save_png(std::string const& path, Image const& image) {
     file.write(all.data(), all.size());
   };
   file.write("\x89PNG\r\n\x1a\n", 8);
-  // Eight bits, grey, deflated, no filters to choose from but the five, not interlaced.
-  chunk("IHDR", number(image.width) + number(image.height) + std::string("\x08\0\0\0\0", 5));
+  // Eight bits, grey or colours, deflated, no filters to choose from but the five, not interlaced.
+  chunk("IHDR", number(width) + number(height) + std::string("\x08", 1) +
+                    static_cast<char>(channels == 1 ? 0 : 2) + std::string("\0\0\0", 3));
   chunk("IDAT", std::string(reinterpret_cast<char const*>(packed.data()), size));
   chunk("IEND", "");
   file.finish();
+}
+
+}  // namespace detail
+
+/// save_png - an image in 256 greys, or of 256 levels of red, green and blue each; values outside of 0 .. 1 count as
+/// the nearer, a NaN as 0.
+///
+/// Shapes    rgb: [3, H, W]
+/// Errors    "save_png: an image of 0 x 3 points"; "save_png: a picture [3, H, W] required, got [4, 8, 8]"; "figure:
+///           cannot write x.png: No such file or directory"; the old file stays
+/// Source    W3C, Portable Network Graphics (PNG) Specification, 2nd edition
+inline void save_png(std::string const& path, Image const& image) {
+  if (image.values.size() != image.height * image.width)
+    raise("save_png: an image of ", static_cast<index_t>(image.height), " x ",
+          static_cast<index_t>(image.width), " points");
+  detail::write_png(path, image.height, image.width, 1,
+                    [&](std::size_t i, std::size_t) { return image.values[i]; });
+}
+inline void save_png(std::string const& path, Array const& rgb) {
+  Shape const s = rgb.shape();
+  if (s.rank != 3 || s[0] != 3) raise("save_png: a picture [3, H, W] required, got ", s);
+  Array const all = rgb.to(DType::f32).contiguous();
+  auto const points = static_cast<std::size_t>(s[1] * s[2]);
+  detail::write_png(
+      path, static_cast<std::size_t>(s[1]), static_cast<std::size_t>(s[2]), 3,
+      [&, from = all.data<float>()](std::size_t i, std::size_t c) { return from[c * points + i]; });
 }
 
 }  // namespace dfdx::report
