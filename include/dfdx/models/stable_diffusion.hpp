@@ -53,7 +53,8 @@ struct StableDiffusion {
 
   /// A picture of what the text says; watch(i, steps) before each step.
   ///
-  /// Math      begins with normal numbers of fold_in(Key{seed}, 0); in each step e = e_avoid + guidance (e_text - e_avoid)
+  /// Math      begins with normal numbers of fold_in(Key{seed}, 0); in each step e = e_avoid + guidance (e_text -
+  ///           e_avoid)
   /// Shapes    -> [3, height, width], 0 .. 1
   /// Dtypes    steps in f32, networks in the dtype of their weights
   /// Errors    "draw: 500 x 512 points: 8 must divide both"; those of Denoiser
