@@ -223,6 +223,15 @@ TEST_CASE("gradients of chosen values leave leaves alone") {
   CHECK(g[3].item() == 0);
   CHECK(a.grad().empty());
   CHECK(b.grad().empty());
+
+  // What is returned is the caller's, element by element, though the rule of sum gives one number for all.
+  Array const x = leaf_vector({1, 2, 3});
+  for (Array const& slope : gradients(sum(x) + a, {x, unused})) {
+    double const first = at(slope, 0);
+    slope[1].fill_(7);
+    CHECK(at(slope, 0) == first);
+    CHECK(at(slope, 1) == 7);
+  }
 }
 
 TEST_CASE("gradients of values between, which keep none of them") {

@@ -53,6 +53,24 @@ TEST_CASE("tree_map: leaves that stand at the same place", "[tree_map]") {
   visit(zeros, [](auto const& leaf) { CHECK(sum(abs(leaf)).item() == 0); });
   visit(ones, [](auto const& leaf) { CHECK(mean(leaf).item() == 1); });
 
+  // Their memory is their own: moments and sums begin with them, and are changed in place.
+  auto sums = zeros_like(a);
+  lerp_(sums, a, 0.5);
+  CHECK(allclose(sums.first.weight, a.first.weight * 0.5));
+  sums = zeros_like(a);
+  sums.first.weight(0, 1) = 3;
+  CHECK(sum(sums.first.weight).item() == 3);
+  Array twos = full_like(Array(a.first.weight), 2);
+  twos += a.first.weight;
+  CHECK(array_equal(twos, a.first.weight + 2));
+  auto moments = stateful([](Curve const& was, Curve const& g) {
+    auto const now = tree_map([](auto const& s, auto const& d) { return s + d; }, was, g);
+    return std::pair(now.level, now);
+  });
+  auto total = zeros_like(curve());
+  moments(total, curve());
+  CHECK(moments(total, curve()).item() == 1);
+
   // On the tape, with parts whose number the program finds out.
   std::vector<Array> x = {from({1.0, 2.0}), from({3.0})}, y = {from({2.0, 2.0}), from({5.0})};
   watch(x);

@@ -94,7 +94,7 @@ constexpr auto seen_beside(Q const& q, K const& k, V const& v, C const& keys, D 
     else return logical_and(j <= i, j > i - static_cast<float>(Window));
   };
   auto const shown = [](auto const& seen, auto const& s) {
-    return where(seen, s, full_like(s, -std::numeric_limits<double>::infinity()));
+    return where(seen, s, full_as(s, -std::numeric_limits<double>::infinity()));
   };
   auto const all =
       concat<-1>(shown(logical_and(back < 0, in_sight(back)), old), shown(in_sight(among), fresh));

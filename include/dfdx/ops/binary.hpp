@@ -115,7 +115,7 @@ struct pow : arithmetic<pow, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& x = s.x[0];
     V const& y = s.x[1];
-    V const zero = zeros_like(t), base = guarded(x, s.attrs);
+    V const zero = zeros_as(t), base = guarded(x, s.attrs);
     if constexpr (I == 0) return apply<where>(y == zero, zero, t * (y * apply<pow>(base, y - 1.0)));
     else return apply<where>(apply<logical_and>(x == zero, y >= zero), zero, t * (s.y * apply<log>(base)));
   }
@@ -141,7 +141,7 @@ struct maximum : arithmetic<maximum, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& mine = s.x[I];
     V const& other = s.x[1 - I];
-    return apply<where>(mine == other, t * 0.5, apply<where>(mine < other, zeros_like(t), t));
+    return apply<where>(mine == other, t * 0.5, apply<where>(mine < other, zeros_as(t), t));
   }
 };
 template <>
@@ -165,7 +165,7 @@ struct minimum : arithmetic<minimum, 2> {
   static constexpr V scale(V const& t, Site<V> const& s) {
     V const& mine = s.x[I];
     V const& other = s.x[1 - I];
-    return apply<where>(mine == other, t * 0.5, apply<where>(mine > other, zeros_like(t), t));
+    return apply<where>(mine == other, t * 0.5, apply<where>(mine > other, zeros_as(t), t));
   }
 };
 template <>

@@ -194,8 +194,8 @@ struct where : elementwise_op<where, 3> {
   }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    if constexpr (I == 1) return apply<where>(s.x[0], t, zeros_like(t));
-    else if constexpr (I == 2) return apply<where>(s.x[0], zeros_like(t), t);
+    if constexpr (I == 1) return apply<where>(s.x[0], t, zeros_as(t));
+    else if constexpr (I == 2) return apply<where>(s.x[0], zeros_as(t), t);
     else return V{};
   }
 };

@@ -109,7 +109,7 @@ struct logaddexp : analytic<logaddexp, 2> {
     V const& mine = s.x[I];
     V const& other = s.x[1 - I];
     V const same = apply<logical_and>(mine == other, apply<abs>(mine) == infinity);
-    return t * apply<sigmoid>(apply<where>(same, zeros_like(mine), mine - other));
+    return t * apply<sigmoid>(apply<where>(same, zeros_as(mine), mine - other));
   }
 };
 template <>

@@ -94,8 +94,8 @@ struct prod : reduction<prod> {
   static constexpr V others(Site<V> const& s) {
     V const& x = s.x[0];
     if (known_nonzero(s.y)) return repeat(s.y, s) / x;
-    V const zero = zeros_like(x);
-    V const one = full_like(x, 1.0);
+    V const zero = zeros_as(x);
+    V const one = full_as(x, 1.0);
     V const is_zero = apply<equal>(x, zero);
     V const safe = apply<where>(is_zero, one, x);
     V const rest = repeat(bind<prod>(s.attrs, safe), s);
@@ -126,7 +126,7 @@ struct extremum : reduction<Self> {
   template <class V>
   static constexpr V share(Site<V> const& s) {
     V const y = bind_as<expand>(Meta{s.y.dtype(), s.x[0].shape()}, Attrs{}, s.y);
-    V const one = full_like(y, 1.0), nan = apply<where>(apply<not_equal>(s.x[0], s.x[0]), one, zeros_like(y));
+    V const one = full_as(y, 1.0), nan = apply<where>(apply<not_equal>(s.x[0], s.x[0]), one, zeros_as(y));
     V const hit = apply<where>(apply<equal>(s.x[0], y), one, nan);
     V const count = sum_axes(hit, s.attrs.i[0]);
     return hit / bind_as<expand>(Meta{y.dtype(), s.x[0].shape()}, Attrs{}, count);

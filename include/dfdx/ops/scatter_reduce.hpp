@@ -139,23 +139,23 @@ struct scatter_reduce : operation {
   // 1 where the condition holds, else 0, in the dtype of y and the shape of v.
   template <class V>
   static constexpr V ones_where(V const& condition, V const& v) {
-    return apply<where>(condition, full_like(v, 1.0), zeros_like(v));
+    return apply<where>(condition, full_as(v, 1.0), zeros_as(v));
   }
   template <class V>
   static constexpr V is_zero(V const& v) {
-    return apply<equal>(v, zeros_like(v));
+    return apply<equal>(v, zeros_as(v));
   }
   // Of x, 1 where it counts.
   template <class V>
   static constexpr V counts(Site<V> const& s) {
-    V const one = full_like(s.y, 1.0);
-    return (s.attrs.i[1] & 4) == 0 ? one : ones_where(is_zero(added(full_like(s.x[2], 1.0), s)), s.y);
+    V const one = full_as(s.y, 1.0);
+    return (s.attrs.i[1] & 4) == 0 ? one : ones_where(is_zero(added(full_as(s.x[2], 1.0), s)), s.y);
   }
   // How many attain an extreme: at least 1, but where it is NaN.
   template <class V>
   static constexpr V ties(Site<V> const& s) {
     V const n = attains_x(s) + added(attains(s), s);
-    return apply<maximum>(n, full_like(n, 1.0));
+    return apply<maximum>(n, full_as(n, 1.0));
   }
   template <class V>
   static constexpr V attains_x(Site<V> const& s) {
@@ -168,7 +168,7 @@ struct scatter_reduce : operation {
   // Products of the factors that are not 0, and how many are.
   template <class V>
   static constexpr V others(Site<V> const& s) {
-    auto const without = [](V const& v) { return apply<where>(is_zero(v), full_like(v, 1.0), v); };
+    auto const without = [](V const& v) { return apply<where>(is_zero(v), full_as(v, 1.0), v); };
     return bind<scatter_reduce>(s.attrs, without(s.x[0]), s.x[1], without(s.x[2]));
   }
   template <class V>
@@ -178,7 +178,7 @@ struct scatter_reduce : operation {
   // The product without one factor x, by that without zeros and the number of these.
   template <class V>
   static constexpr V without(V const& x, V const& product, V const& zeros) {
-    V const none = zeros_like(x), one = full_like(x, 1.0);
+    V const none = zeros_as(x), one = full_as(x, 1.0);
     V const divided = product / apply<where>(is_zero(x), one, x);
     return apply<where>(is_zero(x), apply<where>(apply<equal>(zeros, one), product, none),
                         apply<where>(is_zero(zeros), divided, none));

@@ -342,7 +342,7 @@ struct relu : arithmetic<relu, 1> {
   }
   template <int I, class V>
   static constexpr V scale(V const& t, Site<V> const& s) {
-    return apply<where>(s.y != 0.0, t, zeros_like(t));
+    return apply<where>(s.y != 0.0, t, zeros_as(t));
   }
 };
 template <>

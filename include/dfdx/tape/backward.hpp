@@ -51,8 +51,12 @@ std::vector<Array> gradients(Array const& y, std::span<Array const> x, BackwardO
   Array const ones = tape::detail::ones_for(y);
   tape::detail::check_root<Lazy>(y, ones);
   std::vector<Array> r = tape::Pass<Lazy>(y, ones, options).run(x);
-  for (std::size_t i = 0; i < r.size(); ++i)
-    if (r[i].empty()) r[i] = full_as(x[i].detach(), x[i].meta(), 0.0);
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    if (r[i].empty()) r[i] = zeros_like(x[i].detach());
+    // The caller's own, to be changed in place: no number that several elements are, as rules of sums make it.
+    else if (!options.create_graph && dfdx::detail::overlaps_itself(r[i].shape(), r[i].strides()))
+      r[i] = dfdx::detail::packed(r[i]);
+  }
   return r;
 }
 template <int Lazy = 0>
@@ -89,7 +93,7 @@ Model grads(Model const& model) {
   visit(r, [](auto& leaf) {
     using Leaf = std::remove_cvref_t<decltype(leaf)>;
     Array g = leaf.grad();
-    if (g.empty()) g = full_as(leaf.detach(), leaf.meta(), 0.0);
+    if (g.empty()) g = zeros_like(dfdx::detail::untyped(leaf).detach());
     leaf = Leaf(typename Leaf::Unchecked{}, g);
   });
   return r;

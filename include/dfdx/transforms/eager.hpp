@@ -91,7 +91,7 @@ template <class V>
 std::vector<V> slopes(V const& y, std::vector<V> const& wrt, BackwardOptions options) {
   if (y.requires_grad()) return gradients<0>(y, std::span<V const>(wrt), options);
   std::vector<V> r;
-  for (V const& x : wrt) r.push_back(full_as(x.detach(), x.meta(), 0.0));
+  for (V const& x : wrt) r.push_back(zeros_like(x.detach()));
   return r;
 }
 

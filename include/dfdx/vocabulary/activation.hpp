@@ -298,7 +298,7 @@ struct PreluRule {
 // The weight is chosen, not the product: where it is not the weight's, an infinite x must not come to its gradient.
 template <class X, class W>
 constexpr auto prelu_of(X const& x, W const& weight) {
-  return where(x > 0, ones_like(x), weight) * x;
+  return where(x > 0, ones_as(x), weight) * x;
 }
 template <class X, class W>
 struct TypedPrelu {

@@ -141,11 +141,10 @@ struct Attend {
     if (o.alibi) scores = scores + cast_to(call(Alibi{o.offset}, scores), scores.dtype());
     double const hidden = -std::numeric_limits<double>::infinity();
     if (o.causal)
-      scores =
-          where(causal_mask(scores, y.shape[r - 2], places, o.offset), scores, full_like(scores, hidden));
+      scores = where(causal_mask(scores, y.shape[r - 2], places, o.offset), scores, full_as(scores, hidden));
     V const more[] = {rest..., given_q};  // the mask and the key, if there are such
     if (masks > 0 && more[0].dtype() == DType::boolean)
-      scores = where(more[0], scores, full_like(scores, hidden));
+      scores = where(more[0], scores, full_as(scores, hidden));
     else if (masks > 0) scores = scores + cast_to(more[0], scores.dtype());
     V weights = softmax_of(scores, masks > 0 || o.offset < 0);
     if (o.dropout > 0) weights = dropped(weights, call(Draw{o.stream}, weights, more[masks]), o.dropout);
@@ -177,7 +176,7 @@ struct Attend {
   // A program that learns the size of vectors when it is called counts their elements.
   template <class V>
   static constexpr V by_root_of_size(V const& q) {
-    return q * rsqrt(reduce<op::sum, "scaled_dot_product_attention">(ones_like(q), Over{-1, true}));
+    return q * rsqrt(reduce<op::sum, "scaled_dot_product_attention">(ones_as(q), Over{-1, true}));
   }
 
   // A query that sees no keys has weights of zero.
@@ -186,9 +185,9 @@ struct Attend {
     Over const last{-1, true};
     if (!may_be_empty) return softmax_over(x, last);
     V const m = largest<"scaled_dot_product_attention">(x, last);
-    V const e = exp(x - where(m == -std::numeric_limits<double>::infinity(), zeros_like(m), m));
+    V const e = exp(x - where(m == -std::numeric_limits<double>::infinity(), zeros_as(m), m));
     V const total = reduce<op::sum>(e, last);
-    return e * (1.0 / where(total == 0, ones_like(total), total));
+    return e * (1.0 / where(total == 0, ones_as(total), total));
   }
 };
 

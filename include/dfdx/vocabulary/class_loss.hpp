@@ -225,7 +225,7 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
   // What waits for the share waits for the labels to be looked at; the mask need not, and that loop stays whole.
   I const labels = either(counts, [&] { return given; }, [&] { return checked; });
   auto const hit = class_hits<A>(bottom, labels);
-  auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_like(v)), keepdim); };
+  auto const picked = [&](auto const& v) { return sum<A>(where(hit, v, zeros_as(v)), keepdim); };
   auto const classes = static_cast<double>(bottom.shape()[A]);
   double const s = o.label_smoothing;
   auto const plain = [&] {
@@ -235,12 +235,12 @@ constexpr auto label_loss(Top const& top, Bottom const& bottom, I const& given, 
   auto const wide_labels = unsqueeze<A>(labels);
   auto const kept = [&](auto const& v) {
     if (ignored == no_index) return v;
-    return where(wide_labels == ignored, zeros_like(v), v);
+    return where(wide_labels == ignored, zeros_as(v), v);
   };
   auto const flat = [](auto const& v) { return squeeze<A>(v); };
   if constexpr (weighted) {
     auto const w = class_weights(bottom, weight);
-    auto const weights = kept(picked(w + zeros_like(bottom)));
+    auto const weights = kept(picked(w + zeros_as(bottom)));
     auto const smooth = [&] {
       if constexpr (std::is_same_v<Top, Unweighted>) return -sum<A>(bottom * w, keepdim);
       else return sum<A>((top - bottom) * w, keepdim);

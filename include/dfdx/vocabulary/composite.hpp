@@ -55,7 +55,7 @@ constexpr auto logsumexp_over(X const& given, P const& over) {
   auto const shift = minimum(maximum(m, -most), most);
   auto const sum = reduce<op::sum>(exp(x - shift), kept(over));
   auto const none = m == -std::numeric_limits<double>::infinity();
-  auto const y = log(where(none, ones_like(sum), sum)) + where(none, m, shift);
+  auto const y = log(where(none, ones_as(sum), sum)) + where(none, m, shift);
   // The sum over axes of extent 1 drops them, in any regime.
   return rounded_as(reduce<op::sum>(y, over), given);
 }
@@ -181,7 +181,7 @@ constexpr auto softplus(X const& x) {
   return detail::computed_in_f32(x, [](auto const& v) {
     auto const positive = v > 0;
     // |x| by selection, so that the derivative at 0 is 1/2 as it should be.
-    return where(positive, v, zeros_like(v)) + log1p(exp(where(positive, -v, v)));
+    return where(positive, v, zeros_as(v)) + log1p(exp(where(positive, -v, v)));
   });
 }
 /// softplus(x, beta, threshold) - log(1 + e^(beta x)) / beta; x itself, with derivative 1, where beta x is above the
@@ -194,7 +194,7 @@ template <operand X>
 constexpr auto softplus(X const& x, double beta, double threshold = 20) {
   return detail::computed_in_f32(x, [&](auto const& v) {
     auto const large = v * beta > threshold;
-    return where(large, v, softplus(where(large, zeros_like(v), v * beta)) / beta);
+    return where(large, v, softplus(where(large, zeros_as(v), v * beta)) / beta);
   });
 }
 

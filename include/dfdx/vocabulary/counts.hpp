@@ -30,7 +30,7 @@ struct Counts {
 // Ones of a dtype beside each number.
 template <element T, operand X>
 constexpr auto one_each(X const& x) {
-  return cast<T>(ones_like(x));
+  return cast<T>(ones_as(x));
 }
 // As many places as the largest number asks for, and at least so many.
 template <class X>
@@ -65,8 +65,8 @@ constexpr auto histogram(X const& x, P const& parts, double low, double high) {
         minimum(floor((flat - low) * static_cast<double>(n) / (high - low)), static_cast<double>(n - 1));
     auto const at = cast<std::int32_t>(where(flat >= low && flat <= high, part, static_cast<double>(n)));
     if constexpr (is_fixed<P>)
-      return rounded_as(slice<0, 0, P::value>(call(Fixed<Counts{P::value + 1}>{}, at, ones_like(flat))), x);
-    else return rounded_as(slice(call(Counts{n + 1}, at, ones_like(flat)), 0, 0, n), x);
+      return rounded_as(slice<0, 0, P::value>(call(Fixed<Counts{P::value + 1}>{}, at, ones_as(flat))), x);
+    else return rounded_as(slice(call(Counts{n + 1}, at, ones_as(flat)), 0, 0, n), x);
   }
 }
 

@@ -120,7 +120,7 @@ constexpr V ctc_losses(V const& log_p, V const& given, V const& frames, V const&
   // Of no frames only the target without labels can be read.
   V const first = emitted(0);
   V alpha =
-      where(column(frames) > 0, where(starts, first, none), where(position == 0, zeros_like(first), none));
+      where(column(frames) > 0, where(starts, first, none), where(position == 0, zeros_as(first), none));
   for (index_t t = 1; t < steps; ++t) {
     V const stay = logaddexp(alpha, before(alpha, 1, none));
     V const skip = where(may_skip, before(alpha, 2, none), none);

@@ -235,7 +235,32 @@ constexpr auto cast(X const& x) {
   }
 }
 
-/// full_like, zeros_like, ones_like - a constant of the operand's dtype and shape.
+/// full_as, zeros_as, ones_as - a constant of the operand's dtype and shape, for rules: in memory one number that all
+/// elements are, which nobody may write to.
+///
+/// Shapes    x: [S...] -> [S...]
+/// Dtypes    any
+/// Source    elementary
+template <operand X, class N>
+  requires std::is_convertible_v<N, double>
+constexpr auto full_as(X const& x, N value) {
+  if constexpr (refused<X>) return Refused{};
+  else if constexpr (typed<X>) return detail::wrap<X>(full_as(detail::untyped(x), value));
+  else if constexpr (std::is_integral_v<N> && sizeof(N) == 8)  // a double does not hold all of these
+    return detail::full_of(x, x.meta(), value, "full_like");
+  else return full_as(x, x.meta(), static_cast<double>(value));
+}
+template <operand X>
+constexpr auto zeros_as(X const& x) {
+  return full_as(x, 0.0);
+}
+template <operand X>
+constexpr auto ones_as(X const& x) {
+  return full_as(x, 1.0);
+}
+
+/// full_like, zeros_like, ones_like - a constant of the operand's dtype and shape, in memory of its own, so that it can
+/// be changed in place.
 ///
 /// Shapes    x: [S...] -> [S...]
 /// Dtypes    any
@@ -245,9 +270,10 @@ template <operand X, class N>
 constexpr auto full_like(X const& x, N value) {
   if constexpr (refused<X>) return Refused{};
   else if constexpr (typed<X>) return detail::wrap<X>(full_like(detail::untyped(x), value));
-  else if constexpr (std::is_integral_v<N> && sizeof(N) == 8)  // a double does not hold all of these
-    return detail::full_of(x, x.meta(), value, "full_like");
-  else return full_as(x, x.meta(), static_cast<double>(value));
+  else if constexpr (std::is_same_v<X, Array>) {
+    Array const r = full_as(x, value);
+    return r.recorded() ? r : detail::packed(r);
+  } else return full_as(x, value);
 }
 template <operand X>
 constexpr auto zeros_like(X const& x) {

@@ -108,17 +108,17 @@ constexpr auto embedding_bag(I const& index, W const& weight, O const& offsets) 
   if constexpr (How == Bag::sum) {
     return detail::call(by_bag, rows, bag, offsets);
   } else if constexpr (How == Bag::mean) {
-    auto const number = detail::call(by_bag, ones_like(rows), bag, offsets);
-    return detail::call(by_bag, rows, bag, offsets) / where(number == 0, ones_like(number), number);
+    auto const number = detail::call(by_bag, ones_as(rows), bag, offsets);
+    return detail::call(by_bag, rows, bag, offsets) / where(number == 0, ones_as(number), number);
   } else {
     auto const of = unsqueeze<0>(bag);  // [1, L] against [B, 1]
     auto const hit = unsqueeze<-1>(of == detail::call(detail::Fixed<detail::PositionsIn{0}>{}, of, offsets));
     auto const all = unsqueeze<0>(rows);
     auto const most = detail::joined_rows(
-        where(hit, all, full_like(all, detail::lowest_of(rows.dtype()))), [](auto const& r) {
+        where(hit, all, full_as(all, detail::lowest_of(rows.dtype()))), [](auto const& r) {
           return detail::reduce<op::max>(r, detail::Fixed<detail::Over{Axes{-2}, false}>{});
         });
-    return where(any<1>(hit), most, zeros_like(most));
+    return where(any<1>(hit), most, zeros_as(most));
   }
 }
 
@@ -153,7 +153,7 @@ A& index_add_(A& a, int axis, Array const& index, Array const& src, double alpha
   // What is added has memory of its own where src is a part of a.
   Array const added = alpha == 1 && src.storage() != a.storage()
                           ? src
-                          : detail::lazy<sizeof(A)>(src) * full_like(detail::lazy<sizeof(A)>(src), alpha);
+                          : detail::lazy<sizeof(A)>(src) * full_as(detail::lazy<sizeof(A)>(src), alpha);
   auto const part_of = [at](auto const& x, index_t i) { return select(detail::lazy<sizeof(A)>(x), at, i); };
   if (ascends) {
     for (index_t i = 0; i < list.size(); ++i) {

@@ -64,7 +64,7 @@ struct IndexSum {
 template <class P, operand X, operand I, operand S>
 constexpr auto index_add_over(X const& x, I const& index, S const& src, P const& axis, double alpha) {
   auto const sum = [&](auto const& parts) { return call(made<IndexSum>(axis), x, index, parts); };
-  return alpha == 1 ? sum(src) : sum(src * full_like(src, alpha));
+  return alpha == 1 ? sum(src) : sum(src * full_as(src, alpha));
 }
 
 }  // namespace detail

@@ -143,12 +143,12 @@ constexpr auto dot(X const& x, Y const& y) {
 template <operand C, operand X, operand Y>
 constexpr auto addmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
   auto const z = detail::call(detail::named<"addmm">(detail::Fixed<detail::RankedMatmul<2>{}>{}), x, y);
-  return detail::beside<"addmm">(c, z) * full_like(c, beta) + z * full_like(z, alpha);
+  return detail::beside<"addmm">(c, z) * full_as(c, beta) + z * full_as(z, alpha);
 }
 template <operand C, operand X, operand Y>
 constexpr auto baddbmm(C const& c, X const& x, Y const& y, double beta = 1, double alpha = 1) {
   auto const z = detail::call(detail::named<"baddbmm">(detail::Fixed<detail::RankedMatmul<3>{}>{}), x, y);
-  return detail::beside<"baddbmm">(c, z) * full_like(c, beta) + z * full_like(z, alpha);
+  return detail::beside<"baddbmm">(c, z) * full_as(c, beta) + z * full_as(z, alpha);
 }
 
 /// outer(x, y) - the products of all pairs of elements of two vectors.

@@ -125,7 +125,7 @@ template <Reduction... R, operand X, operand Y>
 constexpr auto bce_with_logits(X const& x, Y const& target, Reduction how = Reduction::mean) {
   auto const loss = [&](auto const& given, auto const& t) {
     auto const v = detail::facing<"bce_with_logits">(detail::real(given), t);
-    auto const factor = where(v > 0, ones_like(v), zeros_like(v)) - t;
+    auto const factor = where(v > 0, ones_as(v), zeros_as(v)) - t;
     return detail::reduced_loss<R...>("bce_with_logits", factor * v + detail::undecided(v), how);
   };
   return detail::computed_in_f32(loss, x, target);

@@ -133,7 +133,7 @@ constexpr auto hinge_embedding_loss(X const& scores, Y const& y, Margin const& o
   auto const x = detail::beside<"hinge_embedding_loss">(scores, y);
   return detail::reduced_loss<R...>(
       "hinge_embedding_loss",
-      where(y == 1, x, zeros_like(x)) + where(y == -1, relu(options.margin - x), zeros_like(x)),
+      where(y == 1, x, zeros_as(x)) + where(y == -1, relu(options.margin - x), zeros_as(x)),
       options.reduction);
 }
 
@@ -158,7 +158,7 @@ constexpr auto cosine_embedding_loss(A const& a, B const& b, Y const& y, Margin 
   constexpr double tiny = 1e-12;
   auto const x = detail::beside<"cosine_embedding_loss">(a, b);
   auto const cosine = sum<-1>(x * b) / sqrt((sum<-1>(square(x)) + tiny) * (sum<-1>(square(b)) + tiny));
-  auto const zero = zeros_like(detail::beside<"cosine_embedding_loss">(cosine, y));
+  auto const zero = zeros_as(detail::beside<"cosine_embedding_loss">(cosine, y));
   return detail::reduced_loss<R...>(
       "cosine_embedding_loss",
       where(y == 1, 1.0 - cosine, zero) + where(y == -1, relu(cosine - options.margin), zero),
@@ -180,15 +180,15 @@ constexpr auto multi_margin(X const& x, Y const& given, W const& weight, MultiMa
     constexpr int a = decltype(axis)::value;
     Y const labels = checked_labels<ClassLoss::multi_margin_loss>(given, x.shape()[a], no_index);
     auto const hit = class_hits<a>(x, labels);
-    auto const own = sum<a>(where(hit, x, zeros_like(x)), keepdim);
-    auto const over = where(hit, zeros_like(x), relu(x - own + o.margin));
+    auto const own = sum<a>(where(hit, x, zeros_as(x)), keepdim);
+    auto const over = where(hit, zeros_as(x), relu(x - own + o.margin));
     auto const losses = mean<a>(either(o.p == 2, [&] { return square(over); }, [&] { return over; }));
     if constexpr (std::is_same_v<W, Unweighted>)
       return reduced_loss<R...>("multi_margin_loss", losses, o.reduction);
     else
       return reduced_loss<R...>(
           "multi_margin_loss",
-          losses * sum<a>(where(hit, class_weights(x, weight) + zeros_like(x), zeros_like(x))), o.reduction);
+          losses * sum<a>(where(hit, class_weights(x, weight) + zeros_as(x), zeros_as(x))), o.reduction);
   });
 }
 }  // namespace detail
@@ -262,10 +262,10 @@ constexpr auto multilabel_margin_loss(X const& given, Y const& labels, Reduction
   auto const label = unsqueeze<-1>(where(counts, labels, -1));  // [.., j, 1]
   auto const scores = unsqueeze<-2>(x);                         // [.., 1, i]
   auto const hit = label == detail::call(detail::Fixed<detail::PositionsIn{-1}>{}, label, scores);
-  auto const own = sum<-1>(where(hit, scores, zeros_like(scores)), keepdim);  // [.., j, 1]
+  auto const own = sum<-1>(where(hit, scores, zeros_as(scores)), keepdim);  // [.., j, 1]
   auto const none = unsqueeze<-2>(!any<-2>(hit));
   auto const over = relu(scores - own + 1.0);
-  auto const losses = sum<-2>(where(logical_and(unsqueeze<-1>(counts), none), over, zeros_like(over)));
+  auto const losses = sum<-2>(where(logical_and(unsqueeze<-1>(counts), none), over, zeros_as(over)));
   return detail::reduced_loss<R...>("multilabel_margin_loss", mean<-1>(losses), how);
 }
 

@@ -15,7 +15,7 @@ namespace detail {
 template <operand X>
 constexpr auto power(X const& x, double p) {
   auto const zero = x == 0.0;
-  return where(zero, zeros_like(x), pow(where(zero, ones_like(x), x), p));
+  return where(zero, zeros_as(x), pow(where(zero, ones_as(x), x), p));
 }
 // Whether the compiler knows that axes of x have no elements.
 template <class X, class P>
@@ -36,17 +36,17 @@ constexpr auto real_norm(X const& x, double p, P const& over) {
   if (p == 2) {
     auto const s = reduce<op::sum, Name>(square(x), over);
     auto const zero = s == 0.0;
-    return where(zero, zeros_like(s), sqrt(where(zero, ones_like(s), s)));
+    return where(zero, zeros_as(s), sqrt(where(zero, ones_as(s), s)));
   }
   if (p == 1) return reduce<op::sum, Name>(abs(x), over);
   if (p == inf) return extreme<op::max, Name>(abs(x), over);
   if (p == -inf) return extreme<op::min, Name>(abs(x), over);
-  if (p == 0) return reduce<op::sum, Name>(where(x != 0.0, ones_like(x), zeros_like(x)), over);
+  if (p == 0) return reduce<op::sum, Name>(where(x != 0.0, ones_as(x), zeros_as(x)), over);
   if (p < 0) {
     // Beside an element of 0 nothing matters: the norm is 0, and its gradient counts as 0.
     auto const zero = reduce<op::min, Name>(abs(x), kept(over)) == 0.0;
-    auto const y = pow(reduce<op::sum, Name>(pow(where(zero, ones_like(x), abs(x)), p), kept(over)), 1 / p);
-    return reduce<op::sum, Name>(where(zero, zeros_like(y), y), over);
+    auto const y = pow(reduce<op::sum, Name>(pow(where(zero, ones_as(x), abs(x)), p), kept(over)), 1 / p);
+    return reduce<op::sum, Name>(where(zero, zeros_as(y), y), over);
   }
   return power(reduce<op::sum, Name>(power(abs(x), p), over), 1 / p);
 }
@@ -63,12 +63,12 @@ constexpr auto count_over(X const& x, P const& over) {
 }
 template <Literal Name = "nansum", class P, operand X>
 constexpr auto nansum_over(X const& x, P const& over) {
-  return reduce<op::sum, Name>(summable(where(x == x, x, zeros_like(x))), over);
+  return reduce<op::sum, Name>(summable(where(x == x, x, zeros_as(x))), over);
 }
 template <class P, operand X>
 constexpr auto nanmean_over(X const& x, P const& over) {
   return nansum_over<"nanmean">(x, over) /
-         reduce<op::sum, "nanmean">(summable(where(x == x, ones_like(x), zeros_like(x))), over);
+         reduce<op::sum, "nanmean">(summable(where(x == x, ones_as(x), zeros_as(x))), over);
 }
 template <class P, operand X>
 constexpr auto any_over(X const& x, P const& over) {

@@ -89,7 +89,7 @@ constexpr auto drawn(X const& x, K const& key, std::int64_t stream, bool normal 
 // Zero where a number from [0, 1) lies below p.
 template <class X, class U>
 constexpr auto dropped(X const& x, U const& u, double p) {
-  return where(u < p, zeros_like(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
+  return where(u < p, zeros_as(x), x * (p == 1 ? 0.0 : 1 / (1 - p)));
 }
 
 // Weights in memory from which nothing can be chosen are refused.
@@ -216,7 +216,7 @@ constexpr auto uniform(K const& key, double low = 0, double high = 1) {
   auto const u = uniform_like(detail::drawn_places<Y>(key), key);
   auto const y = u * (high - low) + low;
   return cast<typename Y::value_type>(
-      where(y < high, y, full_like(y, low)));  // of a number next to 1 it may be high
+      where(y < high, y, full_as(y, low)));  // of a number next to 1 it may be high
 }
 template <class T, std::size_t... Dims, operand K>
 constexpr auto randn(K const& key) {
@@ -236,7 +236,7 @@ constexpr auto bernoulli(X const& p, K const& key, std::int64_t stream = 0) {
     double const v = read_real(o, at);
     if (!(v >= 0 && v <= 1)) raise("bernoulli: probabilities required");
   });
-  return where(detail::drawn<"bernoulli">(p, key, stream) < p, ones_like(p), zeros_like(p));
+  return where(detail::drawn<"bernoulli">(p, key, stream) < p, ones_as(p), zeros_as(p));
 }
 
 /// dropout(x, p, key, options) - in training each element is 0 with probability p, and the others are divided by 1 - p;

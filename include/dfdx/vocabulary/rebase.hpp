@@ -38,12 +38,11 @@ inline bool overlaps_itself(Shape const& s, Strides const& t) {
 // ct_x = ct where nothing was replaced, else 0;  ct_part = ct at the places, 0 where there is none
 template <class V>
 V vjp_of_put(V const& ct, Site<V> const& s, int which) {
-  if (which == 0) return where(s.x[2], zeros_like(ct), ct);
+  if (which == 0) return where(s.x[2], zeros_as(ct), ct);
   V const& places = s.x[3];
   V const there = places >= 0;
-  V const part =
-      take(reshape_to(ct, make_shape(ct.shape().numel())), where(there, places, zeros_like(places)));
-  return where(there, part, zeros_like(part));
+  V const part = take(reshape_to(ct, make_shape(ct.shape().numel())), where(there, places, zeros_as(places)));
+  return where(there, part, zeros_as(part));
 }
 inline unsigned reads_of_put(int which) { return which == 0 ? 4u : which == 1 ? 8u : PlainNumber::nothing; }
 template <class V>
@@ -56,11 +55,11 @@ inline constinit TapeRule const put_rule{"put", 4, &vjp_of_put<V>, nullptr, &rea
 template <class V>
 V vjp_of_repeated_put(V const& ct, Site<V> const& s, int which) {
   V const& places = s.x[2];
-  V const there = places >= 0, zero = zeros_like(ct);
+  V const there = places >= 0, zero = zeros_as(ct);
   if (which == 0) return where(there, zero, ct);
   Shape const &part = s.x[1].shape(), all = make_shape(ct.shape().numel());
   V const sums = bind<op::rows_add>(Attrs{{part.numel()}}, reshape_to(where(there, ct, zero), all),
-                                    reshape_to(where(there, places, zeros_like(places)), all));
+                                    reshape_to(where(there, places, zeros_as(places)), all));
   return reshape_to(sums, part);
 }
 inline unsigned reads_of_repeated_put(int) { return 4; }

@@ -160,8 +160,8 @@ constexpr auto over_count(X const& x, Y const& total, P const& over, int correct
   Shape const s = x.shape();
   index_t const n = joined(s, value_of(over).mask(s.rank));
   if (n < 0) {
-    auto const count = reduce<op::sum, Name>(summable(ones_like(x)), over) - static_cast<double>(correction);
-    return total / where(count > 0, count, zeros_like(count));
+    auto const count = reduce<op::sum, Name>(summable(ones_as(x)), over) - static_cast<double>(correction);
+    return total / where(count > 0, count, zeros_as(count));
   }
   // (A constant expression does not divide by 0.)
   constexpr double inf = std::numeric_limits<double>::infinity();
@@ -200,7 +200,7 @@ constexpr auto std_of(X const& x, P const& over, int correction) {
     return v;
   } else {
     auto const zero = v == 0.0;
-    return rounded_as(where(zero, zeros_like(v), sqrt(where(zero, ones_like(v), v))), x);
+    return rounded_as(where(zero, zeros_as(v), sqrt(where(zero, ones_as(v), v))), x);
   }
 }
 

@@ -23,13 +23,13 @@ constexpr V joined(Reduce how, bool include_self, V const& x, V const& src, Kern
   V const all = cast_to(x, wide), parts = cast_to(src, wide);  // rounded once, and counts are no bytes
   if (how == Reduce::prod) return cast_to(kernel(0, all, parts), given);
   V const total = sums(parts);
-  V const n = counts(wide), one = full_like(n, 1.0);
+  V const n = counts(wide), one = full_as(n, 1.0);
   auto const over = [&](V const& sum, V const& count) {
     return is_floating(given) ? apply<op::div>(sum, count) : apply<op::floor_divide>(sum, count);
   };
   if (include_self) return cast_to(over(all + total, n + one), given);
   V const alone = how == Reduce::sum ? total : over(total, apply<op::maximum>(n, one));
-  return cast_to(apply<op::where>(apply<op::equal>(n, zeros_like(n)), all, alone), given);
+  return cast_to(apply<op::where>(apply<op::equal>(n, zeros_as(n)), all, alone), given);
 }
 
 // The shapes are those of scatter_add: of a source that is larger than the index what fits is used.
