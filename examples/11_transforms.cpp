@@ -40,11 +40,11 @@ struct Field {
 constexpr std::size_t steps = 100;
 constexpr auto orbit = [](Field const& field, Tensor<double, 2> const& start) {
   constexpr double h = 0.1;
-  auto const midpoint = [&](auto const& x, auto const&) {
+  auto const midpoint = [&](auto const& x) {
     auto const next = x + h * field(x + 0.5 * h * field(x));
     return std::pair(next, next);
   };
-  return scan(midpoint, start, expand<steps, 2>(start)).second;  // the second operand only counts the steps
+  return scan<steps>(midpoint, start).second;
 };
 constexpr auto miss = [](Field const& field, Tensor<double, 2> const& start,
                          Tensor<double, steps, 2> const& wanted) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// cond and while_loop: eager, compiled and on the tape, with gradients.
+// cond, while_loop and scan<N>: eager, compiled and on the tape, with gradients.
 #include <dfdx/dfdx.hpp>
 
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 namespace tests::program_control {
@@ -9,6 +10,7 @@ namespace tests::program_control {
 namespace {
 
 using namespace dfdx;
+using Catch::Approx;
 using X = Tensor<double, 3>;
 
 constexpr auto up = [](auto const& x) { return std::pair(exp(x), sum(x)); };
@@ -109,6 +111,49 @@ TEST_CASE("while_loop: eager, compiled and differentiated", "[program][control]"
   auto const count = while_loop<3>([](Array const&) { return full({}, 1, DType::boolean); },
                                    [](Array const& c) { return c + 1.0; }, full({}, 0, DType::f64));
   CHECK(count.item() == 3);
+}
+
+// Heron's rounds, from a literal, with what they read outside of the loop; and the errors on the way.
+constexpr auto root_of = [](auto const& x) {
+  auto const [root, errors] = scan<7>(
+      [&](auto const& y) {
+        auto const next = 0.5 * (y + x / y);
+        return std::pair(next, abs(next * next - x));
+      },
+      Tensor<double>(1.0));
+  return root + 0.0 * sum(errors);
+};
+struct Swing {
+  Tensor<double, 2> place, speed;
+  DFDX_FIELDS(place, speed)
+};
+constexpr auto swung = [](Swing const& from, Tensor<double> const& stiffness) {
+  return scan<50>(
+      [&](Swing const& s) {
+        auto const speed = s.speed - 0.1 * stiffness * s.place;
+        return Swing{s.place + 0.1 * speed, speed};
+      },
+      from);
+};
+
+TEST_CASE("scan<N>: rounds of a function of the carry alone", "[program][control]") {
+  Tensor<double> const x = 5.0;
+  auto slope = value_and_grad(root_of);
+  auto const [y, d] = slope(x);
+  CHECK(y.item() == Approx(std::sqrt(5.0)));
+  CHECK(d.item() == Approx(0.5 / std::sqrt(5.0)));
+  CHECK(root_of(x).item() == y.item());
+  Array on_tape = x.clone();
+  on_tape.requires_grad(true);
+  root_of(Tensor<double>(on_tape)).backward();
+  CHECK(on_tape.grad().item() == Approx(d.item()));
+  CHECK(decltype(slope)::program_for<Tensor<double>>::plan.loops.empty());  // a kernel for all rounds
+
+  Swing const from{{1, 2}, {0, 1}};
+  auto const end = compile(swung)(from, x), eager = swung(from, x);
+  CHECK(allclose(end.place, eager.place, 1e-12));
+  CHECK(allclose(end.speed, eager.speed, 1e-12));
+  CHECK(array_equal(scan<0>([](auto const& c) { return c + 1.0; }, x), x));
 }
 
 TEST_CASE("rows of an argument by x[i], compiled as in memory", "[program]") {

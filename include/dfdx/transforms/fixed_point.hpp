@@ -23,24 +23,14 @@ struct FixedPointSearch {
   }
 };
 
-// What `once` leads to from u in Max rounds: a loop of the program if one is being recorded.
-template <std::size_t Max, class G, class X>
-constexpr X after_rounds(G const& once, X u) {
-  if (u.recorded()) return scan(once, u, rounds<Max>(*u.graph()));
-  for (std::size_t i = 0; i < Max; ++i) u = once(u, 0);
-  return u;
-}
-
 // u = ct + (df/dx)' u, solved like the fixed point itself; then (df/dtheta)' u.
 template <class F, std::size_t Max>
 struct FixedPointRule {
   template <class X, class... T>
   constexpr auto operator()(X const& ct, X const& y, X const& start, T const&... theta) const {
     constexpr auto pull = vjp(F{});
-    auto const once = [&](X const& u, auto const&) {
-      return X(ct + std::get<0>(pull(y, theta..., u).second));
-    };
-    auto cts = pull(y, theta..., after_rounds<Max>(once, ct)).second;
+    auto const once = [&](X const& u) { return X(ct + std::get<0>(pull(y, theta..., u).second)); };
+    auto cts = pull(y, theta..., scan<Max>(once, ct)).second;
     std::get<0>(cts) = zeros_like(start);
     return cts;
   }
@@ -55,10 +45,10 @@ struct FixedPointTangent {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t n = sizeof...(K) + 1;
       constexpr auto push = jvp(F{});
-      auto const once = [&](X const& u, auto const&) {
+      auto const once = [&](X const& u) {
         return X(push(y, std::get<K + 1>(all)..., u, std::get<n + K + 1>(all)...).second);
       };
-      return after_rounds<Max>(once, X(zeros_like(y)));
+      return scan<Max>(once, X(zeros_like(y)));
     }(std::make_index_sequence<sizeof...(A) / 2 - 1>{});
   }
 };

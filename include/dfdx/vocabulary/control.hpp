@@ -43,13 +43,6 @@ constexpr T gated(P const& condition, T const& value) {
   else return value;
 }
 
-// What a recorded scan goes over that only counts its rounds.
-template <std::size_t N>
-constexpr Tensor<bool, N> rounds(Graph& g) {
-  using R = Tensor<bool, N>;
-  return R(typename R::Unchecked{}, Array(g.push(Node{&info<op::constant>, Attrs{}, R::static_meta, {}})));
-}
-
 template <class P>
 constexpr void require_condition(char const* name, P const& p) {
   if (p.shape().rank != 0 || p.dtype() != DType::boolean)
@@ -98,18 +91,18 @@ constexpr auto cond(P const& condition, F const& f, G const& g, A const&... args
 /// Source    jax.lax.while_loop
 template <std::size_t Max = 0, class F, class B, tree C>
 constexpr C while_loop(F const& condition, B const& body, C const& init) {
-  if (Graph* const g = detail::graph_of(init)) {
+  if (detail::graph_of(init) != nullptr) {
     if constexpr (Max == 0) {
       raise("while_loop: a compiled loop needs a bound, while_loop<Max>");
     } else {
       C const still = detail::without_gradient(init);
-      auto const step = [&](C const& c, auto const&) {
+      auto const step = [&](C const& c) {
         auto const goes_on = condition(c);
         detail::require_condition("while_loop", goes_on);
         // In the rounds after the last the body goes on from init, which it can take, as what ended the loop need not.
         return detail::selected(goes_on, C(body(detail::selected(goes_on, c, still))), c);
       };
-      return scan(step, init, detail::rounds<Max>(*g));
+      return scan<Max>(step, init);
     }
   } else {
     C c = init;

@@ -274,6 +274,7 @@ auto run_scan(F const& f, C const& init, X const& xs, Order order) {
 /// scan(f, init, xs) - runs f(carry, x) for the parts x of xs along the first axis of its leaves; the first carry is
 /// init, later f's result is. If f returns a pair, of the next carry and a value, the result is the pair of the last
 /// carry and the values stacked; else the last carry. Differentiable in all it reads, to any order.
+/// scan<N>(f, init) - N rounds of f(carry).
 ///
 /// Math      c_0 = init, (c_{i + 1}, y_i) = f(c_i, x_i); the result is (c_N, y)
 /// Shapes    xs: leaves [N, S...], or Stacked<Tree, N>; y: leaves [S...] -> [N, S...], of a struct Stacked<Struct, N>:
@@ -305,6 +306,15 @@ constexpr auto scan(F const& f, N init, X const& xs, Order order = Order::forwar
                 detail::wrap<Tensor<typename X::value_type>>(detail::full_of<Array>(xs, first, init, "scan")),
                 xs, order);
   else return scan(f, detail::full_of<Array>(xs, first, init, "scan"), xs, order);
+}
+template <std::size_t N, class F, tree C>
+constexpr auto scan(F const& f, C const& init) {
+  static_assert(
+      refused<C> || std::is_invocable_v<F const&, C const&>,
+      "scan<N>(f, init): a function of the carry alone required; scan(f, init, arange<float, N>()) gives "
+      "it the number of the round too");
+  if constexpr (refused<C> || !std::is_invocable_v<F const&, C const&>) return Refused{};
+  else return scan([&](auto const& carry, auto const&) { return f(carry); }, init, zeros<bool, N>());
 }
 
 }  // namespace dfdx
