@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // error: a function of the carry alone required; scan\(f, init, arange<float, N>\(\)\) gives it the number
-// max-lines: 8
+// max-lines: 10
 #include <dfdx/dfdx.hpp>
 
 using namespace dfdx;

@@ -82,6 +82,52 @@ TEST_CASE("tree_map: leaves that stand at the same place", "[tree_map]") {
                        Catch::Matchers::Message("tree_map: lists of one length required"));
 }
 
+// Gradients of each example, which are clipped before they are added up, and how far each is from the mean.
+struct Layers {
+  nn::Linear<3, 2> first;
+  std::array<nn::Linear<2, 2>, 2> list;
+  DFDX_FIELDS(first, list)
+};
+constexpr auto error_of_one = [](Layers const& m, Tensor<float, 3> const& x) {
+  return sum(square(m.list[1](tanh(m.list[0](tanh(m.first(x)))))));
+};
+constexpr auto gradients_of_each = vmap(grad(error_of_one), in_axes<unmapped, 0>);
+constexpr auto clipped = [](Layers const& m, Tensor<float, 5, 3> const& x) {
+  auto const each = gradients_of_each(m, x);
+  auto squares = zeros<float, 5>();
+  visit(each, [&](auto const& g) { squares = squares + sum<1>(reshape<5, -1>(square(g))); });
+  auto const weight = minimum(0.5f * rsqrt(squares), 1.0f);
+  auto const total = tree_map([&](auto const& g) { return einsum<"b,b...->...">(weight, g); }, each);
+  auto const apart = tree_map([](auto const& g, auto const& mean) { return g - mean; }, each,
+                              tree_map([](auto const& g) { return mean<0>(g); }, each));
+  return std::pair(total, apart);
+};
+
+TEST_CASE("tree_map: stacked trees, with their axis and without it", "[tree_map]") {
+  auto const m = init<Layers>(1);
+  auto const x = randn<float, 5, 3>(Key{2});
+  Layers total = zeros_like(m), sums = zeros_like(m);
+  for (auto const& row : x) {
+    auto const g = grad(error_of_one)(m, row);
+    float const length = norm(parameters_to_vector(g)).item(), weight = std::min(0.5f / length, 1.0f);
+    total = tree_map([&](auto const& a, auto const& b) { return a + weight * b; }, total, g);
+    sums = tree_map([&](auto const& a, auto const& b) { return a + b; }, sums, g);
+  }
+  auto const check = [&](Layers const& seen, Stacked<Layers, 5> const& apart) {
+    CHECK(allclose(parameters_to_vector(seen), parameters_to_vector(total), 1e-5, 1e-6));
+    Layers const part = apart[3], g = grad(error_of_one)(m, Tensor<float, 3>(x[3]));
+    CHECK(allclose(part.list[1].weight, g.list[1].weight - sums.list[1].weight / 5.0f, 1e-5, 1e-6));
+  };
+  auto const [eager, eager_apart] = clipped(m, x);
+  check(eager, eager_apart);
+  auto const [compiled, compiled_apart] = compile(clipped)(m, x);
+  check(compiled, compiled_apart);
+  // A leaf of each part beside one of all.
+  auto const scaled =
+      tree_map([](auto const& p, auto const& g) { return p - 0.1f * sum<0>(g); }, m, gradients_of_each(m, x));
+  CHECK(allclose(scaled.first.bias, m.first.bias - 0.1f * sums.first.bias, 1e-5, 1e-6));
+}
+
 // The gradient of the end of a path by the parameters of its slope: a sum of models in a loop.
 constexpr auto summed = [](Curve const& c, Tensor<double, 4> const& times) {
   constexpr auto at = [](Curve const& m, auto const& t) { return m(t); };

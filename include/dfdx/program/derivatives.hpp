@@ -76,10 +76,18 @@ constexpr auto with_last_apart(F const& f, A const&... args) {
     return f(std::tie(std::get<K>(all)...), std::tie(std::get<sizeof...(K) + L>(all)...));
   }(std::make_index_sequence<sizeof...(A) - N>{}, std::make_index_sequence<N>{});
 }
+// Whether each direction has the type of the argument that it belongs to; says so if not.
+template <class W, class X, class D>
+struct DirectionsFit;
 template <std::size_t... I, class... X, class... D>
-constexpr void require_directions(Wrt<I...>, std::tuple<X const&...> const&, std::tuple<D const&...> const&) {
-  static_assert((std::is_same_v<std::tuple_element_t<I, std::tuple<X...>>, D> && ...),
-                "each direction must have the type of the argument that it belongs to");
+struct DirectionsFit<Wrt<I...>, std::tuple<X const&...>, std::tuple<D const&...>>
+    : std::bool_constant<(std::is_same_v<std::tuple_element_t<I, std::tuple<X...>>, D> && ...)> {};
+template <class W, class X, class D>
+constexpr bool directions_fit() {
+  constexpr bool fit = DirectionsFit<W, X, D>::value;
+  static_assert(fit,
+                "the directions come after all arguments, each of the type of the one that it belongs to");
+  return fit;
 }
 
 }  // namespace dfdx::detail
@@ -186,16 +194,18 @@ struct HessianProduct<F, Wrt<I...>> {
   template <class... A>
   static constexpr auto record(A const&... args) {
     return detail::with_last_apart<sizeof...(I)>(
-        [](auto const& x, auto const& directions) {
-          detail::require_directions(Wrt<I...>{}, x, directions);
-          auto g = std::apply([](auto const&... a) { return Grad<F, Wrt<I...>>::record(a...); }, x);
-          if constexpr (refused<decltype(g)>) return g;
+        []<class X, class D>(X const& x, D const& directions) {
+          if constexpr (!detail::directions_fit<Wrt<I...>, X, D>()) return Refused{};
           else {
-            Vec<Sym> const from = detail::syms_of(Wrt<I...>{}, x), ends = detail::syms_of(g);
-            Vec<Sym> const found =
-                graph::push_forward(*ends[0].graph, detail::ids_of(from), detail::syms_of(directions), ends);
-            Sym const* next = found.data();
-            return detail::with_leaves(std::move(g), next);
+            auto g = std::apply([](auto const&... a) { return Grad<F, Wrt<I...>>::record(a...); }, x);
+            if constexpr (refused<decltype(g)>) return g;
+            else {
+              Vec<Sym> const from = detail::syms_of(Wrt<I...>{}, x), ends = detail::syms_of(g);
+              Vec<Sym> const found = graph::push_forward(*ends[0].graph, detail::ids_of(from),
+                                                         detail::syms_of(directions), ends);
+              Sym const* next = found.data();
+              return detail::with_leaves(std::move(g), next);
+            }
           }
         },
         args...);
@@ -208,23 +218,25 @@ struct GaussNewtonProduct {
   template <class... A>
   static constexpr auto record(A const&... args) {
     return detail::with_last_apart<1>(
-        [](auto const& x, auto const& directions) {
-          detail::require_directions(Wrt<0>{}, x, directions);
-          auto const y = std::apply([](auto const&... a) { return detail::record_call<F>(a...); }, x);
-          auto const l = std::apply(
-              [&](auto const&, auto const&... data) { return detail::record_call<L>(y, data...); }, x);
-          if constexpr (!detail::is_scalar<std::remove_const_t<decltype(l)>>()) return Refused{};
+        []<class X, class D>(X const& x, D const& directions) {
+          if constexpr (!detail::directions_fit<Wrt<0>, X, D>()) return Refused{};
           else {
-            Graph& g = *l.graph();
-            Vec<Sym> const from = detail::syms_of(std::get<0>(x)), out = detail::syms_of(y);
-            Vec<int> const wrt = detail::ids_of(from), inner = detail::ids_of(out);
-            Vec<Sym> const ends = {l.sym()}, ones = {full_as(l.sym(), l.meta(), 1)};
-            Vec<Sym> const dy = graph::push_forward(g, wrt, detail::syms_of(directions), out);
-            Vec<Sym> const slope = graph::pull_back(g, ends, ones, inner);
-            Vec<Sym> const curved = graph::push_forward(g, inner, dy, slope);
-            Vec<Sym> const found = graph::pull_back(g, out, curved, wrt);
-            Sym const* next = found.data();
-            return detail::with_leaves(std::get<0>(x), next);
+            auto const y = std::apply([](auto const&... a) { return detail::record_call<F>(a...); }, x);
+            auto const l = std::apply(
+                [&](auto const&, auto const&... data) { return detail::record_call<L>(y, data...); }, x);
+            if constexpr (!detail::is_scalar<std::remove_const_t<decltype(l)>>()) return Refused{};
+            else {
+              Graph& g = *l.graph();
+              Vec<Sym> const from = detail::syms_of(std::get<0>(x)), out = detail::syms_of(y);
+              Vec<int> const wrt = detail::ids_of(from), inner = detail::ids_of(out);
+              Vec<Sym> const ends = {l.sym()}, ones = {full_as(l.sym(), l.meta(), 1)};
+              Vec<Sym> const dy = graph::push_forward(g, wrt, detail::syms_of(directions), out);
+              Vec<Sym> const slope = graph::pull_back(g, ends, ones, inner);
+              Vec<Sym> const curved = graph::push_forward(g, inner, dy, slope);
+              Vec<Sym> const found = graph::pull_back(g, out, curved, wrt);
+              Sym const* next = found.data();
+              return detail::with_leaves(std::get<0>(x), next);
+            }
           }
         },
         args...);

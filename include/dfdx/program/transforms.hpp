@@ -233,23 +233,29 @@ template <class F>
 struct Jvp {
   template <class... A>
   static constexpr auto record(A const&... args) {
-    static_assert(sizeof...(A) % 2 == 0, "jvp: as many tangents as arguments");
-    return split(std::make_index_sequence<sizeof...(A) / 2>{}, std::tie(args...));
+    constexpr bool even = sizeof...(A) % 2 == 0;
+    static_assert(even, "jvp: as many tangents as arguments");
+    if constexpr (!even) return Refused{};
+    else return split(std::make_index_sequence<sizeof...(A) / 2>{}, std::tie(args...));
   }
 
  private:
   template <std::size_t... I, class Tuple>
   static constexpr auto split(std::index_sequence<I...>, Tuple const& t) {
     constexpr std::size_t n = sizeof...(I);
-    static_assert((std::is_same_v<std::tuple_element_t<I, Tuple>, std::tuple_element_t<I + n, Tuple>> && ...),
-                  "jvp: each tangent must have the type of its argument");
-    auto y = detail::record_call<F>(std::get<I>(t)...);
-    Vec<int> const ids = detail::ids_of(detail::syms_of(Wrt<I...>{}, t));
-    Vec<Sym> const tangents = detail::syms_of(Wrt<I + n...>{}, t), ends = detail::syms_of(y);
-    Vec<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
-    Sym const* next = found.data();
-    auto dy = detail::with_leaves(y, next);
-    return std::pair(std::move(y), std::move(dy));
+    constexpr bool fit =
+        (std::is_same_v<std::tuple_element_t<I, Tuple>, std::tuple_element_t<I + n, Tuple>> && ...);
+    static_assert(fit, "jvp: the tangents come after all arguments, each of the type of its argument");
+    if constexpr (!fit) return Refused{};
+    else {
+      auto y = detail::record_call<F>(std::get<I>(t)...);
+      Vec<int> const ids = detail::ids_of(detail::syms_of(Wrt<I...>{}, t));
+      Vec<Sym> const tangents = detail::syms_of(Wrt<I + n...>{}, t), ends = detail::syms_of(y);
+      Vec<Sym> const found = graph::push_forward(*ends[0].graph, ids, tangents, ends);
+      Sym const* next = found.data();
+      auto dy = detail::with_leaves(y, next);
+      return std::pair(std::move(y), std::move(dy));
+    }
   }
 };
 

@@ -309,11 +309,12 @@ constexpr auto scan(F const& f, N init, X const& xs, Order order = Order::forwar
 }
 template <std::size_t N, class F, tree C>
 constexpr auto scan(F const& f, C const& init) {
+  constexpr bool takes_carry = std::is_invocable_v<F const&, C const&>;
   static_assert(
-      refused<C> || std::is_invocable_v<F const&, C const&>,
+      takes_carry || refused<C>,
       "scan<N>(f, init): a function of the carry alone required; scan(f, init, arange<float, N>()) gives "
       "it the number of the round too");
-  if constexpr (refused<C> || !std::is_invocable_v<F const&, C const&>) return Refused{};
+  if constexpr (refused<C> || !takes_carry) return Refused{};
   else return scan([&](auto const& carry, auto const&) { return f(carry); }, init, zeros<bool, N>());
 }
 

@@ -40,6 +40,58 @@ constexpr void map_leaves(F const& f, T& to, From const&... from) {
   }
 }
 
+// What a tree has several of, T of Stacked<T, N>, and is then; of others the tree itself, and nothing.
+template <class T>
+struct Parts {
+  using one = T;
+  using all = void;
+};
+template <class T, std::size_t N>
+struct Parts<Stacked<T, N>> {
+  using one = T;
+  using all = Stacked<T, N>;
+};
+// The first that is not void.
+template <class T, class... Rest>
+struct first_type : std::conditional_t<std::is_void_v<T>, first_type<Rest...>, std::type_identity<T>> {};
+template <class T>
+struct first_type<T> : std::type_identity<T> {};
+
+struct LeafInTuple {
+  template <class Leaf>
+  constexpr auto operator()(Leaf const& leaf) const {
+    return std::tuple<Leaf>(leaf);
+  }
+};
+template <class T>
+using leaf_tuple = decltype(tuple_of_leaves(std::declval<T const&>(), LeafInTuple{}));
+
+// f of the leaves of trees, some of which have an axis for their parts: a tree R.
+template <class R, class F, class... T>
+constexpr R map_parts(F const& f, T const&... trees) {
+  std::tuple<leaf_tuple<T>...> const leaves(tuple_of_leaves(trees, LeafInTuple{})...);
+  Vec<Array> made;
+  auto const map = [&](auto place) {
+    constexpr std::size_t i = decltype(place)::value;
+    using To = std::tuple_element_t<i, leaf_tuple<R>>;
+    std::apply(
+        [&](auto const&... of_tree) {
+          constexpr bool fits = std::is_convertible_v<decltype(f(std::get<i>(of_tree)...)), To>;
+          static_assert(
+              fits,
+              "tree_map: the function must return a value of the dtype and shape of the leaf, with or "
+              "for all leaves without the axis of the parts");
+          if constexpr (fits) made.push_back(To(f(std::get<i>(of_tree)...)));
+        },
+        leaves);
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (map(std::integral_constant<std::size_t, I>{}), ...);
+  }(part_indices<leaf_tuple<R>>);
+  std::size_t k = 0;
+  return filled(R{}, [&] { return made[k++]; });
+}
+
 template <class T>
 concept tree_of_leaves = tree<T> && !leaf<T>;
 
@@ -76,20 +128,34 @@ constexpr auto row_type() {
 
 /// tree_map(f, tree, trees...) - a tree with f(leaf, leaves...) in place of each leaf: f gets the leaves that stand at
 /// the same place of trees of one type. `tree_map([](auto const& p, auto const& g) { return p - 0.1f * g; }, model,
-/// gradient)` is a step of gradient descent. Eager, recorded and on the tape.
+/// gradient)` is a step of gradient descent. Stacked trees may be among them, whose leaves have an axis more; if f
+/// leaves that out, the result is a tree without it: `tree_map([](auto const& g) { return mean<0>(g); }, each)`, with
+/// the gradients of each example from vmap, is their mean. Eager, recorded and on the tape.
 ///
 /// Math      y_i = f(a_i, b_i, ...) for each leaf i
 /// Shapes    leaves: as f takes them; a result has dtype and shape of its leaf
 /// Dtypes    those that f takes
 /// Errors    "tree_map: the function must return a value of the dtype and shape of the leaf", "tree_map: trees of one
-///           type required" at compile time; "tree_map: lists of one length required"
+///           type required, or Stacked ones of it" at compile time; "tree_map: lists of one length required"
 /// Source    jax.tree.map
 template <class F, tree T, tree... U>
-constexpr T tree_map(F const& f, T const& first, U const&... rest) {
-  static_assert((std::is_same_v<T, U> && ...), "tree_map: trees of one type required");
-  T r = first;
-  if constexpr ((std::is_same_v<T, U> && ...)) detail::map_leaves(f, r, first, rest...);
-  return r;
+constexpr auto tree_map(F const& f, T const& first, U const&... rest) {
+  using One = typename detail::Parts<T>::one;
+  using All =
+      typename detail::first_type<typename detail::Parts<T>::all, typename detail::Parts<U>::all...>::type;
+  constexpr bool alike = (std::is_same_v<One, typename detail::Parts<U>::one> && ...);
+  static_assert(alike, "tree_map: trees of one type required, or Stacked ones of it");
+  if constexpr (!alike) return first;
+  else if constexpr (std::is_void_v<All>) {
+    T r = first;
+    detail::map_leaves(f, r, first, rest...);
+    return r;
+  } else {
+    using Y = decltype(f(std::get<0>(std::declval<detail::leaf_tuple<T> const&>()),
+                         std::get<0>(std::declval<detail::leaf_tuple<U> const&>())...));
+    constexpr bool joins = std::is_convertible_v<Y, std::tuple_element_t<0, detail::leaf_tuple<One>>>;
+    return detail::map_parts<std::conditional_t<joins, One, All>>(f, first, rest...);
+  }
 }
 
 /// zeros_like, ones_like - the same of a model: a tree whose leaves are zeros, or ones. The first state of momenta, of
