@@ -64,7 +64,7 @@ struct DistanceRule {
     V w = ct;
     if constexpr (P == 2) {
       V const zero = y == 0.0;
-      w = where(zero, zeros_like(ct), ct / where(zero, ones_like(y), y));
+      w = where(zero, zeros_as(ct), ct / where(zero, ones_as(y), y));
     }
     return std::tuple{weighed_differences<P>(w, a, b), weighed_differences<P>(transpose(w, -2, -1), b, a)};
   }
