@@ -52,7 +52,41 @@ void check_products() {
 constexpr auto scale_of(auto const& v) { return amax<1>(abs(v), keepdim) / 127.0f; }
 constexpr auto quantized(auto const& v, auto const& scale) { return cast<i8>(round(v / scale)); }
 
+// Convolutions of integers by floats, single and double ones, and by integers where these would round; as the plain
+// sums are, modulo the range of the dtype.
+template <class T>
+void check_convolution(std::int64_t most) {
+  auto const x = randint<T, 2, 4, 9, 8>(Key{3}, -most, most), w = randint<T, 6, 2, 3, 2>(Key{4}, -most, most);
+  constexpr ConvOptions options{.stride = 2, .padding = 1, .groups = 2};
+  constexpr auto f = [](auto const& a, auto const& b) { return conv2d<options>(a, b); };
+  auto const y = f(x, w), compiled = compile(f)(x, w);
+  std::uint64_t sum = 0;  // of one place
+  for (int c = 0; c < 2; ++c)
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < 2; ++l)
+        sum +=
+            static_cast<std::uint64_t>(x(1, 2 + c, 3 + k, 1 + l)) * static_cast<std::uint64_t>(w(4, c, k, l));
+  using Y = typename decltype(y)::value_type;
+  CHECK(y(1, 4, 2, 1) == static_cast<Y>(sum));
+  CHECK(array_equal(compiled, y));
+  Array const untyped = conv2d(Array(x), Array(w), options);
+  CHECK(untyped.dtype() == y.dtype());
+  CHECK(array_equal(untyped, y));
+}
+
 }  // namespace
+
+TEST_CASE("convolutions of bytes are i32, those of integers exact", "[ops]") {
+  check_convolution<i8>(127);
+  check_convolution<std::int32_t>(100);
+  check_convolution<std::int32_t>(1 << 20);
+  check_convolution<std::int32_t>(std::int64_t{1} << 31);
+  check_convolution<std::int64_t>(std::int64_t{1} << 31);
+  auto const images = full<u8, 1, 2, 4, 4>(200);
+  auto const y = conv2d(images, full<i8, 3, 2, 3, 3>(-100), full<i8, 3>(1));
+  static_assert(std::is_same_v<decltype(y), Tensor<std::int32_t, 1, 3, 2, 2> const>);
+  CHECK(array_equal(y, full<std::int32_t, 1, 3, 2, 2>(1 - 18 * 20000)));
+}
 
 TEST_CASE("products of bytes are i32", "[ops]") {
   check_products<i8, i8>();

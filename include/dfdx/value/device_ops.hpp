@@ -42,6 +42,23 @@ inline bool repeats_one(Array const& x) {
   return x.ndim() > 0 && x.size() > 0;
 }
 
+// Whether two indices of a view may name one element: from the smallest step on, each axis must step over what the axes
+// before it reach.
+inline bool overlaps_itself(Shape const& s, Strides const& t) {
+  if (s.numel() == 0) return false;
+  unsigned done = 0;
+  for (index_t reach = 0;;) {
+    int next = -1;
+    auto const step = [&](int i) { return t[i] < 0 ? -t[i] : t[i]; };
+    for (int i = 0; i < s.rank; ++i)
+      if (s[i] > 1 && (done >> i & 1u) == 0 && (next < 0 || step(i) < step(next))) next = i;
+    if (next < 0) return false;
+    if (step(next) <= reach) return true;
+    reach += step(next) * (s[next] - 1);
+    done |= 1u << next;
+  }
+}
+
 // The bytes that a view of memory on a device reaches over, in memory of the CPU.
 class Reached {
  public:

@@ -82,6 +82,18 @@ struct Matmul {
   }
 };
 
+// Bytes as that which their sums are in, as those of products are.
+template <class X>
+constexpr decltype(auto) summable_bytes(X const& x) {
+  if constexpr (refused<X>) return (x);
+  else if constexpr (!typed<X>) {
+    X r = x;
+    if (is_byte(x.dtype())) r = cast_to(x, DType::i32);
+    return r;
+  } else if constexpr (is_byte(dtype_v<typename X::value_type>)) return cast<std::int32_t>(x);
+  else return (x);
+}
+
 }  // namespace detail
 
 /// matmul - NumPy's and PyTorch's matrix product: vectors count as a row on the left and a column on the right,

@@ -2,6 +2,9 @@
 // Convolutions over one to three axes and their transposes.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include <dfdx/kernels/conv.hpp>
 #include <dfdx/ops/conv.hpp>
 #include <dfdx/vocabulary/contract.hpp>
@@ -113,11 +116,30 @@ constexpr OwnRun run_conv_known(Attrs const& a, Meta const* m) {
   return &run_conv_as<Op, E>;
 }
 
+template <int = 0>
+double largest_of(Operand const& x) {
+  Array const all = dense_as<double>(x);
+  double most = 0;
+  for (index_t i = 0; i < all.size(); ++i) most = std::max(most, std::fabs(all.data<double>()[i]));
+  return most;
+}
+// A bound of the sums of integers, and of all parts of them.
+template <class Op>
+double largest_sum(Operand const* in) {
+  Shape const& second = in[1].meta.shape;
+  index_t const terms = second.numel() / second[std::is_same_v<Op, conv> ? 0 : 1];
+  return largest_of(in[0]) * largest_of(in[1]) * static_cast<double>(terms);
+}
+
 template <class Op>
 void run_conv(Attrs const& a, Operand const* in, Operand const& out) {
-  if (out.meta.dtype == DType::f64) run_conv_as<Op, double>(a, in, out);
-  else if (is_floating(out.meta.dtype)) run_conv_as<Op, float>(a, in, out);
-  else if (out.meta.shape.numel() != 0) {
+  if (out.meta.shape.numel() == 0) return;
+  DType const d = out.meta.dtype;
+  double const most = is_floating(d) ? 0 : largest_sum<Op>(in);
+  // Floats whose sums are all integers that they hold make them exactly.
+  if (d == DType::f64 || (most > 0x1p24 && most <= 0x1p53)) run_conv_as<Op, double>(a, in, out);
+  else if (most <= 0x1p24) run_conv_as<Op, float>(a, in, out);
+  else {
     // Integers as those of 64 bits: modulo the range of others their sums are the same.
     Array const x[] = {dense_as<std::int64_t>(in[0]), dense_as<std::int64_t>(in[1])};
     Operand const wide[] = {x[0].empty() ? in[0] : x[0].operand(), x[1].empty() ? in[1] : x[1].operand()};
@@ -266,11 +288,11 @@ struct Convolution {
 
 template <int N, bool Transposed, auto Options, class... X>
 constexpr auto convolve(X const&... x) {
-  return call(Fixed<Convolution<N, Transposed>{Options, sizeof...(X) == 3}>{}, x...);
+  return call(Fixed<Convolution<N, Transposed>{Options, sizeof...(X) == 3}>{}, summable_bytes(x)...);
 }
 template <int N, bool Transposed, class Options, class... X>
 constexpr auto convolve_now(Options const& o, X const&... x) {
-  return call(Convolution<N, Transposed>{o, sizeof...(X) == 3}, x...);
+  return call(Convolution<N, Transposed>{o, sizeof...(X) == 3}, summable_bytes(x)...);
 }
 
 }  // namespace detail
@@ -280,7 +302,7 @@ constexpr auto convolve_now(Options const& o, X const&... x) {
 ///
 /// Math      y[n, o, p] = bias[o] + sum_{c, k} x[n, c, s p + d k - padding] w[o, c, k], channels c of the group of o
 /// Shapes    x: [N, C, Y, X], w: [O, C / groups, K, L], bias: [O] -> [N, O, P, Q]; N may be missing
-/// Dtypes    one numeric dtype
+/// Dtypes    one numeric dtype; bytes count as i32, u8 beside i8 too, and so does the result, as that of matmul
 /// Errors    "conv2d: input [2, 4, 9, 9] does not fit weight [8, 3, 3, 3], groups = 1"
 /// Source    PyTorch's conv2d
 template <ConvOptions O = ConvOptions{}, operand X, operand... W>
@@ -328,7 +350,7 @@ constexpr auto conv3d(X const& x, W const& w, B const& bias, ConvOptions const& 
 ///
 /// Shapes    x: [N, C, Y, X], w: [C, O / groups, K, L], bias: [O] -> [N, O, P, Q],
 ///           P = (Y - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1; N may be missing
-/// Dtypes    one numeric dtype
+/// Dtypes    one numeric dtype; bytes as in conv2d
 /// Errors    "conv_transpose2d: input [2, 4, 9, 9] does not fit weight [8, 3, 3, 3], groups = 1"
 /// Source    PyTorch's conv_transpose2d
 template <ConvTransposeOptions O = ConvTransposeOptions{}, operand X, operand... W>
