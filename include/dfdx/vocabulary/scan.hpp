@@ -8,6 +8,7 @@
 #include <dfdx/ops/region.hpp>
 #include <dfdx/value/stacked.hpp>
 #include <dfdx/vocabulary/apply.hpp>
+#include <dfdx/vocabulary/create.hpp>
 #include <dfdx/vocabulary/join.hpp>
 
 namespace dfdx {

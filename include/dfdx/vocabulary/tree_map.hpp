@@ -2,6 +2,7 @@
 // Models as values: a function of the leaves of trees, zeros like a model, and the parameters of one as a vector.
 #pragma once
 
+#include <dfdx/value/stacked.hpp>
 #include <dfdx/vocabulary/elementwise.hpp>
 #include <dfdx/vocabulary/join.hpp>
 
