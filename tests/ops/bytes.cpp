@@ -52,12 +52,13 @@ void check_products() {
 constexpr auto scale_of(auto const& v) { return amax<1>(abs(v), keepdim) / 127.0f; }
 constexpr auto quantized(auto const& v, auto const& scale) { return cast<i8>(round(v / scale)); }
 
+constexpr ConvOptions options{.stride = 2, .padding = 1, .groups = 2};
 // Convolutions of integers by floats, single and double ones, and by integers where these would round; as the plain
 // sums are, modulo the range of the dtype.
 template <class T>
 void check_convolution(std::int64_t most) {
-  auto const x = randint<T, 2, 4, 9, 8>(Key{3}, -most, most), w = randint<T, 6, 2, 3, 2>(Key{4}, -most, most);
-  constexpr ConvOptions options{.stride = 2, .padding = 1, .groups = 2};
+  auto const x = randint<T, 2, 4, 9, 8>(Key{3}, -most, most);
+  auto const w = randint<T, 6, 2, 3, 2>(Key{4}, -most, most);
   constexpr auto f = [](auto const& a, auto const& b) { return conv2d<options>(a, b); };
   auto const y = f(x, w), compiled = compile(f)(x, w);
   std::uint64_t sum = 0;  // of one place
