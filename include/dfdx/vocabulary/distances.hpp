@@ -7,7 +7,9 @@
 #include <dfdx/vocabulary/custom_vjp.hpp>
 #include <dfdx/vocabulary/reduce.hpp>
 
-namespace dfdx::detail {
+namespace dfdx {
+
+namespace detail {
 
 // f(where the lists of operands begin...) at each of their leading axes, for floats and doubles.
 template <class F, class... V>
@@ -100,4 +102,6 @@ V distances_by_kernel(V const& a, V const& b, double p) {
   return p == 2 ? ruled<DistanceRule<2>>(y, from, to) : ruled<DistanceRule<1>>(y, from, to);
 }
 
-}  // namespace dfdx::detail
+}  // namespace detail
+
+}  // namespace dfdx
