@@ -154,14 +154,14 @@ struct Attend {
   }
 
  private:
-  // In programs, and on devices, the weights of long sequences are never in memory at once.
+  // The weights of long sequences are never in memory at once.
   template <class V>
   constexpr bool goes_by_blocks(V const& q, V const& k, V const& v) const {
     Shape const &a = q.shape(), &b = k.shape(), &c = v.shape();
     bool const plain = masks == 0 && keys == 0 && !o.alibi && o.offset >= 0;
     return plain && a.is_static() && b.is_static() && c.is_static() && a.numel() > 0 && c.numel() > 0 &&
            a[a.rank - 2] * b[b.rank - 2] >= least_weights &&
-           (recorder_of(q) != nullptr || is_called_on_device(q, k, v));
+           (!lies_elsewhere(q) || is_called_on_device(q, k, v));
   }
   // Few queries have few weights, and would leave most rows of a device's tiles empty.
   template <class V>
