@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // PNG files read back by what zlib and the format say.
 #include <dfdx/report/png.hpp>
+#include <dfdx/vocabulary/create.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -62,12 +63,32 @@ TEST_CASE("tiles are images apart, each point several", "[report]") {
   CHECK(at(11, 14) == 1);
 }
 
+TEST_CASE("a PNG file holds colours", "[report]") {
+  tests::TemporaryFolder const folder;
+  // Two points beside each other: red and white, and what is beyond 0 .. 1.
+  report::save_png(folder / "x.png", from({1, 2, 0, 1, -1, 1}, {3, 1, 2}));
+  auto const bytes = read_file(folder / "x.png", "test");
+  REQUIRE(bytes.size() > 8 + 25 + 12);
+  CHECK(static_cast<int>(bytes[8 + 8 + 8]) == 8);
+  CHECK(static_cast<int>(bytes[8 + 8 + 9]) == 2);  // red, green and blue
+  std::size_t const idat = 8 + 25, size = static_cast<std::size_t>(bytes[idat + 3]);
+  unsigned char line[8] = {};
+  uLongf n = sizeof line;
+  REQUIRE(uncompress(line, &n, reinterpret_cast<unsigned char const*>(bytes.data() + idat + 8), size) ==
+          Z_OK);
+  REQUIRE(n == 7);
+  unsigned char const want[] = {0, 255, 0, 0, 255, 255, 255};
+  CHECK(std::equal(want, want + 7, line));
+}
+
 TEST_CASE("images that do not fit are refused", "[report]") {
   tests::TemporaryFolder const folder;
   CHECK(tests::error_of([&] { report::save_png(folder / "x.png", {0, 3, {}}); }) ==
         "save_png: an image of 0 x 3 points");
   CHECK(tests::error_of([&] { report::save_png(folder / "x.png", {2, 3, {0}}); }) ==
         "save_png: an image of 2 x 3 points");
+  CHECK(tests::error_of([&] { report::save_png(folder / "x.png", zeros({4, 2, 2})); }) ==
+        "save_png: a picture [3, H, W] required, got [4, 2, 2]");
   CHECK(tests::error_of([&] { report::tiled({{1, 1, {0}}, {1, 2, {0, 0}}}, 2, 1); }) ==
         "tiled: images of 1 x 1 and 1 x 2 points");
   CHECK(tests::error_of([&] { report::tiled({{1, 2, {0}}}, 2, 1); }) == "tiled: 1 values for 1 x 2 points");

@@ -155,7 +155,8 @@ void difference_sums(T const* w, PointList<T> a, std::int64_t n, PointList<T> b,
       T sum(0);
       for (std::int64_t j = 0; j < m; ++j) {
         T const d = a.at[i * a.row + k * a.column] - b.at[j * b.row + k * b.column];
-        sum += w[i * m + j] * (N == Norm::sum ? math::sign(d) : d);
+        T const part = N == Norm::root ? d : d > 0 ? T(1) : d < 0 ? T(-1) : d;
+        sum += w[i * m + j] * part;
       }
       z[i * depth + k] = sum;
     }

@@ -2,9 +2,12 @@
 // Images as PNG files. Not part of <dfdx/report.hpp>: it needs zlib (zlib1g-dev; link with -lz, in CMake ZLIB::ZLIB).
 #pragma once
 
+#include <type_traits>
+
 #include <zlib.h>
 
 #include <dfdx/report/chart.hpp>
+#include <dfdx/value/element.hpp>
 
 namespace dfdx::report {
 
@@ -93,14 +96,19 @@ inline void save_png(std::string const& path, Image const& image) {
   detail::write_png(path, image.height, image.width, 1,
                     [&](std::size_t i, std::size_t) { return image.values[i]; });
 }
-inline void save_png(std::string const& path, Array const& rgb) {
+template <class A>
+  requires std::is_base_of_v<Array, A>
+void save_png(std::string const& path, A const& rgb) {
   Shape const s = rgb.shape();
   if (s.rank != 3 || s[0] != 3) raise("save_png: a picture [3, H, W] required, got ", s);
-  Array const all = rgb.to(DType::f32).contiguous();
-  auto const points = static_cast<std::size_t>(s[1] * s[2]);
+  Operand const x = rgb.operand();
   detail::write_png(
       path, static_cast<std::size_t>(s[1]), static_cast<std::size_t>(s[2]), 3,
-      [&, from = all.data<float>()](std::size_t i, std::size_t c) { return from[c * points + i]; });
+      [&](std::size_t i, std::size_t c) {
+        auto const at = static_cast<index_t>(i);
+        return static_cast<float>(read_real(
+            x, static_cast<index_t>(c) * x.strides[0] + at / s[2] * x.strides[1] + at % s[2] * x.strides[2]));
+      });
 }
 
 }  // namespace dfdx::report
