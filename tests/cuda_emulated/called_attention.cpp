@@ -254,7 +254,7 @@ TEST_CASE("attention on a device without kernels runs on the CPU") {
   NoKernels const none;
   Array const x = drawn(make_shape(2, 70, 8), 1);
   auto const attend = [](Array const& a) { return scaled_dot_product_attention(a, a, a, {.causal = true}); };
-  CHECK(called(attend, x) == 0);
+  CHECK(called(attend, x) < 1e-6);  // by products there, by blocks of weights here
 }
 
 TEST_CASE("gradients of queries, keys and values are made in one go") {

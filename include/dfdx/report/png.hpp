@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <dfdx/report/chart.hpp>
+#include <dfdx/value/array.hpp>
 #include <dfdx/value/element.hpp>
 
 namespace dfdx::report {
