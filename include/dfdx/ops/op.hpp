@@ -22,7 +22,7 @@ namespace op {
 /// the op of many, `moves` whether it reads or adds elements at places. An op whose result is one of its operands but
 /// for some elements says which, `takes_over`: a program may give its kernel the same memory for both. One that
 /// is best computed with the op whose result is its last operand has `run_both` (value/node.hpp). An op with a kernel
-/// of its own has `run`, or `run_as<T>` for a first operand of that type, of which programs bring one alone; or both.
+/// of its own has `run`, or `run_as<T>` for a first operand of that type, of which programs bring one alone.
 struct operation {
   static constexpr Code code = Code::opaque;
   static constexpr int arity = 1;
@@ -156,10 +156,19 @@ constexpr OwnRun run_for(Attrs const& attrs, Meta const* metas) {
   }
 }
 
+// Whether an op has a kernel for all dtypes, or one for each: asked by calls, for nvcc does not see templates that are
+// only named.
+template <class Op>
+concept runs = requires(Attrs const& a, Operand const* in, Operand const& out) { Op::run(a, in, out); };
+template <class Op>
+concept runs_as_dtype = requires(Attrs const& a, Operand const* in, Operand const& out) {
+  Op::template run_as<float>(a, in, out);
+};
+
 /// run_any - an op's kernel for operands of any dtype.
 template <class Op>
 void run_any(Attrs const& attrs, Operand const* in, Operand const& out) {
-  if constexpr (requires { &Op::template run<0>; } || requires { &Op::run; }) Op::run(attrs, in, out);
+  if constexpr (runs<Op>) Op::run(attrs, in, out);
   else
     dispatch(in[0].meta.dtype,
              [&](auto type) { Op::template run_as<typename decltype(type)::type>(attrs, in, out); });
@@ -180,7 +189,7 @@ constexpr OpInfo make_info() {
   // Kernels of the library are templates, so that programs compile those that they use.
   if constexpr (requires { &Op::template run<0>; }) r.run = &Op::template run<0>;
   else if constexpr (requires { &Op::run; }) r.run = &Op::run;
-  else if constexpr (requires { &Op::template run_as<float>; }) r.run = &run_any<Op>;
+  else if constexpr (runs_as_dtype<Op>) r.run = &run_any<Op>;
   if constexpr (has_run_for<Op>) r.has_run_for = true, r.run_for = &run_for<Op>;
   if constexpr (requires { &Op::template run_both<0>; }) {
     r.has_run_both = true;
