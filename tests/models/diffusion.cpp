@@ -233,6 +233,9 @@ TEST_CASE("what draws pictures and does not fit", "[models]") {
   CHECK(has(refused(with_config(unet, "attention_head_dim", std::int64_t{3})),
             "unet: 4 channels are not divided by 3 heads"));
   CHECK(has(refused(with_config(unet, "cross_attention_dim", std::int64_t{25})), "does not fit the model"));
+  CHECK(has(refused(with_config(unet, "norm_num_groups", std::int64_t{0})), "unet: groups: 0"));
+  CHECK(has(refused(with_config(unet, "transformer_layers_per_block", std::int64_t{1} << 40)),
+            "layers of a transformer"));
   CHECK(has(refused(with_config(unet, "layers_per_block", std::int64_t{3})),
             "resnets.2.norm1.weight is missing"));
   CHECK(has(error_of([&] { models::load_unet(vae); }), "unet"));
@@ -260,6 +263,14 @@ TEST_CASE("what draws pictures and does not fit", "[models]") {
       error_of([&] { models::noise_schedule(folder.write("s.json", "{\"prediction_type\": \"sample\"}")); }),
       "prediction_type sample is not supported"));
   CHECK(has(error_of([&] { models::noise_schedule(folder.write("t.json", "{")); }), "is not valid JSON"));
+  CHECK(has(error_of([&] {
+              models::noise_schedule(folder.write("u.json", "{\"_class_name\": \"HeunDiscreteScheduler\"}"));
+            }),
+            "_class_name HeunDiscreteScheduler is not supported"));
+  CHECK(has(error_of([&] { models::noise_schedule(folder.write("v.json", "{\"clip_sample\": true}")); }),
+            "clip_sample is not supported"));
+  CHECK(has(error_of([&] { models::Denoiser({}, models::Denoise::dpm_solver, 1000); }),
+            "denoising: 1000 steps of 1000 times"));
 }
 
 }  // namespace tests::models_diffusion

@@ -22,6 +22,8 @@ struct AutoencoderConfig {
     if (channels.empty() || channels.size() > 16)
       raise("autoencoder: ", static_cast<index_t>(channels.size()), " sizes of pictures");
     detail::check_size("autoencoder", "latent channels", latent_channels);
+    detail::check_size("autoencoder", "input channels", in_channels);
+    detail::check_size("autoencoder", "output channels", out_channels);
     detail::check_size("autoencoder", "blocks", blocks);
     detail::check_size("autoencoder", "groups", groups);
     for (index_t n : channels) {

@@ -74,7 +74,7 @@ class Denoiser {
  public:
   Denoiser(NoiseSchedule const& schedule, Denoise how, index_t steps) : s_(schedule), how_(how) {
     s_.check();
-    if (steps < 1 || steps > s_.times) raise("denoising: ", steps, " steps of ", s_.times, " times");
+    if (steps < 1) raise("denoising: ", steps, " steps of ", s_.times, " times");
     kept_ = s_.kept();
     list_times(steps);
     if (s_.karras && how_ != Denoise::ddim) list_karras();
@@ -143,22 +143,20 @@ class Denoiser {
     }
   }
   void list_times(index_t steps) {
+    // dpm_solver's last step is one of those counted too, to no noise.
+    index_t const more = how_ == Denoise::dpm_solver && s_.spacing != Spacing::trailing ? 1 : 0;
+    if (steps + more > s_.times) raise("denoising: ", steps, " steps of ", s_.times, " times");
     auto const n = static_cast<double>(steps), all = static_cast<double>(s_.times);
     for (index_t i = 0; i < steps; ++i) {
-      auto const k = static_cast<double>(steps - 1 - i);
+      index_t const k = steps - 1 - i + more, parts = steps - 1 + more;
       double t = 0;
       if (s_.spacing == Spacing::trailing) {
         t = std::nearbyint(all - static_cast<double>(i) * all / n) - 1;
-      } else if (s_.spacing == Spacing::linspace) {
-        // dpm_solver's last step is one of these too, to no noise.
-        double const parts = how_ == Denoise::dpm_solver ? n : n - 1;
-        t = parts > 0 ? (all - 1) * (how_ == Denoise::dpm_solver ? k + 1 : k) / parts : all - 1;
-        if (steps == 1 && how_ != Denoise::dpm_solver) t = 0;
+      } else if (s_.spacing == Spacing::leading) {
+        t = static_cast<double>(k * (s_.times / (parts + 1)) + s_.offset);
+      } else if (parts > 0) {
+        t = (all - 1) * static_cast<double>(k) / static_cast<double>(parts);
         if (!adds_noise_to_picture()) t = std::nearbyint(t);
-      } else {
-        index_t const parts = how_ == Denoise::dpm_solver ? steps + 1 : steps;
-        t = static_cast<double>(
-            (how_ == Denoise::dpm_solver ? steps - i : steps - 1 - i) * (s_.times / parts) + s_.offset);
       }
       times_.push_back(std::clamp(t, 0.0, all - 1));
     }
@@ -231,6 +229,20 @@ inline std::pair<NoiseSchedule, Denoise> noise_schedule(Metadata const& m) {
                     says = detail::text_or(m, "config.prediction_type", "epsilon"),
                     spaced = detail::text_or(m, "config.timestep_spacing", "leading"),
                     by = detail::text_or(m, "config._class_name", "DDIMScheduler");
+  // PNDM, with which version 1 was published, begins with steps of ddim.
+  for (char const* known : {"DDIMScheduler", "PNDMScheduler", "EulerDiscreteScheduler",
+                            "EulerAncestralDiscreteScheduler", "DPMSolverMultistepScheduler", ""}) {
+    if (by == known) break;
+    if (*known == '\0') refuse("_class_name");
+  }
+  for (char const* option : {"clip_sample", "thresholding", "rescale_betas_zero_snr", "use_lu_lambdas",
+                             "use_exponential_sigmas", "use_beta_sigmas"})
+    if (m.flag(std::string("config.") + option, false))
+      dfdx::detail::raise_file("denoising: " + m.source() + ": " + option + " is not supported");
+  if (detail::text_or(m, "config.algorithm_type", "dpmsolver++") != "dpmsolver++") refuse("algorithm_type");
+  if (detail::text_or(m, "config.solver_type", "midpoint") != "midpoint") refuse("solver_type");
+  if (m.integer("config.solver_order", 2) != 2)
+    dfdx::detail::raise_file("denoising: " + m.source() + ": a solver_order other than 2 is not supported");
   if (betas != "scaled_linear" && betas != "linear") refuse("beta_schedule");
   if (says != "epsilon" && says != "v_prediction") refuse("prediction_type");
   if (spaced != "leading" && spaced != "trailing" && spaced != "linspace") refuse("timestep_spacing");

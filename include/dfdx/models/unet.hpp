@@ -29,7 +29,7 @@ struct UnetConfig {
 
   /// Numbers that a time becomes.
   index_t time_width() const { return 4 * levels[0].channels; }
-  /// Errors    "unet: channels: 0", "unet: 320 channels are not divided by 7 heads", "unet: no levels"
+  /// Errors    "unet: channels: 0", "unet: 320 channels are not divided by 7 heads", "unet: 0 sizes of pictures"
   void check() const;
 };
 
@@ -138,9 +138,16 @@ struct Unet {
 inline void UnetConfig::check() const {
   if (levels.empty() || levels.size() > 16)
     raise("unet: ", static_cast<index_t>(levels.size()), " sizes of pictures");
+  detail::check_size("unet", "groups", groups);
+  detail::check_size("unet", "blocks", blocks);
+  detail::check_size("unet", "input channels", in_channels);
+  detail::check_size("unet", "output channels", out_channels);
+  detail::check_size("unet", "context", context);
   for (Level const& l : levels) {
     detail::check_size("unet", "channels", l.channels);
     detail::check_size("unet", "heads", l.heads);
+    if (l.transformer_layers < 1 || l.transformer_layers > 1000)
+      raise("unet: ", l.transformer_layers, " layers of a transformer");
     if (l.channels % l.heads != 0)
       raise("unet: ", l.channels, " channels are not divided by ", l.heads, " heads");
     if (l.channels % groups != 0)

@@ -53,7 +53,7 @@ struct c_ahead {
   }
 };
 /// The same, a row in each turn of the tile's loop, before what else is done there: all at once would take the places
-/// in which lines of B arrive, and the tile would wait (Sapphire Rapids, 1024 cubed: 4% of the time).
+/// in which lines of B arrive, and the tile would wait (Emerald Rapids, 768 to 2048 cubed: 1 to 4% of the time).
 template <class T, class Work>
 struct c_and_work {
   c_ahead<T> rows_of_c;
